@@ -1,0 +1,65 @@
+//! JSON that loses nothing.
+//!
+//! A provider compares what it sent with what comes back: a number's digits, the order and the
+//! doubling of keys, an escape, a lone surrogate must survive (R45). So a value is kept as the text
+//! it was written in, checked once, and read through borrowed views; only what an application
+//! reads is ever decoded. No recursion: nesting of any depth is safe.
+
+mod scan;
+mod string;
+mod view;
+mod write;
+
+pub use scan::{SyntaxError, check, skip_space};
+pub use string::{JsonStr, push_escaped};
+pub use view::{Entries, Items, JsonRef, Kind};
+pub use write::{ArrayWriter, ObjectWriter};
+
+use serde::{Deserialize, Serialize};
+
+/// An owned JSON value, as its own text. Always well-formed: built by [`Json::parse`] or by a writer.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Json(String);
+
+impl Json {
+    /// Checks the text and keeps it, without the white space around it.
+    ///
+    /// # Errors
+    /// Where the text stops being JSON.
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
+        Ok(JsonRef::parse(text)?.to_owned())
+    }
+
+    /// For text that a writer of this crate has just produced.
+    pub(crate) fn trusted(text: String) -> Self {
+        debug_assert!(check(&text).is_ok(), "not JSON: {text}");
+        Self(text)
+    }
+
+    /// `null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self("null".into())
+    }
+
+    /// A borrowed view to read it by.
+    #[must_use]
+    pub fn view(&self) -> JsonRef<'_> {
+        JsonRef::trusted(&self.0)
+    }
+
+    /// The text itself.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Json {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! The scanner: checks JSON text in one pass, with a bit a level instead of recursion.
+
+/// Where text stops being JSON, as a byte offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// Byte offset of the first byte that does not fit.
+    pub at: usize,
+}
+
+/// Checks that `text` is one JSON value, white space around it allowed (RFC 8259, as `JSON.parse` reads it).
+///
+/// # Errors
+/// Where it stops being one.
+pub fn check(text: &str) -> Result<(), SyntaxError> {
+    let bytes = text.as_bytes();
+    let end = check_value(bytes, skip_space(bytes, 0))?;
+    let end = skip_space(bytes, end);
+    if end == bytes.len() { Ok(()) } else { Err(SyntaxError { at: end }) }
+}
+
+/// The first offset at or after `at` that is not JSON white space.
+#[must_use]
+pub fn skip_space(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        at += 1;
+    }
+    at
+}
+
+/// Checks the value that starts at `at`; gives the offset behind it.
+fn check_value(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
+    let mut objects: Vec<bool> = Vec::new();
+    loop {
+        // A value is due at `at`.
+        match bytes.get(at) {
+            Some(b'{') => {
+                at = skip_space(bytes, at + 1);
+                if bytes.get(at) == Some(&b'}') {
+                    at += 1;
+                } else {
+                    objects.push(true);
+                    at = check_key(bytes, at)?;
+                    continue;
+                }
+            }
+            Some(b'[') => {
+                at = skip_space(bytes, at + 1);
+                if bytes.get(at) == Some(&b']') {
+                    at += 1;
+                } else {
+                    objects.push(false);
+                    continue;
+                }
+            }
+            Some(b'"') => at = check_string(bytes, at)?,
+            Some(b't') => at = check_word(bytes, at, b"true")?,
+            Some(b'f') => at = check_word(bytes, at, b"false")?,
+            Some(b'n') => at = check_word(bytes, at, b"null")?,
+            Some(b'-' | b'0'..=b'9') => at = check_number(bytes, at)?,
+            _ => return Err(SyntaxError { at }),
+        }
+        // A value has ended: close what ends here, or go on to the next one.
+        loop {
+            let Some(&in_object) = objects.last() else { return Ok(at) };
+            at = skip_space(bytes, at);
+            match (bytes.get(at), in_object) {
+                (Some(b','), true) => {
+                    at = check_key(bytes, skip_space(bytes, at + 1))?;
+                    break;
+                }
+                (Some(b','), false) => {
+                    at = skip_space(bytes, at + 1);
+                    break;
+                }
+                (Some(b'}'), true) | (Some(b']'), false) => {
+                    objects.pop();
+                    at += 1;
+                }
+                _ => return Err(SyntaxError { at }),
+            }
+        }
+    }
+}
+
+fn check_key(bytes: &[u8], at: usize) -> Result<usize, SyntaxError> {
+    if bytes.get(at) != Some(&b'"') {
+        return Err(SyntaxError { at });
+    }
+    let at = skip_space(bytes, check_string(bytes, at)?);
+    if bytes.get(at) != Some(&b':') {
+        return Err(SyntaxError { at });
+    }
+    Ok(skip_space(bytes, at + 1))
+}
+
+fn check_word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError> {
+    if bytes.get(at..at + word.len()) == Some(word) { Ok(at + word.len()) } else { Err(SyntaxError { at }) }
+}
+
+pub(super) fn check_string(bytes: &[u8], start: usize) -> Result<usize, SyntaxError> {
+    let mut at = start + 1;
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => match bytes.get(at + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => at += 2,
+                Some(b'u') if bytes.get(at + 2..at + 6).is_some_and(|h| h.iter().all(u8::is_ascii_hexdigit)) => at += 6,
+                _ => return Err(SyntaxError { at }),
+            },
+            Some(0..=0x1f) | None => return Err(SyntaxError { at }),
+            Some(_) => at += 1,
+        }
+    }
+}
+
+fn check_number(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
+    let digits = |mut at: usize| {
+        let start = at;
+        while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+            at += 1;
+        }
+        if at == start { Err(SyntaxError { at }) } else { Ok(at) }
+    };
+    if bytes.get(at) == Some(&b'-') {
+        at += 1;
+    }
+    at = if bytes.get(at) == Some(&b'0') { at + 1 } else { digits(at)? };
+    if bytes.get(at) == Some(&b'.') {
+        at = digits(at + 1)?;
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        if matches!(bytes.get(at), Some(b'+' | b'-')) {
+            at += 1;
+        }
+        at = digits(at)?;
+    }
+    Ok(at)
+}
+
+/// The offset behind the value that starts at `at`, in text that [`check`] has accepted.
+pub(super) fn skip_value(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => at = skip_string(bytes, at),
+            Some(b'{' | b'[') => {
+                depth += 1;
+                at += 1;
+                continue;
+            }
+            Some(b'}' | b']') => {
+                depth = depth.saturating_sub(1);
+                at += 1;
+            }
+            Some(b',' | b':' | b' ' | b'\t' | b'\n' | b'\r') => {
+                at += 1;
+                continue;
+            }
+            Some(_) => {
+                while !matches!(bytes.get(at), None | Some(b',' | b':' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r')) {
+                    at += 1;
+                }
+            }
+            None => return at,
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+}
+
+pub(super) fn skip_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    loop {
+        match bytes.get(at) {
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+            None => return at,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn accepts_what_json_parse_accepts() {
+    for text in ["null", " true ", "-0.5e+10", "[]", "{}", r#"{"a":[1,{"b":"\ud800"}],"a":2}"#, "\"\\/\\u00e9\""] {
+        assert!(check(text).is_ok(), "{text}");
+    }
+    for text in ["", "nul", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"\n\"", "\"\\x\"", "[1 2]", "1 2", "{\"a\":1,}", "]"] {
+        assert!(check(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn survives_deep_nesting() {
+    let text = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    assert!(check(&text).is_ok());
+    assert_eq!(JsonRef::parse(&text).map(|v| v.items().count()), Ok(1));
+}
+
+#[test]
+fn reads_members_in_order_and_the_last_of_doubled() {
+    let json = Json::parse(r#" {"a" : 1 , "b":[ 1, "x" ,{}], "a":9007199254740993} "#).unwrap();
+    let keys: Vec<_> = json.view().entries().map(|(k, v)| format!("{}={}", k.as_raw(), v.as_raw())).collect();
+    assert_eq!(keys, ["\"a\"=1", "\"b\"=[ 1, \"x\" ,{}]", "\"a\"=9007199254740993"]);
+    assert_eq!(json.view().get("a").and_then(JsonRef::as_u64), Some(9_007_199_254_740_993));
+    assert_eq!(json.view().get("b").map(|b| b.items().map(JsonRef::as_raw).collect::<Vec<_>>()), Some(vec!["1", "\"x\"", "{}"]));
+}
+
+#[test]
+fn keeps_a_lone_surrogate_and_reads_pairs() {
+    let token = JsonStr::from_token(r#""a\ud83d\ude00\ud800\u00e9\/""#).unwrap();
+    assert_eq!(token.token(), r#""a\ud83d\ude00\ud800\u00e9\/""#);
+    assert_eq!(token.decode(), "a😀\u{fffd}é/");
+    assert!(string::ends_in_high_surrogate("x\\ud83d"));
+    assert!(!string::ends_in_high_surrogate("x\\\\ud83d"));
+}
+
+proptest! {
+    #[test]
+    fn escapes_and_reads_back(text in any::<String>()) {
+        let token = JsonStr::new(&text);
+        prop_assert_eq!(token.decode(), text.as_str());
+        prop_assert_eq!(token.token(), serde_json::to_string(&text).unwrap().replace("\\u007f", "\u{7f}"));
+        prop_assert!(JsonStr::from_token(token.token()).is_some());
+    }
+
+    #[test]
+    fn judges_as_serde_json_does(text in r#"[\[\]{},:"a1\-\.e \\un]{0,24}"#) {
+        let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+        prop_assert_eq!(check(&text).is_ok(), theirs, "{}", text);
+    }
+
+    #[test]
+    fn views_never_panic(text in r#"[\[\]{},:"a1 \\]{0,40}"#) {
+        let view = JsonRef::trusted(&text);
+        for (k, v) in view.entries() { let _ = (k.as_text(), v.kind()); }
+        for v in view.items() { let _ = (v.as_text(), v.as_f64()); }
+    }
+}

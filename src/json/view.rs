@@ -1,0 +1,196 @@
+//! Borrowed views over checked JSON text.
+
+use super::scan::{self, SyntaxError, skip_space, skip_string, skip_value};
+use super::{Json, JsonStr};
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Kind {
+    Null,
+    Bool,
+    Number,
+    String,
+    Array,
+    Object,
+}
+
+/// A JSON value inside checked text, trimmed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct JsonRef<'a>(&'a str);
+
+impl<'a> JsonRef<'a> {
+    /// Checks the text.
+    ///
+    /// # Errors
+    /// Where it stops being JSON.
+    pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        scan::check(text)?;
+        Ok(Self(text.trim_matches([' ', '\t', '\n', '\r'])))
+    }
+
+    pub(super) fn trusted(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// The text as it was written.
+    #[must_use]
+    pub fn as_raw(self) -> &'a str {
+        self.0
+    }
+
+    /// An owned copy.
+    #[must_use]
+    pub fn to_owned(self) -> Json {
+        Json(self.0.to_owned())
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self.0.as_bytes().first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') | None => Kind::Null,
+            Some(_) => Kind::Number,
+        }
+    }
+
+    /// Whether it is `null`.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// Whether it is an object.
+    #[must_use]
+    pub fn is_object(self) -> bool {
+        self.kind() == Kind::Object
+    }
+
+    /// The boolean, if it is one.
+    #[must_use]
+    pub fn as_bool(self) -> Option<bool> {
+        match self.0 {
+            "true" => Some(true),
+            "false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    #[must_use]
+    pub fn as_f64(self) -> Option<f64> {
+        (self.kind() == Kind::Number).then(|| self.0.parse().ok()).flatten()
+    }
+
+    /// The number, if it is a whole one that is not negative.
+    #[must_use]
+    pub fn as_u64(self) -> Option<u64> {
+        if self.kind() != Kind::Number {
+            return None;
+        }
+        self.0.parse().ok().or_else(|| {
+            let number = self.as_f64()?;
+            // 2^53: beyond it a float names no single integer.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            (number >= 0.0 && number.fract() == 0.0 && number < 9_007_199_254_740_992.0).then_some(number as u64)
+        })
+    }
+
+    /// The members of an object in their order, doubled keys included; nothing for any other value.
+    #[must_use]
+    pub fn entries(self) -> Entries<'a> {
+        Entries { text: if self.is_object() { self.0 } else { "" }, at: 1 }
+    }
+
+    /// The items of an array; nothing for any other value.
+    #[must_use]
+    pub fn items(self) -> Items<'a> {
+        Items { text: if self.kind() == Kind::Array { self.0 } else { "" }, at: 1 }
+    }
+
+    /// The member of that name; of doubled ones the last, as `JSON.parse` takes it.
+    #[must_use]
+    pub fn get(self, name: &str) -> Option<JsonRef<'a>> {
+        self.entries().filter(|(key, _)| key.is_text(name)).last().map(|(_, value)| value)
+    }
+
+    /// As [`get`](Self::get), with `null` read as absent.
+    #[must_use]
+    pub fn find(self, name: &str) -> Option<JsonRef<'a>> {
+        self.get(name).filter(|value| !value.is_null())
+    }
+
+    /// The text of the member of that name, if that is a string.
+    #[must_use]
+    pub fn text(self, name: &str) -> Option<std::borrow::Cow<'a, str>> {
+        self.get(name)?.as_text()
+    }
+
+    /// The token of the member of that name, if that is a string.
+    #[must_use]
+    pub fn json_str(self, name: &str) -> Option<JsonStr> {
+        self.get(name)?.as_json_str()
+    }
+}
+
+impl std::fmt::Debug for JsonRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// Iterates over an object's members.
+#[derive(Clone)]
+pub struct Entries<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = (JsonRef<'a>, JsonRef<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.text.as_bytes();
+        let start = next_start(bytes, self.at)?;
+        let end = skip_string(bytes, start);
+        let key = JsonRef(self.text.get(start..end)?);
+        let colon = skip_space(bytes, end);
+        let start = skip_space(bytes, colon + 1);
+        let end = skip_value(bytes, start);
+        self.at = end;
+        Some((key, JsonRef(self.text.get(start..end)?)))
+    }
+}
+
+/// Iterates over an array's items.
+#[derive(Clone)]
+pub struct Items<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = JsonRef<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.text.as_bytes();
+        let start = next_start(bytes, self.at)?;
+        let end = skip_value(bytes, start);
+        self.at = end;
+        Some(JsonRef(self.text.get(start..end)?))
+    }
+}
+
+/// Where the next member or item begins; none at the closing bracket.
+fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = skip_space(bytes, at);
+    if bytes.get(at) == Some(&b',') {
+        at = skip_space(bytes, at + 1);
+    }
+    (!matches!(bytes.get(at), None | Some(b'}' | b']'))).then_some(at)
+}

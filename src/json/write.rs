@@ -1,0 +1,165 @@
+//! Writers that put the commas and nothing else.
+
+use super::{Json, JsonRef, JsonStr, push_escaped};
+
+/// Writes one object into a text.
+pub struct ObjectWriter<'o> {
+    out: &'o mut String,
+    first: bool,
+}
+
+impl<'o> ObjectWriter<'o> {
+    /// Opens the object.
+    pub fn new(out: &'o mut String) -> Self {
+        out.push('{');
+        Self { out, first: true }
+    }
+
+    /// Builds a value of its own.
+    pub fn build(fill: impl FnOnce(&mut ObjectWriter<'_>)) -> Json {
+        let mut text = String::new();
+        let mut object = ObjectWriter::new(&mut text);
+        fill(&mut object);
+        object.end();
+        Json::trusted(text)
+    }
+
+    /// Writes a key and hands out the text for its value, which the caller must write.
+    pub fn key(&mut self, key: &str) -> &mut String {
+        self.comma();
+        self.out.push('"');
+        push_escaped(self.out, key);
+        self.out.push_str("\":");
+        self.out
+    }
+
+    /// As [`key`](Self::key), for a key that is a token already.
+    pub fn key_token(&mut self, token: &str) -> &mut String {
+        self.comma();
+        self.out.push_str(token);
+        self.out.push(':');
+        self.out
+    }
+
+    /// A text.
+    pub fn text(&mut self, key: &str, text: &str) -> &mut Self {
+        let out = self.key(key);
+        out.push('"');
+        push_escaped(out, text);
+        out.push('"');
+        self
+    }
+
+    /// A text, or `null`.
+    pub fn text_or_null(&mut self, key: &str, text: Option<&str>) -> &mut Self {
+        match text {
+            Some(text) => self.text(key, text),
+            None => self.raw(key, "null"),
+        }
+    }
+
+    /// A string that is a token already.
+    pub fn token(&mut self, key: &str, token: &JsonStr) -> &mut Self {
+        self.raw(key, token.token())
+    }
+
+    /// A whole number.
+    pub fn number(&mut self, key: &str, number: u64) -> &mut Self {
+        self.raw(key, &number.to_string())
+    }
+
+    /// A whole number, or `null`.
+    pub fn number_or_null(&mut self, key: &str, number: Option<u64>) -> &mut Self {
+        match number {
+            Some(number) => self.number(key, number),
+            None => self.raw(key, "null"),
+        }
+    }
+
+    /// A boolean.
+    pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
+        self.raw(key, if value { "true" } else { "false" })
+    }
+
+    /// A value that is JSON already.
+    pub fn json(&mut self, key: &str, value: JsonRef<'_>) -> &mut Self {
+        self.raw(key, value.as_raw())
+    }
+
+    /// Text that the caller vouches for.
+    pub fn raw(&mut self, key: &str, text: &str) -> &mut Self {
+        self.key(key).push_str(text);
+        self
+    }
+
+    /// An array, its items written one by one.
+    pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut ArrayWriter<'_>)) -> &mut Self {
+        let mut array = ArrayWriter::new(self.key(key));
+        fill(&mut array);
+        array.end();
+        self
+    }
+
+    /// An object inside.
+    pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut ObjectWriter<'_>)) -> &mut Self {
+        let mut object = ObjectWriter::new(self.key(key));
+        fill(&mut object);
+        object.end();
+        self
+    }
+
+    /// Closes the object.
+    pub fn end(self) {
+        self.out.push('}');
+    }
+
+    fn comma(&mut self) {
+        if !self.first {
+            self.out.push(',');
+        }
+        self.first = false;
+    }
+}
+
+/// Writes one array into a text.
+pub struct ArrayWriter<'o> {
+    out: &'o mut String,
+    first: bool,
+}
+
+impl<'o> ArrayWriter<'o> {
+    /// Opens the array.
+    pub fn new(out: &'o mut String) -> Self {
+        out.push('[');
+        Self { out, first: true }
+    }
+
+    /// Hands out the text for the next item, which the caller must write.
+    pub fn item(&mut self) -> &mut String {
+        if !self.first {
+            self.out.push(',');
+        }
+        self.first = false;
+        self.out
+    }
+
+    /// An object as the next item.
+    pub fn object(&mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
+        let mut object = ObjectWriter::new(self.item());
+        fill(&mut object);
+        object.end();
+    }
+
+    /// A text as the next item.
+    pub fn text(&mut self, text: &str) {
+        let out = self.item();
+        out.push('"');
+        push_escaped(out, text);
+        out.push('"');
+    }
+
+    /// Closes the array.
+    pub fn end(self) {
+        self.out.push(']');
+    }
+}

@@ -1,0 +1,15 @@
+//! The history layer for chats that call tools.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
+
+pub mod clock;
+pub mod error;
+pub mod finding;
+pub mod id;
+pub mod json;
+pub mod message;
+pub mod provider;
+pub mod session;
+pub mod store;
+pub mod tool;
+
+pub use error::{Code, Error, Result};

@@ -1,0 +1,272 @@
+//! Messages: data only. Neutral in what an application reads; the shape a provider gave it stays beside it.
+
+use crate::clock::Ms;
+use crate::json::{Json, JsonStr};
+use serde::{Deserialize, Serialize};
+
+/// The wire formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Dialect {
+    OpenAiChat,
+    OpenAiResponses,
+    Anthropic,
+    Gemini,
+    Mistral,
+}
+
+impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mistral];
+
+    /// The name in the public types.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+            Self::Mistral => "mistral",
+        }
+    }
+
+    /// From the name in the public types.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.as_str() == name)
+    }
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Role {
+    System,
+    Developer,
+    User,
+    Assistant,
+}
+
+impl Role {
+    /// The name in the public types.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// How a message ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MessageStatus {
+    /// Whole.
+    Complete,
+    /// The user stopped it.
+    Stopped,
+    /// The provider cut it (length, filter) or the stream ended early.
+    Truncated,
+    /// The run failed after it.
+    Failed,
+}
+
+impl MessageStatus {
+    /// The name in the public types.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Stopped => "stopped",
+            Self::Truncated => "truncated",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where a message came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Its kind.
+    pub kind: SourceKind,
+    /// Which provider of context or history.
+    pub id: Option<String>,
+}
+
+/// The kinds of source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SourceKind {
+    /// The application or the user.
+    #[default]
+    External,
+    /// A provider of context.
+    Context,
+    /// A provider of history.
+    History,
+}
+
+impl SourceKind {
+    /// The name in the public types.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::External => "external",
+            Self::Context => "context",
+            Self::History => "history",
+        }
+    }
+}
+
+/// Tokens that a call cost. `input` includes the cached ones, whatever the provider says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+    pub cached_input: Option<u64>,
+    pub cache_write: Option<u64>,
+    pub reasoning: Option<u64>,
+}
+
+impl Usage {
+    /// The sum of two calls.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cached_input: add(self.cached_input, other.cached_input),
+            cache_write: add(self.cache_write, other.cache_write),
+            reasoning: add(self.reasoning, other.reasoning),
+        }
+    }
+}
+
+/// One message: an input, or one answer of the model. A call is not in it: it is a
+/// [`ToolInvocation`](crate::tool::ToolInvocation) of its own, named by a part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Its id, unique over sessions.
+    pub id: String,
+    /// Its place in the session, given when it is appended.
+    pub seq: u64,
+    /// Its turn, from 0: a turn begins with the user's message.
+    pub turn: u32,
+    /// Who speaks.
+    pub role: Role,
+    /// In the model's own order.
+    pub parts: Vec<Part>,
+    /// When it was made.
+    pub created_at: Ms,
+    /// Where it came from.
+    pub source: Source,
+    /// The run that made it.
+    pub run_id: Option<String>,
+    /// How it ended.
+    pub status: MessageStatus,
+    /// The message it stands after, where that is not the one before it.
+    pub parent_id: Option<String>,
+    /// The application's own.
+    pub metadata: Option<Json>,
+    /// What the provider says of an answer.
+    pub answer: Option<Box<AnswerFacts>>,
+    /// The dialect it came in; its shapes return when that dialect is rendered.
+    pub dialect: Option<Dialect>,
+    /// The members of the wire message, where they are not the dialect's plain ones.
+    pub shape: Option<Shape>,
+}
+
+/// What a provider says of an answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AnswerFacts {
+    /// The model that answered, as it names itself.
+    pub model: Option<String>,
+    /// What the call cost.
+    pub usage: Option<Usage>,
+    /// The provider's own reason, as sent.
+    pub finish_reason: Option<String>,
+    /// From request to last byte, in milliseconds.
+    pub duration_ms: Option<u64>,
+    /// The provider's id of the response.
+    pub response_id: Option<String>,
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// What it is.
+    pub body: PartBody,
+    /// The members of the wire block, where they are not the dialect's plain ones.
+    pub shape: Option<Shape>,
+}
+
+/// What a part is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum PartBody {
+    Text(JsonStr),
+    Image(Media),
+    File(Media),
+    /// An application's own: shown, never sent.
+    Data { name: String, value: Json },
+    Reasoning(JsonStr),
+    Refusal(JsonStr),
+    /// The call is the invocation of that id.
+    ToolCall { invocation: String, round: u32, place: u32 },
+    /// A block of the message's dialect that has no neutral meaning; sent back to that dialect alone.
+    Opaque(Json),
+}
+
+/// An image or a file: one of `url`, `data` (base64) and `file_id`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Media {
+    pub url: Option<JsonStr>,
+    pub data: Option<JsonStr>,
+    pub file_id: Option<JsonStr>,
+    pub media_type: Option<String>,
+    pub name: Option<String>,
+}
+
+impl From<PartBody> for Part {
+    fn from(body: PartBody) -> Self {
+        Self { body, shape: None }
+    }
+}
+
+/// The members of a wire object in their order, with holes where the neutral values go back in. So
+/// nothing is stored twice, and what a call says can be renamed, redacted or left out in one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shape(pub Vec<(JsonStr, Slot)>);
+
+/// One member's value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Slot {
+    /// Kept as it came.
+    Raw(Json),
+    /// The text of the message's part at that index.
+    Part(u32),
+    /// All parts that no other slot names, as the dialect's array of blocks.
+    Parts,
+    /// The dialect's array of calls; the member goes when no call is left.
+    Calls,
+    /// In a part: its own text.
+    Text,
+    /// In a call or a result: the call's id.
+    Id,
+    /// In a call or a result: the tool's name.
+    Name,
+    /// In a call: the arguments.
+    Arguments,
+    /// In a result: the content.
+    Content,
+    /// An object inside.
+    Shape(Shape),
+}

@@ -1,0 +1,103 @@
+//! A session's head: identity, owner, channel, state bag and counters. It is small, and every append rewrites it.
+
+use crate::clock::Ms;
+use crate::json::Json;
+use serde::{Deserialize, Serialize};
+
+/// What is known of a session without reading its log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// Any non-empty text.
+    pub id: String,
+    /// When it was first written.
+    pub created_at: Ms,
+    /// When it was last written.
+    pub updated_at: Ms,
+    /// For a list on screen.
+    pub title: Option<String>,
+    /// Names a set of replay settings.
+    pub channel: Option<String>,
+    /// The application's own.
+    pub metadata: Option<Json>,
+    /// Who holds the conversation's state.
+    pub owner: Owner,
+    /// Provider-scoped state by key, sorted.
+    pub state: Vec<(String, Json)>,
+    /// The store's revision of the last append that changed history; journal writes move the revision alone.
+    pub history_revision: u64,
+    /// The next message's `seq`.
+    pub next_seq: u64,
+    /// The next log record's key.
+    pub next_record: u64,
+    /// The next audit row's key.
+    pub next_invocation: u64,
+    /// The next run's number.
+    pub next_run: u64,
+    /// How many turns have begun.
+    pub turns: u32,
+    /// Bytes of all log records.
+    pub log_bytes: u64,
+    /// The highest source number ever stored, -1 for none: numbering goes on from here (R9).
+    pub source_high_water: i64,
+    /// Unfinished runs.
+    pub runs: Vec<RunEntry>,
+}
+
+impl Session {
+    /// A session that nothing was appended to.
+    #[must_use]
+    pub fn new(id: &str, now: Ms) -> Self {
+        Self {
+            id: id.to_owned(),
+            created_at: now,
+            updated_at: now,
+            title: None,
+            channel: None,
+            metadata: None,
+            owner: Owner::Session,
+            state: Vec::new(),
+            history_revision: 0,
+            next_seq: 0,
+            next_record: 0,
+            next_invocation: 0,
+            next_run: 0,
+            turns: 0,
+            log_bytes: 0,
+            source_high_water: -1,
+            runs: Vec::new(),
+        }
+    }
+
+    /// The entry of an unfinished run.
+    #[must_use]
+    pub fn run(&self, id: &str) -> Option<&RunEntry> {
+        self.runs.iter().find(|run| run.id == id)
+    }
+}
+
+/// Who holds the conversation's state. One owner by construction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Owner {
+    /// History is here and replayed in full.
+    #[default]
+    Session,
+}
+
+/// An unfinished run, as the head knows it; its journal is in the `runs` table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunEntry {
+    /// The run's id.
+    pub id: String,
+    /// Its number in the session: its journal's keys begin there.
+    pub number: u64,
+    /// How many journal entries it has.
+    pub entries: u64,
+    /// Counts owners: a resume takes the next one, and the writes of the one before it conflict (R18).
+    pub epoch: u32,
+    /// Until when its owner may be taken for alive, where no lock of the platform says so.
+    pub lease_until: Ms,
+    /// When it began.
+    pub started_at: Ms,
+    /// Whether it failed, and waits to be resumed or discarded.
+    pub failed: bool,
+}

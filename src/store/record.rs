@@ -1,0 +1,135 @@
+//! The record codec: what every stored value looks like.
+//!
+//! ```text
+//! byte 0   version of the layout behind it
+//! byte 1   kind
+//! 2..6     CRC-32 (IEEE) of version, kind and payload, little-endian
+//! 6..      payload: postcard of the kind's type
+//! ```
+
+use crate::error::{Code, Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The version this build writes. It reads this one and, through `schema`, all before it.
+pub const VERSION: u8 = 1;
+
+/// Larger than this no record may grow: beyond it an edge store refuses the value.
+pub const MAX_RECORD_BYTES: usize = 512 * 1024 * 1024;
+
+const HEADER: usize = 6;
+
+/// What a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+#[repr(u8)]
+pub enum Kind {
+    Head = 1,
+    Log = 2,
+    Audit = 3,
+    Journal = 4,
+}
+
+/// Encodes a value with its version, kind and checksum.
+///
+/// # Errors
+/// `internal` when the value cannot be encoded, which no stored type allows.
+pub fn seal_record<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>> {
+    let mut bytes = vec![VERSION, kind as u8, 0, 0, 0, 0];
+    bytes = postcard::to_extend(value, bytes).map_err(|error| Error::new(Code::Internal, format!("a record could not be encoded: {error}")))?;
+    let sum = checksum(&bytes);
+    if let Some(place) = bytes.get_mut(2..HEADER) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+    Ok(bytes)
+}
+
+/// Decodes what [`seal_record`] made.
+///
+/// # Errors
+/// `unsupported_version` for a newer layout, `corrupt_record` for anything that is damaged or of another kind.
+pub fn open_record<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T> {
+    let corrupt = |what: &str| Error::new(Code::CorruptRecord, format!("a stored record does not decode ({what}); it is left as it is, export the session before deleting anything"));
+    let [version, own_kind, a, b, c, d, payload @ ..] = bytes else { return Err(corrupt("too short")) };
+    if *version > VERSION {
+        return Err(Error::new(
+            Code::UnsupportedVersion,
+            format!("a record has schema version {version} and this build reads up to {VERSION}; update rethread to write to this session"),
+        ));
+    }
+    if u32::from_le_bytes([*a, *b, *c, *d]) != checksum(bytes) {
+        return Err(corrupt("checksum"));
+    }
+    if *own_kind != kind as u8 {
+        return Err(corrupt("kind"));
+    }
+    postcard::from_bytes(payload).map_err(|_| corrupt("payload"))
+}
+
+/// CRC-32 (IEEE 802.3, reflected) over everything but the sum's own place.
+fn checksum(bytes: &[u8]) -> u32 {
+    let (head, payload) = (bytes.get(..2).unwrap_or(&[]), bytes.get(HEADER..).unwrap_or(&[]));
+    let table = &TABLE;
+    !head.iter().chain(payload).fold(!0_u32, |sum, byte| {
+        let at = usize::from(sum.to_le_bytes()[0] ^ byte); // proof: a byte, and the table has 256 entries
+        table.get(at).copied().unwrap_or(0) ^ (sum >> 8)
+    })
+}
+
+const TABLE: [u32; 256] = table();
+
+#[allow(clippy::indexing_slicing)] // proof: evaluated by the compiler
+const fn table() -> [u32; 256] {
+    let mut table = [0_u32; 256];
+    let mut at = 0;
+    while at < 256 {
+        let mut sum = at as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            sum = if sum & 1 == 1 { 0xedb8_8320 ^ (sum >> 1) } else { sum >> 1 };
+            bit += 1;
+        }
+        table[at] = sum;
+        at += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn checks_as_everybody_does() {
+        // The check value of CRC-32/ISO-HDLC: "123456789", of which the first two stand for version and kind.
+        let mut bytes = b"12----".to_vec();
+        bytes.extend_from_slice(b"3456789");
+        assert_eq!(checksum(&bytes), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn tells_newer_from_broken() {
+        let mut bytes = seal_record(Kind::Log, &(1_u8, "two")).unwrap();
+        assert_eq!(open_record::<(u8, String)>(Kind::Log, &bytes).unwrap(), (1, "two".into()));
+        assert_eq!(open_record::<(u8, String)>(Kind::Head, &bytes).unwrap_err().code, Code::CorruptRecord);
+        bytes[0] = VERSION + 1;
+        assert_eq!(open_record::<(u8, String)>(Kind::Log, &bytes).unwrap_err().code, Code::UnsupportedVersion);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_or_err(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = open_record::<crate::session::Session>(Kind::Head, &bytes);
+        }
+
+        #[test]
+        fn a_flipped_bit_is_seen(at in 0_usize..200, bit in 0_u8..8) {
+            let mut bytes = seal_record(Kind::Head, &crate::session::Session::new("s", 1)).unwrap();
+            let at = at % bytes.len();
+            bytes[at] ^= 1 << bit;
+            let read = open_record::<crate::session::Session>(Kind::Head, &bytes);
+            prop_assert!(read.is_err());
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Tool calls and their results: the records of the audit table. Data only.
+
+use crate::clock::Ms;
+use crate::json::{Json, JsonRef, JsonStr};
+use crate::message::{Dialect, Shape};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// One call and its result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolInvocation {
+    /// Its own id, unique over sessions: an idempotency key for the tool.
+    pub id: String,
+    /// Its place in the audit table, given when it is appended.
+    pub number: u64,
+    /// The assistant message that asked for it.
+    pub message_id: String,
+    /// The turn of that message.
+    pub turn: u32,
+    /// The call id as the provider gave it; may be empty or used before.
+    pub call_id: String,
+    /// The id it goes out by, where `call_id` cannot serve: empty, or used by an earlier call (R5).
+    pub replay_id: Option<String>,
+    /// The tool.
+    pub name: String,
+    /// What it was asked.
+    pub arguments: Arguments,
+    /// Which request of the turn asked for it, from 0. Parallel calls share it.
+    pub round: u32,
+    /// Its place in that batch, from 0.
+    pub place: u32,
+    /// How it stands.
+    pub status: InvocationStatus,
+    /// When the host began.
+    pub started_at: Option<Ms>,
+    /// When its result was there.
+    pub finished_at: Option<Ms>,
+    /// When it was stored.
+    pub stored_at: Ms,
+    /// Whether `persist` replaced or withheld something.
+    pub redacted: bool,
+    /// The session's channel at the time.
+    pub channel: Option<String>,
+    /// The tool's own window for its result, given with the run (R10).
+    pub freshness: Option<Window>,
+    /// What came back.
+    pub result: Option<ToolResult>,
+    /// The members of the wire call, where they are not the dialect's plain ones.
+    pub shape: Option<Shape>,
+}
+
+impl ToolInvocation {
+    /// The id that goes out.
+    #[must_use]
+    pub fn wire_id(&self) -> &str {
+        self.replay_id.as_deref().unwrap_or(&self.call_id)
+    }
+
+    /// What `since` and `until` of a query are about: finish, else start, else storing.
+    #[must_use]
+    pub fn at(&self) -> Ms {
+        self.finished_at.or(self.started_at).unwrap_or(self.stored_at)
+    }
+}
+
+/// Arguments as the model wrote them: JSON text inside a string (OpenAI, Mistral), or an object (Anthropic, Gemini).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Arguments {
+    /// A string that holds JSON text, or what the model took for it.
+    Text(JsonStr),
+    /// The value itself.
+    Value(Json),
+}
+
+impl Arguments {
+    /// The JSON text as the model wrote it; not always JSON.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(token) => token.decode(),
+            Self::Value(value) => Cow::Borrowed(value.as_str()),
+        }
+    }
+
+    /// The object they are, `{}` where nothing was written; none where they are no JSON object.
+    #[must_use]
+    pub fn object(&self) -> Option<Json> {
+        let text = self.text();
+        if text.trim().is_empty() {
+            return Some(Json::trusted("{}".into()));
+        }
+        JsonRef::parse(&text).ok().filter(|value| value.is_object()).map(JsonRef::to_owned)
+    }
+}
+
+/// How an invocation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InvocationStatus {
+    /// No result yet.
+    Pending,
+    /// Answered.
+    Ok,
+    /// Answered by a failure.
+    Error,
+    /// The user said no.
+    Rejected,
+    /// Cut off: nobody knows whether it ran.
+    Interrupted,
+    /// The run was cancelled while it ran.
+    Aborted,
+}
+
+impl InvocationStatus {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Pending, Self::Ok, Self::Error, Self::Rejected, Self::Interrupted, Self::Aborted];
+
+    /// The name in the public types.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Rejected => "rejected",
+            Self::Interrupted => "interrupted",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+/// What a tool gave back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// Any JSON value; a string where the tool gave text; an array of blocks where a dialect did.
+    pub content: Json,
+    /// Whether it is a failure.
+    pub is_error: bool,
+    /// The dialect it came in by `append`; none when a run made it.
+    pub dialect: Option<Dialect>,
+    /// The members of the wire result, where they are not the dialect's plain ones.
+    pub shape: Option<Shape>,
+}
+
+impl ToolResult {
+    /// A failure told in words.
+    #[must_use]
+    pub fn failure(text: &str) -> Self {
+        Self { content: JsonStr::new(text).to_json(), is_error: true, dialect: None, shape: None }
+    }
+}
+
+/// How long a result stays replayable after it finished (R10).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Window {
+    /// For so many milliseconds, inclusive; 0 never.
+    Millis(u64),
+    /// Always.
+    Always,
+}
