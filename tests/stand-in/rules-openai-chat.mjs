@@ -105,7 +105,7 @@ function checkTools(body) {
     if (names.has(def.name)) refuse(`Invalid 'tools': duplicate tool name '${def.name}'.`, `${inner}.name`, 'invalid_value');
     names.add(def.name);
     if (tool.type === 'custom') return;
-    for (const k of Object.keys(def)) if (!['name', 'description', 'parameters', 'strict'].includes(k)) unknown(`${inner}.${k}`);
+    for (const k of Object.keys(def)) if (!['name', 'type', 'description', 'parameters', 'strict'].includes(k)) unknown(`${inner}.${k}`);
     const schema = def.parameters;
     if (schema === undefined || schema === null) return;
     if (!isObject(schema)) wrongType(`${inner}.parameters`, 'an object', schema);
@@ -155,7 +155,7 @@ function checkCalls(m, i) {
     if (!['function', 'custom'].includes(call.type)) {
       refuse(`Invalid value: '${call.type}'. Supported values are: 'function' and 'custom'.`, `${here}.type`, 'invalid_value');
     }
-    for (const key of Object.keys(call)) if (!['id', 'type', call.type, 'extra_content'].includes(key)) unknown(`${here}.${key}`);
+    for (const key of Object.keys(call)) if (!['id', 'type', 'index', call.type, 'extra_content'].includes(key)) unknown(`${here}.${key}`);
     const inner = `${here}.${call.type}`;
     wantObject(call[call.type], inner);
     wantName(call[call.type].name, `${inner}.name`);

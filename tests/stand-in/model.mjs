@@ -1,0 +1,166 @@
+// One model request: judge it, take a step from the script or the brain, and answer as the step says.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import * as anthropicRules from './rules-anthropic.mjs';
+import * as openaiRules from './rules-openai-chat.mjs';
+import * as anthropicWire from './wire-anthropic.mjs';
+import * as openaiWire from './wire-openai-chat.mjs';
+import { answerFor } from './answer.mjs';
+import { think } from './brain.mjs';
+import { viewOf } from './view.mjs';
+
+const DIALECTS = {
+  'openai-chat': { check: openaiRules.check, wire: openaiWire },
+  anthropic: { check: anthropicRules.check, wire: anthropicWire },
+};
+const SECRET = new Set(['authorization', 'x-api-key', 'api-key', 'cookie', 'proxy-authorization']);
+const NONSENSE = {
+  html: ['text/html; charset=utf-8', '<!doctype html><html><body><h1>It works!</h1><p>200, but no model here.</p></body></html>'],
+  sse: ['text/event-stream; charset=utf-8', 'event: ???\ndata: {"not": json\n\ndata: 42\n\ngibberish without a colon\n\n'],
+  json: ['application/json', '{"choices":[{"message":'],
+};
+
+function headersOf(req) {
+  const out = {};
+  for (const [k, v] of Object.entries(req.headers)) out[k] = SECRET.has(k) ? 'present' : v;
+  for (const k of ['authorization', 'x-api-key']) out[k] ??= 'absent';
+  return out;
+}
+
+async function pause(ms, signal) {
+  if (ms > 0 && !signal.aborted) await sleep(ms, undefined, { signal }).catch(() => {});
+}
+
+/** Resolves when the bytes are out, or when nobody is there to take them. */
+const write = (res, bytes) => new Promise((resolve) => {
+  const done = () => {
+    res.off('close', done);
+    resolve();
+  };
+  res.once('close', done);
+  res.write(bytes, done);
+});
+
+function sendJson(res, status, body, headers = {}) {
+  if (res.destroyed) return;
+  const raw = typeof body === 'string';
+  res.writeHead(status, { 'content-type': raw ? 'text/plain; charset=utf-8' : 'application/json', ...headers });
+  res.end(raw ? body : JSON.stringify(body));
+}
+
+async function writeFrame(res, bytes, size) {
+  if (!size) return write(res, bytes);
+  // Network chunks need not end where frames or characters end.
+  for (let at = 0; at < bytes.length; at += size) await write(res, bytes.subarray(at, at + size));
+}
+
+async function sendStream({ res, lane, record, step, answer, wire, delayMs, signal }) {
+  res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
+  res.flushHeaders();
+  const chunkBytes = step.chunkBytes ?? lane.options.chunkBytes;
+  const limit = step.cut ?? step.cutClean ?? Infinity;
+  let bytesLeft = step.cutBytes ?? Infinity;
+  let framesSent = 0;
+  let pieces = 0;
+  for (const { bytes, piece } of wire.frames(answer, { terminal: step.inBandError === undefined })) {
+    if (signal.aborted) return 'client-closed';
+    if (framesSent >= limit || bytesLeft <= 0) break;
+    if (step.gate && piece && pieces === (step.atPiece ?? 0)) await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
+    if (piece && pieces > 0) await pause(delayMs, signal);
+    if (signal.aborted) return 'client-closed';
+    const part = bytes.length > bytesLeft ? bytes.subarray(0, bytesLeft) : bytes;
+    await writeFrame(res, part, chunkBytes);
+    bytesLeft -= part.length;
+    framesSent += 1;
+    record.framesSent = framesSent;
+    if (piece) pieces += 1;
+  }
+  if (step.gate && pieces <= (step.atPiece ?? 0)) await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
+  if (signal.aborted) return 'client-closed';
+  if (step.inBandError !== undefined) {
+    await write(res, wire.inBandError(step.inBandError === true ? {} : step.inBandError).bytes);
+  } else if (step.cut !== undefined || step.cutBytes !== undefined) {
+    res.socket?.destroy();
+    return 'cut';
+  }
+  res.end();
+  return step.cutClean === undefined ? 'complete' : 'cut-clean';
+}
+
+async function perform({ req, res, lane, record, step, dialect, body, bodyText, query, signal }) {
+  const { wire } = DIALECTS[dialect];
+  await pause(step.holdMs ?? 0, signal);
+  if (signal.aborted) return 'client-closed';
+  if (step.hang) {
+    await lane.wait({ kind: 'hang', n: record.n }, signal);
+    if (!signal.aborted) req.socket.destroy();
+    return signal.aborted ? 'client-closed' : 'cut';
+  }
+  if (step.status !== undefined) {
+    record.status = step.status;
+    record.error = step.body ?? wire.statusBody(step.status, step.message);
+    sendJson(res, step.status, record.error, step.headers);
+    return 'complete';
+  }
+  if (step.garbage) {
+    const [type, text] = NONSENSE[step.garbage] ?? NONSENSE.html;
+    record.status = 200;
+    res.writeHead(200, { 'content-type': type, ...step.headers });
+    res.end(text);
+    return 'complete';
+  }
+  const answer = answerFor({ dialect, step, body, bodyText, seed: `${lane.name}:${record.n}` });
+  record.status = 200;
+  if (!body.stream || step.json) {
+    if (step.inBandError !== undefined) {
+      record.status = 500;
+      record.error = wire.statusBody(500, step.inBandError?.message);
+      sendJson(res, 500, record.error);
+    } else if (step.cut !== undefined || step.cutBytes !== undefined) {
+      const text = JSON.stringify(wire.whole(answer));
+      res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+      await write(res, Buffer.from(text).subarray(0, step.cutBytes ?? text.length >> 1));
+      res.socket?.destroy();
+      return 'cut';
+    } else {
+      if (step.gate) await lane.gate(step.gate, { n: record.n, piece: 0 }, signal);
+      if (signal.aborted) return 'client-closed';
+      sendJson(res, 200, wire.whole(answer), step.headers);
+    }
+    return 'complete';
+  }
+  const asked = Number(query.get('delayMs') ?? NaN);
+  const delayMs = step.delayMs ?? (Number.isFinite(asked) ? asked : lane.options.delayMs);
+  return sendStream({ res, lane, record, step, answer, wire, delayMs, signal });
+}
+
+export async function answerModel({ req, res, lane, dialect, path, query, bodyText, signal }) {
+  const { check, wire } = DIALECTS[dialect];
+  const record = {
+    n: lane.requests.length + 1, dialect, path, status: null, error: null, stream: false, headers: headersOf(req),
+    body: null, bodyText, at: Date.now(), step: null, ended: null, framesSent: 0,
+  };
+  lane.requests.push(record);
+  res.setHeader(dialect === 'anthropic' ? 'request-id' : 'x-request-id', `req_${lane.name}_${record.n}`);
+  let refused;
+  try {
+    record.body = JSON.parse(bodyText);
+  } catch {
+    refused = { status: 400, error: wire.notJson() };
+  }
+  refused ??= check(record.body);
+  record.stream = Boolean(record.body?.stream);
+  if (refused) {
+    Object.assign(record, refused, { ended: 'refused' });
+    return sendJson(res, refused.status, refused.error);
+  }
+  lane.accepted += 1;
+  // Taken before any wait: the order of arrival is the order of the script.
+  const scripted = lane.nextStep();
+  record.step = scripted ? 'script' : 'brain';
+  await lane.holdPoint({ kind: 'model', phase: 'model', ordinal: lane.accepted, n: record.n }, signal);
+  const { body } = record;
+  const step = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, body)), ...scripted };
+  record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, dialect, body, bodyText, query, signal });
+  if (record.ended === 'complete' && signal.aborted) record.ended = 'client-closed';
+}
