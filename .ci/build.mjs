@@ -1,0 +1,83 @@
+// cargo -> wasm-bindgen -> wasm-opt -> dist/, and what it weighs.
+
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { files, hash, present, read, root, run } from './shell.mjs';
+import { bindgen, npm, rust } from './tools.mjs';
+
+const KB = 1024;
+/** What a page pays to open a chat. Brotli, wasm and glue together. */
+export const BUDGET = 100 * KB;
+
+const STAMP = 'dist/.stamp';
+const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
+
+/** What rustc emits by default for this target since 1.82, and nothing newer: Safari 16.4, Node 20 and workerd have all of it. */
+const FEATURES = [
+  'bulk-memory', 'bulk-memory-opt', 'call-indirect-overlong', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext',
+];
+
+const inputs = () => [
+  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs',
+];
+
+function sizes() {
+  return OUT.map((file) => {
+    const bytes = readFileSync(path.join(root, file));
+    const brotli = brotliCompressSync(bytes, {
+      params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
+    });
+    return { file, raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length, brotli: brotli.length };
+  });
+}
+
+/** Prints the table; throws when the budget is exceeded. */
+export function weigh() {
+  const rows = sizes();
+  const sum = (key) => rows.reduce((all, row) => all + row[key], 0);
+  rows.push({ file: 'total', raw: sum('raw'), gzip: sum('gzip'), brotli: sum('brotli') });
+  const kb = (bytes) => `${(bytes / KB).toFixed(1)} KB`.padStart(11);
+  console.log(`${'size'.padEnd(24)}${['raw', 'gzip -9', 'brotli 11'].map((head) => head.padStart(11)).join('')}`);
+  for (const row of rows) console.log(`${row.file.padEnd(24)}${kb(row.raw)}${kb(row.gzip)}${kb(row.brotli)}`);
+  const total = rows.at(-1).brotli;
+  console.log(`budget: ${kb(total).trim()} of ${kb(BUDGET).trim()} brotli (${Math.round((100 * total) / BUDGET)} %)`);
+  if (total > BUDGET) throw new Error(`the package is ${total - BUDGET} bytes over its budget`);
+}
+
+export async function build() {
+  const wanted = hash(inputs());
+  if (present(STAMP) && read(STAMP) === wanted && OUT.every(present)) {
+    console.log('build: dist is up to date');
+    return weigh();
+  }
+  await rust();
+  await bindgen();
+  await npm();
+  mkdirSync(path.join(root, 'dist'), { recursive: true });
+  // Gone first: a build that fails half-way must not look finished.
+  for (const file of [STAMP, ...OUT]) rmSync(path.join(root, file), { force: true });
+  await run('cargo', ['build', '--lib', '--release', '--target', 'wasm32-unknown-unknown', '--no-default-features', '--features', 'web', '--locked']);
+  const target = process.env.CARGO_TARGET_DIR ?? 'target';
+  const raw = path.join(target, 'wasm32-unknown-unknown/release/rethread.wasm');
+  await run('wasm-bindgen', [
+    '--target', 'web', '--out-dir', 'dist', '--out-name', 'rethread',
+    // Types are written by hand in js/types.d.ts; where the wasm lies is the entries' business, so that a bundler finds it once.
+    '--no-typescript', '--omit-default-module-path', '--remove-producers-section', raw,
+  ]);
+  const before = statSync(path.join(root, OUT[0])).size;
+  await run(process.execPath, [
+    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--strip-debug', '--strip-target-features', OUT[0], '-o', OUT[0],
+  ]);
+  console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, OUT[0])).size} bytes`);
+  weigh();
+  writeFileSync(path.join(root, STAMP), wanted);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  await build().catch((e) => {
+    console.error(`build: ${e.message}`);
+    process.exit(1);
+  });
+}

@@ -1,0 +1,101 @@
+// Running programs and finding them: what every script here needs, from node: builtins only.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { accessSync, constants, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
+
+/** Outlives a checkout: what takes minutes to build is built once a machine. */
+export const cache =
+  process.env.RETHREAD_CACHE || path.join(process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'rethread');
+
+/** The file that a bare program name would run, or null. */
+export function which(program) {
+  for (const dir of (process.env.PATH ?? '').split(path.delimiter)) {
+    const file = path.join(dir, program);
+    try {
+      accessSync(file, constants.X_OK);
+      return file;
+    } catch {
+      // not in this directory
+    }
+  }
+  return null;
+}
+
+/** Standard output, or null when the program is absent or fails. */
+export function output(program, args, options = {}) {
+  const done = spawnSync(program, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28, ...options });
+  return done.status === 0 ? done.stdout : null;
+}
+
+const running = new Set();
+const endAll = () => {
+  for (const pid of running) {
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // it has ended by itself
+    }
+  }
+};
+process.on('exit', endAll);
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+
+/** Runs a program with our output as its own. Rejects on failure, and after `minutes`, with all of its children ended. */
+export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) {
+  console.log(`$ ${[program, ...args].join(' ')}`);
+  return new Promise((resolve, reject) => {
+    // A group of its own: a hanging browser below it ends with it.
+    const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'], detached: true });
+    let late = false;
+    const end = () => {
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // it has ended by itself
+      }
+    };
+    const timer = setTimeout(() => {
+      late = true;
+      end();
+    }, minutes * 60_000);
+    if (child.pid) running.add(child.pid);
+    child.once('error', (e) => {
+      clearTimeout(timer);
+      reject(new Error(`${program}: ${e.code === 'ENOENT' ? 'not installed' : e.message}`));
+    });
+    child.once('exit', (code, signal) => {
+      clearTimeout(timer);
+      running.delete(child.pid);
+      if (code === 0) resolve();
+      else reject(new Error(`${program} ${late ? `took more than ${minutes} minutes` : signal ? `was ended by ${signal}` : `exited with ${code}`}`));
+    });
+  });
+}
+
+export const read = (file) => readFileSync(path.join(root, file), 'utf8');
+export const present = (file) => existsSync(path.join(root, file));
+
+/** Every file below a folder, relative to the repository, sorted. A folder that is not there has none. */
+export function files(folder, ends = '') {
+  if (!present(folder)) return [];
+  return readdirSync(path.join(root, folder), { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith(ends))
+    .map((entry) => path.relative(root, path.join(entry.parentPath ?? entry.path, entry.name)))
+    .filter((file) => !file.split(path.sep).includes('node_modules'))
+    .sort();
+}
+
+export function hash(names, ...more) {
+  const sum = createHash('sha256');
+  for (const name of names) {
+    sum.update(`${name}\0`);
+    sum.update(present(name) ? readFileSync(path.join(root, name)) : 'absent');
+  }
+  return sum.update(more.join('\0')).digest('hex');
+}

@@ -1,0 +1,113 @@
+// What the build and the tests need on a machine, each installed when it is missing and not looked at twice.
+//
+//   node .ci/tools.mjs            everything
+//   node .ci/tools.mjs rust npm   only these
+
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { cache, hash, output, present, read, root, run, which } from './shell.mjs';
+
+const WASM_PACK = '0.15.1';
+
+/** The CLI and the crate must be of one version, so the lock file decides. */
+const bindgenVersion = () => /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(read('Cargo.lock'))?.[1];
+
+/** Once a process: a tool that was found stays found. */
+const once = (install) => {
+  let done;
+  return () => (done ??= install());
+};
+
+/** The toolchain of rust-toolchain.toml, with its targets. */
+export const rust = once(async () => {
+  if (!which('cargo')) throw new Error('Rust is missing: install it with rustup, https://rustup.rs');
+  // rustup installs channel, components and targets by itself when a proxied command runs in this folder.
+  const version = output('cargo', ['--version']);
+  if (!version) await run('rustup', ['toolchain', 'install'], { minutes: 15 });
+  const sysroot = output('rustc', ['--print', 'sysroot'])?.trim() ?? '';
+  const targets = /targets = \[([^\]]+)\]/.exec(read('rust-toolchain.toml'))[1].match(/[\w-]+/g);
+  const missing = targets.filter((target) => !existsSync(path.join(sysroot, 'lib/rustlib', target)));
+  if (missing.length) await run('rustup', ['target', 'add', ...missing], { minutes: 15 });
+  console.log(`rust: ${output('rustc', ['--version'])?.trim()}, ${targets.join(' ')}`);
+});
+
+/** A cargo program of exactly one version: from PATH, else from the cache, else built into it. Answers its folder. */
+async function cargoTool(crate, program, version) {
+  const says = (file) => output(file, ['--version'])?.trim().split(' ').includes(version);
+  const onPath = which(program);
+  if (onPath && says(onPath)) return path.dirname(onPath);
+  const place = path.join(cache, `${crate}-${version}`);
+  const bin = path.join(place, 'bin');
+  if (!says(path.join(bin, program))) {
+    console.log(`${crate} ${version}: building it into ${place}; some minutes, once`);
+    mkdirSync(place, { recursive: true });
+    await run('cargo', ['install', '--locked', crate, '--version', version, '--root', place], { minutes: 40, cwd: place });
+  }
+  return bin;
+}
+
+const toFront = (dir) => {
+  const rest = (process.env.PATH ?? '').split(path.delimiter).filter((entry) => entry !== dir);
+  process.env.PATH = [dir, ...rest].join(path.delimiter);
+};
+
+/** wasm-bindgen and its test runner. */
+export const bindgen = once(async () => {
+  await rust();
+  const dir = await cargoTool('wasm-bindgen-cli', 'wasm-bindgen', bindgenVersion());
+  // First on PATH: wasm-pack and cargo's runner look there, and another version would not fit the crate.
+  toFront(dir);
+  console.log(`wasm-bindgen: ${bindgenVersion()} in ${dir}`);
+});
+
+export const wasmPack = once(async () => {
+  await rust();
+  const dir = await cargoTool('wasm-pack', 'wasm-pack', WASM_PACK);
+  if (!(process.env.PATH ?? '').split(path.delimiter).includes(dir)) process.env.PATH += path.delimiter + dir;
+  console.log(`wasm-pack: ${WASM_PACK} in ${dir}`);
+});
+
+/** node_modules as the lock file says. */
+export const npm = once(async () => {
+  const wanted = hash(['package-lock.json', '.npmrc'], process.version);
+  const stamp = 'node_modules/.rethread-lock';
+  if (!present(stamp) || read(stamp) !== wanted) {
+    // No package here needs its install script: what it would fetch is in an optional package.
+    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { minutes: 15 });
+    writeFileSync(path.join(root, stamp), wanted);
+  }
+  console.log('npm: node_modules is as package-lock.json says');
+});
+
+const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
+export const chromiumPath = () => process.env.CHROMIUM || CHROMIUM.map(which).find(Boolean) || null;
+export const chromedriverPath = () => process.env.CHROMEDRIVER || which('chromedriver');
+
+/** Chromium with its driver, from the system's packages. */
+export const chromium = once(async () => {
+  if (!chromiumPath() || !chromedriverPath()) {
+    const canInstall = process.platform === 'linux' && process.getuid?.() === 0 && which('apt-get');
+    if (!canInstall) {
+      throw new Error(
+        'Chromium and chromedriver of one version are needed: as root on Debian `apt-get install chromium chromium-driver`, ' +
+          'elsewhere install both and name them in CHROMIUM and CHROMEDRIVER',
+      );
+    }
+    const env = { DEBIAN_FRONTEND: 'noninteractive' };
+    await run('apt-get', ['update', '-q'], { env, minutes: 10 });
+    await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'chromium', 'chromium-driver'], { env, minutes: 20 });
+  }
+  if (!chromiumPath() || !chromedriverPath()) throw new Error('Chromium was installed and is not on PATH: name it in CHROMIUM and CHROMEDRIVER');
+  console.log(`chromium: ${chromiumPath()}, ${chromedriverPath()}`);
+});
+
+export const tools = { rust, bindgen, wasmPack, npm, chromium };
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const names = process.argv.slice(2);
+  for (const name of names.length ? names : Object.keys(tools)) {
+    if (!Object.hasOwn(tools, name)) throw new Error(`no tool ${name}: one of ${Object.keys(tools).join(', ')}`);
+    await tools[name]();
+  }
+}

@@ -1,0 +1,8 @@
+// Workers: code may not be compiled from bytes there; an import gives the compiled module.
+
+import wasm from '../../dist/rethread_bg.wasm';
+import { initNow } from '../load.js';
+
+initNow(wasm);
+
+export * from '../api.js';

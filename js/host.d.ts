@@ -1,0 +1,2 @@
+export { drive } from "./types.js";
+export type { DriveOptions } from "./types.js";
