@@ -12,7 +12,8 @@ pub use memory::MemoryStore;
 pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};
 
 use crate::clock::Ms;
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -80,10 +81,58 @@ pub struct Batch {
     pub head: Vec<u8>,
     /// The session's channel, for listing by it.
     pub channel: Option<String>,
-    /// Records to write; one of the same key is replaced.
+    /// Records to write; one of the same key is replaced, its index too.
     pub put: Vec<Record>,
-    /// Records to remove; absent ones are no error.
+    /// Records to remove, before any is written; absent ones are no error.
     pub remove: Vec<(Table, u64)>,
+}
+
+impl Batch {
+    /// Refuses what no store can keep, before anything is written.
+    ///
+    /// # Errors
+    /// `too_large` for a value above the store's limit; `invalid_input` for a key that JavaScript cannot hold, a segment
+    /// that ends before it begins, or an operation without a name.
+    pub fn check(&self, operation: &str, max_value_bytes: u64) -> Result<()> {
+        if operation.is_empty() {
+            return Err(Error::invalid("an append needs the name of its operation, so that it can be repeated"));
+        }
+        let values = self.put.iter().map(|record| &record.value).chain([&self.head]);
+        if let Some(large) = values.map(|value| value.len() as u64).find(|len| *len > max_value_bytes) {
+            return Err(Error::new(Code::TooLarge, format!("a record of {large} bytes is above this store's limit of {max_value_bytes}; nothing was written")));
+        }
+        let spans = self.put.iter().map(|record| (record.key, record.last_key.unwrap_or(record.key))).chain(self.remove.iter().map(|(_, key)| (*key, *key)));
+        match spans.into_iter().find(|(key, last)| *last > MAX_KEY || last < key) {
+            Some((key, last)) => Err(Error::invalid(format!("a record cannot have the keys {key} to {last}; they rise and stay at or below {MAX_KEY}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many operations of a session a store remembers: a repetition comes at once or not at all.
+pub const REMEMBERED_OPERATIONS: usize = 16;
+
+/// The latest operations of a session and the revision that each made. A conflict changes nothing, so it is not kept:
+/// revisions only rise, and what conflicted conflicts again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Operations(pub(crate) VecDeque<(String, u64)>);
+
+impl Operations {
+    /// The outcome, if nothing is to be written.
+    pub(crate) fn outcome(&self, revision: u64, expected: u64, operation: &str) -> Option<Appended> {
+        if let Some((_, made)) = self.0.iter().find(|(name, _)| name == operation) {
+            return Some(Appended::Revision(*made));
+        }
+        (revision != expected).then_some(Appended::Conflict(revision))
+    }
+
+    /// Remembers one, and forgets the oldest.
+    pub(crate) fn note(&mut self, operation: &str, made: u64) {
+        while self.0.len() >= REMEMBERED_OPERATIONS {
+            self.0.pop_front();
+        }
+        self.0.push_back((operation.to_owned(), made));
+    }
 }
 
 /// How an append ended.
@@ -143,7 +192,36 @@ pub struct AuditQuery {
     /// Inclusive.
     pub until: Option<Ms>,
     pub cursor: Option<String>,
+    /// The most rows in a page; 0 means [`PAGE`].
     pub limit: usize,
+}
+
+impl AuditQuery {
+    /// Whether a row of this session and index is asked for.
+    #[must_use]
+    pub fn matches(&self, session: &str, index: &AuditIndex) -> bool {
+        let wanted = |asked: &Option<String>, is: Option<&str>| asked.as_deref().is_none_or(|asked| Some(asked) == is);
+        wanted(&self.session, Some(session))
+            && wanted(&self.tool, Some(&index.tool))
+            && wanted(&self.status, Some(&index.status))
+            && wanted(&self.channel, index.channel.as_deref())
+            && self.since.is_none_or(|since| index.at >= since)
+            && self.until.is_none_or(|until| index.at <= until)
+    }
+}
+
+/// How many items a page has when the caller names no limit.
+pub const PAGE: usize = 100;
+
+/// A place in the audit table as a cursor: the last row that was given.
+pub(crate) fn audit_cursor(session: &str, key: u64) -> String {
+    format!("{key}:{session}")
+}
+
+/// Reads what [`audit_cursor`] wrote.
+pub(crate) fn open_audit_cursor(cursor: &str) -> Result<(&str, u64)> {
+    let parts = cursor.split_once(':').and_then(|(key, session)| Some((session, key.parse().ok()?)));
+    parts.ok_or_else(|| Error::invalid("this is no cursor that a page of tool invocations gave"))
 }
 
 /// Some of many, and where to go on.
@@ -178,7 +256,7 @@ pub trait LogStore {
 
     /// Writes the batch if the head's revision is `expected` (0: absent, or deleted and known to be: then the
     /// tombstone's revision is what [`Appended::Conflict`] gives and what to expect next).
-    /// Repeating an `operation` gives its first outcome.
+    /// Repeating an `operation` that was written gives its revision again, up to [`REMEMBERED_OPERATIONS`] later.
     ///
     /// # Errors
     /// `quota_exceeded`, `too_large`, `busy` and `store_error`, each with nothing written, or with an outcome that is
@@ -191,7 +269,7 @@ pub trait LogStore {
     /// When the store cannot be read.
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>>;
 
-    /// Sessions in the order of their ids.
+    /// Sessions in an order that stays; `limit` 0 means [`PAGE`].
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -203,7 +281,7 @@ pub trait LogStore {
     /// When the store cannot be read.
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>>;
 
-    /// Removes a session's records and leaves a tombstone.
+    /// Removes a session's records and leaves a tombstone, one revision on. An absent session stays absent.
     ///
     /// # Errors
     /// When the store cannot be written.

@@ -1,0 +1,166 @@
+//! The memory store under the suite that every store passes.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use rethread::store::conformance::{CHECKS, Check, both, check_all, check_one, nothing_lost, write_with_retry};
+use rethread::store::{Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return value;
+        }
+    }
+}
+
+#[test]
+fn r46_the_memory_store_conforms() {
+    let store = MemoryStore::default();
+    block_on(check_all("native", &|| {
+        let store: Rc<dyn LogStore> = Rc::new(store.clone());
+        Box::pin(async move { Ok(store) })
+    }))
+    .unwrap();
+}
+
+/// Lets another future go first.
+async fn once_round() {
+    let mut waited = false;
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// What a broken store gets wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Flaw {
+    None,
+    NoCompare,
+    TornOnConflict,
+    NoRepetition,
+    LosesTombstone,
+    NoLimit,
+    IgnoresLastKey,
+    MixesSessions,
+    DoublesPages,
+}
+
+/// A store that wants to be durable: another handle has the same data, and every append lets others go first.
+struct Flawed(MemoryStore, Flaw);
+
+impl LogStore for Flawed {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { durable: true, ..self.0.capabilities() }
+    }
+
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
+        self.0.head(session)
+    }
+
+    fn append<'a>(&'a self, session: &'a str, expected: u64, batch: Batch, operation: &'a str) -> StoreFuture<'a, Appended> {
+        Box::pin(async move {
+            once_round().await;
+            let is = self.0.head(session).await?.map_or(0, |head| head.revision);
+            match self.1 {
+                Flaw::NoCompare => match self.0.append(session, expected, batch.clone(), operation).await? {
+                    Appended::Conflict(is) => self.0.append(session, is, batch, operation).await,
+                    done => Ok(done),
+                },
+                Flaw::TornOnConflict if is != 0 && is != expected => {
+                    let head = self.0.head(session).await?.map(|head| head.value).unwrap_or_default();
+                    self.0.append(session, is, Batch { head, ..batch }, operation).await?;
+                    Ok(Appended::Conflict(is))
+                }
+                Flaw::NoRepetition => self.0.append(session, expected, batch, &format!("{operation}{is}")).await,
+                Flaw::LosesTombstone if is == 0 => match self.0.append(session, 0, batch.clone(), operation).await? {
+                    Appended::Conflict(tombstone) if expected == 0 => self.0.append(session, tombstone, batch, operation).await,
+                    outcome => Ok(outcome),
+                },
+                _ => self.0.append(session, expected, batch, operation).await,
+            }
+        })
+    }
+
+    fn read<'a>(&'a self, session: &'a str, mut query: Query) -> StoreFuture<'a, Vec<Record>> {
+        Box::pin(async move {
+            if self.1 == Flaw::NoLimit {
+                query.limit_bytes = u64::MAX;
+            }
+            let mut records = self.0.read(session, query).await?;
+            if self.1 == Flaw::IgnoresLastKey {
+                records.retain(|record| record.key >= query.from);
+            }
+            if self.1 == Flaw::MixesSessions && let Some((stem, _)) = session.split_once('\u{0}') {
+                records.extend(self.0.read(stem, query).await?);
+            }
+            Ok(records)
+        })
+    }
+
+    fn sessions<'a>(&'a self, cursor: Option<&'a str>, limit: usize, channel: Option<&'a str>) -> StoreFuture<'a, Page<SessionRow>> {
+        Box::pin(async move {
+            let mut page = self.0.sessions(cursor, limit, channel).await?;
+            if self.1 == Flaw::DoublesPages && page.items.len() > 1 && page.cursor.is_some() {
+                page.cursor = page.items.iter().rev().nth(1).map(|row| row.id.clone());
+            }
+            Ok(page)
+        })
+    }
+
+    fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
+        self.0.invocations(query)
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        self.0.delete_session(session)
+    }
+}
+
+fn failing(flaw: Flaw) -> Vec<&'static str> {
+    let failed = |(name, check): &(&'static str, Check)| -> Option<&'static str> {
+        let data = MemoryStore::default();
+        let open = || -> StoreFuture<'static, Rc<dyn LogStore>> {
+            let store: Rc<dyn LogStore> = Rc::new(Flawed(data.clone(), flaw));
+            Box::pin(async move { Ok(store) })
+        };
+        let result = block_on(check_one("flawed", name, *check, &open));
+        result.err().map(|_| *name)
+    };
+    CHECKS.iter().filter_map(failed).collect()
+}
+
+#[test]
+fn r46_the_suite_sees_what_a_broken_store_does() {
+    assert_eq!(failing(Flaw::None), Vec::<&str>::new());
+    let cases = [
+        (Flaw::NoCompare, "two_writers_lose_nothing"),
+        (Flaw::TornOnConflict, "a_conflict_changes_nothing"),
+        (Flaw::NoRepetition, "a_repeated_operation_is_done_once"),
+        (Flaw::LosesTombstone, "a_deleted_session_stays_deleted"),
+        (Flaw::NoLimit, "ranges_and_limits_hold"),
+        (Flaw::IgnoresLastKey, "segments_are_found_by_what_they_span"),
+        (Flaw::MixesSessions, "no_session_reaches_another"),
+        (Flaw::DoublesPages, "sessions_are_listed_once_each"),
+    ];
+    for (flaw, check) in cases {
+        let failed = failing(flaw);
+        assert!(failed.contains(&check), "{check} passed a store with its flaw; failed: {failed:?}");
+    }
+}
+
+#[test]
+fn r47_two_writers_in_turn_lose_nothing() {
+    let data = MemoryStore::default();
+    let (one, two) = (Flawed(data.clone(), Flaw::None), Flawed(data, Flaw::None));
+    let (first, second) = block_on(both(write_with_retry(&one, "s", 0, 100), write_with_retry(&two, "s", 1, 100)));
+    let conflicts = first.unwrap() + second.unwrap();
+    assert!(conflicts > 50, "the writers hardly met: {conflicts} conflicts");
+    block_on(nothing_lost(&one, "s", 100)).unwrap();
+}
