@@ -29,6 +29,46 @@ pub fn hash_on(seed: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// A map by id. Hashed with a seed that is passed in: the standard one would ask the platform for randomness.
+pub type IdMap<V> = std::collections::HashMap<String, V, Seed>;
+
+/// The seed of an [`IdMap`]: unguessable in a binding, fixed in a test.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seed(pub u64);
+
+impl std::hash::BuildHasher for Seed {
+    type Hasher = IdHasher;
+
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher(self.0 ^ 0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+/// Mixes eight bytes at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct IdHasher(u64);
+
+impl std::hash::Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash_words(self.0, bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
+    }
+}
+
+/// A quick hash of a long text, for telling whether two are the same within one process.
+#[must_use]
+pub fn hash_words(seed: u64, bytes: &[u8]) -> u64 {
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(seed, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let tail = rest.iter().fold(rest.len() as u64, |tail, byte| (tail << 8) | u64::from(*byte));
+    let hash = mix(hash, tail);
+    hash ^ (hash >> 31)
+}
+
 /// `length` letters and digits that stand for `text`: the same text gives the same ones.
 #[must_use]
 pub fn short_name(text: &str, length: usize) -> String {

@@ -255,9 +255,11 @@ pub enum Slot {
     Part(u32),
     /// All parts that no other slot names, as the dialect's array of blocks.
     Parts,
+    /// As `Parts`, with the results of the calls before it first: they came in one wire message.
+    ResultsThenParts,
     /// The dialect's array of calls; the member goes when no call is left.
     Calls,
-    /// In a part: its own text.
+    /// In a part: its own text, or a medium's address or data.
     Text,
     /// In a call or a result: the call's id.
     Id,

@@ -1,0 +1,58 @@
+//! What the log holds.
+
+use crate::clock::Ms;
+use crate::json::Json;
+use crate::message::{Dialect, Message};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use serde::{Deserialize, Serialize};
+
+/// One append: a turn in mode run, a step in the others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogRecord {
+    /// The append's own id: by it a writer knows its append again after a lost reply.
+    pub operation: String,
+    /// The run that made it.
+    pub run: Option<String>,
+    /// When.
+    pub at: Ms,
+    /// What happened, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // messages are most of them
+pub enum Entry {
+    /// A message.
+    Message(Message),
+    /// A call that the message before it asked for, with its result if that is known.
+    Invocation(ToolInvocation),
+    /// The result of a call that an earlier entry holds.
+    Result(ResultEntry),
+    /// Something that belongs to nothing; kept, never sent.
+    SetAside(SetAside),
+}
+
+/// A result that came after its call was stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ResultEntry {
+    pub invocation: String,
+    pub status: InvocationStatus,
+    pub started_at: Option<Ms>,
+    pub finished_at: Option<Ms>,
+    pub result: Option<ToolResult>,
+}
+
+/// An orphan result, a second result of one call, an item that is no message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SetAside {
+    /// The finding's code.
+    pub reason: String,
+    /// The dialect it came in.
+    pub dialect: Option<Dialect>,
+    /// What came.
+    pub value: Json,
+    /// When.
+    pub at: Ms,
+}

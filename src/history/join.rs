@@ -1,0 +1,214 @@
+//! The join: gives incoming items their ids, turns and rounds, and every result its call.
+
+use super::{Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside};
+use crate::clock::Ms;
+use crate::finding::{Action, Finding, Report};
+use crate::id::{IdSource, short_name};
+use crate::message::{Message, MessageStatus, Part, PartBody, Source};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use std::collections::BTreeMap;
+
+/// What all items of one append have in common.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The stamp of messages and results.
+    pub at: Ms,
+    /// Where they came from.
+    pub source: Source,
+    /// The run that made them.
+    pub run_id: Option<String>,
+    /// The session's channel.
+    pub channel: Option<String>,
+    /// Ids for the messages, in order, where the caller has some.
+    pub message_ids: Vec<String>,
+}
+
+/// What the join makes.
+#[derive(Clone, Debug, Default)]
+pub struct Joined {
+    /// Entries, ready to be numbered and appended.
+    pub entries: Vec<Entry>,
+    /// The new messages' ids, in order.
+    pub message_ids: Vec<String>,
+    /// What was found and done.
+    pub report: Report,
+}
+
+/// Joins `incoming` to `history`: each result goes to the newest open call of its id, in its round, whether the call
+/// is stored, comes earlier in the same items, or comes later. What finds no call is set aside (R2, R5).
+pub fn join(history: &History, incoming: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> Joined {
+    let mut stored: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
+    for call in history.open() {
+        stored.entry(&call.call_id).or_default().push((call.message_id.clone(), &call.id));
+    }
+    let joined = Joined::default();
+    let mut work = Join { history, origin, joined, stored, fresh: BTreeMap::new(), late: Vec::new(), position: history.position() };
+    let mut given = origin.message_ids.iter();
+    for item in incoming {
+        match item {
+            Incoming::Message(message) => {
+                let id = given.next().cloned().unwrap_or_else(|| ids.new_id());
+                work.message(message, id, ids);
+            }
+            Incoming::Result(result) => work.result(result, true),
+            Incoming::Unknown(value) => {
+                work.joined.report.push(Finding::warning("malformed", "an item is no message of this dialect; it is stored and never sent").did(Action::Kept));
+                work.set_aside("malformed", value, None);
+            }
+        }
+    }
+    for result in std::mem::take(&mut work.late) {
+        work.result(result, false);
+    }
+    work.joined
+}
+
+struct Join<'h> {
+    history: &'h History,
+    origin: &'h Origin,
+    joined: Joined,
+    /// Open calls of the history, by call id, oldest first: message and invocation.
+    stored: BTreeMap<&'h str, Vec<(String, &'h str)>>,
+    /// Calls of these items by call id, without those that have a result: message and place in the entries.
+    fresh: BTreeMap<String, Vec<(String, usize)>>,
+    /// Results whose call has not come yet.
+    late: Vec<IncomingResult>,
+    position: Position,
+}
+
+impl<'h> Join<'h> {
+    fn message(&mut self, incoming: IncomingMessage, id: String, ids: &dyn IdSource) {
+        let turn = self.position.advance(incoming.role);
+        let round = self.position.rounds;
+        let mut place = 0;
+        let mut calls = Vec::new();
+        let mut parts = Vec::with_capacity(incoming.parts.len());
+        for part in incoming.parts {
+            let call = match part {
+                IncomingPart::Part(part) => {
+                    parts.push(part);
+                    continue;
+                }
+                IncomingPart::Call(call) => call,
+            };
+            let invocation = ids.new_id();
+            let replay_id = self.replay_id(&call.call_id, &invocation, &calls);
+            parts.push(Part::from(PartBody::ToolCall { invocation: invocation.clone(), round, place }));
+            calls.push(ToolInvocation {
+                id: invocation,
+                number: 0,
+                message_id: id.clone(),
+                turn,
+                call_id: call.call_id,
+                replay_id,
+                name: call.name,
+                arguments: call.arguments,
+                round,
+                place,
+                status: InvocationStatus::Pending,
+                started_at: None,
+                finished_at: None,
+                stored_at: self.origin.at,
+                redacted: false,
+                channel: self.origin.channel.clone(),
+                freshness: None,
+                result: None,
+                shape: call.shape,
+            });
+            place += 1;
+        }
+        if place > 0 {
+            self.position.rounds += 1;
+        }
+        self.joined.message_ids.push(id.clone());
+        self.joined.entries.push(Entry::Message(Message {
+            id,
+            seq: 0,
+            turn,
+            role: incoming.role,
+            parts,
+            created_at: self.origin.at,
+            source: self.origin.source.clone(),
+            run_id: self.origin.run_id.clone(),
+            status: MessageStatus::Complete,
+            parent_id: None,
+            metadata: None,
+            answer: None,
+            dialect: incoming.dialect,
+            shape: incoming.shape,
+        }));
+        for call in calls {
+            self.fresh.entry(call.call_id.clone()).or_default().push((call.message_id.clone(), self.joined.entries.len()));
+            self.joined.entries.push(Entry::Invocation(call));
+        }
+    }
+
+    /// An id that cannot serve gets another one, once and for all: the same in call and result, the same in every build.
+    fn replay_id(&mut self, call_id: &str, invocation: &str, siblings: &[ToolInvocation]) -> Option<String> {
+        let used = self.history.uses_of(call_id) > 0 || self.fresh.contains_key(call_id) || siblings.iter().any(|call| call.call_id == call_id);
+        if !call_id.is_empty() && !used {
+            return None;
+        }
+        let code = if call_id.is_empty() { "invalid_call_id" } else { "duplicate_call_id" };
+        self.joined.report.push(
+            Finding::warning(code, "a call's id is missing or was used before; call and result go out under one of their own")
+                .of_call(call_id)
+                .did(Action::Renamed),
+        );
+        Some(format!("call_{}", short_name(invocation, 20)))
+    }
+
+    fn result(&mut self, result: IncomingResult, may_wait: bool) {
+        let entries = &mut self.joined.entries;
+        if let Some(at) = self.fresh.get_mut(&result.call_id).and_then(newest_open)
+            && let Some(Entry::Invocation(call)) = entries.get_mut(at)
+        {
+            call.status = status_of(&result);
+            call.finished_at = Some(self.origin.at);
+            call.result = Some(stored(result));
+            return;
+        }
+        if let Some(invocation) = self.stored.get_mut(result.call_id.as_str()).and_then(newest_open) {
+            entries.push(Entry::Result(ResultEntry {
+                invocation: invocation.to_owned(),
+                status: status_of(&result),
+                started_at: None,
+                finished_at: Some(self.origin.at),
+                result: Some(stored(result)),
+            }));
+            return;
+        }
+        if may_wait {
+            self.late.push(result);
+            return;
+        }
+        let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
+        let (code, message) = if known {
+            ("duplicate_result", "a call that is answered already got another result; the first one counts, this one is stored and never sent")
+        } else {
+            ("orphan_result", "a result answers no call; it is stored and never sent")
+        };
+        self.joined.report.push(Finding::warning(code, message).of_call(&result.call_id).did(Action::Kept));
+        self.set_aside(code, result.raw, result.dialect);
+    }
+
+    fn set_aside(&mut self, reason: &str, value: crate::json::Json, dialect: Option<crate::message::Dialect>) {
+        let at = self.origin.at;
+        self.joined.entries.push(Entry::SetAside(SetAside { reason: reason.into(), dialect, value, at }));
+    }
+}
+
+/// Takes, of the open calls, the first of the newest message.
+fn newest_open<T>(open: &mut Vec<(String, T)>) -> Option<T> {
+    let newest = &open.last()?.0;
+    let first = open.iter().rposition(|(message, _)| message != newest).map_or(0, |before| before + 1);
+    Some(open.remove(first).1)
+}
+
+fn status_of(result: &IncomingResult) -> InvocationStatus {
+    if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok }
+}
+
+fn stored(result: IncomingResult) -> ToolResult {
+    ToolResult { content: result.content, is_error: result.is_error, dialect: result.dialect, shape: result.shape }
+}

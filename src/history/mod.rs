@@ -1,0 +1,185 @@
+//! What happened: messages in their order, the calls they asked for, and the results joined to them.
+//!
+//! A history is folded from [`Entry`]s, as the log holds them. It is never rewritten: a result that
+//! comes later is an entry of its own, and a message names its calls, it does not hold them.
+
+mod entry;
+mod incoming;
+mod join;
+
+pub use entry::{Entry, LogRecord, ResultEntry, SetAside};
+pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
+pub use join::{Joined, Origin, join};
+
+use crate::id::{IdMap, Seed};
+use crate::message::{Message, PartBody, Role};
+use crate::tool::{InvocationStatus, ToolInvocation};
+
+/// Messages and invocations, joined.
+#[derive(Clone, Debug)]
+pub struct History {
+    messages: Vec<Message>,
+    invocations: Vec<ToolInvocation>,
+    set_aside: Vec<SetAside>,
+    message_at: IdMap<usize>,
+    invocation_at: IdMap<usize>,
+    /// How often each call id was used.
+    call_ids: IdMap<u32>,
+    /// Invocations without a result, oldest first.
+    open: Vec<usize>,
+}
+
+/// Where the next message would stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// How many turns have begun.
+    pub turns: u32,
+    /// Whether the last turn has an answer, so that the next input begins a new one.
+    pub answered: bool,
+    /// How many rounds of calls the last turn has.
+    pub rounds: u32,
+}
+
+impl Position {
+    /// Moves on over a message; gives its turn.
+    pub fn advance(&mut self, role: Role) -> u32 {
+        if self.turns == 0 || (role == Role::User && self.answered) {
+            self.turns += 1;
+            self.answered = false;
+            self.rounds = 0;
+        }
+        self.answered |= role == Role::Assistant;
+        self.turns - 1
+    }
+}
+
+impl History {
+    /// An empty history.
+    #[must_use]
+    pub fn new(seed: Seed) -> Self {
+        Self {
+            messages: Vec::new(),
+            invocations: Vec::new(),
+            set_aside: Vec::new(),
+            message_at: IdMap::with_hasher(seed),
+            invocation_at: IdMap::with_hasher(seed),
+            call_ids: IdMap::with_hasher(seed),
+            open: Vec::new(),
+        }
+    }
+
+    /// All messages, in their order.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// All invocations, in their order.
+    #[must_use]
+    pub fn invocations(&self) -> &[ToolInvocation] {
+        &self.invocations
+    }
+
+    /// What was given and belongs to nothing: kept, never sent.
+    #[must_use]
+    pub fn set_aside(&self) -> &[SetAside] {
+        &self.set_aside
+    }
+
+    /// The message of that id.
+    #[must_use]
+    pub fn message(&self, id: &str) -> Option<&Message> {
+        self.messages.get(*self.message_at.get(id)?)
+    }
+
+    /// The invocation of that id.
+    #[must_use]
+    pub fn invocation(&self, id: &str) -> Option<&ToolInvocation> {
+        self.invocations.get(*self.invocation_at.get(id)?)
+    }
+
+    /// The invocation of that id, to be changed while a run lives.
+    pub fn invocation_mut(&mut self, id: &str) -> Option<&mut ToolInvocation> {
+        self.invocations.get_mut(*self.invocation_at.get(id)?)
+    }
+
+    /// How often a call id was used.
+    #[must_use]
+    pub fn uses_of(&self, call_id: &str) -> u32 {
+        self.call_ids.get(call_id).copied().unwrap_or(0)
+    }
+
+    /// Invocations without a result, oldest first.
+    pub fn open(&self) -> impl Iterator<Item = &ToolInvocation> {
+        self.open.iter().filter_map(|at| self.invocations.get(*at))
+    }
+
+    /// Where the next message would stand.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        let Some(last) = self.messages.last() else { return Position::default() };
+        let turn = self.messages.iter().rev().take_while(|message| message.turn == last.turn);
+        let (mut answered, mut rounds) = (false, 0);
+        for message in turn {
+            answered |= message.role == Role::Assistant;
+            for part in &message.parts {
+                if let PartBody::ToolCall { round, .. } = part.body {
+                    rounds = rounds.max(round + 1);
+                }
+            }
+        }
+        Position { turns: last.turn + 1, answered, rounds }
+    }
+
+    /// The calls of a message, in their places.
+    pub fn calls_of<'h>(&'h self, message: &'h Message) -> impl Iterator<Item = &'h ToolInvocation> {
+        message.parts.iter().filter_map(|part| match &part.body {
+            PartBody::ToolCall { invocation, .. } => self.invocation(invocation),
+            _ => None,
+        })
+    }
+
+    /// Folds one entry in. An entry that was folded in before (the same id) changes nothing.
+    pub fn apply(&mut self, entry: Entry) {
+        match entry {
+            Entry::Message(message) => {
+                if self.message_at.contains_key(&message.id) {
+                    return;
+                }
+                self.message_at.insert(message.id.clone(), self.messages.len());
+                self.messages.push(message);
+            }
+            Entry::Invocation(invocation) => {
+                if self.invocation_at.contains_key(&invocation.id) {
+                    return;
+                }
+                let at = self.invocations.len();
+                self.invocation_at.insert(invocation.id.clone(), at);
+                *self.call_ids.entry(invocation.call_id.clone()).or_insert(0) += 1;
+                if invocation.result.is_none() {
+                    self.open.push(at);
+                }
+                self.invocations.push(invocation);
+            }
+            Entry::Result(entry) => {
+                let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
+                let Some(invocation) = self.invocations.get_mut(at) else { return };
+                // A real result replaces the note that nothing was known; nothing replaces a real one.
+                if invocation.result.is_some() && invocation.status != InvocationStatus::Interrupted {
+                    return;
+                }
+                invocation.status = entry.status;
+                invocation.started_at = entry.started_at.or(invocation.started_at);
+                invocation.finished_at = entry.finished_at;
+                invocation.result = entry.result;
+                if invocation.result.is_some() {
+                    self.open.retain(|open| *open != at);
+                }
+            }
+            Entry::SetAside(set_aside) => self.set_aside.push(set_aside),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
