@@ -33,24 +33,11 @@ export function output(program, args, options = {}) {
   return done.status === 0 ? done.stdout : null;
 }
 
-const running = new Set();
-const endAll = () => {
-  for (const pid of running) {
-    try {
-      process.kill(-pid, 'SIGKILL');
-    } catch {
-      // it has ended by itself
-    }
-  }
-};
-process.on('exit', endAll);
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
-
 /** Runs a program with our output as its own. Rejects on failure, and after `minutes`, with all of its children ended. */
 export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) {
   console.log(`$ ${[program, ...args].join(' ')}`);
   return new Promise((resolve, reject) => {
-    // A group of its own: a hanging browser below it ends with it.
+    // A group of its own: a browser that hangs below it ends with it.
     const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'], detached: true });
     let late = false;
     const end = () => {
@@ -60,20 +47,26 @@ export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) 
         // it has ended by itself
       }
     };
+    const interrupted = () => {
+      end();
+      process.exit(1);
+    };
     const timer = setTimeout(() => {
       late = true;
       end();
     }, minutes * 60_000);
-    if (child.pid) running.add(child.pid);
-    child.once('error', (e) => {
+    process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
+    const settle = (error) => {
       clearTimeout(timer);
-      reject(new Error(`${program}: ${e.code === 'ENOENT' ? 'not installed' : e.message}`));
-    });
+      process.off('SIGINT', interrupted).off('SIGTERM', interrupted);
+      if (error) reject(new Error(`${program} ${error}`));
+      else resolve();
+    };
+    child.once('error', (e) => settle(e.code === 'ENOENT' ? 'is not installed' : e.message));
     child.once('exit', (code, signal) => {
-      clearTimeout(timer);
-      running.delete(child.pid);
-      if (code === 0) resolve();
-      else reject(new Error(`${program} ${late ? `took more than ${minutes} minutes` : signal ? `was ended by ${signal}` : `exited with ${code}`}`));
+      if (late) settle(`took more than ${minutes} minutes`);
+      else if (signal) settle(`was ended by ${signal}`);
+      else settle(code === 0 ? null : `exited with ${code}`);
     });
   });
 }

@@ -1,0 +1,12 @@
+// The browser that every test shares.
+
+import { chromiumPath } from './tools.mjs';
+import { read } from './shell.mjs';
+
+/** Chromium through playwright-core, with the flags that the driver uses as well. `profile`: a folder that outlives the browser. */
+export async function launchBrowser({ profile, ...options } = {}) {
+  const { chromium } = await import('playwright-core');
+  const args = JSON.parse(read('webdriver.json'))['goog:chromeOptions'].args.filter((arg) => arg !== '--headless');
+  const settings = { executablePath: chromiumPath(), headless: true, args, chromiumSandbox: false, ...options };
+  return profile ? chromium.launchPersistentContext(profile, settings) : chromium.launch(settings);
+}

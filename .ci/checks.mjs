@@ -1,0 +1,174 @@
+// What keeps the house in order and no compiler sees. Each check answers with its complaints.
+//
+//   node .ci/checks.mjs             all of them
+//   node .ci/checks.mjs arrows ...  only these
+
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { files, output, present, read, root } from './shell.mjs';
+import { matches, sources } from './rust-source.mjs';
+
+const MAX_LINES = 600;
+
+/** From the ground up: a room uses those above it in this list, and its neighbours unless APART says otherwise. */
+const LEVELS = [
+  ['json', 'message', 'tool', 'session', 'id', 'clock', 'error', 'finding'],
+  ['history'],
+  ['replay', 'provider', 'owner', 'store'],
+  ['render'],
+  ['run'],
+  ['web', 'component'],
+];
+
+const APART = {
+  replay: ['store'],
+  provider: ['store'],
+  store: ['replay', 'provider', 'owner'],
+  web: ['component'],
+  component: ['web'],
+};
+
+const inRoom = (...rooms) => (one) => rooms.includes(one.module[0]);
+const not = (test) => (one) => !test(one);
+
+/** The core must stay usable without JavaScript: its dependencies name no JS binding. */
+export function dependencies() {
+  const tree = output('cargo', ['tree', '--no-default-features', '-e', 'normal', '--prefix', 'none', '--locked']);
+  if (tree === null) return ['cargo tree failed'];
+  const names = tree.split('\n').map((line) => line.split(' ')[0]);
+  return ['wasm-bindgen', 'wasm-bindgen-futures', 'js-sys', 'web-sys', 'serde-wasm-bindgen', 'wit-bindgen', 'getrandom']
+    .filter((name) => names.includes(name))
+    .map((name) => `the core depends on ${name}`);
+}
+
+/** JavaScript is known in one room, so that the component and native builds stay the same core. */
+export function noJavaScript() {
+  const pattern = /\b(JsValue|JsCast|wasm_bindgen\w*|js_sys|web_sys|serde_wasm_bindgen)\b/;
+  return sources().filter(not(inRoom('web'))).flatMap((one) => matches(one, pattern));
+}
+
+/** The same input gives the same output: time, chance and hash seeds come from outside. */
+export function noAmbience() {
+  const adapters = (one) => inRoom('web')(one) && /^(clock|id)$/.test(one.module.at(-1));
+  const ambient = /\bSystemTime\b|\bInstant::now\b|\bgetrandom\b|\brand::|\bRandomState\b|\bDate::now\b|\bMath::random\b/;
+  const seeded = /\bHash(?:Map|Set)\b/;
+  return [
+    ...sources().filter(not(adapters)).flatMap((one) => matches(one, ambient)),
+    // src/id.rs defines the map with a seed that the others use.
+    ...sources().filter(not(inRoom('web', 'id'))).flatMap((one) => matches(one, seeded)),
+  ];
+}
+
+/** The rooms that a source names, as {room, line}: crate::room, use crate::{room, ..} and super:: up to the root. */
+function uses(one, rooms, reexports) {
+  const found = [];
+  const add = (name, at) => {
+    const room = rooms.has(name) ? name : reexports.get(name);
+    if (room) found.push({ room, line: one.code.slice(0, at).split('\n').length });
+  };
+  const heads = (tail, at) => {
+    if (!tail.startsWith('{')) return add(/^\w*/.exec(tail)[0], at);
+    // The first name of each member of the group.
+    let depth = 0;
+    let fresh = true;
+    for (let i = 0; i < tail.length; i += 1) {
+      const c = tail[i];
+      if (c === '{') depth += 1;
+      else if (c === '}') depth -= 1;
+      if (depth === 0) break;
+      if (c === ',' || (c === '{' && depth === 1)) fresh = depth === 1 || fresh;
+      else if (fresh && depth === 1 && /\w/.test(c)) {
+        add(/^\w+/.exec(tail.slice(i))[0], at);
+        fresh = false;
+      }
+    }
+  };
+  for (const m of one.code.matchAll(/\bcrate::\s*/g)) heads(one.code.slice(m.index + m[0].length), m.index);
+  for (const m of one.code.matchAll(/\b((?:super::\s*)+)/g)) {
+    const up = m[1].match(/super/g).length;
+    if (up === one.module.length) heads(one.code.slice(m.index + m[0].length), m.index);
+  }
+  return found;
+}
+
+/** Arrows between rooms point one way, so that each can be read, tested and replaced without those above it. */
+export function arrows() {
+  const level = new Map(LEVELS.flatMap((names, i) => names.map((name) => [name, i])));
+  const all = sources();
+  const rooms = new Set([...level.keys(), ...all.flatMap((one) => one.module.slice(0, 1))]);
+  const complaints = [...rooms].filter((room) => !level.has(room)).map((room) => `src/${room}: give this room a place in LEVELS of .ci/checks.mjs`);
+
+  const reexports = new Map();
+  const lib = all.find((one) => one.module.length === 0);
+  for (const m of lib?.code.matchAll(/pub use (?:crate::)?(\w+)::([^;]+);/g) ?? []) {
+    for (const name of m[2].match(/\w+/g)) reexports.set(name, m[1]);
+  }
+  for (const one of all) {
+    const [room] = one.module;
+    if (!room || !level.has(room)) continue;
+    for (const { room: other, line } of uses(one, rooms, reexports)) {
+      if (other === room || !level.has(other)) continue;
+      const upward = level.get(other) > level.get(room);
+      if (upward || APART[room]?.includes(other)) complaints.push(`${one.file}:${line}: ${room} must not use ${other}`);
+    }
+  }
+  return complaints;
+}
+
+/** No input may kill the chat: a panic in wasm poisons every session of the page. */
+export function noPanic() {
+  const pattern = /\.(unwrap|expect|unwrap_err|expect_err)\s*\(|\b(panic|todo|unimplemented)!/;
+  return sources().filter((one) => one.file !== path.join('src', 'store', 'conformance.rs')).flatMap((one) => matches(one, pattern));
+}
+
+/** A file is read in one sitting. */
+export function shortFiles() {
+  return [...files('src', '.rs'), ...files('js'), ...files('www')]
+    .filter((file) => /\.(rs|m?js|d\.ts|ts|css|html)$/.test(file))
+    .map((file) => ({ file, count: read(file).trimEnd().split('\n').length }))
+    .filter(({ count }) => count > MAX_LINES)
+    .map(({ file, count }) => `${file}: ${count} lines, ${MAX_LINES} at most`);
+}
+
+/** Waiting is the stores' and the host's: everything between is a machine that can be stepped in a test. */
+export function synchronous() {
+  const pattern = /\basync\s+(?:fn|move|\{)|\.await\b/;
+  return sources().filter(not(inRoom('store', 'web'))).flatMap((one) => matches(one, pattern));
+}
+
+/** The wasm asks its host for nothing but what the glue answers: no env, no clock or chance by a back door. */
+export function imports() {
+  const file = 'dist/rethread_bg.wasm';
+  if (!present(file)) return [`${file} is missing: npm run build`];
+  const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));
+  const byModule = new Map();
+  for (const one of list) byModule.set(one.module, [...(byModule.get(one.module) ?? []), one]);
+  for (const [module, names] of byModule) {
+    console.log(`${module}: ${names.length} imports`);
+    for (const { name, kind } of names) console.log(`  ${kind} ${name}`);
+  }
+  return [...byModule.keys()].filter((module) => module !== './rethread_bg.js').map((module) => `the wasm imports from ${module}`);
+}
+
+export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous };
+
+/** Prints each check with its complaints; answers how many there were. */
+export function report(chosen) {
+  let count = 0;
+  for (const [name, check] of Object.entries(chosen)) {
+    const complaints = check();
+    console.log(`${complaints.length ? 'FAIL' : 'ok'}  ${name}`);
+    for (const complaint of complaints) console.log(`      ${complaint}`);
+    count += complaints.length;
+  }
+  return count;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const all = { ...checks, imports };
+  const names = process.argv.slice(2);
+  for (const name of names) if (!Object.hasOwn(all, name)) throw new Error(`no check ${name}: one of ${Object.keys(all).join(', ')}`);
+  const count = report(names.length ? Object.fromEntries(names.map((name) => [name, all[name]])) : checks);
+  process.exit(count ? 1 : 0);
+}

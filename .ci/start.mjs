@@ -1,0 +1,31 @@
+// The demo, on one origin: www/, the package as an installed one, and the model stand-in.
+
+import path from 'node:path';
+import { build } from './build.mjs';
+import { root } from './shell.mjs';
+import { serve } from './serve.mjs';
+
+try {
+  await build();
+  const { createStandIn } = await import('../tests/stand-in/server.mjs');
+  const standIn = createStandIn();
+  const inRoot = (name) => path.join(root, name);
+  const { url, port, close } = await serve({
+    // What `npm install rethread` would have put there, and no more of the repository.
+    folders: { '/': inRoot('www'), '/node_modules/rethread/js/': inRoot('js'), '/node_modules/rethread/dist/': inRoot('dist') },
+    handle: standIn.handle,
+    port: Number(process.env.PORT || 4173),
+  });
+  if (process.env.PORT && Number(process.env.PORT) !== port) console.log(`port ${process.env.PORT} is taken`);
+  console.log(`\nrethread demo: ${url}/\nmodel stand-in: ${url}/v1/chat/completions, ${url}/v1/messages\nCtrl-C ends it.`);
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, async () => {
+      standIn.state.dispose();
+      await close();
+      process.exit(0);
+    });
+  }
+} catch (e) {
+  console.error(`start: ${e.message}`);
+  process.exit(1);
+}

@@ -1,0 +1,145 @@
+// Everything that must hold before a change lands, step by step.
+//
+//   npm test                                  all, stopping at the first failure
+//   npm test -- --only native --only browser  these
+//   npm test -- --keep-going                  all, whatever fails
+//   npm test -- --list                        the steps, and what each protects
+
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { build } from './build.mjs';
+import { checks, imports, report } from './checks.mjs';
+import { files, output, run } from './shell.mjs';
+import { bindgen, chromedriverPath, chromium, chromiumPath, npm, rust, wasmPack } from './tools.mjs';
+
+const WASM = 'wasm32-unknown-unknown';
+
+class Skip extends Error {}
+
+function checked(chosen) {
+  const count = report(chosen);
+  if (count) throw new Error(`${count} complaints`);
+}
+
+/** node's own runner over the *.test.mjs of a folder. A test that needs the browser finds it in CHROMIUM. */
+async function nodeTests(folder, minutes) {
+  const found = files(folder, '.test.mjs');
+  if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
+  const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '' };
+  await run(process.execPath, ['--test', '--test-timeout=180000', ...found], { minutes, env });
+}
+
+/** The test binaries of this crate that hold wasm tests. A file says itself, by `run_in_browser`, where it runs. */
+function wasmTests(inBrowser) {
+  const { packages } = JSON.parse(output('cargo', ['metadata', '--no-deps', '--format-version', '1', '--locked']));
+  const { targets } = packages.find(({ name }) => name === 'rethread');
+  const named = targets
+    .filter(({ kind }) => kind.includes('test'))
+    .map((target) => ({ ...target, text: readFileSync(target.src_path, 'utf8') }))
+    .filter(({ text }) => /wasm_bindgen_test/.test(text) && /run_in_browser/.test(text) === inBrowser);
+  const args = named.flatMap(({ name }) => ['--test', name]);
+  // The core's unit tests run in wasm wherever a module takes wasm_bindgen_test for its `test`.
+  if (!inBrowser && files('src', '.rs').some((file) => /wasm_bindgen_test/.test(readFileSync(file, 'utf8')))) args.unshift('--lib');
+  if (!args.length) throw new Skip(inBrowser ? 'no test says run_in_browser' : 'no test takes wasm_bindgen_test');
+  return { args, features: [...new Set(named.flatMap((target) => target['required-features'] ?? []))] };
+}
+
+/** no-install: nothing is downloaded, wasm-bindgen is ours. */
+async function wasmPackTest(where, { args, features }) {
+  await bindgen();
+  await wasmPack();
+  const featureArgs = features.length ? ['--features', features.join(',')] : [];
+  await run('wasm-pack', ['test', '--mode', 'no-install', ...where, '.', '--locked', '--no-default-features', ...featureArgs, ...args], { env: { WASM_BINDGEN_TEST_TIMEOUT: '180' } });
+}
+
+const clippy = (...args) => run('cargo', ['clippy', '--locked', '--no-default-features', ...args, '--', '-D', 'warnings']);
+
+const STEPS = [
+  ['fmt', 'one style, so that a diff shows what changed', async () => {
+    await rust();
+    await run('cargo', ['fmt', '--check']);
+  }],
+  ['clippy', 'lints of the core, its tests and the web binding', async () => {
+    await rust();
+    await clippy('--lib');
+    await clippy('--all-targets', '--features', 'conformance');
+    await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,conformance');
+  }],
+  ['purity', 'what keeps the rooms apart and the core free of its hosts', async () => {
+    await rust();
+    checked(checks);
+  }],
+  ['native', 'the core as a native library', async () => {
+    await rust();
+    await run('cargo', ['test', '--locked', '--no-default-features', '--features', 'conformance']);
+  }],
+  ['wasm', 'the same core, as wasm in Node', () => wasmPackTest(['--node'], wasmTests(false))],
+  ['browser', 'the web binding and its stores, in Chromium', async () => {
+    const tests = wasmTests(true);
+    await chromium();
+    await wasmPackTest(['--headless', '--chrome', '--chromedriver', chromedriverPath()], { ...tests, features: [...new Set(['web', ...tests.features])] });
+  }],
+  ['types', 'the public types, and programs against them', async () => {
+    await npm();
+    const given = [...files('js', '.d.ts'), ...files('tests/types', '.ts'), ...files('tests/types', '.mts')];
+    const flags = '--noEmit --strict --exactOptionalPropertyTypes --target esnext --lib esnext,dom,dom.iterable --module nodenext --types node'.split(' ');
+    await run(process.execPath, ['node_modules/typescript/bin/tsc', '--ignoreConfig', ...flags, ...given]);
+  }],
+  ['build', 'dist, within its budget', () => build()],
+  ['imports', 'what the wasm asks of its host', async () => {
+    await build();
+    checked({ imports });
+  }],
+  ['packaging', 'the packed tarball in Node, a plain page and workerd', async () => {
+    await Promise.all([build(), npm(), chromium()]);
+    await nodeTests('tests/packaging', 15);
+  }],
+  ['stand-in', 'the model that every other test talks to', () => nodeTests('tests/stand-in', 10)],
+  ['e2e', 'whole chats in Chromium', async () => {
+    await Promise.all([build(), npm(), chromium()]);
+    await nodeTests('tests/browser', 30);
+  }],
+  ['workers', 'whole chats at the edge', async () => {
+    await Promise.all([build(), npm()]);
+    await nodeTests('tests/workers', 20);
+  }],
+];
+
+const { values } = parseArgs({
+  options: { only: { type: 'string', multiple: true, default: [] }, 'keep-going': { type: 'boolean' }, list: { type: 'boolean' } },
+});
+if (values.list) {
+  for (const [name, why] of STEPS) console.log(`${name.padEnd(10)} ${why}`);
+  process.exit(0);
+}
+const only = values.only.flatMap((name) => name.split(','));
+const unknown = only.filter((name) => !STEPS.some(([step]) => step === name));
+if (unknown.length) {
+  console.error(`no step ${unknown.join(', ')}: one of ${STEPS.map(([name]) => name).join(', ')}`);
+  process.exit(2);
+}
+
+const lines = [];
+const count = { ok: 0, FAIL: 0, skip: 0 };
+for (const [name, why, step] of STEPS) {
+  if (only.length && !only.includes(name)) continue;
+  console.log(`\n=== ${name}: ${why}`);
+  const start = performance.now();
+  let outcome = 'ok';
+  let note = '';
+  try {
+    await step();
+  } catch (e) {
+    outcome = e instanceof Skip ? 'skip' : 'FAIL';
+    note = e.message;
+  }
+  count[outcome] += 1;
+  const line = `${outcome.padEnd(5)}${name.padEnd(11)}${((performance.now() - start) / 1000).toFixed(1).padStart(7)} s  ${note}`.trimEnd();
+  console.log(line);
+  lines.push(line);
+  if (outcome === 'FAIL' && !values['keep-going']) break;
+}
+
+console.log(`\n${lines.join('\n')}\n`);
+console.log(`${count.ok} passed, ${count.FAIL} failed${count.skip ? `, ${count.skip} skipped` : ''}`);
+process.exit(count.FAIL || !count.ok ? 1 : 0);
