@@ -4,10 +4,14 @@
 pub mod clock;
 pub mod error;
 pub mod finding;
+pub mod history;
 pub mod id;
 pub mod json;
 pub mod message;
 pub mod provider;
+pub mod render;
+pub mod replay;
+pub mod run;
 pub mod session;
 pub mod store;
 pub mod tool;

@@ -1,0 +1,148 @@
+//! Anthropic Messages: from wire messages to neutral ones.
+
+use super::encode;
+use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
+use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
+use crate::provider::shape::shape_of;
+use crate::tool::Arguments;
+
+/// Decodes the top-level `system`: a text, or blocks.
+pub fn decode_system(system: JsonRef<'_>) -> Option<Incoming> {
+    let mut parts = Vec::new();
+    match system.kind() {
+        Kind::String => parts.extend(system.as_json_str().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text)))),
+        Kind::Array => parts.extend(system.items().map(decode_block)),
+        _ => {}
+    }
+    let parts: Vec<_> = parts.into_iter().map(IncomingPart::Part).collect();
+    (!parts.is_empty()).then_some(Incoming::Message(IncomingMessage { role: Role::System, parts, dialect: Some(Dialect::Anthropic), shape: None }))
+}
+
+/// Decodes one wire message: results apart, then what else it says.
+pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
+    let role = match wire.text("role").as_deref() {
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("system") => Role::System,
+        _ => return items.push(Incoming::Unknown(wire.to_owned())),
+    };
+    let mut parts = Vec::new();
+    let mut results = 0;
+    let content = wire.get("content");
+    let slot = match content.map(JsonRef::kind) {
+        Some(Kind::String) => match content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
+            Some(text) => {
+                parts.push(IncomingPart::Part(PartBody::Text(text).into()));
+                Some(Slot::Part(0))
+            }
+            None => None,
+        },
+        Some(Kind::Array) => {
+            for block in content.iter().flat_map(|content| content.items()) {
+                match block.text("type").as_deref() {
+                    Some("tool_result") if role == Role::User => {
+                        items.push(Incoming::Result(decode_result(block)));
+                        results += 1;
+                    }
+                    Some("tool_use") if role == Role::Assistant => parts.push(IncomingPart::Call(decode_call(block))),
+                    _ => parts.push(IncomingPart::Part(decode_block(block))),
+                }
+            }
+            Some(if results > 0 { Slot::ResultsThenParts } else { Slot::Parts })
+        }
+        _ => None,
+    };
+    if results > 0 && parts.is_empty() {
+        return;
+    }
+    let shape = shape_of(wire, |key, _| if key == "content" { slot.clone() } else { None });
+    let plain = encode::is_plain_message(role, &parts, &shape);
+    items.push(Incoming::Message(IncomingMessage { role, parts, dialect: Some(Dialect::Anthropic), shape: (!plain).then_some(shape) }));
+}
+
+/// Decodes a block. One that has no neutral meaning stays opaque.
+pub fn decode_block(block: JsonRef<'_>) -> Part {
+    let source = block.find("source").filter(|source| source.is_object());
+    let media = || {
+        let source = source?;
+        let kind = source.text("type");
+        let media_type = source.text("media_type").map(std::borrow::Cow::into_owned);
+        let name = block.text("title").map(std::borrow::Cow::into_owned);
+        match kind.as_deref() {
+            Some("base64") => Some(Media { data: source.json_str("data"), media_type, name, ..Media::default() }),
+            Some("url") => Some(Media { url: source.json_str("url"), name, ..Media::default() }),
+            Some("file") => Some(Media { file_id: source.json_str("file_id"), name, ..Media::default() }),
+            _ => None,
+        }
+    };
+    let body = match block.text("type").as_deref() {
+        Some("text") => block.json_str("text").map(PartBody::Text),
+        Some("image") => media().map(PartBody::Image),
+        Some("document") => media().map(PartBody::File),
+        Some("thinking") => block.json_str("thinking").map(PartBody::Reasoning),
+        _ => None,
+    };
+    let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
+    let thinking = matches!(body, PartBody::Reasoning(_));
+    let has_source = matches!(body, PartBody::Image(_) | PartBody::File(_));
+    let shape = shape_of(block, |key, value| match key {
+        "text" if !thinking && !has_source => Some(Slot::Text),
+        "thinking" if thinking => Some(Slot::Text),
+        "source" if has_source && value.is_object() => {
+            Some(Slot::Shape(shape_of(value, |name, value| (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String).then_some(Slot::Text))))
+        }
+        _ => None,
+    });
+    let mut part = Part { body, shape: Some(shape) };
+    let (mut own, mut plain) = (String::new(), String::new());
+    encode::write_block(&mut own, &part, true);
+    if encode::write_block(&mut plain, &part, false) && own == plain {
+        part.shape = None;
+    }
+    part
+}
+
+fn decode_call(block: JsonRef<'_>) -> IncomingCall {
+    let shape = shape_of(block, |key, _| match key {
+        "id" => Some(Slot::Id),
+        "name" => Some(Slot::Name),
+        "input" => Some(Slot::Arguments),
+        _ => None,
+    });
+    let whole = ["id", "name", "input"].iter().all(|key| block.get(key).is_some());
+    IncomingCall {
+        call_id: block.text("id").unwrap_or_default().into_owned(),
+        name: block.text("name").unwrap_or_default().into_owned(),
+        arguments: match block.find("input") {
+            Some(input) => input.as_json_str().map_or_else(|| Arguments::Value(input.to_owned()), Arguments::Text),
+            None => Arguments::Value(Json::trusted("{}".into())),
+        },
+        shape: (whole && !encode::is_plain_call(&shape)).then_some(shape),
+    }
+}
+
+fn decode_result(block: JsonRef<'_>) -> IncomingResult {
+    let shape = shape_of(block, |key, _| match key {
+        "tool_use_id" => Some(Slot::Id),
+        "content" => Some(Slot::Content),
+        _ => None,
+    });
+    let has_id = block.get("tool_use_id").is_some();
+    let content = block.find("content");
+    // Without content there is no hole for one: the shape alone says so.
+    let plain = content.is_some() && encode::is_plain_result(&shape);
+    IncomingResult {
+        call_id: block.text("tool_use_id").unwrap_or_default().into_owned(),
+        content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
+        is_error: block.get("is_error").and_then(JsonRef::as_bool).unwrap_or(false),
+        dialect: Some(Dialect::Anthropic),
+        shape: (has_id && !plain).then_some(shape),
+        raw: block.to_owned(),
+    }
+}
+
+/// Whether a thinking block of that shape carries the signature without which it may not go back.
+pub fn is_signed(shape: Option<&Shape>) -> bool {
+    shape.is_some_and(|shape| shape.0.iter().any(|(key, slot)| key.inside() == "signature" && matches!(slot, Slot::Raw(value) if value.as_str().len() > 2 && value.as_str() != "null")))
+}

@@ -1,0 +1,320 @@
+//! Anthropic Messages: from drafts to wire messages, the results of a round in one user message behind it.
+
+use super::decode::is_signed;
+use crate::finding::{Action, Finding, Report};
+use crate::history::IncomingPart;
+use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::shape::write_shape;
+use crate::provider::words::result_words;
+use crate::provider::{Wire, call_id};
+use crate::replay::{DraftCall, DraftMessage, DraftResult};
+use crate::tool::ToolInvocation;
+
+/// Writes a message and, behind it, the results of its calls. `before` is the message whose results stand in this one.
+pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, report: &mut Report) {
+    let message = item.message;
+    let own = message.dialect == Some(Dialect::Anthropic);
+    let mut blocks = Vec::new();
+    for call in before.iter().flat_map(|before| &before.calls) {
+        blocks.push(result_block(call));
+    }
+    for part in &message.parts {
+        match &part.body {
+            PartBody::ToolCall { invocation, .. } => {
+                if let Some(call) = item.call(invocation) {
+                    blocks.push(call_block(call.invocation, own, report));
+                }
+            }
+            _ => {
+                let mut block = String::new();
+                if may_go(part, message, own, report) && write_block(&mut block, part, own) {
+                    blocks.push(block);
+                }
+            }
+        }
+    }
+    if !blocks.is_empty() {
+        write_message(wire.next(), message, own, &blocks);
+    }
+    if !item.results_go_on && !item.calls.is_empty() {
+        let results: Vec<_> = item.calls.iter().map(result_block).collect();
+        let out = wire.next();
+        out.push_str(r#"{"role":"user","content":["#);
+        out.push_str(&results.join(","));
+        out.push_str("]}");
+    }
+}
+
+/// The blocks of a system message, for the top-level `system`.
+pub fn system_blocks(message: &Message) -> Vec<String> {
+    let own = message.dialect == Some(Dialect::Anthropic);
+    let mut blocks = Vec::new();
+    for part in &message.parts {
+        let mut block = String::new();
+        if may_go(part, message, own, &mut Vec::new()) && write_block(&mut block, part, own) {
+            blocks.push(block);
+        }
+    }
+    blocks
+}
+
+fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[String]) {
+    let text = match message.parts.as_slice() {
+        [Part { body: PartBody::Text(text), shape }] if blocks.len() == 1 && !(own && shape.is_some()) => Some(text),
+        _ => None,
+    };
+    let content = |out: &mut String| match text {
+        Some(text) => out.push_str(text.token()),
+        None => {
+            out.push('[');
+            out.push_str(&blocks.join(","));
+            out.push(']');
+        }
+    };
+    if let Some(shape) = message.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |_, slot, out| {
+            match slot {
+                Slot::Raw(value) => out.push_str(value.as_str()),
+                Slot::Part(_) => content(out),
+                Slot::Parts | Slot::ResultsThenParts => {
+                    out.push('[');
+                    out.push_str(&blocks.join(","));
+                    out.push(']');
+                }
+                _ => return false,
+            }
+            true
+        });
+        return;
+    }
+    let role = match message.role {
+        Role::Developer => "system",
+        role => role.as_str(),
+    };
+    let mut object = ObjectWriter::new(out);
+    object.text("role", role);
+    content(object.key("content"));
+    object.end();
+}
+
+/// Whether a part may go to Anthropic: it refuses empty text, and thinking that it did not sign.
+fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> bool {
+    match &part.body {
+        PartBody::Text(text) => !text.is_empty(),
+        PartBody::Refusal(text) => !text.is_empty(),
+        PartBody::Reasoning(_) if own && is_signed(part.shape.as_ref()) => true,
+        PartBody::Reasoning(_) => {
+            if own {
+                report.push(Finding::info("unsigned_thinking", "thinking without a signature is refused; it is left out").of_message(&message.id).did(Action::Dropped));
+            }
+            false
+        }
+        PartBody::Image(_) | PartBody::File(_) if message.role == Role::Assistant && !own => {
+            report.push(Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file").of_message(&message.id).did(Action::Dropped));
+            false
+        }
+        PartBody::Opaque(_) if !own => {
+            report.push(Finding::info("unsupported_part", "a block of another dialect has no place here").of_message(&message.id).did(Action::Dropped));
+            false
+        }
+        PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_) => true,
+        PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
+    }
+}
+
+/// Writes a block, in its own shape if `own`; false where the dialect has none for it.
+pub fn write_block(out: &mut String, part: &Part, own: bool) -> bool {
+    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |_, slot, out| match slot {
+            Slot::Raw(value) => {
+                out.push_str(value.as_str());
+                true
+            }
+            Slot::Text => {
+                let token = match &part.body {
+                    PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
+                    PartBody::Image(media) | PartBody::File(media) => media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref()),
+                    _ => None,
+                };
+                token.is_some_and(|token| {
+                    out.push_str(token.token());
+                    true
+                })
+            }
+            _ => false,
+        });
+        return true;
+    }
+    match &part.body {
+        PartBody::Text(text) | PartBody::Refusal(text) => {
+            let mut block = ObjectWriter::new(out);
+            block.text("type", "text").token("text", text);
+            block.end();
+        }
+        PartBody::Image(media) => return write_media(out, "image", media),
+        PartBody::File(media) => return write_media(out, "document", media),
+        PartBody::Opaque(value) => out.push_str(value.as_str()),
+        PartBody::Reasoning(_) | PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
+    }
+    true
+}
+
+fn write_media(out: &mut String, kind: &str, media: &Media) -> bool {
+    let inline = media.inline();
+    if inline.is_none() && media.url.is_none() && media.file_id.is_none() {
+        return false;
+    }
+    let mut block = ObjectWriter::new(out);
+    block.text("type", kind).object("source", |source| match (inline, &media.url, &media.file_id) {
+        (Some((media_type, data)), _, _) => {
+            source.text("type", "base64").text("media_type", &media_type).token("data", &data);
+        }
+        (None, Some(url), _) => {
+            source.text("type", "url").token("url", url);
+        }
+        (None, None, Some(id)) => {
+            source.text("type", "file").token("file_id", id);
+        }
+        (None, None, None) => {}
+    });
+    if let Some(name) = media.name.as_ref().filter(|_| kind == "document") {
+        block.text("title", name);
+    }
+    block.end();
+    true
+}
+
+fn push_text(out: &mut String, text: &str) {
+    out.push('"');
+    push_escaped(out, text);
+    out.push('"');
+}
+
+fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
+    let input = call.arguments.object();
+    if input.is_none() {
+        report.push(Finding::warning("invalid_arguments", "the arguments are no JSON object; they go out wrapped in one").of_call(&call.call_id).did(Action::Rewritten));
+    }
+    let push_input = |out: &mut String| match &input {
+        Some(input) => out.push_str(input.as_str()),
+        None => {
+            let text = call.arguments.text();
+            let mut object = ObjectWriter::new(out);
+            match crate::json::JsonRef::parse(&text) {
+                Ok(value) => object.json("value", value),
+                Err(_) => object.text("invalid_json", &text),
+            };
+            object.end();
+        }
+    };
+    let id = call_id(Dialect::Anthropic, call);
+    let mut out = String::new();
+    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
+        write_shape(&mut out, shape, &mut |_, slot, out| {
+            match slot {
+                Slot::Raw(value) => out.push_str(value.as_str()),
+                Slot::Id => push_text(out, &id),
+                Slot::Name => push_text(out, &call.name),
+                Slot::Arguments => push_input(out),
+                _ => return false,
+            }
+            true
+        });
+        return out;
+    }
+    let mut block = ObjectWriter::new(&mut out);
+    block.text("type", "tool_use").text("id", &id).text("name", &call.name);
+    push_input(block.key("input"));
+    block.end();
+    out
+}
+
+fn result_block(call: &DraftCall<'_>) -> String {
+    let id = call_id(Dialect::Anthropic, call.invocation);
+    let mut out = String::new();
+    if let Some(DraftResult::Stored(result)) = call.result
+        && result.dialect == Some(Dialect::Anthropic)
+    {
+        if let Some(shape) = &result.shape {
+            write_shape(&mut out, shape, &mut |_, slot, out| {
+                match slot {
+                    Slot::Raw(value) => out.push_str(value.as_str()),
+                    Slot::Id => push_text(out, &id),
+                    Slot::Content => out.push_str(result.content.as_str()),
+                    _ => return false,
+                }
+                true
+            });
+            return out;
+        }
+        let mut block = ObjectWriter::new(&mut out);
+        block.text("type", "tool_result").text("tool_use_id", &id).json("content", result.content.view());
+        block.end();
+        return out;
+    }
+    let words = result_words(Dialect::Anthropic, call);
+    let mut block = ObjectWriter::new(&mut out);
+    block.text("type", "tool_result").text("tool_use_id", &id);
+    match words.texts.as_slice() {
+        [] if words.media.is_empty() => {}
+        [text] if words.media.is_empty() => {
+            if !text.is_empty() {
+                block.token("content", text);
+            }
+        }
+        texts => {
+            // Empty text is refused here too.
+            let texts = texts.iter().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text.clone())));
+            block.array("content", |content| {
+                for part in texts.chain(words.media.iter().cloned()) {
+                    let mut text = String::new();
+                    if write_block(&mut text, &part, false) {
+                        content.item().push_str(&text);
+                    }
+                }
+            });
+        }
+    }
+    if words.is_error {
+        block.bool("is_error", true);
+    }
+    block.end();
+    out
+}
+
+/// The text of the last message without white space at its end: Anthropic refuses it there.
+pub fn trimmed_end(text: &JsonStr) -> Option<JsonStr> {
+    let decoded = text.decode();
+    let trimmed = decoded.trim_end();
+    (trimmed.len() < decoded.len()).then(|| JsonStr::new(trimmed))
+}
+
+// What is plain needs no shape of its own.
+
+/// Whether a call of that shape is written the same without it.
+pub fn is_plain_call(shape: &Shape) -> bool {
+    matches!(shape.0.as_slice(), [(kind, Slot::Raw(tool_use)), (_, Slot::Id), (_, Slot::Name), (_, Slot::Arguments)]
+        if kind.inside() == "type" && tool_use.as_str() == "\"tool_use\"")
+}
+
+/// Whether a result of that shape is written the same without it.
+pub fn is_plain_result(shape: &Shape) -> bool {
+    matches!(shape.0.as_slice(), [(kind, Slot::Raw(tool_result)), (_, Slot::Id), (_, Slot::Content)]
+        if kind.inside() == "type" && tool_result.as_str() == "\"tool_result\"")
+}
+
+/// Whether a message of that shape is written the same without it.
+pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
+    let [(key, Slot::Raw(name)), (content, slot)] = shape.0.as_slice() else { return false };
+    let one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), shape: None })]);
+    key.inside() == "role"
+        && name.view().kind() == Kind::String
+        && name.view().is_text(role.as_str())
+        && content.inside() == "content"
+        && match slot {
+            Slot::Part(0) => one_plain_text,
+            Slot::Parts => !one_plain_text && !parts.is_empty(),
+            _ => false,
+        }
+}

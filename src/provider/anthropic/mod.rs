@@ -1,0 +1,8 @@
+//! Anthropic Messages.
+
+mod decode;
+mod encode;
+pub(crate) mod stream;
+
+pub use decode::{decode_block, decode_message, decode_system};
+pub use encode::{encode, system_blocks, trimmed_end};

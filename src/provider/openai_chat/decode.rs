@@ -1,0 +1,204 @@
+//! OpenAI Chat Completions: from wire messages to neutral ones.
+
+use super::encode;
+use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
+use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
+use crate::provider::shape::shape_of;
+use crate::tool::Arguments;
+
+/// The members that hold reasoning on compatible servers; OpenAI itself has none.
+pub const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// Decodes one wire message. What is no message comes back as it is.
+pub fn decode_message(wire: JsonRef<'_>) -> Incoming {
+    let role = wire.text("role");
+    match role.as_deref() {
+        Some("system") => Incoming::Message(decode_input(wire, Role::System)),
+        Some("developer") => Incoming::Message(decode_input(wire, Role::Developer)),
+        Some("user") => Incoming::Message(decode_input(wire, Role::User)),
+        Some("assistant") => Incoming::Message(decode_assistant(wire)),
+        Some("tool") => Incoming::Result(decode_result(wire, "tool_call_id")),
+        // The legacy form: one function call a message, paired by order.
+        Some("function") => Incoming::Result(IncomingResult { shape: None, ..decode_result(wire, "") }),
+        _ => Incoming::Unknown(wire.to_owned()),
+    }
+}
+
+fn decode_input(wire: JsonRef<'_>, role: Role) -> IncomingMessage {
+    let mut parts = Vec::new();
+    let shape = shape_of(wire, |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
+    finish(role, parts, shape)
+}
+
+fn decode_assistant(wire: JsonRef<'_>) -> IncomingMessage {
+    let mut parts = Vec::new();
+    // Reasoning, then words, then calls, whatever the order of the members.
+    let mut slots: Vec<(String, Slot)> = Vec::new();
+    for (key, value) in wire.entries() {
+        let Some(key) = key.as_text() else { continue };
+        if REASONING.contains(&key.as_ref()) {
+            if let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning) {
+                slots.push((key.into_owned(), slot));
+            }
+        }
+    }
+    if let Some(slot) = wire.get("content").and_then(|content| decode_content(content, &mut parts)) {
+        slots.push(("content".into(), slot));
+    }
+    if let Some(slot) = wire.get("refusal").and_then(|refusal| own_text(refusal, &mut parts, PartBody::Refusal)) {
+        slots.push(("refusal".into(), slot));
+    }
+    if let Some(calls) = wire.get("tool_calls").filter(|calls| calls.kind() == Kind::Array) {
+        parts.extend(calls.items().filter(|call| call.is_object()).map(|call| IncomingPart::Call(decode_call(call))));
+        slots.push(("tool_calls".into(), Slot::Calls));
+    }
+    let mut legacy = false;
+    if let Some(call) = wire.find("function_call").filter(|call| call.is_object()) {
+        parts.push(IncomingPart::Call(IncomingCall {
+            call_id: String::new(),
+            name: call.text("name").unwrap_or_default().into_owned(),
+            arguments: arguments_of(call.get("arguments")),
+            shape: None,
+        }));
+        legacy = true;
+    }
+    // Of doubled members the last counts, as everybody reads them; then no shape could say where the hole is.
+    let mut shape = shape_of(wire, |key, _| slots.iter().find(|(name, _)| name == key).map(|(_, slot)| slot.clone()));
+    if legacy || doubled(&shape) {
+        shape.0.clear();
+    }
+    finish(Role::Assistant, parts, shape)
+}
+
+fn doubled(shape: &Shape) -> bool {
+    let mut names: Vec<_> = shape.0.iter().filter(|(_, slot)| !matches!(slot, Slot::Raw(_))).map(|(key, _)| key.decode()).collect();
+    names.sort();
+    names.windows(2).any(|pair| pair.first() == pair.last())
+}
+
+/// A member that is one text: the text becomes a part, the member a hole.
+fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: impl Fn(JsonStr) -> PartBody) -> Option<Slot> {
+    let text = value.as_json_str().filter(|text| !text.is_empty())?;
+    let at = u32::try_from(parts.len()).ok()?;
+    parts.push(IncomingPart::Part(body(text).into()));
+    Some(Slot::Part(at))
+}
+
+fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<Slot> {
+    match content.kind() {
+        Kind::String => own_text(content, parts, PartBody::Text),
+        Kind::Array => {
+            parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(block))));
+            Some(Slot::Parts)
+        }
+        _ => None,
+    }
+}
+
+/// Decodes a content part. One that has no neutral meaning stays opaque.
+pub fn decode_block(block: JsonRef<'_>) -> Part {
+    let kind = block.text("type");
+    let body = match kind.as_deref() {
+        Some("text") => block.json_str("text").map(PartBody::Text),
+        Some("refusal") => block.json_str("refusal").map(PartBody::Refusal),
+        Some("image_url") => block.get("image_url").and_then(|image| image.json_str("url")).map(|url| PartBody::Image(Media { url: Some(url), ..Media::default() })),
+        Some("file") => block.find("file").filter(|file| file.is_object()).map(|file| {
+            PartBody::File(Media {
+                url: file.json_str("file_data"),
+                file_id: file.json_str("file_id"),
+                name: file.text("filename").map(std::borrow::Cow::into_owned),
+                ..Media::default()
+            })
+        }),
+        _ => None,
+    };
+    let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
+    let hole = |name: &str, _: JsonRef<'_>| matches!(name, "text" | "refusal" | "url" | "file_data").then_some(Slot::Text);
+    let shape = shape_of(block, |key, value| match key {
+        "text" | "refusal" => Some(Slot::Text),
+        "image_url" | "file" if value.is_object() => Some(Slot::Shape(shape_of(value, hole))),
+        _ => None,
+    });
+    let mut part = Part { body, shape: Some(shape) };
+    drop_plain_shape(&mut part);
+    part
+}
+
+fn drop_plain_shape(part: &mut Part) {
+    let (mut own, mut plain) = (String::new(), String::new());
+    encode::write_block(&mut own, part, true);
+    encode::write_block(&mut plain, part, false);
+    if own == plain {
+        part.shape = None;
+    }
+}
+
+fn decode_call(call: JsonRef<'_>) -> IncomingCall {
+    let custom = call.find("custom").filter(|custom| custom.is_object());
+    let function = call.find("function").filter(|function| function.is_object());
+    let inner = function.or(custom).unwrap_or(call);
+    let input = if function.is_none() && custom.is_some() { "input" } else { "arguments" };
+    let hole = |name: &str, _: JsonRef<'_>| match name {
+        "name" => Some(Slot::Name),
+        _ if name == input => Some(Slot::Arguments),
+        _ => None,
+    };
+    let shape = shape_of(call, |key, value| match key {
+        "id" => Some(Slot::Id),
+        "function" if function == Some(value) => Some(Slot::Shape(shape_of(value, hole))),
+        "custom" if custom == Some(value) && function.is_none() => Some(Slot::Shape(shape_of(value, hole))),
+        _ => None,
+    });
+    let mut decoded = IncomingCall {
+        call_id: call.text("id").unwrap_or_default().into_owned(),
+        name: inner.text("name").unwrap_or_default().into_owned(),
+        arguments: arguments_of(inner.get(input)),
+        shape: None,
+    };
+    // A call without id, name or arguments takes the plain form: the holes have nowhere to be.
+    let whole = call.get("id").is_some() && inner.get("name").is_some() && inner.get(input).is_some_and(|a| a.kind() == Kind::String) && inner != call;
+    if whole && !encode::is_plain_call(&shape) {
+        decoded.shape = Some(shape);
+    }
+    decoded
+}
+
+/// Arguments, a string of JSON text by rule; an object from servers that are nearly the dialect.
+pub fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
+    match value {
+        None => Arguments::Text(JsonStr::new("")),
+        Some(value) => match value.as_json_str() {
+            Some(text) => Arguments::Text(text),
+            None if value.is_null() => Arguments::Text(JsonStr::new("")),
+            None => Arguments::Value(value.to_owned()),
+        },
+    }
+}
+
+fn decode_result(wire: JsonRef<'_>, id: &str) -> IncomingResult {
+    let shape = shape_of(wire, |key, _| match key {
+        "content" => Some(Slot::Content),
+        _ if key == id => Some(Slot::Id),
+        _ => None,
+    });
+    let whole = wire.get(id).is_some() && wire.get("content").is_some();
+    IncomingResult {
+        call_id: wire.text(id).unwrap_or_default().into_owned(),
+        content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
+        is_error: false,
+        dialect: Some(Dialect::OpenAiChat),
+        shape: (whole && !encode::is_plain_result(&shape)).then_some(shape),
+        raw: wire.to_owned(),
+    }
+}
+
+fn finish(role: Role, parts: Vec<IncomingPart>, shape: Shape) -> IncomingMessage {
+    let plain = encode::is_plain_message(role, &parts, &shape);
+    IncomingMessage { role, parts, dialect: Some(Dialect::OpenAiChat), shape: (!plain && !shape.0.is_empty()).then_some(shape) }
+}
+
+/// The text of a result whose content is a list of parts, with its pictures apart: a tool message takes text only.
+pub fn result_parts(content: &Json) -> Vec<Part> {
+    content.view().items().map(decode_block).collect()
+}

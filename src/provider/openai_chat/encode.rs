@@ -1,0 +1,349 @@
+//! OpenAI Chat Completions: from drafts to wire messages, each followed by one tool message a call.
+
+use super::decode::{REASONING, result_parts};
+use crate::finding::{Action, Finding, Report};
+use crate::history::IncomingPart;
+use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::message::{Dialect, Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::settings::{ReasoningField, Settings};
+use crate::provider::shape::write_shape;
+use crate::provider::words::{Words, result_words};
+use crate::provider::{call_id, Wire};
+use crate::replay::{DraftCall, DraftMessage, DraftResult};
+use crate::tool::{Arguments, ToolInvocation};
+
+/// OpenAI takes call ids of up to 64 characters (`string_above_max_length`).
+pub const MAX_CALL_ID: usize = 64;
+
+/// Writes a message and the results of its calls. Nothing is written for one that has nothing to say.
+pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, report: &mut Report) {
+    let message = item.message;
+    let own = message.dialect == Some(Dialect::OpenAiChat);
+    match (&message.shape, own) {
+        (Some(shape), true) if message.role != Role::Assistant || item.has_words() || !item.calls.is_empty() => {
+            let out = wire.next();
+            write_shape(out, shape, &mut |name, slot, out| fill_message(out, name, slot, item, settings));
+        }
+        (Some(_), true) => {}
+        _ => encode_plain(wire, item, settings, own, report),
+    }
+    encode_results(wire, item, report);
+}
+
+fn role_name(message: &Message, settings: &Settings) -> &'static str {
+    match message.role {
+        Role::System | Role::Developer => settings.system_role.unwrap_or(message.role).as_str(),
+        role => role.as_str(),
+    }
+}
+
+fn fill_message(out: &mut String, name: &str, slot: &Slot, item: &DraftMessage<'_>, settings: &Settings) -> bool {
+    let message = item.message;
+    match slot {
+        Slot::Raw(_) if name == "role" => {
+            out.push('"');
+            out.push_str(role_name(message, settings));
+            out.push('"');
+        }
+        Slot::Raw(_) if name == "reasoning_details" && settings.reasoning == ReasoningField::Drop => return false,
+        // A null beside calls may stay; without them it would leave the message empty.
+        Slot::Raw(value) => out.push_str(value.as_str()),
+        Slot::Part(at) => {
+            if REASONING.contains(&name) && settings.reasoning == ReasoningField::Drop {
+                return false;
+            }
+            let Some(part) = usize::try_from(*at).ok().and_then(|at| message.parts.get(at)) else { return false };
+            let Some(text) = text_of(part) else { return false };
+            out.push_str(text.token());
+        }
+        Slot::Parts | Slot::ResultsThenParts => write_blocks(out, message),
+        Slot::Calls => return write_calls(out, item),
+        Slot::Text | Slot::Id | Slot::Name | Slot::Arguments | Slot::Content | Slot::Shape(_) => return false,
+    }
+    true
+}
+
+fn text_of(part: &Part) -> Option<&JsonStr> {
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn write_blocks(out: &mut String, message: &Message) {
+    let own = message.dialect == Some(Dialect::OpenAiChat);
+    out.push('[');
+    let mut first = true;
+    for part in &message.parts {
+        let block = match &part.body {
+            PartBody::Text(_) | PartBody::Refusal(_) | PartBody::Image(_) | PartBody::File(_) => true,
+            PartBody::Opaque(_) => own,
+            PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
+        };
+        if block {
+            if !first {
+                out.push(',');
+            }
+            first = false;
+            write_block(out, part, own);
+        }
+    }
+    out.push(']');
+}
+
+/// Writes a content part, in its own shape if `own`.
+pub fn write_block(out: &mut String, part: &Part, own: bool) {
+    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |_, slot, out| match slot {
+            Slot::Raw(value) => {
+                out.push_str(value.as_str());
+                true
+            }
+            Slot::Text => {
+                let token = match &part.body {
+                    PartBody::Image(media) | PartBody::File(media) => media.url.as_ref(),
+                    _ => text_of(part),
+                };
+                token.is_some_and(|token| {
+                    out.push_str(token.token());
+                    true
+                })
+            }
+            _ => false,
+        });
+        return;
+    }
+    if let PartBody::Opaque(value) = &part.body {
+        out.push_str(value.as_str());
+        return;
+    }
+    let mut block = ObjectWriter::new(out);
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) => {
+            block.text("type", "text").token("text", text);
+        }
+        PartBody::Refusal(text) => {
+            block.text("type", "refusal").token("refusal", text);
+        }
+        PartBody::Image(media) => {
+            block.text("type", "image_url").object("image_url", |image| {
+                image.raw("url", &media.address());
+            });
+        }
+        PartBody::File(media) => {
+            block.text("type", "file").object("file", |file| {
+                if let Some(id) = &media.file_id {
+                    file.token("file_id", id);
+                } else {
+                    file.raw("file_data", &media.address());
+                }
+                if let Some(name) = &media.name {
+                    file.text("filename", name);
+                }
+            });
+        }
+        PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
+    }
+    block.end();
+}
+
+fn encode_plain(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, own: bool, report: &mut Report) {
+    let message = item.message;
+    let role = role_name(message, settings);
+    let words = Words::of(message, own);
+    if message.role != Role::Assistant {
+        if words.is_empty() {
+            return;
+        }
+        let pictures = words.has_media && message.role == Role::User;
+        let mut object = ObjectWriter::new(wire.next());
+        object.text("role", role);
+        match words.single() {
+            Some(text) => {
+                object.token("content", text);
+            }
+            None if pictures || own => write_blocks(object.key("content"), message),
+            None => {
+                object.token("content", &words.joined());
+            }
+        }
+        object.end();
+        return;
+    }
+    if words.has_media && !own {
+        report.push(Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file").of_message(&message.id).did(Action::Dropped));
+    }
+    let text = words.text();
+    if text.is_none() && words.refusal.is_none() && item.calls.is_empty() {
+        return;
+    }
+    let mut object = ObjectWriter::new(wire.next());
+    object.text("role", role);
+    if let (ReasoningField::Named(field), Some(reasoning)) = (settings.reasoning, words.reasoning()) {
+        object.token(field, &reasoning);
+    }
+    match &text {
+        Some(text) => object.token("content", text),
+        None => object.raw("content", "null"),
+    };
+    if let Some(refusal) = words.refusal {
+        object.token("refusal", refusal);
+    }
+    if !item.calls.is_empty() {
+        write_calls(object.key("tool_calls"), item);
+    }
+    object.end();
+}
+
+fn write_calls(out: &mut String, item: &DraftMessage<'_>) -> bool {
+    if item.calls.is_empty() {
+        return false;
+    }
+    for (at, call) in item.calls.iter().enumerate() {
+        out.push(if at == 0 { '[' } else { ',' });
+        write_call(out, call.invocation, item.message.dialect == Some(Dialect::OpenAiChat));
+    }
+    out.push(']');
+    true
+}
+
+fn write_call(out: &mut String, call: &ToolInvocation, own: bool) {
+    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |_, slot, out| {
+            match slot {
+                Slot::Raw(value) => out.push_str(value.as_str()),
+                Slot::Id => push_text(out, &call_id(Dialect::OpenAiChat, call)),
+                Slot::Name => push_text(out, &call.name),
+                Slot::Arguments => push_arguments(out, &call.arguments),
+                _ => return false,
+            }
+            true
+        });
+        return;
+    }
+    let mut object = ObjectWriter::new(out);
+    object.text("id", &call_id(Dialect::OpenAiChat, call)).text("type", "function").object("function", |function| {
+        function.text("name", &call.name);
+        push_arguments(function.key("arguments"), &call.arguments);
+    });
+    object.end();
+}
+
+fn push_text(out: &mut String, text: &str) {
+    out.push('"');
+    push_escaped(out, text);
+    out.push('"');
+}
+
+/// A string of JSON text. Nothing written reads as no arguments: `{}`.
+fn push_arguments(out: &mut String, arguments: &Arguments) {
+    match arguments {
+        Arguments::Text(text) if text.is_empty() => out.push_str("\"{}\""),
+        Arguments::Text(text) => out.push_str(text.token()),
+        Arguments::Value(value) => push_text(out, value.as_str()),
+    }
+}
+
+fn encode_results(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+    let mut pictures: Vec<(&ToolInvocation, Part)> = Vec::new();
+    for call in &item.calls {
+        encode_result(wire.next(), call, &mut pictures);
+    }
+    if pictures.is_empty() {
+        return;
+    }
+    // A tool message takes text only: what a tool shows follows as the user's.
+    let out = wire.next();
+    out.push_str(r#"{"role":"user","content":["#);
+    for (at, (call, part)) in pictures.iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        let note = Part::from(PartBody::Text(JsonStr::new(&format!("Shown by the tool {} (call {}):", call.name, call_id(Dialect::OpenAiChat, call)))));
+        write_block(out, &note, false);
+        out.push(',');
+        write_block(out, part, false);
+        report.push(Finding::info("unsupported_part", "a tool message takes text only; the image follows in a user message").of_call(&call.call_id).did(Action::Moved));
+    }
+    out.push_str("]}");
+}
+
+fn encode_result<'c>(out: &mut String, call: &DraftCall<'c>, pictures: &mut Vec<(&'c ToolInvocation, Part)>) {
+    let invocation = call.invocation;
+    let id = call_id(Dialect::OpenAiChat, invocation);
+    let stored = match call.result {
+        Some(DraftResult::Stored(result)) => Some(result),
+        _ => None,
+    };
+    if let Some(result) = stored
+        && result.dialect == Some(Dialect::OpenAiChat)
+        && (result.content.view().kind() == Kind::String || is_text_only(&result_parts(&result.content)))
+    {
+        if let Some(shape) = &result.shape {
+            write_shape(out, shape, &mut |_, slot, out| {
+                match slot {
+                    Slot::Raw(value) => out.push_str(value.as_str()),
+                    Slot::Id => push_text(out, &id),
+                    Slot::Content => out.push_str(result.content.as_str()),
+                    _ => return false,
+                }
+                true
+            });
+            return;
+        }
+        let mut object = ObjectWriter::new(out);
+        object.text("role", "tool").text("tool_call_id", &id).json("content", result.content.view());
+        object.end();
+        return;
+    }
+    let words = result_words(Dialect::OpenAiChat, call);
+    pictures.extend(words.media.into_iter().map(|part| (invocation, part)));
+    let mut object = ObjectWriter::new(out);
+    object.text("role", "tool").text("tool_call_id", &id);
+    match words.texts.as_slice() {
+        [] => object.text("content", if words.media.is_empty() { "" } else { "The result is shown in the next message." }),
+        [text] => object.token("content", text),
+        texts => object.array("content", |content| {
+            for text in texts {
+                write_block(content.item(), &PartBody::Text(text.clone()).into(), false);
+            }
+        }),
+    };
+    object.end();
+}
+
+fn is_text_only(parts: &[Part]) -> bool {
+    !parts.is_empty() && parts.iter().all(|part| matches!(part.body, PartBody::Text(_)))
+}
+
+// What is plain needs no shape of its own.
+
+/// Whether a call of that shape is written the same without it.
+pub fn is_plain_call(shape: &Shape) -> bool {
+    matches!(shape.0.as_slice(), [(id, Slot::Id), (kind, Slot::Raw(function)), (inner, Slot::Shape(Shape(members)))]
+        if id.inside() == "id" && kind.inside() == "type" && function.as_str() == "\"function\"" && inner.inside() == "function"
+            && matches!(members.as_slice(), [(name, Slot::Name), (arguments, Slot::Arguments)] if name.inside() == "name" && arguments.inside() == "arguments"))
+}
+
+/// Whether a result of that shape is written the same without it.
+pub fn is_plain_result(shape: &Shape) -> bool {
+    matches!(shape.0.as_slice(), [(role, Slot::Raw(tool)), (id, Slot::Id), (content, Slot::Content)]
+        if role.inside() == "role" && tool.as_str() == "\"tool\"" && id.inside() == "tool_call_id" && content.inside() == "content")
+}
+
+/// Whether a message of that shape is written the same without it.
+pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
+    let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
+    let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
+    let [(role_key, Slot::Raw(name)), (content, slot), rest @ ..] = shape.0.as_slice() else { return false };
+    if role_key.inside() != "role" || name.as_str() != format!("\"{}\"", role.as_str()) || content.inside() != "content" {
+        return false;
+    }
+    match (slot, rest) {
+        (Slot::Part(0), []) => one_text && parts.len() == 1,
+        (Slot::Parts, []) => role != Role::Assistant && (parts.len() > 1 || !one_text),
+        (Slot::Part(0), [(key, Slot::Calls)]) => one_text && calls > 0 && parts.len() == calls + 1 && key.inside() == "tool_calls",
+        (Slot::Raw(null), [(key, Slot::Calls)]) => null.as_str() == "null" && calls > 0 && parts.len() == calls && key.inside() == "tool_calls",
+        _ => false,
+    }
+}

@@ -1,0 +1,154 @@
+//! What a message or a result says, for a dialect that it did not come in.
+
+use crate::json::{Json, JsonStr, Kind};
+use crate::message::{Dialect, Media, Message, Part, PartBody};
+use crate::replay::{DraftCall, DraftResult};
+
+/// The sayable of a message.
+pub struct Words<'m> {
+    texts: Vec<(bool, &'m JsonStr)>,
+    reasoning: Vec<&'m JsonStr>,
+    /// A refusal, which some dialects tell apart from text.
+    pub refusal: Option<&'m JsonStr>,
+    /// Whether there are images, files, or blocks of the own dialect.
+    pub has_media: bool,
+}
+
+impl<'m> Words<'m> {
+    /// Of that message; `own` when its opaque blocks count.
+    pub fn of(message: &'m Message, own: bool) -> Self {
+        let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false };
+        let mut apart = false;
+        for part in &message.parts {
+            match &part.body {
+                PartBody::Text(text) if !text.is_empty() => {
+                    words.texts.push((std::mem::take(&mut apart), text));
+                    continue;
+                }
+                PartBody::Refusal(text) if !text.is_empty() => words.refusal = Some(text),
+                PartBody::Image(_) | PartBody::File(_) => words.has_media = true,
+                PartBody::Opaque(_) => words.has_media |= own,
+                PartBody::Reasoning(text) => words.reasoning.push(text),
+                PartBody::Text(_) | PartBody::Refusal(_) | PartBody::Data { .. } | PartBody::ToolCall { .. } => {}
+            }
+            apart = true;
+        }
+        words
+    }
+
+    /// Whether nothing can be sent.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty() && !self.has_media && self.refusal.is_none()
+    }
+
+    /// The one text that is all there is.
+    pub fn single(&self) -> Option<&'m JsonStr> {
+        match self.texts.as_slice() {
+            [(_, text)] if !self.has_media && self.refusal.is_none() => Some(text),
+            _ => None,
+        }
+    }
+
+    /// All text as one: blocks side by side belong together, blocks apart become paragraphs.
+    pub fn joined(&self) -> JsonStr {
+        let mut inside = String::new();
+        for (apart, text) in &self.texts {
+            if *apart && !inside.is_empty() {
+                inside.push_str("\\n\\n");
+            }
+            inside.push_str(text.inside());
+        }
+        JsonStr::from_inside(&inside)
+    }
+
+    /// All text as one, if there is any.
+    pub fn text(&self) -> Option<JsonStr> {
+        (!self.texts.is_empty()).then(|| self.joined())
+    }
+
+    /// All reasoning as one, if there is any.
+    pub fn reasoning(&self) -> Option<JsonStr> {
+        (!self.reasoning.is_empty()).then(|| JsonStr::from_inside(&self.reasoning.iter().map(|text| text.inside()).collect::<Vec<_>>().join("\\n\\n")))
+    }
+}
+
+impl Media {
+    /// The address as a JSON string: the URL, or the data as a `data:` URL.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match (&self.url, &self.data) {
+            (Some(url), _) => url.token().to_owned(),
+            (None, Some(data)) => {
+                let kind = JsonStr::new(self.media_type.as_deref().unwrap_or("application/octet-stream"));
+                format!("\"data:{};base64,{}\"", kind.inside(), data.inside())
+            }
+            (None, None) => "\"\"".into(),
+        }
+    }
+
+    /// Type and base64 data, where it holds its own bytes.
+    #[must_use]
+    pub fn inline(&self) -> Option<(String, JsonStr)> {
+        if let Some(data) = &self.data {
+            return Some((self.media_type.clone().unwrap_or_else(|| "application/octet-stream".into()), data.clone()));
+        }
+        let url = self.url.as_ref()?.inside();
+        let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+        let kind = head.strip_suffix(";base64")?.replace("\\/", "/");
+        Some((kind, JsonStr::from_inside(data)))
+    }
+}
+
+/// What a result says.
+pub struct ResultWords {
+    /// Its texts: one, unless it came as a list of blocks; of a value that is no text, its JSON.
+    pub texts: Vec<JsonStr>,
+    /// Its images and files.
+    pub media: Vec<Part>,
+    /// Whether it is a failure.
+    pub is_error: bool,
+}
+
+/// What answers a call, for `target`.
+pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
+    let result = match call.result {
+        Some(DraftResult::Stored(result)) => result,
+        Some(DraftResult::Closing(text)) => return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: true },
+        Some(DraftResult::Placeholder(text)) => return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: false },
+        None => return ResultWords { texts: vec![JsonStr::new(crate::replay::INTERRUPTED)], media: Vec::new(), is_error: true },
+    };
+    let (mut texts, media) = content_words(&result.content, result.dialect);
+    // Where a dialect has no flag for a failure, the text must say it.
+    let flagless = target != Dialect::Anthropic && result.dialect != Some(target);
+    if result.is_error && flagless && !texts.iter().any(|text| text.decode().to_ascii_lowercase().contains("error")) {
+        let first = texts.first().map_or("", JsonStr::inside);
+        let said = JsonStr::from_inside(&format!("Error: {first}"));
+        match texts.first_mut() {
+            Some(first) => *first = said,
+            None => texts.push(said),
+        }
+    }
+    ResultWords { texts, media, is_error: result.is_error }
+}
+
+fn content_words(content: &Json, dialect: Option<Dialect>) -> (Vec<JsonStr>, Vec<Part>) {
+    let view = content.view();
+    if let Some(text) = view.as_json_str() {
+        return (vec![text], Vec::new());
+    }
+    let parts = match (dialect, view.kind()) {
+        (Some(dialect), Kind::Array) => super::blocks_of(dialect, view),
+        _ => return (vec![JsonStr::new(content.as_str())], Vec::new()),
+    };
+    let mut texts = Vec::new();
+    let mut media = Vec::new();
+    for part in parts {
+        match part.body {
+            PartBody::Text(text) => texts.push(text),
+            PartBody::Image(_) | PartBody::File(_) => media.push(part),
+            PartBody::Opaque(value) => texts.push(JsonStr::new(value.as_str())),
+            _ => {}
+        }
+    }
+    (texts, media)
+}

@@ -1,0 +1,81 @@
+//! Kept encodings of one dialect.
+
+use crate::finding::Report;
+use crate::id::hash_words;
+
+/// A piece of a body: the wire messages of one stored message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fragment {
+    pub start: usize,
+    pub end: usize,
+    /// How many wire messages.
+    pub count: u32,
+    /// Of its bytes.
+    pub hash: u64,
+}
+
+/// Encodings in the order of the history, by index.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    settings: u64,
+    text: String,
+    /// Bytes of `text` that no fragment names any more.
+    dead: usize,
+    fragments: Vec<Option<Entry>>,
+    /// The fragments of the last body: hash and count.
+    last: Vec<(u64, u32)>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    signature: u64,
+    fragment: Fragment,
+    /// What encoding it found; said again with each body.
+    report: Report,
+}
+
+impl Kept {
+    /// Makes ready for a body: other settings, or a history that became shorter, begin anew.
+    pub fn prepare(&mut self, settings: u64, messages: usize) {
+        if settings != self.settings || messages < self.fragments.len() || self.dead > self.text.len() / 2 {
+            self.text.clear();
+            self.fragments.clear();
+            self.dead = 0;
+            self.settings = settings;
+        }
+        self.fragments.resize(messages, None);
+    }
+
+    /// The kept text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The fragment of the message at `index`, encoded now if it is not kept as `signature` wants it.
+    pub fn fragment(&mut self, index: usize, signature: u64, report: &mut Report, encode: impl FnOnce(&mut String, &mut Report) -> u32) -> Fragment {
+        let Some(place) = self.fragments.get_mut(index) else { return Fragment::default() };
+        if let Some(entry) = place.as_ref().filter(|entry| entry.signature == signature) {
+            report.extend(entry.report.iter().cloned());
+            return entry.fragment;
+        }
+        if let Some(old) = place.take() {
+            self.dead += old.fragment.end - old.fragment.start;
+        }
+        let start = self.text.len();
+        let mut found = Report::new();
+        let count = encode(&mut self.text, &mut found);
+        let hash = hash_words(1, self.text.as_bytes().get(start..).unwrap_or(&[]));
+        let fragment = Fragment { start, end: self.text.len(), count, hash };
+        report.extend(found.iter().cloned());
+        *place = Some(Entry { signature, fragment, report: found });
+        fragment
+    }
+
+    /// How many leading wire messages are those of the last body; keeps this one for the next time.
+    pub fn stable_prefix<'f>(&mut self, fragments: impl Iterator<Item = &'f Fragment>) -> u32 {
+        let now: Vec<(u64, u32)> = fragments.filter(|fragment| fragment.count > 0).map(|fragment| (fragment.hash, fragment.count)).collect();
+        let same = now.iter().zip(&self.last).take_while(|(now, last)| now == last).map(|((_, count), _)| count).sum();
+        self.last = now;
+        same
+    }
+}

@@ -1,0 +1,87 @@
+//! The draft of what the model is shown: messages in order, each with its calls, each call with what answers it.
+//!
+//! Pairing is valid by construction: a result has no place of its own, it hangs on its call.
+
+use crate::message::{Message, PartBody};
+use crate::tool::{ToolInvocation, ToolResult};
+
+/// A draft over a history and, behind it, a turn that is not in it yet.
+#[derive(Clone, Debug, Default)]
+pub struct Draft<'h> {
+    /// In the order in which they are sent.
+    pub messages: Vec<DraftMessage<'h>>,
+}
+
+/// A message as the model is shown it.
+#[derive(Clone, Debug)]
+pub struct DraftMessage<'h> {
+    /// The stored message.
+    pub message: &'h Message,
+    /// Its place in the history, or in the live turn.
+    pub origin: Origin,
+    /// Its calls in their places; one that is left out is not here.
+    pub calls: Vec<DraftCall<'h>>,
+    /// The results of these calls stand in the next message's wire form.
+    pub results_go_on: bool,
+}
+
+/// Where a draft message's stored form is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// In the history, at that index.
+    Stored(usize),
+    /// In the live turn, at that index.
+    Live(usize),
+}
+
+/// A call as the model is shown it.
+#[derive(Clone, Debug)]
+pub struct DraftCall<'h> {
+    /// The stored invocation.
+    pub invocation: &'h ToolInvocation,
+    /// What answers it; none only before the pairing pass.
+    pub result: Option<DraftResult<'h>>,
+}
+
+/// What answers a call.
+#[derive(Clone, Copy, Debug)]
+pub enum DraftResult<'h> {
+    /// The stored result.
+    Stored(&'h ToolResult),
+    /// It was never started, or nobody knows.
+    Closing(&'h str),
+    /// A note in place of a result that is too old.
+    Placeholder(&'h str),
+}
+
+impl<'h> DraftMessage<'h> {
+    /// The call of that invocation, if it is still in.
+    #[must_use]
+    pub fn call(&self, invocation: &str) -> Option<&DraftCall<'h>> {
+        self.calls.iter().find(|call| call.invocation.id == invocation)
+    }
+
+    /// Whether it says anything beside its calls.
+    #[must_use]
+    pub fn has_words(&self) -> bool {
+        self.message.parts.iter().any(|part| match &part.body {
+            PartBody::Text(text) | PartBody::Refusal(text) => !text.is_empty(),
+            PartBody::Image(_) | PartBody::File(_) | PartBody::Opaque(_) => true,
+            PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
+        })
+    }
+
+    /// Stands for everything that makes this draft differ from another one of the same message.
+    #[must_use]
+    pub fn signature(&self) -> u64 {
+        self.calls.iter().fold(u64::from(self.results_go_on) + 1, |sum, call| {
+            let kind = match call.result {
+                None => 0,
+                Some(DraftResult::Stored(_)) => 1 + call.invocation.status as u64,
+                Some(DraftResult::Closing(_)) => 16,
+                Some(DraftResult::Placeholder(_)) => 17,
+            };
+            crate::id::hash_words(sum ^ (u64::from(call.invocation.place) << 8 | kind), &[])
+        })
+    }
+}

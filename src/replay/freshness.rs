@@ -1,0 +1,96 @@
+//! Freshness: a result that is too old to rely on is not shown again (R10, R11).
+//!
+//! The age counts from when the tool finished; the window is inclusive, 0 is never. A stamp up to a
+//! minute ahead is a clock's skew and counts as now; further ahead it is not believed, for calling
+//! again is the cheap mistake. The running turn is never stale.
+
+use super::draft::{Draft, DraftCall, DraftResult, Origin};
+use super::policy::{OnStale, Policy, StaleUnit};
+use crate::clock::Ms;
+use crate::finding::{Action, Finding, Report};
+use crate::history::History;
+use crate::message::Role;
+use crate::tool::Window;
+use std::collections::BTreeSet;
+
+/// Clocks may differ by so much, in milliseconds.
+const SKEW: Ms = 60_000;
+
+const EXPIRED: &str = "Expired: this result is too old to rely on. Call the tool again if it matters.";
+
+pub(super) fn freshness<'h>(draft: &mut Draft<'h>, history: &'h History, has_live: bool, policy: &Policy, now: Ms, report: &mut Report) {
+    let running = running_turn(history, has_live);
+    let mut by_default = 0_usize;
+    // Which calls are too old; then their round or turn with them.
+    let mut units: BTreeSet<(u32, u32)> = BTreeSet::new();
+    let unit = policy.stale_unit();
+    for item in &draft.messages {
+        if matches!(item.origin, Origin::Live(_)) || Some(item.message.turn) == running {
+            continue;
+        }
+        for call in &item.calls {
+            if let Some((_, built_in)) = staleness(call, policy, now) {
+                by_default += usize::from(built_in);
+                units.insert((item.message.turn, call.invocation.round));
+            }
+        }
+    }
+    if units.is_empty() {
+        return;
+    }
+    let turns: BTreeSet<u32> = units.iter().map(|(turn, _)| *turn).collect();
+    for item in &mut draft.messages {
+        let turn = item.message.turn;
+        if matches!(item.origin, Origin::Live(_)) || Some(turn) == running || !turns.contains(&turn) {
+            continue;
+        }
+        item.calls.retain_mut(|call| {
+            let own = staleness(call, policy, now);
+            let goes = match unit {
+                StaleUnit::Call => own.is_some(),
+                StaleUnit::Round => units.contains(&(turn, call.invocation.round)),
+                StaleUnit::Turn => true,
+            };
+            if !goes {
+                return true;
+            }
+            let (code, message) = own.map_or(("stale", "it goes with another one of its unit that is too old"), |(why, _)| why);
+            let finding = Finding::info(code, message).of_message(&item.message.id).of_call(&call.invocation.call_id);
+            if policy.on_stale() == OnStale::Placeholder {
+                call.result = Some(DraftResult::Placeholder(EXPIRED));
+                report.push(finding.did(Action::Rewritten));
+                return true;
+            }
+            report.push(finding.did(Action::Dropped));
+            false
+        });
+    }
+    if by_default > 0 {
+        report.push(Finding::warning(
+            "stale_default",
+            format!("{by_default} tool results older than the built-in five minutes are left out; set `replay.freshness` to say otherwise (Infinity keeps all)"),
+        ));
+    }
+}
+
+/// The turn that is under way: the last one, as long as the model has not had its last word in it.
+fn running_turn(history: &History, has_live: bool) -> Option<u32> {
+    let last = history.messages().last()?;
+    let open = last.role == Role::User || last.role == Role::Assistant && history.calls_of(last).next().is_some();
+    // A live turn that begins with an input of its own ends the one before.
+    (open && !has_live).then_some(last.turn)
+}
+
+/// Why a call's result is too old, and whether the built-in window says so. An unanswered call is never stale.
+fn staleness(call: &DraftCall<'_>, policy: &Policy, now: Ms) -> Option<((&'static str, &'static str), bool)> {
+    let Some(DraftResult::Stored(result)) = call.result else { return None };
+    let (window, built_in) = policy.window(call.invocation, result.is_error);
+    let Window::Millis(window) = window else { return None };
+    let why = match call.invocation.finished_at {
+        None => ("stale", "the result has no time stamp"),
+        Some(at) if at > now.saturating_add(SKEW) => ("future", "the result's time stamp is in the future"),
+        Some(at) if window == 0 || now.saturating_sub(at) > window => ("stale", "the result is older than its window"),
+        Some(_) => return None,
+    };
+    Some((why, built_in))
+}

@@ -1,0 +1,29 @@
+//! What the model is shown: a draft over the history, one file a pass, one order, one report.
+//!
+//! A pass is a pure function over draft, policy and report. Stored history is never touched.
+
+mod draft;
+mod freshness;
+mod pairing;
+mod policy;
+mod select;
+
+pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
+pub use pairing::{INTERRUPTED, NOT_RUN};
+pub use policy::{DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
+
+use crate::clock::Ms;
+use crate::finding::Report;
+use crate::history::History;
+
+/// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet.
+#[must_use]
+pub fn replay<'h>(history: &'h History, live: Option<&'h History>, policy: &Policy, now: Ms, report: &mut Report) -> Draft<'h> {
+    let mut draft = select::select(history, live);
+    freshness::freshness(&mut draft, history, live.is_some_and(|live| !live.messages().is_empty()), policy, now, report);
+    pairing::pairing(&mut draft, policy, report);
+    draft
+}
+
+#[cfg(test)]
+mod tests;
