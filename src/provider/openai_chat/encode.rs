@@ -297,11 +297,12 @@ fn encode_result<'c>(out: &mut String, call: &DraftCall<'c>, pictures: &mut Vec<
         return;
     }
     let words = result_words(Dialect::OpenAiChat, call);
+    let shown = !words.media.is_empty();
     pictures.extend(words.media.into_iter().map(|part| (invocation, part)));
     let mut object = ObjectWriter::new(out);
     object.text("role", "tool").text("tool_call_id", &id);
     match words.texts.as_slice() {
-        [] => object.text("content", if words.media.is_empty() { "" } else { "The result is shown in the next message." }),
+        [] => object.text("content", if !shown { "" } else { "The result is shown in the next message." }),
         [text] => object.token("content", text),
         texts => object.array("content", |content| {
             for text in texts {
