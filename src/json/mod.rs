@@ -11,6 +11,7 @@ mod view;
 mod write;
 
 pub use scan::{SyntaxError, check, skip_space};
+pub(crate) use string::ends_in_high_surrogate;
 pub use string::{JsonStr, push_escaped};
 pub use view::{Entries, Items, JsonRef, Kind};
 pub use write::{ArrayWriter, ObjectWriter};

@@ -1,0 +1,456 @@
+//! Assembles an Anthropic Messages response, streamed or whole.
+//!
+//! A block is kept as it came with its deltas applied, so that kinds of block that nobody knows yet return
+//! unchanged. Only `tool_use` is a call of ours.
+
+use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use crate::message::Usage;
+use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+use crate::provider::assembler::{Assembling, Fields, Growing, Value, error_words, inside, said};
+use std::borrow::Cow;
+
+/// An answer as it grows.
+#[derive(Default)]
+pub(crate) struct MessageAnswer {
+    id: Option<String>,
+    model: Option<String>,
+    blocks: Vec<Block>,
+    calls: u32,
+    stop_reason: Option<String>,
+    /// `message_stop` has come, or the body was whole.
+    stopped: bool,
+    counts: Counts,
+    usage: Option<Usage>,
+    error: Option<WireError>,
+}
+
+/// What a block is to us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockKind {
+    Text,
+    Thinking,
+    /// A call, and its place among the calls.
+    ToolUse(u32),
+    Other,
+}
+
+struct Block {
+    index: Option<u64>,
+    kind: BlockKind,
+    fields: Fields,
+    /// The text of `input`, where it comes in pieces.
+    input: Growing,
+    closed: bool,
+    /// The call has been told as whole.
+    told: bool,
+}
+
+/// The token counts as the provider splits them: each event may bring some of them anew.
+#[derive(Default)]
+struct Counts {
+    input: Option<u64>,
+    output: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    thinking: Option<u64>,
+}
+
+impl Assembling for MessageAnswer {
+    fn event(&mut self, name: &str, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        // What follows the end is another response.
+        if self.stopped || self.error.is_some() {
+            return;
+        }
+        let mut event = Event::default();
+        for (key, value) in data.entries() {
+            match inside(key).unwrap_or_default() {
+                "type" => event.kind = value.as_text(),
+                "index" => event.index = value.as_u64(),
+                "delta" => event.delta = Some(value),
+                "content_block" => event.block = Some(value),
+                "message" => event.message = Some(value),
+                "usage" => event.usage = Some(value),
+                "error" => event.error = Some(value),
+                _ => {}
+            }
+        }
+        match event.kind.as_deref().unwrap_or(name) {
+            "content_block_delta" => self.block_delta(&event, out),
+            "content_block_start" => {
+                if let Some(block) = event.block.filter(|block| block.is_object()) {
+                    self.block_start(event.index, block, out);
+                }
+            }
+            "content_block_stop" => {
+                if let Some(block) = self.block(event.index) {
+                    block.close(out);
+                }
+            }
+            "message_start" => self.message_start(event.message.unwrap_or(data), out),
+            "message_delta" => {
+                if let Some(reason) = event.delta.and_then(|delta| said(delta.get("stop_reason"))) {
+                    self.stop_reason = Some(reason.into_owned());
+                }
+                self.count(event.usage, out);
+            }
+            "message_stop" => {
+                self.stopped = true;
+                self.blocks.iter_mut().for_each(|block| block.close(out));
+            }
+            // A gateway that sends the whole message as one event.
+            "message" => self.read(data, out),
+            "error" => self.failed(event.error.unwrap_or(data), out),
+            _ => event.error.into_iter().for_each(|error| self.failed(error, out)),
+        }
+    }
+
+    fn whole(&mut self, body: JsonRef<'_>) {
+        let out = &mut Vec::new();
+        if let Some(error) = body.find("error").or_else(|| Some(body).filter(|body| body.get("content").is_none())) {
+            self.failed(error, out);
+            if self.error.is_none() || error == body && body.get("message").is_none() {
+                let message = "the response has no content".to_owned();
+                self.error = Some(WireError { code: Some("malformed".to_owned()), message });
+            }
+        } else {
+            self.read(body, out);
+        }
+    }
+
+    fn fail(&mut self, error: WireError) {
+        self.error.get_or_insert(error);
+    }
+
+    fn assemble(&self, stopped: bool) -> Assembled {
+        let status = self.status(stopped);
+        let complete = status == AnswerStatus::Complete;
+        let texts = self.blocks.iter().filter(|block| block.kind == BlockKind::Text);
+        let text: String = texts.filter_map(|block| block.fields.text("text")).map(Growing::inside).collect();
+        let wires = self.blocks.iter().filter_map(|block| block.wire(complete)).collect::<Vec<_>>();
+        Assembled {
+            status,
+            finish_reason: self.stop_reason.clone(),
+            response_id: self.id.clone(),
+            model: self.model.clone(),
+            text: JsonStr::from_inside(&text),
+            calls: self
+                .blocks
+                .iter()
+                .filter(|block| block.call().is_some())
+                .map(|block| block.assemble(complete))
+                .collect(),
+            usage: self.usage,
+            error: self.error.clone(),
+            wire: (!wires.is_empty()).then(|| {
+                ObjectWriter::build(|message| {
+                    message.text("role", "assistant");
+                    message.array("content", |content| {
+                        wires.iter().for_each(|wire| content.item().push_str(wire.as_str()))
+                    });
+                })
+            }),
+        }
+    }
+}
+
+/// The members of one event.
+#[derive(Default)]
+struct Event<'a> {
+    kind: Option<Cow<'a, str>>,
+    index: Option<u64>,
+    delta: Option<JsonRef<'a>>,
+    block: Option<JsonRef<'a>>,
+    message: Option<JsonRef<'a>>,
+    usage: Option<JsonRef<'a>>,
+    error: Option<JsonRef<'a>>,
+}
+
+impl MessageAnswer {
+    /// A second one in a response is tolerated: it adds nothing but what is still unknown, and its counts.
+    fn message_start(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let known = |own: &mut Option<String>, name| {
+            if own.is_none() {
+                *own = said(message.get(name)).map(Cow::into_owned);
+            }
+        };
+        known(&mut self.id, "id");
+        known(&mut self.model, "model");
+        if self.blocks.is_empty() {
+            self.content(message.get("content"), out);
+        }
+        self.count(message.get("usage"), out);
+    }
+
+    /// A whole message.
+    fn read(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        self.message_start(message, out);
+        if let Some(reason) = said(message.get("stop_reason")) {
+            self.stop_reason = Some(reason.into_owned());
+        }
+        self.stopped = true;
+    }
+
+    fn content(&mut self, content: Option<JsonRef<'_>>, out: &mut Vec<StreamEvent>) {
+        let Some(content) = content else { return };
+        if let Some(text) = content.as_json_str() {
+            self.block_start(None, text_block(&text).view(), out);
+        }
+        content.items().filter(|block| block.is_object()).for_each(|block| self.block_start(None, block, out));
+        self.blocks.iter_mut().for_each(|block| block.close(out));
+    }
+
+    fn failed(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if let Some(error) = error_words(error) {
+            out.push(StreamEvent::Error(error.clone()));
+            self.fail(error);
+        }
+    }
+
+    fn count(&mut self, usage: Option<JsonRef<'_>>, out: &mut Vec<StreamEvent>) {
+        let Some(usage) = usage else { return };
+        self.counts.merge(usage);
+        let usage = self.counts.sum();
+        if usage.is_some() && usage != self.usage {
+            self.usage = usage;
+            out.extend(usage.map(StreamEvent::Usage));
+        }
+    }
+
+    fn block_start(&mut self, index: Option<u64>, block: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let fields = Fields::read(block);
+        let kind = match fields.text("type").map(Growing::inside) {
+            Some("text") => BlockKind::Text,
+            Some("thinking") => BlockKind::Thinking,
+            Some("tool_use") => {
+                self.calls += 1;
+                BlockKind::ToolUse(self.calls - 1)
+            }
+            _ => BlockKind::Other,
+        };
+        let mut block = Block { index, kind, fields, input: Growing::default(), closed: false, told: false };
+        if let BlockKind::ToolUse(index) = kind {
+            let (call_id, name) = (block.fields.decoded("id"), block.fields.decoded("name"));
+            out.push(StreamEvent::CallStarted { index, call_id, name });
+        }
+        block.tell(out);
+        self.blocks.push(block);
+    }
+
+    /// The block of that index; of reused ones the last. Without an index the last block.
+    fn block(&mut self, index: Option<u64>) -> Option<&mut Block> {
+        self.blocks.iter_mut().rev().find(|block| index.is_none() || block.index == index)
+    }
+
+    fn block_delta(&mut self, event: &Event<'_>, out: &mut Vec<StreamEvent>) {
+        let Some(delta) = event.delta else { return };
+        if self.block(event.index).is_none() {
+            // A gateway that never opens its blocks. What a call without a start is called, nobody knows.
+            let blank = JsonStr::new("");
+            let start = match said(delta.get("type")).as_deref() {
+                Some("text_delta") => text_block(&blank),
+                Some("thinking_delta") => ObjectWriter::build(|block| {
+                    block.text("type", "thinking").token("thinking", &blank).token("signature", &blank);
+                }),
+                _ => return,
+            };
+            self.block_start(event.index, start.view(), out);
+        }
+        if let Some(block) = self.block(event.index) {
+            block.apply(delta);
+            block.tell(out);
+        }
+    }
+
+    fn status(&self, stopped: bool) -> AnswerStatus {
+        match self.stop_reason.as_deref() {
+            _ if self.error.is_some() => AnswerStatus::Failed,
+            _ if stopped || !self.stopped => AnswerStatus::Truncated,
+            Some("max_tokens" | "model_context_window_exceeded" | "pause_turn") => AnswerStatus::Incomplete,
+            Some("refusal") => AnswerStatus::Refused,
+            _ => AnswerStatus::Complete,
+        }
+    }
+}
+
+impl Block {
+    /// Any delta: strings go on, arrays too, and what is neither replaces.
+    fn apply(&mut self, delta: JsonRef<'_>) {
+        for (key, value) in delta.entries() {
+            match inside(key).unwrap_or_default() {
+                "type" => {}
+                "partial_json" => self.input.append(inside(value).unwrap_or_default()),
+                "citation" => self.fields.push_item("citations", value),
+                // A signature is one value, not a text.
+                "signature" => self.fields.merge(key, value, false),
+                _ => self.fields.merge(key, value, true),
+            }
+        }
+    }
+
+    /// Tells what is new in it.
+    fn tell(&mut self, out: &mut Vec<StreamEvent>) {
+        match self.kind {
+            BlockKind::Text => {
+                out.extend(self.fields.text_mut("text").and_then(Growing::news).map(StreamEvent::TextDelta));
+            }
+            BlockKind::Thinking => {
+                out.extend(self.fields.text_mut("thinking").and_then(Growing::news).map(StreamEvent::ReasoningDelta));
+            }
+            BlockKind::ToolUse(index) => {
+                if let Some(json) = self.input.news() {
+                    out.push(StreamEvent::ArgumentsDelta { index, call_id: self.fields.decoded("id"), json });
+                }
+            }
+            BlockKind::Other => {}
+        }
+    }
+
+    fn close(&mut self, out: &mut Vec<StreamEvent>) {
+        self.closed = true;
+        if let (BlockKind::ToolUse(index), false) = (self.kind, self.told) {
+            self.told = true;
+            out.push(StreamEvent::CallReady { index, call: self.assemble(false) });
+        }
+    }
+
+    fn call(&self) -> Option<u32> {
+        match self.kind {
+            BlockKind::ToolUse(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// The pieces of `input`, joined: JSON text that the model wrote. A lone surrogate stands in it as its escape,
+    /// since no text can hold it.
+    fn written(&self) -> String {
+        JsonStr::from_inside(&keep_lone_surrogates(self.input.inside())).decode().into_owned()
+    }
+
+    /// The text of `input`, if it is an object. The block begins with a placeholder, `{}`; so no pieces mean that.
+    fn input(&self) -> Option<String> {
+        let written = self.written();
+        if !written.trim().is_empty() {
+            return JsonRef::parse(&written)
+                .ok()
+                .filter(|value| value.is_object())
+                .map(|value| value.as_raw().to_owned());
+        }
+        match self.fields.get("input") {
+            None => Some("{}".to_owned()),
+            Some(Value::Raw(raw)) if raw == "null" => Some("{}".to_owned()),
+            Some(Value::Raw(raw)) if raw.starts_with('{') => Some(raw.clone()),
+            Some(_) => None,
+        }
+    }
+
+    fn assemble(&self, complete: bool) -> AssembledCall {
+        let input = self.input();
+        let name = self.fields.decoded("name");
+        AssembledCall {
+            executable: complete && self.closed && input.is_some() && !name.is_empty(),
+            call_id: self.fields.decoded("id"),
+            name,
+            arguments: JsonStr::new(&input.unwrap_or_else(|| self.written())),
+        }
+    }
+
+    /// The block as a next request may carry it; none where it may not.
+    fn wire(&self, complete: bool) -> Option<Json> {
+        let blank = |name| self.fields.text(name).is_none_or(Growing::is_empty);
+        // The API refuses an empty text, and thinking without its signature, which comes last.
+        let left_out = match self.kind {
+            BlockKind::Text => blank("text"),
+            BlockKind::Thinking => !self.closed && blank("signature"),
+            BlockKind::ToolUse(_) => !self.assemble(complete).executable,
+            BlockKind::Other => !self.closed && self.fields.get("input").is_some(),
+        };
+        if left_out {
+            return None;
+        }
+        let input = match self.kind {
+            BlockKind::ToolUse(_) => Some(self.input()?),
+            _ if self.input.is_empty() => None,
+            _ => Some(self.input()?),
+        };
+        Some(ObjectWriter::build(|block| {
+            let mut written = false;
+            for (key, value) in self.fields.entries() {
+                if let (Some(input), "input") = (&input, key) {
+                    block.raw("input", input);
+                    written = true;
+                } else if !(key == "citations" && self.kind == BlockKind::Text && value.says_nothing()) {
+                    value.write(block.key_token(&format!("\"{key}\"")));
+                }
+            }
+            if let (Some(input), false) = (&input, written) {
+                block.raw("input", input);
+            }
+        }))
+    }
+}
+
+impl Counts {
+    fn merge(&mut self, usage: JsonRef<'_>) {
+        for (key, value) in usage.entries() {
+            let own = match inside(key).unwrap_or_default() {
+                "input_tokens" => &mut self.input,
+                "output_tokens" => &mut self.output,
+                "cache_read_input_tokens" => &mut self.cache_read,
+                "cache_creation_input_tokens" => &mut self.cache_write,
+                "output_tokens_details" => {
+                    self.thinking = value.get("thinking_tokens").and_then(JsonRef::as_u64).or(self.thinking);
+                    continue;
+                }
+                _ => continue,
+            };
+            *own = value.as_u64().or(*own);
+        }
+    }
+
+    /// The provider leaves the cached tokens out of its `input_tokens`.
+    fn sum(&self) -> Option<Usage> {
+        self.input.or(self.output)?;
+        let parts = [self.input, self.cache_read, self.cache_write];
+        Some(Usage {
+            input: parts.into_iter().flatten().fold(0, u64::saturating_add),
+            output: self.output.unwrap_or(0),
+            cached_input: self.cache_read,
+            cache_write: self.cache_write,
+            reasoning: self.thinking,
+        })
+    }
+}
+
+fn text_block(text: &JsonStr) -> Json {
+    ObjectWriter::build(|block| _ = block.text("type", "text").token("text", text))
+}
+
+/// JSON text inside a JSON string: doubles the backslash of each lone surrogate's escape, so that decoding the
+/// string leaves the escape standing in the text, where it means the same.
+fn keep_lone_surrogates(inside: &str) -> Cow<'_, str> {
+    if !inside.contains("\\ud") && !inside.contains("\\uD") {
+        return Cow::Borrowed(inside);
+    }
+    let unit = |text: &str| u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let mut out = String::with_capacity(inside.len());
+    let mut rest = inside;
+    while let Some(at) = rest.find('\\') {
+        let (before, tail) = rest.split_at(at);
+        out.push_str(before);
+        let low_follows = || tail.get(6..).and_then(unit).is_some_and(|low| (0xdc00..0xe000).contains(&low));
+        let used = match unit(tail) {
+            Some(0xd800..0xdc00) if low_follows() => 12,
+            Some(0xd800..0xe000) => {
+                out.push('\\');
+                6
+            }
+            Some(_) => 6,
+            None => 2,
+        };
+        let (escape, after) = tail.split_at_checked(used).unwrap_or((tail, ""));
+        out.push_str(escape);
+        rest = after;
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}

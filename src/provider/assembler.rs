@@ -1,0 +1,444 @@
+//! The stream assembler: what every dialect's assembler shares.
+//!
+//! A dialect implements [`Assembling`]; a whole response goes through the same code as a streamed one,
+//! so that both come to the same message.
+
+use super::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
+use super::sse::Frames;
+use super::{anthropic, openai_chat};
+use crate::error::{Error, Result};
+use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, ends_in_high_surrogate};
+use crate::message::Dialect;
+use std::borrow::Cow;
+
+/// One dialect's side of the work.
+pub(crate) trait Assembling: Send {
+    /// Takes one event of a stream; `name` is empty where the framing gave none.
+    fn event(&mut self, name: &str, data: JsonRef<'_>, out: &mut Vec<StreamEvent>);
+    /// Takes a whole response.
+    fn whole(&mut self, body: JsonRef<'_>);
+    /// The response has failed; the first failure counts.
+    fn fail(&mut self, error: WireError);
+    /// What there is. `stopped`: it counts as cut off, whatever has come.
+    fn assemble(&self, stopped: bool) -> Assembled;
+}
+
+/// Assembles one streamed response. Feed raw bytes in any split.
+pub struct StreamAssembler {
+    frames: Frames,
+    body: Body,
+    answer: Box<dyn Assembling>,
+    done: bool,
+}
+
+/// What the bytes turn out to be.
+enum Body {
+    /// Nothing but white space has come.
+    Unknown(Vec<u8>),
+    /// Server-sent events.
+    Events,
+    /// A server that answers with plain JSON, or with an event a line, although a stream was asked for.
+    Plain(Vec<u8>),
+}
+
+impl StreamAssembler {
+    /// For one response of that dialect.
+    ///
+    /// # Errors
+    /// `config_invalid` for a dialect whose streams are not read yet.
+    pub fn new(dialect: Dialect) -> Result<Self> {
+        let answer: Box<dyn Assembling> = match dialect {
+            Dialect::OpenAiChat => Box::new(openai_chat::stream::ChatAnswer::default()),
+            Dialect::Anthropic => Box::new(anthropic::stream::MessageAnswer::default()),
+            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mistral => {
+                let name = dialect.as_str();
+                return Err(Error::config(format!("responses of the dialect {name} cannot be read yet")));
+            }
+        };
+        Ok(Self { frames: Frames::default(), body: Body::Unknown(Vec::new()), answer, done: false })
+    }
+
+    /// Takes the next bytes and appends what they completed to `events`. After the end it takes no more.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) {
+        match &mut self.body {
+            Body::Events => self.push_events(bytes, events),
+            Body::Plain(body) => body.extend_from_slice(bytes),
+            Body::Unknown(seen) => {
+                seen.extend_from_slice(bytes);
+                let Some(plain) = starts_as_json(seen) else { return };
+                let seen = std::mem::take(seen);
+                if plain {
+                    self.body = Body::Plain(seen);
+                } else {
+                    self.body = Body::Events;
+                    self.push_events(&seen, events);
+                }
+            }
+        }
+    }
+
+    fn push_events(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) {
+        let Self { frames, answer, done, .. } = self;
+        frames.push(bytes, &mut |name, data| take_data(&mut **answer, done, name, data, false, events));
+    }
+
+    /// The bytes have ended: the response, as far as it came. Calls of a response that was cut are not executable.
+    pub fn finish(&mut self) -> Assembled {
+        match std::mem::replace(&mut self.body, Body::Events) {
+            Body::Plain(body) => take_plain(&mut *self.answer, &body),
+            Body::Unknown(_) | Body::Events => {
+                let Self { frames, answer, done, .. } = self;
+                let events = &mut Vec::new();
+                frames.finish(&mut |name, data| take_data(&mut **answer, done, name, data, true, events));
+            }
+        }
+        self.done = true;
+        self.answer.assemble(false)
+    }
+
+    /// What has come so far, as a response that was cut here: for a run that is stopped.
+    #[must_use]
+    pub fn partial(&self) -> Assembled {
+        self.answer.assemble(true)
+    }
+}
+
+/// Reads a whole response. Never fails as a function: what is no response has the status `failed` and says why.
+#[must_use]
+pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
+    match StreamAssembler::new(dialect) {
+        Ok(mut assembler) => {
+            if starts_as_json(body) == Some(false) && looks_framed(body) {
+                assembler.push(body, &mut Vec::new());
+            } else {
+                assembler.body = Body::Plain(body.to_vec());
+            }
+            assembler.finish()
+        }
+        Err(error) => Assembled {
+            status: AnswerStatus::Failed,
+            finish_reason: None,
+            response_id: None,
+            model: None,
+            text: JsonStr::new(""),
+            calls: Vec::new(),
+            usage: None,
+            error: Some(WireError { code: Some(error.code.as_str().to_owned()), message: error.message }),
+            wire: None,
+        },
+    }
+}
+
+/// Whether the body is JSON and not a stream's framing; none while only white space has come.
+fn starts_as_json(bytes: &[u8]) -> Option<bool> {
+    let mut rest = bytes;
+    // Not yet whole, a byte order mark says nothing either.
+    if b"\xef\xbb\xbf".starts_with(rest) {
+        return None;
+    }
+    rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
+    let first = rest.iter().find(|byte| !byte.is_ascii_whitespace())?;
+    Some(matches!(first, b'{' | b'['))
+}
+
+/// Whether a body that is no JSON begins like server-sent events: servers stream unasked, too.
+fn looks_framed(bytes: &[u8]) -> bool {
+    let start = bytes.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(0);
+    let rest = bytes.get(start..).unwrap_or_default();
+    [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].iter().any(|field| rest.starts_with(field))
+}
+
+/// One event's data, in whatever state it comes.
+fn take_data(
+    answer: &mut dyn Assembling,
+    done: &mut bool,
+    name: &str,
+    data: &str,
+    last: bool,
+    events: &mut Vec<StreamEvent>,
+) {
+    let data = data.trim_matches([' ', '\t', '\n', '\r']);
+    if *done || data.is_empty() {
+        return;
+    }
+    if data == "[DONE]" {
+        *done = true;
+        return;
+    }
+    if let Ok(value) = JsonRef::parse(data) {
+        match value.kind() {
+            Kind::Object => answer.event(name, value, events),
+            Kind::Array => {
+                value.items().filter(|item| item.is_object()).for_each(|item| answer.event(name, item, events))
+            }
+            _ => {}
+        }
+    } else if data.contains('\n') {
+        // A server that ends events with one line end where two are due.
+        for line in data.lines() {
+            take_data(answer, done, name, line, last, events);
+        }
+    } else if !last {
+        // Something was lost, and it may be a piece of a call. (Cut off by the end, it is a truncation and no more.)
+        let error = not_json(data);
+        events.push(StreamEvent::Error(error.clone()));
+        answer.fail(error);
+        *done = true;
+    }
+}
+
+/// A body without framing: one JSON value, or one a line.
+fn take_plain(answer: &mut dyn Assembling, body: &[u8]) {
+    let text = String::from_utf8_lossy(body);
+    if let Ok(value) = JsonRef::parse(&text) {
+        // Some gateways wrap a failure in an array.
+        match std::iter::once(value).chain(value.items()).find(|value| value.is_object()) {
+            Some(object) => answer.whole(object),
+            None => answer.fail(not_json(&text)),
+        }
+        return;
+    }
+    let mut done = false;
+    let mut lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
+    // A line that is JSON by itself is what tells events from a body that is broken.
+    if !lines.peek().is_some_and(|line| JsonRef::parse(line).is_ok()) {
+        answer.fail(not_json(&text));
+        return;
+    }
+    while let Some(line) = lines.next() {
+        take_data(answer, &mut done, "", line, lines.peek().is_none(), &mut Vec::new());
+    }
+}
+
+fn not_json(text: &str) -> WireError {
+    let text = text.trim();
+    let start: String = text.chars().take(200).collect();
+    let message = if start.is_empty() {
+        "the response is empty".to_owned()
+    } else {
+        format!("the response holds what is no JSON object: {start}")
+    };
+    WireError { code: Some("malformed".to_owned()), message }
+}
+
+/// A failure in the words of an error object, of whatever shape; none where it says nothing.
+pub(crate) fn error_words(error: JsonRef<'_>) -> Option<WireError> {
+    match error.kind() {
+        Kind::String => error
+            .as_text()
+            .filter(|text| !text.is_empty())
+            .map(|text| WireError { code: None, message: text.into_owned() }),
+        Kind::Object if error.entries().next().is_some() => {
+            let word = |name| error.get(name).and_then(word);
+            let message = word("message").or_else(|| word("detail")).unwrap_or_else(|| error.as_raw().to_owned());
+            Some(WireError { code: word("code").or_else(|| word("type")).or_else(|| word("status")), message })
+        }
+        _ => None,
+    }
+}
+
+/// A string's text or a number's digits.
+fn word(value: JsonRef<'_>) -> Option<String> {
+    match value.kind() {
+        Kind::String => value.as_text().filter(|text| !text.is_empty()).map(Cow::into_owned),
+        Kind::Number => Some(value.as_raw().to_owned()),
+        _ => None,
+    }
+}
+
+/// The inside of a string token, if the value is one.
+pub(crate) fn inside(value: JsonRef<'_>) -> Option<&str> {
+    value.as_raw().strip_prefix('"')?.strip_suffix('"')
+}
+
+/// A decoded string, if the value is one that says something.
+pub(crate) fn said(value: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
+    value?.as_text().filter(|text| !text.is_empty())
+}
+
+/// A string that grows by fragments, kept as the inside of its token.
+#[derive(Debug, Default)]
+pub(crate) struct Growing {
+    inside: String,
+    /// How much of it has been handed out.
+    told: usize,
+}
+
+impl Growing {
+    pub(crate) fn append(&mut self, fragment: &str) {
+        self.inside.push_str(fragment);
+    }
+
+    pub(crate) fn replace(&mut self, text: &str) {
+        self.inside.clear();
+        crate::json::push_escaped(&mut self.inside, text);
+        self.told = 0;
+    }
+
+    pub(crate) fn inside(&self) -> &str {
+        &self.inside
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inside.is_empty()
+    }
+
+    pub(crate) fn to_str(&self) -> JsonStr {
+        JsonStr::from_inside(&self.inside)
+    }
+
+    /// What has not been handed out yet. The first half of a surrogate pair waits for the second.
+    pub(crate) fn news(&mut self) -> Option<JsonStr> {
+        let fresh = self.inside.get(self.told..)?;
+        let fresh = if ends_in_high_surrogate(fresh) { fresh.get(..fresh.len() - 6)? } else { fresh };
+        if fresh.is_empty() {
+            return None;
+        }
+        self.told += fresh.len();
+        Some(JsonStr::from_inside(fresh))
+    }
+}
+
+/// The members of an object whose values grow by deltas, in the order they came.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(Vec<(String, Value)>);
+
+/// One member's value.
+#[derive(Debug)]
+pub(crate) enum Value {
+    /// As it was written.
+    Raw(String),
+    /// A string.
+    Text(Growing),
+    /// An array that a delta has touched.
+    List(Vec<String>),
+}
+
+impl Value {
+    fn read(value: JsonRef<'_>) -> Self {
+        match inside(value) {
+            Some(text) => Self::Text(Growing { inside: text.to_owned(), told: 0 }),
+            None => Self::Raw(value.as_raw().to_owned()),
+        }
+    }
+
+    /// The items, if it is an array that may be added to.
+    fn items(&mut self) -> Option<&mut Vec<String>> {
+        if let Self::Raw(raw) = self {
+            let array = JsonRef::parse(raw).ok().filter(|value| value.kind() == Kind::Array)?;
+            *self = Self::List(items(array).collect());
+        }
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn write(&self, out: &mut String) {
+        match self {
+            Self::Raw(raw) => out.push_str(raw),
+            Self::Text(text) => {
+                out.push('"');
+                out.push_str(text.inside());
+                out.push('"');
+            }
+            Self::List(items) => {
+                let mut array = ArrayWriter::new(out);
+                items.iter().for_each(|item| array.item().push_str(item));
+                array.end();
+            }
+        }
+    }
+
+    /// Whether it is `null`, an empty string or an empty array.
+    pub(crate) fn says_nothing(&self) -> bool {
+        match self {
+            Self::Raw(raw) => raw == "null" || raw.strip_prefix('[').is_some_and(|rest| rest.trim_start() == "]"),
+            Self::Text(text) => text.is_empty(),
+            Self::List(items) => items.is_empty(),
+        }
+    }
+}
+
+impl Fields {
+    pub(crate) fn read(object: JsonRef<'_>) -> Self {
+        let mut fields = Self::default();
+        object.entries().for_each(|(key, value)| fields.set(key, value));
+        fields
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Value> {
+        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&Growing> {
+        match self.get(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A string member's text, decoded.
+    pub(crate) fn decoded(&self, key: &str) -> String {
+        self.text(key).map(|text| text.to_str().decode().into_owned()).unwrap_or_default()
+    }
+
+    pub(crate) fn text_mut(&mut self, key: &str) -> Option<&mut Growing> {
+        match self.slot(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    }
+
+    /// Writes all of them.
+    pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
+        self.0.iter().for_each(|(key, value)| value.write(object.key_token(&format!("\"{key}\""))));
+    }
+
+    fn slot(&mut self, key: &str) -> Option<&mut Value> {
+        self.0.iter_mut().find(|(own, _)| own == key).map(|(_, value)| value)
+    }
+
+    /// The last one wins.
+    pub(crate) fn set(&mut self, key: JsonRef<'_>, value: JsonRef<'_>) {
+        self.put(inside(key).unwrap_or_default(), Value::read(value));
+    }
+
+    /// As [`set`](Self::set), for a key without escapes.
+    pub(crate) fn put(&mut self, key: &str, value: Value) {
+        match self.slot(key) {
+            Some(own) => *own = value,
+            None => self.0.push((key.to_owned(), value)),
+        }
+    }
+
+    /// A string goes on, an array too, where both sides are one; otherwise the last one that says something wins.
+    pub(crate) fn merge(&mut self, key: JsonRef<'_>, value: JsonRef<'_>, goes_on: bool) {
+        let Some(own) = self.slot(inside(key).unwrap_or_default()) else { return self.set(key, value) };
+        match (own, inside(value)) {
+            (Value::Text(own), Some(more)) if goes_on => own.append(more),
+            (_, Some("")) => {}
+            (_, None) if value.is_null() => {}
+            (own, _) => match own.items() {
+                Some(list) if value.kind() == Kind::Array => list.extend(items(value)),
+                _ => *own = Value::read(value),
+            },
+        }
+    }
+
+    /// One more item of an array member.
+    pub(crate) fn push_item(&mut self, key: &str, item: JsonRef<'_>) {
+        match self.slot(key).and_then(Value::items) {
+            Some(list) => list.push(item.as_raw().to_owned()),
+            None => self.put(key, Value::List(vec![item.as_raw().to_owned()])),
+        }
+    }
+}
+
+fn items(array: JsonRef<'_>) -> impl Iterator<Item = String> + use<'_> {
+    array.items().map(|item| item.as_raw().to_owned())
+}

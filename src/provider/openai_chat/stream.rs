@@ -1,0 +1,425 @@
+//! Assembles a Chat Completions response, streamed or whole, as OpenAI and the many compatible servers send it.
+
+mod calls;
+
+use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use crate::message::Usage;
+use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
+use crate::provider::assembler::{Assembling, Fields, Growing, Value, error_words, inside, said};
+use calls::{Call, Calls};
+
+/// The members that carry readable reasoning, as servers name them.
+const REASONING: [&str; 4] = ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
+/// The list of reasoning blocks.
+const DETAILS: &str = "reasoning_details";
+
+/// An answer as it grows.
+#[derive(Default)]
+pub(crate) struct ChatAnswer {
+    id: Option<String>,
+    model: Option<String>,
+    text: Growing,
+    /// Only where the content came as a list that holds more than text.
+    pieces: Vec<Piece>,
+    refusal: Growing,
+    reasoning: Fields,
+    /// Which reasoning member is told as events: servers send the same words under two names.
+    lead: Option<String>,
+    details: Vec<Fields>,
+    extra: Fields,
+    calls: Calls,
+    finish: Option<String>,
+    whole: bool,
+    usage: Option<Usage>,
+    error: Option<WireError>,
+}
+
+/// One part of a content that is a list.
+enum Piece {
+    /// A range of the text.
+    Text { from: usize, to: usize },
+    /// Mistral's reasoning part: its text, and its other members.
+    Thinking { text: Growing, rest: Fields },
+    /// As it came.
+    Other(String),
+}
+
+impl Assembling for ChatAnswer {
+    fn event(&mut self, name: &str, chunk: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if self.error.is_none() {
+            self.chunk(name, chunk, out);
+        }
+    }
+
+    fn whole(&mut self, body: JsonRef<'_>) {
+        self.whole = true;
+        self.chunk("", body, &mut Vec::new());
+        let choices = body.get("choices").is_some_and(|choices| choices.items().next().is_some());
+        let answered = choices || body.get("message").is_some_and(JsonRef::is_object);
+        if !answered && self.error.is_none() {
+            let fallback =
+                || WireError { code: Some("malformed".to_owned()), message: "the response has no choices".to_owned() };
+            let words = body.find("message").or_else(|| body.find("detail")).and_then(|_| error_words(body));
+            self.fail(words.unwrap_or_else(fallback));
+        }
+    }
+
+    fn fail(&mut self, error: WireError) {
+        self.error.get_or_insert(error);
+    }
+
+    fn assemble(&self, stopped: bool) -> Assembled {
+        let status = self.status(stopped);
+        let complete = status == AnswerStatus::Complete;
+        Assembled {
+            status,
+            finish_reason: self.finish.clone(),
+            response_id: self.id.clone(),
+            model: self.model.clone(),
+            text: self.text.to_str(),
+            calls: self.calls.iter().map(|call| call.assemble(complete)).collect(),
+            usage: self.usage,
+            error: self.error.clone().or_else(|| {
+                let reason = self.finish.as_ref().filter(|_| status == AnswerStatus::Failed)?;
+                let message = format!("the provider ended the response with the reason {reason}");
+                Some(WireError { code: Some(reason.clone()), message })
+            }),
+            wire: self.wire(complete),
+        }
+    }
+}
+
+impl ChatAnswer {
+    fn chunk(&mut self, name: &str, chunk: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let (mut error, mut choices, mut message, mut usage, mut native) = (None, None, None, None, false);
+        for (key, value) in chunk.entries() {
+            match inside(key).unwrap_or_default() {
+                "id" if self.id.is_none() => self.id = said(Some(value)).map(Into::into),
+                "model" if self.model.is_none() => self.model = said(Some(value)).map(Into::into),
+                "choices" => choices = Some(value),
+                "message" => message = Some(value),
+                "usage" => usage = read_usage(value).or(usage),
+                // Groq's place for it.
+                "x_groq" => usage = value.get("usage").and_then(read_usage).or(usage),
+                "error" => error = Some(value),
+                "object" if value.is_text("error") => error = Some(chunk),
+                "done" => native = value.as_bool() == Some(true),
+                _ => {}
+            }
+        }
+        if let Some(choices) = choices {
+            // One answer: where several were asked for, the others are not this message.
+            let first =
+                choices.items().find(|choice| choice.find("index").is_none_or(|index| index.as_u64() == Some(0)));
+            if let Some(choice) = first {
+                self.choice(choice, &mut usage, &mut error, out);
+            }
+        } else if let Some(message) = message.filter(|message| message.is_object()) {
+            // Ollama's own shape: a line a piece, `done` on the last.
+            self.delta(message, self.whole, out);
+            if native {
+                self.ended(chunk.get("done_reason"), out);
+                let count = |name| chunk.get(name).and_then(JsonRef::as_u64);
+                if let (Some(input), Some(output)) = (count("prompt_eval_count"), count("eval_count")) {
+                    usage = Some(Usage { input, output, ..Usage::default() });
+                }
+            }
+        }
+        if usage.is_some() && usage != self.usage {
+            self.usage = usage;
+            out.extend(usage.map(StreamEvent::Usage));
+        }
+        let error = error.or_else(|| (name == "error").then_some(chunk)).and_then(error_words);
+        if let Some(error) = error {
+            out.push(StreamEvent::Error(error.clone()));
+            self.fail(error);
+        }
+    }
+
+    fn choice<'a>(
+        &mut self,
+        choice: JsonRef<'a>,
+        usage: &mut Option<Usage>,
+        error: &mut Option<JsonRef<'a>>,
+        out: &mut Vec<StreamEvent>,
+    ) {
+        let (mut delta, mut message, mut reason) = (None, None, None);
+        for (key, value) in choice.entries() {
+            match inside(key).unwrap_or_default() {
+                "delta" => delta = Some(value).filter(|value| value.is_object()),
+                "message" => message = Some(value).filter(|value| value.is_object()),
+                "finish_reason" => reason = Some(value),
+                // Moonshot's place for it.
+                "usage" => *usage = read_usage(value).or(*usage),
+                "error" => *error = error.or(Some(value).filter(|value| !value.is_null())),
+                _ => {}
+            }
+        }
+        // A whole message beside or after deltas repeats them.
+        match (delta, message) {
+            (Some(delta), _) => self.delta(delta, false, out),
+            (None, Some(message)) if self.whole || (self.text.is_empty() && self.calls.is_empty()) => {
+                self.delta(message, true, out);
+            }
+            _ => {}
+        }
+        self.ended(reason, out);
+    }
+
+    /// Some servers send an empty reason with every chunk, and some the reason twice.
+    fn ended(&mut self, reason: Option<JsonRef<'_>>, out: &mut Vec<StreamEvent>) {
+        let Some(reason) = said(reason) else { return };
+        // Once the provider has said that it was cut, nothing takes that back.
+        if self.finish.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
+            self.finish = Some(reason.into_owned());
+        }
+        self.calls.ready(out);
+    }
+
+    fn delta(&mut self, delta: JsonRef<'_>, whole: bool, out: &mut Vec<StreamEvent>) {
+        let (mut content, mut details, mut calls, mut function) = (None, None, None, None);
+        for (key, value) in delta.entries() {
+            if value.is_null() {
+                continue;
+            }
+            match inside(key).unwrap_or_default() {
+                // `channel` names the part of a harmony answer that the chunk is from; no request carries it.
+                "role" | "channel" => {}
+                "content" => content = Some(value),
+                "tool_calls" => calls = Some(value),
+                "function_call" => function = Some(value),
+                "refusal" => self.refusal.append(inside(value).unwrap_or_default()),
+                DETAILS => details = Some(value),
+                name if REASONING.contains(&name) && inside(value).is_some() => self.reasoning.merge(key, value, true),
+                // A request names an earlier answer's audio by its id alone.
+                "audio" => {
+                    if let Some(id) = value.find("id") {
+                        let audio = ObjectWriter::build(|object| _ = object.json("id", id));
+                        self.extra.put("audio", Value::Raw(audio.as_str().to_owned()));
+                    }
+                }
+                _ => self.extra.merge(key, value, false),
+            }
+        }
+        self.tell_reasoning(out);
+        details.into_iter().flat_map(JsonRef::items).for_each(|detail| self.detail(detail, whole, out));
+        if let Some(content) = content {
+            self.content(content, out);
+            out.extend(self.text.news().map(StreamEvent::TextDelta));
+        }
+        self.calls.next_chunk();
+        if let Some(calls) = calls {
+            calls.items().filter(|call| call.is_object()).for_each(|call| self.calls.delta(call, whole, out));
+        }
+        if let Some(function) = function {
+            self.calls.function(function, out);
+        }
+    }
+
+    fn tell_reasoning(&mut self, out: &mut Vec<StreamEvent>) {
+        if self.lead.is_none() {
+            let said = |name: &&str| self.reasoning.text(name).is_some_and(|text| !text.is_empty());
+            self.lead = REASONING.into_iter().find(said).map(str::to_owned);
+        }
+        let Some(lead) = &self.lead else { return };
+        let news = self.reasoning.text_mut(lead).and_then(Growing::news);
+        out.extend(news.map(StreamEvent::ReasoningDelta));
+    }
+
+    /// Content is a text, or a list of parts.
+    fn content(&mut self, content: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if let Some(text) = inside(content) {
+            self.append_text(text);
+            return;
+        }
+        for part in content.items() {
+            match (inside(part), said(part.get("type")).as_deref()) {
+                (Some(text), _) => self.append_text(text),
+                (None, Some("text" | "output_text") | None) => {
+                    self.append_text(part.get("text").and_then(inside).unwrap_or_default());
+                }
+                (None, Some("refusal")) => {
+                    self.refusal.append(part.get("refusal").and_then(inside).unwrap_or_default());
+                }
+                (None, Some("thinking")) => self.thinking(part, out),
+                (None, Some(_)) => {
+                    self.begin_pieces();
+                    self.pieces.push(Piece::Other(part.as_raw().to_owned()));
+                }
+            }
+        }
+    }
+
+    fn append_text(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let from = self.text.inside().len();
+        self.text.append(text);
+        let end = from + text.len();
+        match self.pieces.last_mut() {
+            Some(Piece::Text { to, .. }) => *to = end,
+            Some(_) => self.pieces.push(Piece::Text { from, to: end }),
+            None => {}
+        }
+    }
+
+    fn begin_pieces(&mut self) {
+        let to = self.text.inside().len();
+        if self.pieces.is_empty() && to > 0 {
+            self.pieces.push(Piece::Text { from: 0, to });
+        }
+    }
+
+    fn thinking(&mut self, part: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        self.begin_pieces();
+        if !matches!(self.pieces.last(), Some(Piece::Thinking { .. })) {
+            self.pieces.push(Piece::Thinking { text: Growing::default(), rest: Fields::default() });
+        }
+        let Some(Piece::Thinking { text, rest }) = self.pieces.last_mut() else { return };
+        for (key, value) in part.entries().filter(|(key, _)| !key.is_text("type")) {
+            if key.is_text("thinking") {
+                inside(value).into_iter().for_each(|own| text.append(own));
+                value.items().filter_map(|item| item.get("text")).filter_map(inside).for_each(|own| text.append(own));
+            } else {
+                rest.merge(key, value, false);
+            }
+        }
+        out.extend(text.news().map(StreamEvent::ReasoningDelta));
+    }
+
+    /// OpenRouter's list of reasoning blocks: in a stream, fragments of one block come one after the other.
+    fn detail(&mut self, detail: JsonRef<'_>, whole: bool, out: &mut Vec<StreamEvent>) {
+        let same = |own: Option<&Value>, name: &str| match (own, detail.find(name)) {
+            (Some(Value::Raw(own)), Some(new)) => own == new.as_raw() || own == "null",
+            (Some(Value::Text(own)), Some(new)) => inside(new) == Some(own.inside()),
+            _ => true,
+        };
+        // Without an index only text is a fragment: an encrypted block is whole.
+        let fragment = !whole && (detail.find("index").is_some() || detail.find("data").is_none());
+        let continues = |last: &&mut Fields| {
+            let indexed = last.get("index").is_some_and(|index| !index.says_nothing());
+            fragment
+                && indexed == detail.find("index").is_some()
+                && ["type", "index", "id"].iter().all(|name| same(last.get(name), name))
+        };
+        match self.details.last_mut().filter(continues) {
+            Some(last) => detail.entries().for_each(|(key, value)| {
+                let goes_on = matches!(inside(key), Some("text" | "summary" | "data"));
+                last.merge(key, value, goes_on);
+            }),
+            None if detail.is_object() => self.details.push(Fields::read(detail)),
+            None => {}
+        }
+        let lead = self.lead.as_deref();
+        if lead.is_none_or(|lead| lead == DETAILS) {
+            let last = self.details.last_mut();
+            let news = last.and_then(|last| ["text", "summary"].iter().find_map(|name| last.text_mut(name)?.news()));
+            if let Some(news) = news {
+                self.lead = Some(DETAILS.to_owned());
+                out.push(StreamEvent::ReasoningDelta(news));
+            }
+        }
+    }
+
+    fn status(&self, stopped: bool) -> AnswerStatus {
+        let said_reason = self.finish.as_deref().map(status_of);
+        match said_reason {
+            _ if self.error.is_some() => AnswerStatus::Failed,
+            _ if stopped => AnswerStatus::Truncated,
+            // The end of a whole body is proof enough; a stream's end is none.
+            None if !self.whole => AnswerStatus::Truncated,
+            Some(cut) if cut != AnswerStatus::Complete => cut,
+            _ if !self.refusal.is_empty() && self.text.is_empty() && self.calls.is_empty() => AnswerStatus::Refused,
+            _ => AnswerStatus::Complete,
+        }
+    }
+
+    fn wire(&self, complete: bool) -> Option<Json> {
+        let calls: Vec<&Call> = self.calls.iter().filter(|call| complete && call.is_named()).collect();
+        let reasoning = || self.reasoning.entries().filter(|(_, value)| !value.says_nothing());
+        let extra = || self.extra.entries().filter(|(_, value)| !value.says_nothing());
+        let nothing = self.text.is_empty() && self.pieces.is_empty() && self.refusal.is_empty() && calls.is_empty();
+        if nothing && reasoning().next().is_none() && self.details.is_empty() && extra().next().is_none() {
+            return None;
+        }
+        Some(ObjectWriter::build(|message| {
+            message.text("role", "assistant");
+            if !self.pieces.is_empty() {
+                message.array("content", |parts| {
+                    self.pieces.iter().for_each(|piece| self.write_piece(piece, parts.item()))
+                });
+            } else if self.text.is_empty() && (!calls.is_empty() || !self.refusal.is_empty()) {
+                message.raw("content", "null");
+            } else {
+                message.token("content", &self.text.to_str());
+            }
+            if !self.refusal.is_empty() {
+                message.token("refusal", &self.refusal.to_str());
+            }
+            reasoning().for_each(|(key, value)| value.write(message.key(key)));
+            if !self.details.is_empty() {
+                message.array(DETAILS, |list| {
+                    self.details.iter().for_each(|detail| list.object(|object| detail.write(object)));
+                });
+            }
+            extra().for_each(|(key, value)| value.write(message.key_token(&format!("\"{key}\""))));
+            if !calls.is_empty() {
+                message
+                    .array("tool_calls", |list| calls.iter().for_each(|call| list.object(|object| call.write(object))));
+            }
+        }))
+    }
+
+    fn write_piece(&self, piece: &Piece, out: &mut String) {
+        match piece {
+            Piece::Other(raw) => out.push_str(raw),
+            Piece::Text { from, to } => {
+                let text = JsonStr::from_inside(self.text.inside().get(*from..*to).unwrap_or_default());
+                let mut part = ObjectWriter::new(out);
+                part.text("type", "text").token("text", &text);
+                part.end();
+            }
+            Piece::Thinking { text, rest } => {
+                let mut part = ObjectWriter::new(out);
+                part.text("type", "thinking").array("thinking", |list| {
+                    list.object(|item| _ = item.text("type", "text").token("text", &text.to_str()));
+                });
+                rest.write(&mut part);
+                part.end();
+            }
+        }
+    }
+}
+
+/// What a finish reason says. The calls are trusted, not the reason: `stop` and `tool_calls` say the same.
+fn status_of(reason: &str) -> AnswerStatus {
+    match reason {
+        "length" | "max_tokens" | "model_length" | "insufficient_system_resource" | "abort" => AnswerStatus::Incomplete,
+        "content_filter" | "sensitive" => AnswerStatus::Blocked,
+        "error" | "network_error" => AnswerStatus::Failed,
+        _ => AnswerStatus::Complete,
+    }
+}
+
+fn read_usage(usage: JsonRef<'_>) -> Option<Usage> {
+    let (mut input, mut output, mut found) = (None, None, Usage::default());
+    for (key, value) in usage.entries() {
+        match inside(key).unwrap_or_default() {
+            "prompt_tokens" | "input_tokens" => input = value.as_u64().or(input),
+            "completion_tokens" | "output_tokens" => output = value.as_u64().or(output),
+            "prompt_tokens_details" | "input_tokens_details" => {
+                found.cached_input = value.get("cached_tokens").and_then(JsonRef::as_u64).or(found.cached_input);
+                found.cache_write = value.get("cache_write_tokens").and_then(JsonRef::as_u64).or(found.cache_write);
+            }
+            "completion_tokens_details" | "output_tokens_details" => {
+                found.reasoning = value.get("reasoning_tokens").and_then(JsonRef::as_u64).or(found.reasoning);
+            }
+            // DeepSeek's and Moonshot's names for it.
+            "prompt_cache_hit_tokens" | "cached_tokens" => found.cached_input = found.cached_input.or(value.as_u64()),
+            _ => {}
+        }
+    }
+    input.or(output)?;
+    Some(Usage { input: input.unwrap_or(0), output: output.unwrap_or(0), ..found })
+}
