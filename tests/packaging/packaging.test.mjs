@@ -1,0 +1,136 @@
+// What was packed, used from outside: in Node, in a plain page, in workerd, and by the type checker.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { launchBrowser } from '../../.ci/browser.mjs';
+import { serve } from '../../.ci/serve.mjs';
+import { startStandIn } from '../stand-in/server.mjs';
+import { install, pack, repository } from './project.mjs';
+
+const exec = promisify(execFile);
+const node = async (args, cwd) => (await exec(process.execPath, args, { cwd, timeout: 60_000 })).stdout;
+
+let packed;
+let standIn;
+before(async () => {
+  packed = pack();
+  standIn = await startStandIn();
+});
+after(async () => {
+  await standIn?.close();
+  packed?.remove();
+});
+
+/** A lane a runtime: they do not see each other's requests. */
+const model = (lane) => `${standIn.url}/lane/${lane}/v1/chat/completions`;
+
+async function assertChat(answer, lane) {
+  assert.equal(answer.thrown, undefined);
+  for (const { status, text, error } of answer.answers) {
+    assert.equal(status, 'finished', JSON.stringify(error));
+    assert.ok(text.length > 0, 'the model answered with a text');
+  }
+  assert.ok(answer.invocations >= 2, 'tools were called and stored');
+  const requests = await (await fetch(`${standIn.url}/lane/${lane}/control/requests`)).json();
+  assert.ok(requests.length > answer.answers.length, 'a tool result went back to the model');
+  for (const { n, status, error } of requests) assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
+}
+
+describe('the tarball', () => {
+  test('holds the package and nothing else', () => {
+    const stray = packed.files.filter((file) => !/^(dist|js)\/|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file));
+    assert.deepEqual(stray, []);
+    assert.deepEqual(packed.files.filter((file) => file.endsWith('.wasm')), ['dist/rethread_bg.wasm']);
+    for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(packed.files.includes(licence));
+  });
+
+  test('holds every file that its exports name', () => {
+    const { exports, sideEffects } = JSON.parse(readFileSync(path.join(repository, 'package.json'), 'utf8'));
+    const targets = Object.values(exports).flatMap((target) => (typeof target === 'string' ? [target] : Object.values(target)));
+    for (const target of targets) assert.ok(packed.files.includes(target.replace('./', '')), target);
+    // The entries hand over the wasm as they are evaluated: a bundler that dropped them would drop the wasm.
+    assert.deepEqual(sideEffects, ['./js/entry/*.js']);
+  });
+});
+
+describe('Node', () => {
+  test('a chat with tools, and synchronous functions without init', async () => {
+    const project = install(packed, 'node');
+    const answer = JSON.parse(await node(['main.js', model('node')], project));
+    await assertChat(answer, 'node');
+    assert.ok(answer.findings.includes('orphan_result'));
+  });
+
+  test('slim takes its wasm from the caller', async () => {
+    const project = install(packed, 'slim');
+    assert.deepEqual(JSON.parse(await node(['main.js'], project)), { before: 'not_initialized', after: 0 });
+  });
+});
+
+test('a plain page under a content policy', async () => {
+  const project = install(packed, 'page');
+  const server = await serve({ folders: { '/': project } });
+  const browser = await launchBrowser();
+  try {
+    const page = await browser.newPage();
+    const complaints = [];
+    const wasm = [];
+    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    page.on('pageerror', (error) => complaints.push(String(error)));
+    page.on('request', (request) => request.url().endsWith('.wasm') && wasm.push(request.url()));
+    await page.goto(`${server.url}/?model=${encodeURIComponent(model('page'))}`);
+    await page.locator('#out[data-done]').waitFor({ timeout: 30_000 }).catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
+    const answer = JSON.parse(await page.locator('#out').textContent());
+    await assertChat(answer, 'page');
+    assert.equal(answer.before, 'not_initialized');
+    assert.equal(wasm.length, 1, 'one wasm is fetched, once');
+    assert.deepEqual(complaints, []);
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+});
+
+test('workerd', async () => {
+  const project = install(packed, 'workerd');
+  // workerd knows no bare names: resolve them as its bundler does, through the exports map.
+  for (const name of ['rethread/host', 'rethread']) {
+    const found = await node(['-C', 'workerd', '--input-type=module', '-e', `process.stdout.write(import.meta.resolve('${name}'))`], project);
+    const relative = `./${path.posix.relative(pathToFileURL(project).pathname, new URL(found).pathname)}`;
+    if (name === 'rethread') assert.equal(relative, './node_modules/rethread/js/entry/workerd.js');
+    const file = path.join(project, 'chat.js');
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(`'${name}'`, `'${relative}'`));
+  }
+  const { Miniflare } = await import('miniflare');
+  const worker = new Miniflare({
+    cf: false,
+    compatibilityDate: '2026-04-01',
+    modules: true,
+    modulesRoot: project,
+    scriptPath: path.join(project, 'main.js'),
+    modulesRules: [
+      { type: 'ESModule', include: ['**/*.js'] },
+      { type: 'CompiledWasm', include: ['**/*.wasm'] },
+    ],
+  });
+  try {
+    const response = await worker.dispatchFetch(`http://worker/?model=${encodeURIComponent(model('workerd'))}`);
+    await assertChat(await response.json(), 'workerd');
+  } finally {
+    await worker.dispose();
+  }
+});
+
+for (const [module, resolution] of [['nodenext', 'nodenext'], ['esnext', 'bundler']]) {
+  test(`types, resolved by ${resolution}`, async () => {
+    const project = install(packed, 'types');
+    const tsc = path.join(repository, 'node_modules/typescript/bin/tsc');
+    const flags = ['--noEmit', '--strict', '--target', 'esnext', '--lib', 'esnext,dom,dom.iterable', '--module', module, '--moduleResolution', resolution];
+    await node([tsc, '--ignoreConfig', ...flags, 'main.ts'], project).catch((e) => assert.fail(e.stdout));
+  });
+}

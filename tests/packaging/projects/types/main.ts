@@ -1,0 +1,13 @@
+import { open, type Finding, type RunResult } from "rethread";
+import { drive, type DriveOptions } from "rethread/host";
+import { validate } from "rethread/slim";
+
+export async function chat(url: string, options: DriveOptions): Promise<RunResult> {
+  await using rethread = await open({ store: "memory" });
+  using session = await rethread.session("types", { persistence: "call" });
+  const run = await session.run({ input: "hi", provider: { dialect: "anthropic", url, params: {} } });
+  return drive(run, options).result;
+}
+export const findings: Finding[] = validate("{}", "gemini");
+// @ts-expect-error no such dialect
+validate({}, "morse");
