@@ -50,6 +50,10 @@ export async function serve({ folders, handle, port = 0, host = '127.0.0.1' }) {
     try {
       if (await handle?.(req, res)) return;
       const file = await find(folders, decodeURIComponent(new URL(req.url, 'http://page').pathname));
+      if (!file && req.url === '/favicon.ico') {
+        res.writeHead(204).end(); // browsers ask unasked; a 404 would stand in every console
+        return;
+      }
       if (!file || !['GET', 'HEAD'].includes(req.method)) {
         res.writeHead(file ? 405 : 404, { 'content-type': 'text/plain' }).end(`${file ? 'not allowed' : 'not found'}: ${req.url}\n`);
         return;

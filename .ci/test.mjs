@@ -26,7 +26,7 @@ async function nodeTests(folder, minutes) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '' };
-  await run(process.execPath, ['--test', '--test-timeout=180000', ...found], { minutes, env });
+  await run(process.execPath, ['--test', '--test-reporter=spec', '--test-timeout=180000', ...found], { minutes, env });
 }
 
 /** The test binaries of this crate that hold wasm tests. A file says itself, by `run_in_browser`, where it runs. */

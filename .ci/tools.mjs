@@ -42,7 +42,7 @@ async function cargoTool(crate, program, version) {
   if (!says(path.join(bin, program))) {
     console.log(`${crate} ${version}: building it into ${place}; some minutes, once`);
     mkdirSync(place, { recursive: true });
-    await run('cargo', ['install', '--locked', crate, '--version', version, '--root', place], { minutes: 40, cwd: place });
+    await run('cargo', ['install', '--locked', crate, '--version', version, '--root', place], { minutes: 40 });
   }
   return bin;
 }
