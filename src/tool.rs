@@ -13,6 +13,8 @@ pub struct ToolInvocation {
     pub id: String,
     /// Its place in the audit table, given when it is appended.
     pub number: u64,
+    /// The key of the log record that holds it, given when it is appended.
+    pub record: u64,
     /// The assistant message that asked for it.
     pub message_id: String,
     /// The turn of that message.

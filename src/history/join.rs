@@ -36,13 +36,15 @@ pub struct Joined {
 
 /// Joins `incoming` to `history`: each result goes to the newest open call of its id, in its round, whether the call
 /// is stored, comes earlier in the same items, or comes later. What finds no call is set aside (R2, R5).
-pub fn join(history: &History, incoming: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> Joined {
+///
+/// `history` may be a live turn; then `before` is what it stands behind, whose call ids are taken too.
+pub fn join(before: Option<&History>, history: &History, incoming: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> Joined {
     let mut stored: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
     for call in history.open() {
         stored.entry(&call.call_id).or_default().push((call.message_id.clone(), &call.id));
     }
     let joined = Joined::default();
-    let mut work = Join { history, origin, joined, stored, fresh: BTreeMap::new(), late: Vec::new(), position: history.position() };
+    let mut work = Join { before, history, origin, joined, stored, fresh: BTreeMap::new(), late: Vec::new(), position: history.position() };
     let mut given = origin.message_ids.iter();
     for item in incoming {
         match item {
@@ -64,6 +66,7 @@ pub fn join(history: &History, incoming: Vec<Incoming>, origin: &Origin, ids: &d
 }
 
 struct Join<'h> {
+    before: Option<&'h History>,
     history: &'h History,
     origin: &'h Origin,
     joined: Joined,
@@ -97,6 +100,7 @@ impl<'h> Join<'h> {
             calls.push(ToolInvocation {
                 id: invocation,
                 number: 0,
+                record: 0,
                 message_id: id.clone(),
                 turn,
                 call_id: call.call_id,
@@ -145,7 +149,7 @@ impl<'h> Join<'h> {
 
     /// An id that cannot serve gets another one, once and for all: the same in call and result, the same in every build.
     fn replay_id(&mut self, call_id: &str, invocation: &str, siblings: &[ToolInvocation]) -> Option<String> {
-        let used = self.history.uses_of(call_id) > 0 || self.fresh.contains_key(call_id) || siblings.iter().any(|call| call.call_id == call_id);
+        let used = self.before.is_some_and(|before| before.uses_of(call_id) > 0) || self.history.uses_of(call_id) > 0 || self.fresh.contains_key(call_id) || siblings.iter().any(|call| call.call_id == call_id);
         if !call_id.is_empty() && !used {
             return None;
         }

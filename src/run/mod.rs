@@ -1,1 +1,105 @@
-//! stub
+//! The run: from one model call to the next, as a machine without I/O.
+//!
+//! The host asks what to do ([`Run::effects`]), does it, and tells ([`Run::handle`]). The binding
+//! answers [`Run::take_save`] itself. Order makes the promises: what a provider answered, that a
+//! tool starts, and what it returned is written before the next step is offered.
+
+mod answer;
+mod effect;
+mod event;
+mod journal;
+mod outcome;
+mod persistence;
+mod retry;
+mod state;
+mod tools;
+
+pub use effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
+pub use event::RunEvent;
+pub use journal::{Began, JournalEntry, Recovered, StoredProvider, recover};
+pub use outcome::{Outcome, RunStatus};
+pub use persistence::change_for;
+pub use retry::RetryPolicy;
+pub use state::Run;
+
+use crate::clock::Ms;
+use crate::history::History;
+use crate::id::{IdSource, Seed};
+use crate::provider::{ProviderRequest, ToolDefinition};
+use crate::render::Renderer;
+use crate::replay::Policy;
+use crate::tool::Window;
+use std::collections::BTreeMap;
+
+/// What a run was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setup {
+    /// The run's id.
+    pub id: String,
+    /// Where to call and how.
+    pub provider: ProviderRequest,
+    /// The system message of this run; not stored.
+    pub instructions: Option<String>,
+    /// What the model may call.
+    pub tools: Vec<ToolDefinition>,
+    /// How each of them is treated, by name.
+    pub treatment: BTreeMap<String, Treatment>,
+    /// How many model calls at the most.
+    pub max_turns: u32,
+    /// When a run that ends early keeps what there is.
+    pub on_stop: OnStop,
+    /// When a call is tried again.
+    pub retry: RetryPolicy,
+    /// What the model is shown.
+    pub policy: Policy,
+    /// The session's channel.
+    pub channel: Option<String>,
+}
+
+/// How a tool is treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Treatment {
+    /// Its result ends the run.
+    pub ends_run: bool,
+    /// What becomes of a call that was started and cut off.
+    pub on_interrupted: OnInterrupted,
+    /// Its own freshness, stored with its results.
+    pub freshness: Option<Window>,
+}
+
+/// What becomes of a call that was started and has no result when its run is resumed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnInterrupted {
+    /// It is closed with an error that says so.
+    #[default]
+    Report,
+    /// It runs again.
+    Rerun,
+}
+
+/// What a cancelled or failed run leaves behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStop {
+    /// History as it was.
+    #[default]
+    Discard,
+    /// The question and what there was of the answer, marked.
+    Keep,
+}
+
+/// What the machine works with, lent for one step.
+pub struct Desk<'d> {
+    /// The session's history.
+    pub history: &'d History,
+    /// Its renderer.
+    pub renderer: &'d mut Renderer,
+    /// The time.
+    pub now: Ms,
+    /// Fresh ids.
+    pub ids: &'d dyn IdSource,
+    /// For the live turn's maps.
+    pub seed: Seed,
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,11 +3,16 @@
 //! A store keeps bytes and compares revisions; it knows nothing of what the bytes say. The contract
 //! is async and knows no executor. Every store passes the suite in [`conformance`].
 
+mod audit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod log;
 mod memory;
+mod numbering;
 mod record;
 
+pub use audit::AuditRow;
+pub use log::{Change, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal, refresh};
 pub use memory::MemoryStore;
 pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};
 
@@ -99,11 +104,22 @@ impl Batch {
         }
         let values = self.put.iter().map(|record| &record.value).chain([&self.head]);
         if let Some(large) = values.map(|value| value.len() as u64).find(|len| *len > max_value_bytes) {
-            return Err(Error::new(Code::TooLarge, format!("a record of {large} bytes is above this store's limit of {max_value_bytes}; nothing was written")));
+            return Err(Error::new(
+                Code::TooLarge,
+                format!(
+                    "a record of {large} bytes is above this store's limit of {max_value_bytes}; nothing was written"
+                ),
+            ));
         }
-        let spans = self.put.iter().map(|record| (record.key, record.last_key.unwrap_or(record.key))).chain(self.remove.iter().map(|(_, key)| (*key, *key)));
+        let spans = self
+            .put
+            .iter()
+            .map(|record| (record.key, record.last_key.unwrap_or(record.key)))
+            .chain(self.remove.iter().map(|(_, key)| (*key, *key)));
         match spans.into_iter().find(|(key, last)| *last > MAX_KEY || last < key) {
-            Some((key, last)) => Err(Error::invalid(format!("a record cannot have the keys {key} to {last}; they rise and stay at or below {MAX_KEY}"))),
+            Some((key, last)) => Err(Error::invalid(format!(
+                "a record cannot have the keys {key} to {last}; they rise and stay at or below {MAX_KEY}"
+            ))),
             None => Ok(()),
         }
     }
@@ -261,7 +277,13 @@ pub trait LogStore {
     /// # Errors
     /// `quota_exceeded`, `too_large`, `busy` and `store_error`, each with nothing written, or with an outcome that is
     /// unknown: repeat it with the same `operation`.
-    fn append<'a>(&'a self, session: &'a str, expected: u64, batch: Batch, operation: &'a str) -> StoreFuture<'a, Appended>;
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        batch: Batch,
+        operation: &'a str,
+    ) -> StoreFuture<'a, Appended>;
 
     /// Every record whose `[key, last_key]` meets the range, in key order or reversed.
     ///
@@ -273,7 +295,12 @@ pub trait LogStore {
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn sessions<'a>(&'a self, cursor: Option<&'a str>, limit: usize, channel: Option<&'a str>) -> StoreFuture<'a, Page<SessionRow>>;
+    fn sessions<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>>;
 
     /// Audit rows over all sessions, by session and key.
     ///

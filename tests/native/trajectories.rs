@@ -26,7 +26,7 @@ fn conversations() -> Vec<(String, Value)> {
 fn history_of(dialect: Dialect, body: &str) -> History {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let mut history = History::new(Seed(7));
-    let joined = join(&history, items, &Origin { at: 1_000, ..Origin::default() }, &CountingIds::default());
+    let joined = join(None, &history, items, &Origin { at: 1_000, ..Origin::default() }, &CountingIds::default());
     for entry in joined.entries {
         history.apply(entry);
     }

@@ -1,0 +1,88 @@
+//! What a response means for its run: the message it makes, or why it makes none.
+
+use super::retry::is_passing;
+use super::{Desk, Run};
+use crate::error::{Code, Error};
+use crate::history::{Entry, Incoming, Origin, join};
+use crate::message::{AnswerFacts, Message, MessageStatus};
+use crate::provider::{AnswerStatus, Assembled, decode_answer};
+use crate::tool::ToolInvocation;
+
+impl Run {
+    /// The message that an answer makes, and its calls.
+    pub(super) fn message_of(&self, assembled: &Assembled, id: &str, status: MessageStatus, asked_at: u64, desk: &Desk<'_>) -> Option<(Message, Vec<ToolInvocation>)> {
+        let incoming = decode_answer(self.setup.provider.dialect, assembled.wire.as_ref()?.view())?;
+        let origin = Origin {
+            at: desk.now,
+            run_id: Some(self.setup.id.clone()),
+            channel: self.setup.channel.clone(),
+            message_ids: vec![id.to_owned()],
+            ..Origin::default()
+        };
+        let (mut found, mut calls) = (None, Vec::new());
+        for entry in join(Some(desk.history), &self.live, vec![Incoming::Message(incoming)], &origin, desk.ids).entries {
+            match entry {
+                Entry::Message(mut message) => {
+                    message.status = status;
+                    message.answer = Some(Box::new(AnswerFacts {
+                        model: assembled.model.clone(),
+                        usage: assembled.usage,
+                        finish_reason: assembled.finish_reason.clone(),
+                        duration_ms: Some(desk.now.saturating_sub(asked_at)),
+                        response_id: assembled.response_id.clone(),
+                    }));
+                    found = Some(message);
+                }
+                Entry::Invocation(mut call) => {
+                    call.freshness = self.setup.treatment.get(&call.name).and_then(|treatment| treatment.freshness);
+                    calls.push(call);
+                }
+                Entry::Result(_) | Entry::SetAside(_) => {}
+            }
+        }
+        Some((found?, calls))
+    }
+}
+
+/// Why an answer ends the run; none where it goes on.
+pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> {
+    let cut_call = !paused && !assembled.calls.is_empty();
+    match assembled.status {
+        AnswerStatus::Complete | AnswerStatus::Refused => None,
+        AnswerStatus::Incomplete => cut_call.then(|| "the answer was cut in the middle of a tool call; raise the token limit".to_owned()),
+        AnswerStatus::Truncated => Some("the stream ended before the answer was whole".to_owned()),
+        AnswerStatus::Blocked => Some("the provider's filter withheld the answer".to_owned()),
+        AnswerStatus::Failed => Some(assembled.error.as_ref().map_or_else(|| "what the provider sent is no answer".into(), |said| scrub(&said.message))),
+    }
+}
+
+/// The error of an answer that ends the run.
+pub(super) fn cut_error(why: String, assembled: &Assembled) -> Error {
+    Error::new(Code::ModelError, why).with(|details| {
+        details
+            .text("status", assembled.status.as_str())
+            .text_or_null("finishReason", assembled.finish_reason.as_deref())
+            .text_or_null("providerCode", assembled.error.as_ref().and_then(|said| said.code.as_deref()));
+    })
+}
+
+/// The error of a request that was refused, and whether the same request may succeed later.
+pub(super) fn refused_request(status: u16, assembled: &Assembled) -> (Error, bool) {
+    let said = assembled.error.as_ref();
+    let words = said.map_or_else(String::new, |said| format!(": {}", scrub(&said.message)));
+    let code = said.and_then(|said| said.code.as_deref());
+    let error = Error::new(Code::ModelError, format!("the provider answered {status}{words}")).with(|details| {
+        details.number("status", u64::from(status)).text_or_null("providerCode", code);
+    });
+    // A spent quota does not come back by waiting.
+    (error, is_passing(status) && code != Some("insufficient_quota"))
+}
+
+/// A provider may quote a key in its answer: no error holds one.
+pub(super) fn scrub(text: &str) -> String {
+    let secret = |word: &str| {
+        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        ["sk-", "sk_", "pk-", "AIza", "Bearer", "gsk_", "xai-"].iter().any(|prefix| bare.starts_with(prefix)) && bare.len() > 8
+    };
+    text.split(' ').map(|word| if secret(word) { "(key)" } else { word }).collect::<Vec<_>>().join(" ")
+}

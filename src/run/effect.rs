@@ -1,0 +1,137 @@
+//! What the host must do, and what it says when it has done it.
+
+use super::journal::JournalEntry;
+use crate::clock::Ms;
+use crate::error::Error;
+use crate::history::Entry;
+use crate::json::Json;
+use crate::message::Dialect;
+use std::rc::Rc;
+
+/// Something the host must do now. It stays open until it is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effect {
+    /// Names it in the answer.
+    pub id: String,
+    /// What to do.
+    pub kind: EffectKind,
+}
+
+/// The kinds.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum EffectKind {
+    /// Send this request.
+    CallModel {
+        dialect: Dialect,
+        url: String,
+        headers: Vec<(String, String)>,
+        body: Rc<Vec<u8>>,
+        stream: bool,
+        /// Sending it twice does no harm beyond its price.
+        repeatable: bool,
+        /// Not earlier.
+        not_before: Option<Ms>,
+    },
+    /// Execute this tool.
+    RunTool { call_id: String, invocation: String, attempt: u32, name: String, arguments: Json, arguments_text: String },
+    /// Let so much time pass, in milliseconds.
+    Wait { ms: Ms },
+}
+
+/// What the host says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// About an effect.
+    Answer {
+        /// Which.
+        effect: String,
+        /// What.
+        reply: Reply,
+    },
+    /// Bytes of a response, after its [`Reply::ResponseStarted`].
+    Bytes {
+        /// Which effect.
+        effect: String,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The user stops the run.
+    Cancel,
+    /// Try again to store what could not be stored.
+    SaveAgain,
+    /// The binding has written a [`Save`], or could not.
+    Saved {
+        /// Which.
+        save: u64,
+        /// The session's revision, or why not.
+        outcome: Result<u64, Error>,
+    },
+}
+
+/// The answers to effects.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reply {
+    /// The head of the response; its bytes follow.
+    ResponseStarted {
+        /// HTTP status.
+        status: u16,
+        /// Names in lower case.
+        headers: Vec<(String, String)>,
+    },
+    /// All bytes were fed.
+    ResponseEnd,
+    /// A whole response.
+    Response {
+        /// HTTP status.
+        status: u16,
+        /// Names in lower case.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: Vec<u8>,
+    },
+    /// The tool is about to be executed: from here on it may have run.
+    Started,
+    /// The tool has returned.
+    ToolResult {
+        /// Any JSON.
+        content: Json,
+        /// Whether it is a failure.
+        is_error: bool,
+    },
+    /// The time has passed.
+    Waited,
+    /// It could not be done.
+    Failed {
+        /// The host's code.
+        code: Option<String>,
+        /// Why.
+        message: String,
+        /// Whether any byte may have reached the service; unknown counts as yes.
+        sent: bool,
+    },
+}
+
+/// Something the binding must write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Save {
+    /// Names it in [`Input::Saved`].
+    pub id: u64,
+    /// What.
+    pub kind: SaveKind,
+}
+
+/// The kinds of write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SaveKind {
+    /// The run begins.
+    Begin(Box<JournalEntry>),
+    /// The run goes on.
+    Write(Vec<JournalEntry>),
+    /// The run failed and waits.
+    Fail(Box<JournalEntry>),
+    /// The turn is whole: it is appended, and the journal goes, at once.
+    Append(Vec<Entry>),
+    /// The run leaves nothing: the journal goes.
+    Abandon,
+}

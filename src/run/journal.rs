@@ -1,0 +1,145 @@
+//! The journal of an unfinished run, and the run that it tells of (R18).
+
+use crate::clock::Ms;
+use crate::error::{Error, Result};
+use crate::history::{Entry, History, ResultEntry};
+use crate::id::Seed;
+use crate::json::Json;
+use crate::message::{Dialect, Message, Usage};
+use crate::provider::ProviderRequest;
+use crate::store::{Kind, open_record, seal_record};
+use crate::tool::ToolInvocation;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One step of an unfinished run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::large_enum_variant)] // few are ever in memory
+pub enum JournalEntry {
+    /// It began.
+    Began(Began),
+    /// The model answered, and the answer is acknowledged: it is never asked for again.
+    Answered {
+        /// The answer.
+        message: Message,
+        /// The calls in it.
+        invocations: Vec<ToolInvocation>,
+    },
+    /// A tool is about to run: from here on it may have.
+    Started {
+        /// Which call.
+        invocation: String,
+        /// When.
+        at: Ms,
+        /// Which try, from 1.
+        attempt: u32,
+    },
+    /// A tool has returned.
+    Finished(ResultEntry),
+    /// The run failed.
+    Failed {
+        /// The error's code.
+        code: String,
+        /// Its sentence.
+        message: String,
+    },
+}
+
+/// What a run began with. Callbacks are not here: they are given again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Began {
+    pub run: String,
+    pub at: Ms,
+    pub provider: StoredProvider,
+    pub input: Vec<Message>,
+}
+
+/// Where a run called, for who resumes it. Holds no credential: [`ProviderRequest::check`] refuses one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct StoredProvider {
+    pub dialect: Dialect,
+    pub url: String,
+    pub params: Json,
+    pub stream: bool,
+    pub headers: Vec<(String, String)>,
+}
+
+impl From<&ProviderRequest> for StoredProvider {
+    fn from(provider: &ProviderRequest) -> Self {
+        Self {
+            dialect: provider.dialect,
+            url: provider.url.clone(),
+            params: provider.params.clone(),
+            stream: provider.stream,
+            headers: provider.headers.clone(),
+        }
+    }
+}
+
+impl JournalEntry {
+    /// As a record of the `runs` table.
+    ///
+    /// # Errors
+    /// `internal`, never in practice.
+    pub fn seal(&self) -> Result<Vec<u8>> {
+        seal_record(Kind::Journal, self)
+    }
+}
+
+/// A run as its journal tells of it.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// What it began with.
+    pub began: Began,
+    /// Its turn so far: input, answers, calls with what is known of them.
+    pub live: History,
+    /// How many model calls were answered.
+    pub turns: u32,
+    /// What they cost.
+    pub usage: Option<Usage>,
+    /// Calls that were started, with the number of tries.
+    pub attempts: BTreeMap<String, u32>,
+    /// Why it failed, if it did.
+    pub failed: Option<(String, String)>,
+}
+
+/// Folds a journal.
+///
+/// # Errors
+/// `corrupt_record` or `unsupported_version` when an entry does not decode: then nobody knows what ran.
+pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
+    let mut entries = records.iter().map(|bytes| open_record::<JournalEntry>(Kind::Journal, bytes));
+    let missing = || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
+    let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
+    let mut live = History::new(seed);
+    for message in &began.input {
+        live.apply(Entry::Message(message.clone()));
+    }
+    let mut run = Recovered { began, live, turns: 0, usage: None, attempts: BTreeMap::new(), failed: None };
+    for entry in entries {
+        match entry? {
+            JournalEntry::Began(_) => {}
+            JournalEntry::Answered { message, invocations } => {
+                run.turns += 1;
+                if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
+                    run.usage = Some(run.usage.map_or(usage, |sum| sum.plus(usage)));
+                }
+                run.live.apply(Entry::Message(message));
+                for invocation in invocations {
+                    run.live.apply(Entry::Invocation(invocation));
+                }
+            }
+            JournalEntry::Started { invocation, at, attempt } => {
+                run.attempts.insert(invocation.clone(), attempt);
+                if let Some(invocation) = run.live.invocation_mut(&invocation) {
+                    invocation.started_at = Some(at);
+                }
+            }
+            JournalEntry::Finished(result) => run.live.apply(Entry::Result(result)),
+            JournalEntry::Failed { code, message } => run.failed = Some((code, message)),
+        }
+    }
+    Ok(run)
+}

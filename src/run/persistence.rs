@@ -1,0 +1,61 @@
+//! What a run writes, and in mode run appends: the whole turn, once (R15).
+
+use super::effect::{Save, SaveKind};
+use crate::clock::Ms;
+use crate::error::Result;
+use crate::history::{Entry, History};
+use crate::message::{Message, MessageStatus};
+use crate::store::{Change, JournalChange, JournalStep};
+use crate::tool::InvocationStatus;
+
+/// The entries of a turn that is whole: each message with its invocations behind it.
+pub fn turn_entries(live: &History) -> Vec<Entry> {
+    let mut entries = Vec::with_capacity(live.messages().len() + live.invocations().len());
+    for message in live.messages() {
+        entries.push(Entry::Message(message.clone()));
+        entries.extend(live.calls_of(message).map(|call| Entry::Invocation(call.clone())));
+    }
+    entries
+}
+
+/// The entries of a turn that ended early: what there is, marked; calls that run are aborted.
+pub fn stopped_entries(live: &History, partial: Option<Message>, status: MessageStatus) -> Vec<Entry> {
+    let mut entries = turn_entries(live);
+    match partial {
+        Some(message) => entries.push(Entry::Message(Message { status, ..message })),
+        None => {
+            if let Some(Entry::Message(last)) = entries.iter_mut().rev().find(|entry| matches!(entry, Entry::Message(_))) {
+                last.status = status;
+            }
+        }
+    }
+    for entry in &mut entries {
+        if let Entry::Invocation(call) = entry
+            && call.result.is_none()
+            && call.started_at.is_some()
+        {
+            call.status = InvocationStatus::Aborted;
+        }
+    }
+    entries
+}
+
+/// What the store is asked to write for a [`Save`]. `epoch` names the owner that writes.
+///
+/// # Errors
+/// `internal`, never in practice.
+pub fn change_for(save: &Save, run: &str, epoch: u32, now: Ms, lease_until: Ms) -> Result<Change> {
+    let mut change = Change { operation: format!("{run}.{epoch}.{}", save.id), run: Some(run.to_owned()), at: now, ..Change::default() };
+    let step = match &save.kind {
+        SaveKind::Begin(entry) => JournalStep::Begin(vec![entry.seal()?]),
+        SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect::<Result<_>>()?),
+        SaveKind::Fail(entry) => JournalStep::Fail(vec![entry.seal()?]),
+        SaveKind::Append(entries) => {
+            change.entries.clone_from(entries);
+            JournalStep::End
+        }
+        SaveKind::Abandon => JournalStep::End,
+    };
+    change.journal = Some(JournalChange { run: run.to_owned(), epoch, lease_until, step });
+    Ok(change)
+}

@@ -1,0 +1,636 @@
+//! All transitions of a run. What a state waits for, what ends it, and what comes next is here and nowhere else.
+
+use super::effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
+use super::event::RunEvent;
+use super::journal::{Began, JournalEntry, Recovered};
+use super::outcome::{Outcome, RunStatus};
+use super::persistence::{stopped_entries, turn_entries};
+use super::answer::{cut_error, refusal_of, refused_request, scrub};
+use super::retry::asked_wait;
+use super::tools::Tasks;
+use super::{Desk, OnStop, Setup};
+use crate::error::{Code, Error, Result};
+use crate::finding::{Finding, Report};
+use crate::history::{Entry, History, Incoming, Origin, join};
+use crate::json::JsonStr;
+use crate::message::{Message, MessageStatus, Role, Usage};
+use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
+use crate::render::RenderRequest;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// One run.
+pub struct Run {
+    pub(super) setup: Setup,
+    pub(super) live: History,
+    state: State,
+    effects: Vec<Effect>,
+    saves: VecDeque<Save>,
+    events: VecDeque<RunEvent>,
+    next: u64,
+    turns: u32,
+    usage: Option<Usage>,
+    report: Report,
+    text: JsonStr,
+    response_id: Option<String>,
+    /// A write that failed, to be tried again: the answer in it is paid for (R58).
+    unsaved: Option<(SaveKind, u64)>,
+}
+
+/// What the run waits for.
+enum State {
+    /// Its journal's first entry.
+    Beginning { save: u64, cancelled: bool },
+    /// The model's answer.
+    Calling(Box<Call>),
+    /// The time to ask again.
+    Waiting { call: Box<Call> },
+    /// The journal's entry of the answer.
+    Recording { save: u64, then: Then },
+    /// The tools.
+    Tools(Tasks),
+    /// The append of the turn, or the end of the journal.
+    Ending { save: u64, status: RunStatus, error: Option<Error>, appends: bool },
+    /// Nothing: it is over.
+    Done(Box<Outcome>),
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    Tools,
+    CallAgain,
+}
+
+/// A model call.
+struct Call {
+    effect: String,
+    attempt: u32,
+    message_id: String,
+    body: Rc<Vec<u8>>,
+    asked_at: u64,
+    response: Response,
+}
+
+enum Response {
+    None,
+    Streaming(StreamAssembler),
+    Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
+}
+
+impl Run {
+    fn new(setup: Setup, live: History) -> Self {
+        Self {
+            setup,
+            live,
+            state: State::Beginning { save: 0, cancelled: false },
+            effects: Vec::new(),
+            saves: VecDeque::new(),
+            events: VecDeque::new(),
+            next: 1,
+            turns: 0,
+            usage: None,
+            report: Report::new(),
+            text: JsonStr::new(""),
+            response_id: None,
+            unsaved: None,
+        }
+    }
+
+    /// Begins a run with that input; without one it answers what history ends on.
+    ///
+    /// # Errors
+    /// `config_invalid` and `invalid_input`; then nothing has happened.
+    pub fn start(setup: Setup, input: Vec<Incoming>, input_id: Option<String>, desk: &mut Desk<'_>) -> Result<Self> {
+        setup.provider.check()?;
+        if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
+            return Err(Error::invalid("the input of a run is messages; append tool results to the session first, then run without input"));
+        }
+        let mut live = History::new(desk.seed);
+        let origin = Origin {
+            at: desk.now,
+            run_id: Some(setup.id.clone()),
+            channel: setup.channel.clone(),
+            message_ids: input_id.into_iter().collect(),
+            ..Origin::default()
+        };
+        let joined = join(Some(desk.history), &live, input, &origin, desk.ids);
+        for entry in joined.entries {
+            live.apply(entry);
+        }
+        let answered = desk.history.messages().last().is_none_or(|last| last.role == Role::Assistant && desk.history.calls_of(last).next().is_none());
+        if live.messages().is_empty() && answered {
+            return Err(Error::invalid("there is nothing to answer: give `input`"));
+        }
+        let mut run = Self::new(setup, live);
+        run.report = joined.report;
+        let began = Began { run: run.setup.id.clone(), at: desk.now, provider: (&run.setup.provider).into(), input: run.live.messages().to_vec() };
+        let save = run.save(SaveKind::Begin(Box::new(JournalEntry::Began(began))));
+        run.state = State::Beginning { save, cancelled: false };
+        Ok(run)
+    }
+
+    /// Goes on with a run that was cut off. The binding has taken it over before.
+    ///
+    /// # Errors
+    /// `config_invalid`; then nothing has happened.
+    pub fn resume(setup: Setup, recovered: Recovered, desk: &mut Desk<'_>) -> Result<Self> {
+        setup.provider.check()?;
+        let mut run = Self::new(setup, recovered.live);
+        run.turns = recovered.turns;
+        run.usage = recovered.usage;
+        let last = run.live.messages().last();
+        if let Some(last) = last.filter(|last| last.role == Role::Assistant) {
+            run.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
+            if run.live.calls_of(last).next().is_some() {
+                run.begin_tools(&recovered.attempts, true, desk);
+                return Ok(run);
+            }
+        }
+        run.call_model(desk);
+        Ok(run)
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        match &self.state {
+            State::Done(outcome) => outcome.status,
+            _ => RunStatus::Running,
+        }
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.setup.id
+    }
+
+    /// The turn so far, not in history yet.
+    #[must_use]
+    pub fn live(&self) -> &History {
+        &self.live
+    }
+
+    /// The answer that is coming in, as far as it is there.
+    #[must_use]
+    pub fn partial(&self, desk: &Desk<'_>) -> Option<Message> {
+        let State::Calling(call) = &self.state else { return None };
+        let Response::Streaming(assembler) = &call.response else { return None };
+        let assembled = assembler.partial();
+        let (message, _) = self.message_of(&assembled, &call.message_id, MessageStatus::Complete, call.asked_at, desk)?;
+        Some(message)
+    }
+
+    /// What the host must do now.
+    #[must_use]
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// The next write for the binding.
+    pub fn take_save(&mut self) -> Option<Save> {
+        self.saves.pop_front()
+    }
+
+    /// What has happened since the last time.
+    pub fn take_events(&mut self) -> Vec<RunEvent> {
+        self.events.drain(..).collect()
+    }
+
+    /// What it came to; while it runs, how far it is.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match &self.state {
+            State::Done(outcome) => (**outcome).clone(),
+            _ => self.outcome_as(RunStatus::Running, None, 0, false),
+        }
+    }
+
+    /// Whether an answer waits to be stored.
+    #[must_use]
+    pub fn is_unsaved(&self) -> bool {
+        self.unsaved.is_some()
+    }
+
+    /// When the model is asked again, if it waits for that: the length of the wait, in milliseconds.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        matches!(self.state, State::Waiting { .. })
+    }
+
+    /// Takes what the host or the binding says. The only way in.
+    ///
+    /// # Errors
+    /// Misuse (`unknown_effect`, `wrong_state`): the run stands as before.
+    pub fn handle(&mut self, input: Input, desk: &mut Desk<'_>) -> Result<()> {
+        match input {
+            Input::Cancel => {
+                self.cancel(desk);
+                Ok(())
+            }
+            Input::SaveAgain => {
+                let (kind, id) = self.unsaved.take().ok_or_else(|| Error::new(Code::WrongState, "nothing waits to be stored"))?;
+                self.saves.push_back(Save { id, kind });
+                Ok(())
+            }
+            Input::Saved { save, outcome } => {
+                self.saved(save, outcome, desk);
+                Ok(())
+            }
+            Input::Bytes { effect, bytes } => self.bytes(&effect, &bytes),
+            Input::Answer { effect, reply } => self.answer(&effect, reply, desk),
+        }
+    }
+
+    fn answer(&mut self, effect: &str, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
+        let open = self.effects.iter().any(|open| open.id == effect);
+        if !open {
+            // An answer that comes late, or twice, changes nothing.
+            let known = effect.strip_prefix('e').and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 0 && n < self.next);
+            return if known { Ok(()) } else { Err(Error::new(Code::UnknownEffect, format!("no effect \"{effect}\" was ever given by this run"))) };
+        }
+        match &mut self.state {
+            State::Calling(_) => self.model_reply(reply, desk),
+            State::Waiting { .. } => match reply {
+                Reply::Waited => {
+                    self.ask_again(desk);
+                    Ok(())
+                }
+                _ => Err(wrong("a `wait` is answered by `waited`")),
+            },
+            State::Tools(_) => self.tool_reply(effect, reply, desk),
+            State::Beginning { .. } | State::Recording { .. } | State::Ending { .. } | State::Done(_) => Ok(()),
+        }
+    }
+
+    fn bytes(&mut self, effect: &str, bytes: &[u8]) -> Result<()> {
+        let State::Calling(call) = &mut self.state else { return Ok(()) };
+        if call.effect != effect {
+            return Ok(());
+        }
+        match &mut call.response {
+            Response::None => Err(wrong("`response_started` comes before the bytes")),
+            Response::Whole { body, .. } => {
+                body.extend_from_slice(bytes);
+                Ok(())
+            }
+            Response::Streaming(assembler) => {
+                let mut events = Vec::new();
+                assembler.push(bytes, &mut events);
+                let message_id = &call.message_id;
+                self.events.extend(events.into_iter().map(|event| RunEvent::Stream { message_id: message_id.clone(), event }));
+                Ok(())
+            }
+        }
+    }
+
+    // ---- the model
+
+    fn call_model(&mut self, desk: &mut Desk<'_>) {
+        if self.turns >= self.setup.max_turns {
+            let error = Error::new(Code::MaxTurns, format!("the model still calls tools after {} calls; raise `maxTurns` if that is meant", self.turns));
+            return self.end_early(RunStatus::Failed, error, desk);
+        }
+        let request = RenderRequest {
+            provider: &self.setup.provider,
+            instructions: self.setup.instructions.as_deref(),
+            tools: &self.setup.tools,
+            policy: &self.setup.policy,
+        };
+        let rendered = match desk.renderer.render(desk.history, Some(&self.live), &request, desk.now) {
+            Ok(rendered) => rendered,
+            Err(error) => return self.end_early(RunStatus::Failed, error, desk),
+        };
+        self.report.extend(rendered.report.iter().cloned());
+        self.events.push_back(RunEvent::ModelCalled { turn: self.turns, report: rendered.report });
+        self.turns += 1;
+        self.offer_call(1, Rc::new(rendered.body), desk);
+    }
+
+    fn offer_call(&mut self, attempt: u32, body: Rc<Vec<u8>>, desk: &Desk<'_>) {
+        let provider = &self.setup.provider;
+        let kind = EffectKind::CallModel {
+            dialect: provider.dialect,
+            url: provider.url.clone(),
+            headers: provider.wire_headers(),
+            body: body.clone(),
+            stream: provider.stream,
+            repeatable: true,
+            not_before: None,
+        };
+        let effect = self.offer(kind);
+        self.state = State::Calling(Box::new(Call { effect, attempt, message_id: desk.ids.new_id(), body, asked_at: desk.now, response: Response::None }));
+    }
+
+    fn ask_again(&mut self, desk: &Desk<'_>) {
+        self.effects.clear();
+        if let State::Waiting { call } = &self.state {
+            let (attempt, body) = (call.attempt + 1, call.body.clone());
+            self.offer_call(attempt, body, desk);
+        }
+    }
+
+    fn model_reply(&mut self, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
+        let State::Calling(call) = &mut self.state else { return Ok(()) };
+        match reply {
+            Reply::ResponseStarted { status, headers } => {
+                if !matches!(call.response, Response::None) {
+                    return Err(wrong("the response has started already"));
+                }
+                if !(200..300).contains(&status) || !self.setup.provider.stream {
+                    call.response = Response::Whole { status, headers, body: Vec::new() };
+                    return Ok(());
+                }
+                call.response = Response::Streaming(StreamAssembler::new(self.setup.provider.dialect)?);
+                self.message_started();
+            }
+            Reply::ResponseEnd => match std::mem::replace(&mut call.response, Response::None) {
+                Response::None => return Err(wrong("`response_started` comes before `response_end`")),
+                Response::Streaming(mut assembler) => {
+                    let assembled = assembler.finish();
+                    self.answered(assembled, desk);
+                }
+                Response::Whole { status, headers, body } => self.whole(status, &headers, &body, desk),
+            },
+            Reply::Response { status, headers, body } => self.whole(status, &headers, &body, desk),
+            Reply::Failed { code, message, .. } => {
+                let streaming = matches!(call.response, Response::Streaming(_));
+                let error = Error::new(Code::ModelError, format!("the model could not be reached: {}", scrub(&message))).with(|details| {
+                    details.text_or_null("hostCode", code.as_deref());
+                });
+                self.call_failed(error, None, !streaming, desk);
+            }
+            Reply::Started => {}
+            Reply::ToolResult { .. } | Reply::Waited => return Err(wrong("a `call_model` is answered by a response or by `failed`")),
+        }
+        Ok(())
+    }
+
+    fn message_started(&mut self) {
+        let State::Calling(call) = &self.state else { return };
+        let position = self.live.position();
+        self.events.push_back(RunEvent::MessageStarted { message_id: call.message_id.clone(), turn: self.turns.saturating_sub(1), round: position.rounds });
+    }
+
+    fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], desk: &mut Desk<'_>) {
+        let assembled = read_response(self.setup.provider.dialect, body);
+        if (200..300).contains(&status) {
+            self.message_started();
+            if let State::Calling(call) = &self.state
+                && !assembled.text.is_empty()
+            {
+                let event = StreamEvent::TextDelta(assembled.text.clone());
+                self.events.push_back(RunEvent::Stream { message_id: call.message_id.clone(), event });
+            }
+            return self.answered(assembled, desk);
+        }
+        let (error, may_pass) = refused_request(status, &assembled);
+        self.call_failed(error, asked_wait(headers, desk.now), may_pass, desk);
+    }
+
+    fn call_failed(&mut self, error: Error, asked: Option<u64>, may_pass: bool, desk: &mut Desk<'_>) {
+        let attempt = if let State::Calling(call) = &self.state { call.attempt } else { return };
+        let Some(ms) = self.setup.retry.wait_after(attempt, asked).filter(|_| may_pass) else {
+            return self.end_early(RunStatus::Failed, error, desk);
+        };
+        self.effects.clear();
+        self.offer(EffectKind::Wait { ms });
+        self.events.push_back(RunEvent::Retrying { attempt: attempt + 1, at: desk.now.saturating_add(ms), error });
+        let state = std::mem::replace(&mut self.state, State::Beginning { save: 0, cancelled: false });
+        if let State::Calling(mut call) = state {
+            call.response = Response::None;
+            self.state = State::Waiting { call };
+        }
+    }
+
+    fn answered(&mut self, assembled: Assembled, desk: &mut Desk<'_>) {
+        let (message_id, asked_at) = if let State::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
+        let paused = assembled.finish_reason.as_deref() == Some("pause_turn");
+        let refusal = refusal_of(&assembled, paused);
+        if let Some(why) = refusal {
+            let error = cut_error(why, &assembled);
+            let partial = self.message_of(&assembled, &message_id, MessageStatus::Failed, asked_at, desk).map(|(message, _)| message);
+            self.text = assembled.text;
+            return self.end_with(RunStatus::Failed, Some(error), partial, desk);
+        }
+        self.effects.clear();
+        if let Some(usage) = assembled.usage {
+            self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
+        }
+        self.response_id = assembled.response_id.clone().or(self.response_id.take());
+        self.text = assembled.text.clone();
+        let whole = assembled.status != AnswerStatus::Incomplete || paused;
+        let status = if whole { MessageStatus::Complete } else { MessageStatus::Truncated };
+        if !whole {
+            self.warn(Finding::warning("interrupted", "the provider cut the answer (its length limit, usually); it is stored as truncated").of_message(&message_id));
+        }
+        let Some((message, invocations)) = self.message_of(&assembled, &message_id, status, asked_at, desk) else { return self.finish() };
+        self.live.apply(Entry::Message(message.clone()));
+        for invocation in &invocations {
+            self.live.apply(Entry::Invocation(invocation.clone()));
+        }
+        if invocations.is_empty() && !paused {
+            return self.finish();
+        }
+        let then = if invocations.is_empty() { Then::CallAgain } else { Then::Tools };
+        let save = self.save(SaveKind::Write(vec![JournalEntry::Answered { message, invocations }]));
+        self.state = State::Recording { save, then };
+    }
+
+    // ---- the tools; what a task does is in `tools.rs`, where it leads is here
+
+    fn begin_tools(&mut self, attempts: &std::collections::BTreeMap<String, u32>, resumed: bool, desk: &mut Desk<'_>) {
+        let mut tasks = Tasks::new(self, attempts, resumed, desk.now);
+        for task in tasks.unoffered() {
+            let effect = self.offer(task);
+            tasks.offered(effect);
+        }
+        let closing = tasks.take_closing();
+        if !closing.is_empty() {
+            for entry in &closing {
+                self.live.apply(Entry::Result(entry.clone()));
+                self.events.push_back(tasks.finished_event(entry, &self.live));
+            }
+            let save = self.save(SaveKind::Write(closing.into_iter().map(JournalEntry::Finished).collect()));
+            tasks.wait_for(save);
+        }
+        self.state = State::Tools(tasks);
+        self.tools_done(desk);
+    }
+
+    fn tool_reply(&mut self, effect: &str, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
+        let State::Tools(tasks) = &mut self.state else { return Ok(()) };
+        let Some(step) = tasks.reply(effect, reply, &mut self.live, desk.now)? else { return Ok(()) };
+        self.events.extend(step.events);
+        if step.over {
+            self.effects.retain(|open| open.id != effect);
+        }
+        let save = self.save(SaveKind::Write(step.journal));
+        if let State::Tools(tasks) = &mut self.state {
+            tasks.wait_for(save);
+        }
+        Ok(())
+    }
+
+    fn tools_done(&mut self, desk: &mut Desk<'_>) {
+        let State::Tools(tasks) = &self.state else { return };
+        if !tasks.all_done() {
+            return;
+        }
+        if tasks.ends_run(&self.live, &self.setup) { self.finish() } else { self.call_model(desk) }
+    }
+
+    // ---- the end
+
+    fn finish(&mut self) {
+        self.effects.clear();
+        let entries = turn_entries(&self.live);
+        let save = self.save(SaveKind::Append(entries));
+        self.state = State::Ending { save, status: RunStatus::Finished, error: None, appends: true };
+    }
+
+    fn cancel(&mut self, desk: &mut Desk<'_>) {
+        match &mut self.state {
+            // Too late, or it is over: what is being written is whole.
+            State::Ending { .. } | State::Done(_) => {}
+            State::Beginning { cancelled, .. } => *cancelled = true,
+            State::Calling(_) | State::Waiting { .. } | State::Recording { .. } | State::Tools(_) => {
+                let error = Error::new(Code::Aborted, "the run was cancelled");
+                self.end_early(RunStatus::Cancelled, error, desk);
+            }
+        }
+    }
+
+    fn end_early(&mut self, status: RunStatus, error: Error, desk: &mut Desk<'_>) {
+        let marked = if status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed };
+        let mut partial = None;
+        if let State::Calling(call) = &self.state
+            && let Response::Streaming(assembler) = &call.response
+        {
+            let assembled = assembler.partial();
+            partial = self.message_of(&assembled, &call.message_id, marked, call.asked_at, desk).map(|(message, _)| message);
+            self.text = assembled.text;
+        }
+        self.end_with(status, Some(error), partial, desk);
+    }
+
+    fn end_with(&mut self, status: RunStatus, error: Option<Error>, partial: Option<Message>, _desk: &mut Desk<'_>) {
+        self.effects.clear();
+        self.unsaved = None;
+        let marked = if status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed };
+        let keep = self.setup.on_stop == OnStop::Keep;
+        let kind = match (&error, keep, status) {
+            (_, true, _) => SaveKind::Append(stopped_entries(&self.live, partial, marked)),
+            (Some(error), false, RunStatus::Failed) => {
+                SaveKind::Fail(Box::new(JournalEntry::Failed { code: error.code.as_str().to_owned(), message: error.message.clone() }))
+            }
+            _ => SaveKind::Abandon,
+        };
+        let save = self.save(kind);
+        self.state = State::Ending { save, status, error, appends: keep };
+    }
+
+    fn saved(&mut self, id: u64, outcome: Result<u64>, desk: &mut Desk<'_>) {
+        match (&mut self.state, outcome) {
+            (State::Beginning { save, cancelled }, Ok(_)) if *save == id => {
+                if *cancelled {
+                    let error = Error::new(Code::Aborted, "the run was cancelled");
+                    self.end_early(RunStatus::Cancelled, error, desk);
+                } else {
+                    self.call_model(desk);
+                }
+            }
+            (State::Beginning { save, .. }, Err(error)) if *save == id => self.done(RunStatus::Failed, Some(error), 0, false),
+            (State::Recording { save, then }, Ok(_)) if *save == id => match then {
+                Then::Tools => self.begin_tools(&std::collections::BTreeMap::new(), false, desk),
+                Then::CallAgain => self.call_model(desk),
+            },
+            (State::Tools(tasks), Ok(_)) => {
+                tasks.written(id);
+                self.tools_done(desk);
+            }
+            (State::Ending { save, status, error, appends }, Ok(revision)) if *save == id => {
+                let (status, error, appends) = (*status, error.take(), *appends);
+                if appends {
+                    self.events.push_back(RunEvent::Saved { revision });
+                }
+                self.done(status, error, revision, appends);
+            }
+            (State::Ending { save, status, error, appends }, Err(failure)) if *save == id && !*appends => {
+                let (status, error) = (*status, error.take());
+                // Nothing of the run is left elsewhere to clear away when another owner has it.
+                if failure.code != Code::Conflict {
+                    self.warn(Finding::warning("malformed", format!("the run's journal could not be cleared away: {}", failure.message)));
+                }
+                self.done(status, error, 0, false);
+            }
+            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) if error.code == Code::Conflict || error.code == Code::NotFound => {
+                // Another owner took the run over: this one may do nothing more with it.
+                self.done(RunStatus::Failed, Some(error), 0, false);
+            }
+            (State::Tools(tasks), Err(error)) if tasks.was_start(id) => {
+                // A tool whose start is not written must not run.
+                self.done(RunStatus::Failed, Some(error), 0, false);
+            }
+            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) => {
+                self.events.push_back(RunEvent::SaveFailed { error });
+            }
+            // A write that the run no longer waits for.
+            (State::Beginning { .. } | State::Calling(_) | State::Waiting { .. } | State::Recording { .. } | State::Ending { .. } | State::Done(_), _) => {}
+        }
+    }
+
+    /// The binding could not write this: it waits for [`Input::SaveAgain`].
+    pub fn keep_unsaved(&mut self, save: Save) {
+        if !matches!(self.state, State::Done(_)) {
+            self.unsaved = Some((save.kind, save.id));
+        }
+    }
+
+    fn done(&mut self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) {
+        self.effects.clear();
+        self.saves.clear();
+        self.unsaved = None;
+        let outcome = self.outcome_as(status, error, revision, saved);
+        self.events.push_back(RunEvent::Finished(Box::new(outcome.clone())));
+        self.state = State::Done(Box::new(outcome));
+    }
+
+    fn outcome_as(&self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) -> Outcome {
+        Outcome {
+            status,
+            error,
+            text: self.text.clone(),
+            turns: self.turns,
+            usage: self.usage,
+            report: self.report.clone(),
+            revision,
+            saved,
+            message_ids: self.live.messages().iter().map(|message| message.id.clone()).collect(),
+            response_id: self.response_id.clone(),
+        }
+    }
+
+    fn warn(&mut self, finding: Finding) {
+        self.report.push(finding.clone());
+        self.events.push_back(RunEvent::Warning(finding));
+    }
+
+    fn offer(&mut self, kind: EffectKind) -> String {
+        let id = format!("e{}", self.next);
+        self.next += 1;
+        self.effects.push(Effect { id: id.clone(), kind });
+        id
+    }
+
+    fn save(&mut self, kind: SaveKind) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.saves.push_back(Save { id, kind });
+        id
+    }
+}
+
+fn wrong(message: &str) -> Error {
+    Error::new(Code::WrongState, message)
+}

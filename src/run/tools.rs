@@ -1,0 +1,212 @@
+//! The tool calls of one round: offered, started, answered; each step written before the next one counts.
+
+use super::effect::{EffectKind, Reply};
+use super::event::RunEvent;
+use super::journal::JournalEntry;
+use super::{OnInterrupted, Run, Setup};
+use crate::clock::Ms;
+use crate::error::{Code, Error, Result};
+use crate::history::{Entry, History, ResultEntry};
+use crate::json::{Json, JsonRef};
+use crate::message::Role;
+use crate::replay::INTERRUPTED;
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The calls of one round.
+#[derive(Default)]
+pub struct Tasks {
+    tasks: Vec<Task>,
+    /// Results that need no tool: an unknown one, arguments that are no JSON, a call that was cut off.
+    closing: Vec<ResultEntry>,
+    offering: Vec<usize>,
+    /// Writes under way.
+    saves: BTreeSet<u64>,
+    /// Of them, those of a start.
+    starts: BTreeSet<u64>,
+    start_next: bool,
+}
+
+struct Task {
+    invocation: String,
+    effect: String,
+    phase: Phase,
+    attempt: u32,
+    kind: Option<EffectKind>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Offered,
+    Started,
+    Answered,
+}
+
+/// What an answer leads to.
+pub struct Step {
+    pub events: Vec<RunEvent>,
+    pub journal: Vec<JournalEntry>,
+    /// The effect is answered for good.
+    pub over: bool,
+}
+
+impl Tasks {
+    /// The open calls of the last answer. `attempts` tells of calls that were started before a kill.
+    pub fn new(run: &Run, attempts: &BTreeMap<String, u32>, resumed: bool, now: Ms) -> Self {
+        let mut tasks = Self::default();
+        let Some(answer) = run.live.messages().iter().rev().find(|message| message.role == Role::Assistant) else { return tasks };
+        for call in run.live.calls_of(answer).filter(|call| call.result.is_none()) {
+            tasks.add(call, &run.setup, attempts.get(&call.id).copied().unwrap_or(0), resumed, now);
+        }
+        tasks
+    }
+
+    fn add(&mut self, call: &ToolInvocation, setup: &Setup, tried: u32, resumed: bool, now: Ms) {
+        let treatment = setup.treatment.get(&call.name).copied();
+        if resumed && tried > 0 && treatment.unwrap_or_default().on_interrupted == OnInterrupted::Report {
+            self.close(call, InvocationStatus::Interrupted, INTERRUPTED, now);
+            return;
+        }
+        if treatment.is_none() {
+            let names: Vec<&str> = setup.treatment.keys().map(String::as_str).collect();
+            let text = format!("Error: there is no tool \"{}\". The tools are: {}.", call.name, if names.is_empty() { "none".into() } else { names.join(", ") });
+            self.close(call, InvocationStatus::Error, &text, now);
+            return;
+        }
+        let text = call.arguments.text();
+        let arguments = match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
+            Ok(value) => value.to_owned(),
+            Err(error) => {
+                let text = format!("Error: the arguments are not valid JSON (at byte {}). Call again with a JSON object.", error.at);
+                self.close(call, InvocationStatus::Error, &text, now);
+                return;
+            }
+        };
+        let attempt = tried + 1;
+        self.offering.push(self.tasks.len());
+        self.tasks.push(Task {
+            invocation: call.id.clone(),
+            effect: String::new(),
+            phase: Phase::Offered,
+            attempt,
+            kind: Some(EffectKind::RunTool {
+                call_id: call.wire_id().to_owned(),
+                invocation: call.id.clone(),
+                attempt,
+                name: call.name.clone(),
+                arguments,
+                arguments_text: text.into_owned(),
+            }),
+        });
+    }
+
+    fn close(&mut self, call: &ToolInvocation, status: InvocationStatus, text: &str, now: Ms) {
+        self.closing.push(ResultEntry {
+            invocation: call.id.clone(),
+            status,
+            started_at: call.started_at,
+            finished_at: Some(now),
+            result: Some(ToolResult::failure(text)),
+        });
+    }
+
+    /// The effects to offer, in order; each is told its id by [`offered`](Self::offered).
+    pub fn unoffered(&mut self) -> Vec<EffectKind> {
+        self.tasks.iter_mut().filter_map(|task| task.kind.take()).collect()
+    }
+
+    /// The id of the next effect.
+    pub fn offered(&mut self, effect: String) {
+        if !self.offering.is_empty()
+            && let Some(task) = self.tasks.get_mut(self.offering.remove(0))
+        {
+            task.effect = effect;
+        }
+    }
+
+    /// Results that need no tool.
+    pub fn take_closing(&mut self) -> Vec<ResultEntry> {
+        std::mem::take(&mut self.closing)
+    }
+
+    /// The event of such a result.
+    pub fn finished_event(&self, entry: &ResultEntry, live: &History) -> RunEvent {
+        let call_id = live.invocation(&entry.invocation).map_or_else(String::new, |call| call.wire_id().to_owned());
+        let (is_error, result) = entry.result.as_ref().map_or((true, Json::null()), |result| (result.is_error, result.content.clone()));
+        RunEvent::ToolFinished { call_id, is_error, result, duration_ms: 0 }
+    }
+
+    /// Takes an answer.
+    pub fn reply(&mut self, effect: &str, reply: Reply, live: &mut History, now: Ms) -> Result<Option<Step>> {
+        let Some(task) = self.tasks.iter_mut().find(|task| task.effect == effect) else { return Ok(None) };
+        let Some(call) = live.invocation_mut(&task.invocation) else { return Ok(None) };
+        let started = |at| JournalEntry::Started { invocation: task.invocation.clone(), at, attempt: task.attempt };
+        let (content, is_error) = match reply {
+            Reply::Started if task.phase == Phase::Offered => {
+                call.started_at = Some(now);
+                let event = RunEvent::ToolStarted { call_id: call.wire_id().to_owned(), name: call.name.clone() };
+                let step = Step { events: vec![event], journal: vec![started(now)], over: false };
+                task.phase = Phase::Started;
+                self.start_next = true;
+                return Ok(Some(step));
+            }
+            Reply::Started => return Err(Error::new(Code::WrongState, "this tool was started already")),
+            Reply::ToolResult { content, is_error } => (content, is_error),
+            Reply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
+            Reply::ResponseStarted { .. } | Reply::ResponseEnd | Reply::Response { .. } | Reply::Waited => {
+                return Err(Error::new(Code::WrongState, "a `run_tool` is answered by `started`, `tool_result` or `failed`"));
+            }
+        };
+        if task.phase == Phase::Answered {
+            return Ok(None);
+        }
+        let mut journal = Vec::new();
+        if task.phase == Phase::Offered {
+            journal.push(started(now));
+        }
+        let began = call.started_at.unwrap_or(now);
+        let event = RunEvent::ToolFinished { call_id: call.wire_id().to_owned(), is_error, result: content.clone(), duration_ms: now.saturating_sub(began) };
+        let entry = ResultEntry {
+            invocation: task.invocation.clone(),
+            status: if is_error { InvocationStatus::Error } else { InvocationStatus::Ok },
+            started_at: Some(began),
+            finished_at: Some(now),
+            result: Some(ToolResult { content, is_error, dialect: None, shape: None }),
+        };
+        live.apply(Entry::Result(entry.clone()));
+        task.phase = Phase::Answered;
+        journal.push(JournalEntry::Finished(entry));
+        Ok(Some(Step { events: vec![event], journal, over: true }))
+    }
+
+    /// The round waits for that write.
+    pub fn wait_for(&mut self, save: u64) {
+        self.saves.insert(save);
+        if std::mem::take(&mut self.start_next) {
+            self.starts.insert(save);
+        }
+    }
+
+    /// A write is there.
+    pub fn written(&mut self, save: u64) {
+        self.saves.remove(&save);
+        self.starts.remove(&save);
+    }
+
+    /// Whether that write told of a start.
+    pub fn was_start(&self, save: u64) -> bool {
+        self.starts.contains(&save)
+    }
+
+    /// Whether every call is answered and every answer is written.
+    pub fn all_done(&self) -> bool {
+        self.saves.is_empty() && self.tasks.iter().all(|task| task.phase == Phase::Answered)
+    }
+
+    /// Whether a tool of this round was the run's last word.
+    pub fn ends_run(&self, live: &History, setup: &Setup) -> bool {
+        self.tasks.iter().filter_map(|task| live.invocation(&task.invocation)).any(|call| {
+            call.status == InvocationStatus::Ok && setup.treatment.get(&call.name).is_some_and(|treatment| treatment.ends_run)
+        })
+    }
+}

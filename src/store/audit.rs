@@ -1,0 +1,92 @@
+//! Rows of the audit table: an invocation without its payload, and where the payload is.
+
+use super::record::{Kind, seal_record};
+use super::{AuditIndex, Record, Table};
+use crate::clock::Ms;
+use crate::error::Result;
+use crate::history::{Entry, History};
+use crate::tool::{InvocationStatus, ToolInvocation};
+use serde::{Deserialize, Serialize};
+
+/// One row. Sizes are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct AuditRow {
+    pub id: String,
+    pub number: u64,
+    pub message_id: String,
+    pub turn: u32,
+    pub call_id: String,
+    pub name: String,
+    pub round: u32,
+    pub place: u32,
+    pub status: InvocationStatus,
+    pub started_at: Option<Ms>,
+    pub finished_at: Option<Ms>,
+    pub stored_at: Ms,
+    pub redacted: bool,
+    pub channel: Option<String>,
+    pub arguments_bytes: u64,
+    pub result_bytes: Option<u64>,
+    /// The log record that holds call and arguments.
+    pub record: u64,
+    /// The log record that holds the result, where it came later.
+    pub result_record: Option<u64>,
+}
+
+impl AuditRow {
+    /// The row of an invocation.
+    #[must_use]
+    pub fn new(invocation: &ToolInvocation, result_record: Option<u64>) -> Self {
+        Self {
+            id: invocation.id.clone(),
+            number: invocation.number,
+            message_id: invocation.message_id.clone(),
+            turn: invocation.turn,
+            call_id: invocation.call_id.clone(),
+            name: invocation.name.clone(),
+            round: invocation.round,
+            place: invocation.place,
+            status: invocation.status,
+            started_at: invocation.started_at,
+            finished_at: invocation.finished_at,
+            stored_at: invocation.stored_at,
+            redacted: invocation.redacted,
+            channel: invocation.channel.clone(),
+            arguments_bytes: invocation.arguments.text().len() as u64,
+            result_bytes: invocation.result.as_ref().map(|result| result.content.as_str().len() as u64),
+            record: invocation.record,
+            result_record,
+        }
+    }
+
+    /// The rows that an append writes: of its invocations, and of earlier ones that it answers.
+    pub(super) fn of<'e>(history: &'e History, entries: &'e [Entry], key: u64) -> impl Iterator<Item = Self> + 'e {
+        entries.iter().filter_map(move |entry| match entry {
+            Entry::Invocation(invocation) => Some(Self::new(invocation, None)),
+            Entry::Result(result) => {
+                let mut invocation = history.invocation(&result.invocation)?.clone();
+                invocation.status = result.status;
+                invocation.started_at = result.started_at.or(invocation.started_at);
+                invocation.finished_at = result.finished_at;
+                invocation.result.clone_from(&result.result);
+                Some(Self::new(&invocation, Some(key)))
+            }
+            Entry::Message(_) | Entry::SetAside(_) => None,
+        })
+    }
+
+    /// As a record of the table.
+    ///
+    /// # Errors
+    /// `internal`, never in practice.
+    pub fn record(&self) -> Result<Record> {
+        let index = AuditIndex {
+            tool: self.name.clone(),
+            status: self.status.as_str().to_owned(),
+            channel: self.channel.clone(),
+            at: self.finished_at.or(self.started_at).unwrap_or(self.stored_at),
+        };
+        Ok(Record { table: Table::ToolInvocations, key: self.number, last_key: None, index: Some(index), value: seal_record(Kind::Audit, self)? })
+    }
+}

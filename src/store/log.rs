@@ -1,0 +1,370 @@
+//! A session's log, opened: its head and history, read, refreshed and appended to over any [`LogStore`].
+//!
+//! An append is prepared from what is known, written if the head is still as expected, and otherwise
+//! prepared again on what the other writer left: whole, behind it, never dropped and never interleaved (R15).
+
+use super::audit::AuditRow;
+use super::numbering::number;
+use super::record::{Kind, open_record, seal_record};
+use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, Table};
+use crate::clock::Ms;
+use crate::error::{Code, Error, Result};
+use crate::finding::{Action, Finding, Report};
+use crate::history::{Entry, History, LogRecord};
+use crate::id::Seed;
+use crate::session::{RunEntry, Session};
+use std::cell::RefCell;
+
+/// So much is read at once.
+const PAGE_BYTES: u64 = 1024 * 1024;
+
+/// So often another writer may come first before an append gives up.
+const MAX_CONFLICTS: u32 = 200;
+
+/// Journal keys of one run: its number, then the entry's.
+const RUN_BITS: u32 = 20;
+
+/// A session as it was last read.
+pub struct SessionLog {
+    /// The head.
+    pub head: Session,
+    /// The store's revision of it; 0 for a session that is not stored yet.
+    pub revision: u64,
+    /// What happened.
+    pub history: History,
+    /// What reading found: records that do not decode, or are gone (R7).
+    pub findings: Report,
+    /// Counts reloads: what was derived from an earlier history is void.
+    pub generation: u64,
+    read_only: Option<Error>,
+    seed: Seed,
+}
+
+/// What an append is to write.
+#[derive(Default)]
+pub struct Change {
+    /// The append's own id.
+    pub operation: String,
+    /// The run that makes it.
+    pub run: Option<String>,
+    /// When.
+    pub at: Ms,
+    /// What happened, not numbered yet.
+    pub entries: Vec<Entry>,
+    /// The unfinished run's journal.
+    pub journal: Option<JournalChange>,
+    /// Only if history is still as it was at this revision.
+    pub expected: Option<u64>,
+    /// Changes to the head alone.
+    pub edit: Option<Box<dyn Fn(&mut Session)>>,
+}
+
+/// What becomes of a run's journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalChange {
+    /// The run.
+    pub run: String,
+    /// The owner that writes; 0 begins the run.
+    pub epoch: u32,
+    /// Until when the owner may be taken for alive.
+    pub lease_until: Ms,
+    /// What to do.
+    pub step: JournalStep,
+}
+
+/// The steps of a journal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalStep {
+    /// The run begins: its first entries.
+    Begin(Vec<Vec<u8>>),
+    /// More entries.
+    Write(Vec<Vec<u8>>),
+    /// The run failed, and waits: more entries.
+    Fail(Vec<Vec<u8>>),
+    /// Another owner takes the run over, whose epoch is one more.
+    Take,
+    /// The run is over: the journal goes.
+    End,
+}
+
+struct Prepared {
+    expected: u64,
+    head: Session,
+    entries: Vec<Entry>,
+    batch: Batch,
+}
+
+impl SessionLog {
+    fn new(id: &str, seed: Seed, now: Ms) -> Self {
+        Self { head: Session::new(id, now), revision: 0, history: History::new(seed), findings: Report::new(), generation: 0, read_only: None, seed }
+    }
+
+    /// Whether it can be written to; the reason where not.
+    ///
+    /// # Errors
+    /// `unsupported_version` or `corrupt_record`, as reading found.
+    pub fn writable(&self) -> Result<()> {
+        self.read_only.clone().map_or(Ok(()), Err)
+    }
+
+    fn prepare(&self, change: &Change) -> Result<Prepared> {
+        self.writable()?;
+        if let Some(expected) = change.expected {
+            // Journal writes move the revision and not the history.
+            let unchanged = expected <= self.revision && self.head.history_revision <= expected;
+            if !unchanged {
+                let (actual, sentence) = (self.revision, "another writer appended to the session; read it again before appending");
+                return Err(Error::new(Code::Conflict, sentence).with(|details| {
+                    details.number("expected", expected).number("revision", actual);
+                }));
+            }
+        }
+        let mut head = self.head.clone();
+        let mut batch = Batch::default();
+        head.updated_at = head.updated_at.max(change.at);
+        if self.revision == 0 {
+            head.created_at = change.at;
+            head.updated_at = change.at;
+        }
+        if let Some(edit) = &change.edit {
+            edit(&mut head);
+        }
+        let entries = number(&self.history, &mut head, change.entries.clone());
+        if !entries.is_empty() {
+            let key = head.next_record;
+            let record = LogRecord { operation: change.operation.clone(), run: change.run.clone(), at: change.at, entries: entries.clone() };
+            let value = seal_record(Kind::Log, &record)?;
+            head.next_record += 1;
+            head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
+            head.history_revision = self.revision + 1;
+            batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
+            for row in AuditRow::of(&self.history, &entries, key) {
+                batch.put.push(row.record()?);
+            }
+        }
+        if let Some(journal) = &change.journal {
+            write_journal(&mut head, &mut batch, journal, change.at)?;
+        }
+        batch.head = seal_record(Kind::Head, &head)?;
+        batch.channel.clone_from(&head.channel);
+        Ok(Prepared { expected: self.revision, head, entries, batch })
+    }
+
+    fn applied(&mut self, revision: u64, prepared: Prepared) {
+        for entry in prepared.entries {
+            self.history.apply(entry);
+        }
+        if revision > self.revision {
+            self.revision = revision;
+            self.head = prepared.head;
+        }
+    }
+
+    fn take_records(&mut self, records: &[Record], next: &mut u64) {
+        for record in records {
+            if record.key > *next {
+                let gone = record.key - *next;
+                self.findings.push(Finding::warning("malformed", format!("{gone} log records are gone; the history before and after them is readable")));
+            }
+            *next = record.last_key.unwrap_or(record.key) + 1;
+            match open_record::<LogRecord>(Kind::Log, &record.value) {
+                Ok(log) => {
+                    for entry in log.entries {
+                        self.history.apply(entry);
+                    }
+                }
+                Err(error) => {
+                    if error.code == Code::UnsupportedVersion {
+                        self.read_only = Some(error.clone());
+                    }
+                    let finding = Finding::warning("malformed", format!("log record {} of the session cannot be read: {}", record.key, error.message));
+                    self.findings.push(finding.did(Action::Kept));
+                }
+            }
+        }
+    }
+}
+
+/// Key of a run's first journal entry.
+fn first_journal_key(run: &RunEntry) -> u64 {
+    run.number << RUN_BITS
+}
+
+fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
+    if let JournalStep::Begin(_) = change.step {
+        let number = head.next_run;
+        head.next_run += 1;
+        head.runs.push(RunEntry { id: change.run.clone(), number, entries: 0, epoch: change.epoch, lease_until: change.lease_until, started_at: now, failed: false });
+    }
+    let Some(at) = head.runs.iter().position(|run| run.id == change.run) else {
+        return Err(Error::new(Code::Conflict, "the run is over: it was finished or discarded elsewhere"));
+    };
+    let Some(run) = head.runs.get_mut(at) else { return Ok(()) };
+    let taken = matches!(change.step, JournalStep::Take);
+    if run.epoch != change.epoch {
+        return Err(Error::new(Code::Conflict, "another owner took the run over; this one may not write to it any more"));
+    }
+    run.epoch += u32::from(taken);
+    run.lease_until = change.lease_until;
+    match &change.step {
+        JournalStep::Begin(values) | JournalStep::Write(values) | JournalStep::Fail(values) => {
+            for value in values {
+                let key = first_journal_key(run) + run.entries;
+                run.entries += 1;
+                batch.put.push(Record { table: Table::Runs, key, last_key: None, index: None, value: value.clone() });
+            }
+            run.failed = matches!(change.step, JournalStep::Fail(_));
+        }
+        JournalStep::Take => run.failed = false,
+        JournalStep::End => {
+            let first = first_journal_key(run);
+            batch.remove.extend((first..first + run.entries).map(|key| (Table::Runs, key)));
+            head.runs.remove(at);
+        }
+    }
+    Ok(())
+}
+
+/// Opens a session: the head's read alone for an empty one, else one read a page (R6).
+///
+/// # Errors
+/// When the store cannot be read: never an empty history instead.
+pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
+    let mut log = SessionLog::new(id, seed, now);
+    if let Some(head) = store.head(id).await? {
+        log.revision = head.revision;
+        match open_record::<Session>(Kind::Head, &head.value) {
+            Ok(session) => {
+                let records = read_log(store, &mut log, id, 0, session.next_record).await;
+                log.head = session;
+                records?;
+            }
+            Err(error) => {
+                log.findings.push(Finding::warning("malformed", format!("the session's head cannot be read, so it is opened read-only: {}", error.message)));
+                log.read_only = Some(error);
+                let read = read_log(store, &mut log, id, 0, u64::MAX).await;
+                read?;
+            }
+        }
+    }
+    Ok(log)
+}
+
+async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, from: u64, end: u64) -> Result<()> {
+    let mut next = from;
+    while next < end {
+        let records = store.read(id, Query { from: next, to: MAX_KEY, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await?;
+        if records.is_empty() {
+            if end != u64::MAX {
+                let gone = end - next;
+                log.findings.push(Finding::warning("malformed", format!("{gone} log records at the end of the session are gone")));
+            }
+            break;
+        }
+        log.take_records(&records, &mut next);
+    }
+    Ok(())
+}
+
+/// Reads what others appended; true when something changed.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
+    let (id, revision, next, seed, created) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.revision, log.head.next_record, log.seed, log.head.created_at)
+    };
+    let Some(head) = store.head(&id).await? else {
+        if revision == 0 {
+            return Ok(false);
+        }
+        // Deleted elsewhere: nothing of it is shown, and nothing may be written.
+        let mut log = cell.borrow_mut();
+        let generation = log.generation + 1;
+        *log = SessionLog { generation, ..SessionLog::new(&id, seed, created) };
+        log.read_only = Some(Error::new(Code::NotFound, "the session was deleted in the meantime; open it again to begin a new one"));
+        return Ok(true);
+    };
+    if head.revision == revision {
+        return Ok(false);
+    }
+    let session = open_record::<Session>(Kind::Head, &head.value)?;
+    // Read apart first: nothing of the open session is touched across an await.
+    let mut page = SessionLog::new(&id, seed, created);
+    let restarted = session.next_record < next || cell.borrow().read_only.is_some();
+    let from = if restarted { 0 } else { next };
+    let mut records = Vec::new();
+    let mut at = from;
+    while at < session.next_record {
+        let read = store.read(&id, Query { from: at, to: MAX_KEY, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await?;
+        let Some(last) = read.last() else { break };
+        at = last.last_key.unwrap_or(last.key) + 1;
+        records.extend(read);
+    }
+    let mut log = cell.borrow_mut();
+    if log.revision >= head.revision && !restarted {
+        return Ok(true);
+    }
+    if restarted {
+        page.generation = log.generation + 1;
+        *log = page;
+    }
+    let mut next = from;
+    log.take_records(&records, &mut next);
+    log.head = session;
+    log.revision = head.revision;
+    Ok(true)
+}
+
+/// Appends, behind whatever other writers appended in the meantime; gives the revision.
+///
+/// # Errors
+/// `conflict` when the change expected a revision, or its run has another owner; `unsupported_version`, `not_found` when the
+/// session cannot be written; and whatever the store says, nothing being written then.
+pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<u64> {
+    for attempt in 0..MAX_CONFLICTS {
+        let prepared = cell.borrow().prepare(change)?;
+        let id = prepared.head.id.clone();
+        // An operation's outcome is kept by the store, a conflict too: each attempt is an operation of its own.
+        let operation = format!("{}.{attempt}", change.operation);
+        let limit = store.capabilities().max_value_bytes;
+        if let Some(large) = prepared.batch.put.iter().map(|record| record.value.len() as u64).find(|size| *size > limit) {
+            return Err(Error::new(Code::TooLarge, format!("a record of {large} bytes is more than this store takes ({limit})")));
+        }
+        match store.append(&id, prepared.expected, prepared.batch.clone(), &operation).await? {
+            Appended::Revision(revision) => {
+                cell.borrow_mut().applied(revision, prepared);
+                return Ok(revision);
+            }
+            Appended::Conflict(actual) => {
+                let fresh = prepared.expected == 0;
+                refresh(store, cell).await?;
+                let mut log = cell.borrow_mut();
+                // A tombstone: who opened the session after the deletion begins it anew, who had it open before may not.
+                if log.revision == 0 && fresh && log.read_only.is_none() {
+                    log.revision = actual;
+                }
+            }
+        }
+    }
+    Err(Error::new(Code::Busy, "other writers keep coming first; try again in a moment"))
+}
+
+/// The entries of an unfinished run's journal, as bytes.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -> Result<Vec<Vec<u8>>> {
+    let from = first_journal_key(run);
+    let to = from + run.entries.max(1) - 1;
+    let mut values = Vec::new();
+    let mut next = from;
+    while next <= to {
+        let records = store.read(session, Query { from: next, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Runs) }).await?;
+        let Some(last) = records.last() else { break };
+        next = last.key + 1;
+        values.extend(records.into_iter().map(|record| record.value));
+    }
+    Ok(values)
+}

@@ -1,0 +1,51 @@
+//! Numbering: what is appended gets its places behind what is there, at the moment it is written.
+
+use crate::history::{Entry, History};
+use crate::id::short_name;
+use crate::message::PartBody;
+use crate::session::Session;
+use std::collections::BTreeMap;
+
+/// Gives messages their `seq`, turn and round, and invocations their number; moves the head's counters on.
+pub(super) fn number(history: &History, head: &mut Session, entries: Vec<Entry>) -> Vec<Entry> {
+    let mut position = history.position();
+    let record = head.next_record;
+    let mut places: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    let mut numbered = Vec::with_capacity(entries.len());
+    for mut entry in entries {
+        match &mut entry {
+            Entry::Message(message) => {
+                message.seq = head.next_seq;
+                head.next_seq += 1;
+                message.turn = position.advance(message.role);
+                let own_round = position.rounds;
+                let mut calls = false;
+                for part in &mut message.parts {
+                    if let PartBody::ToolCall { round, .. } = &mut part.body {
+                        *round = own_round;
+                        calls = true;
+                    }
+                }
+                position.rounds += u32::from(calls);
+                head.turns = head.turns.max(position.turns);
+                places.insert(message.id.clone(), (message.turn, own_round));
+            }
+            Entry::Invocation(invocation) => {
+                invocation.number = head.next_invocation;
+                invocation.record = record;
+                head.next_invocation += 1;
+                if let Some((turn, round)) = places.get(&invocation.message_id) {
+                    invocation.turn = *turn;
+                    invocation.round = *round;
+                }
+                // Another writer may have used the id while this turn was under way.
+                if invocation.replay_id.is_none() && history.uses_of(&invocation.call_id) > 0 {
+                    invocation.replay_id = Some(format!("call_{}", short_name(&invocation.id, 20)));
+                }
+            }
+            Entry::Result(_) | Entry::SetAside(_) => {}
+        }
+        numbered.push(entry);
+    }
+    numbered
+}
