@@ -15,5 +15,7 @@ pub mod run;
 pub mod session;
 pub mod store;
 pub mod tool;
+#[cfg(feature = "web")]
+pub mod web;
 
 pub use error::{Code, Error, Result};

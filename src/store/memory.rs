@@ -1,8 +1,8 @@
 //! The store that forgets: for tests, servers that keep nothing, and the model that others are compared with.
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record, SessionRow, StoreFuture, Table,
-    audit_cursor, open_audit_cursor,
+    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
+    SessionRow, StoreFuture, Table, audit_cursor, open_audit_cursor,
 };
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -53,7 +53,11 @@ impl Kept {
             return Vec::new();
         }
         let range = (query.table, query.from.saturating_sub(self.widest))..=(query.table, query.to);
-        let meeting = self.records.range(range).map(|(_, record)| record).filter(|record| record.last_key.unwrap_or(record.key) >= query.from);
+        let meeting = self
+            .records
+            .range(range)
+            .map(|(_, record)| record)
+            .filter(|record| record.last_key.unwrap_or(record.key) >= query.from);
         if query.reverse { take(meeting.rev(), query.limit_bytes) } else { take(meeting, query.limit_bytes) }
     }
 }
@@ -82,14 +86,26 @@ fn page<T>(mut items: Vec<T>, limit: usize, cursor: impl FnOnce(&T) -> String) -
 
 impl LogStore for MemoryStore {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { compare_and_append: true, atomic_batch: true, read_your_writes: true, max_value_bytes: MAX_RECORD_BYTES as u64, durable: false }
+        Capabilities {
+            compare_and_append: true,
+            atomic_batch: true,
+            read_your_writes: true,
+            max_value_bytes: MAX_RECORD_BYTES as u64,
+            durable: false,
+        }
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
         Box::pin(async move { Ok(self.sessions.borrow().get(session).and_then(Kept::head)) })
     }
 
-    fn append<'a>(&'a self, session: &'a str, expected: u64, batch: Batch, operation: &'a str) -> StoreFuture<'a, Appended> {
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        batch: Batch,
+        operation: &'a str,
+    ) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let mut sessions = self.sessions.borrow_mut();
@@ -105,10 +121,17 @@ impl LogStore for MemoryStore {
     }
 
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
-        Box::pin(async move { Ok(self.sessions.borrow().get(session).map(|kept| kept.read(query)).unwrap_or_default()) })
+        Box::pin(
+            async move { Ok(self.sessions.borrow().get(session).map(|kept| kept.read(query)).unwrap_or_default()) },
+        )
     }
 
-    fn sessions<'a>(&'a self, cursor: Option<&'a str>, limit: usize, channel: Option<&'a str>) -> StoreFuture<'a, Page<SessionRow>> {
+    fn sessions<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
         Box::pin(async move {
             let limit = if limit == 0 { PAGE } else { limit };
             let sessions = self.sessions.borrow();

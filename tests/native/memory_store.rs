@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use rethread::store::conformance::{CHECKS, Check, both, check_all, check_one, nothing_lost, write_with_retry};
-use rethread::store::{Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture};
+use rethread::store::{
+    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow,
+    StoreFuture,
+};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -64,7 +67,13 @@ impl LogStore for Flawed {
         self.0.head(session)
     }
 
-    fn append<'a>(&'a self, session: &'a str, expected: u64, batch: Batch, operation: &'a str) -> StoreFuture<'a, Appended> {
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        batch: Batch,
+        operation: &'a str,
+    ) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             once_round().await;
             let is = self.0.head(session).await?.map_or(0, |head| head.revision);
@@ -80,7 +89,9 @@ impl LogStore for Flawed {
                 }
                 Flaw::NoRepetition => self.0.append(session, expected, batch, &format!("{operation}{is}")).await,
                 Flaw::LosesTombstone if is == 0 => match self.0.append(session, 0, batch.clone(), operation).await? {
-                    Appended::Conflict(tombstone) if expected == 0 => self.0.append(session, tombstone, batch, operation).await,
+                    Appended::Conflict(tombstone) if expected == 0 => {
+                        self.0.append(session, tombstone, batch, operation).await
+                    }
                     outcome => Ok(outcome),
                 },
                 _ => self.0.append(session, expected, batch, operation).await,
@@ -97,14 +108,21 @@ impl LogStore for Flawed {
             if self.1 == Flaw::IgnoresLastKey {
                 records.retain(|record| record.key >= query.from);
             }
-            if self.1 == Flaw::MixesSessions && let Some((stem, _)) = session.split_once('\u{0}') {
+            if self.1 == Flaw::MixesSessions
+                && let Some((stem, _)) = session.split_once('\u{0}')
+            {
                 records.extend(self.0.read(stem, query).await?);
             }
             Ok(records)
         })
     }
 
-    fn sessions<'a>(&'a self, cursor: Option<&'a str>, limit: usize, channel: Option<&'a str>) -> StoreFuture<'a, Page<SessionRow>> {
+    fn sessions<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
         Box::pin(async move {
             let mut page = self.0.sessions(cursor, limit, channel).await?;
             if self.1 == Flaw::DoublesPages && page.items.len() > 1 && page.cursor.is_some() {

@@ -1,0 +1,588 @@
+//! The checks themselves.
+
+use super::{Bench, Check, audit, batch, both, ensure, log, nothing_lost, range, segment, told, write_with_retry};
+use crate::error::{Code, Error, Result};
+use crate::store::{Appended, AuditQuery, Batch, Head, MAX_KEY, Query, REMEMBERED_OPERATIONS, Record, Table};
+
+/// Every check by its name.
+pub const CHECKS: &[(&str, Check)] = &[
+    ("an_absent_session_is_empty", |bench| Box::pin(an_absent_session_is_empty(bench))),
+    ("revisions_count_from_one", |bench| Box::pin(revisions_count_from_one(bench))),
+    ("a_conflict_changes_nothing", |bench| Box::pin(a_conflict_changes_nothing(bench))),
+    ("a_batch_puts_and_removes_at_once", |bench| Box::pin(a_batch_puts_and_removes_at_once(bench))),
+    ("a_put_replaces", |bench| Box::pin(a_put_replaces(bench))),
+    ("tables_are_apart", |bench| Box::pin(tables_are_apart(bench))),
+    ("ranges_and_limits_hold", |bench| Box::pin(ranges_and_limits_hold(bench))),
+    ("segments_are_found_by_what_they_span", |bench| Box::pin(segments_are_found_by_what_they_span(bench))),
+    ("segments_replace_and_are_replaced", |bench| Box::pin(segments_replace_and_are_replaced(bench))),
+    ("no_session_reaches_another", |bench| Box::pin(no_session_reaches_another(bench))),
+    ("sessions_are_listed_once_each", |bench| Box::pin(sessions_are_listed_once_each(bench))),
+    ("audit_rows_are_found", |bench| Box::pin(audit_rows_are_found(bench))),
+    ("an_audit_row_replaced_is_found_anew", |bench| Box::pin(an_audit_row_replaced_is_found_anew(bench))),
+    ("a_deleted_session_stays_deleted", |bench| Box::pin(a_deleted_session_stays_deleted(bench))),
+    ("a_repeated_operation_is_done_once", |bench| Box::pin(a_repeated_operation_is_done_once(bench))),
+    ("two_writers_lose_nothing", |bench| Box::pin(two_writers_lose_nothing(bench))),
+    ("bytes_come_back_as_they_were", |bench| Box::pin(bytes_come_back_as_they_were(bench))),
+    ("a_large_value_is_kept", |bench| Box::pin(a_large_value_is_kept(bench))),
+    ("the_largest_keys_are_kept", |bench| Box::pin(the_largest_keys_are_kept(bench))),
+    ("what_cannot_be_kept_is_refused", |bench| Box::pin(what_cannot_be_kept_is_refused(bench))),
+    ("pages_meet_where_the_records_end", |bench| Box::pin(pages_meet_where_the_records_end(bench))),
+    ("a_thousand_records_are_read", |bench| Box::pin(a_thousand_records_are_read(bench))),
+];
+
+async fn an_absent_session_is_empty(bench: &Bench) -> Result<()> {
+    let session = &bench.session("absent");
+    ensure!(bench.store.head(session).await?.is_none(), "an absent session has a head");
+    for table in [Table::Log, Table::ToolInvocations, Table::Runs] {
+        ensure!(
+            bench.store.read(session, Query::all(table)).await?.is_empty(),
+            "an absent session has records in {table:?}"
+        );
+    }
+    bench.store.delete_session(session).await?;
+    ensure!(
+        bench.append(session, 7, batch(b"h", vec![])).await? == Appended::Conflict(0),
+        "an append at 7 to an absent session was no conflict at 0"
+    );
+    ensure!(bench.store.head(session).await?.is_none(), "a refused append made a session");
+    bench.written(session, 0, batch(b"h", vec![])).await
+}
+
+async fn revisions_count_from_one(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    for revision in 0..5_u8 {
+        let head = [b'h', revision];
+        bench.written(session, revision.into(), batch(&head, vec![log(revision.into(), &head)])).await?;
+        for store in [&bench.store, &bench.other] {
+            let got = store.head(session).await?;
+            let want = Head { revision: u64::from(revision).saturating_add(1), value: head.to_vec() };
+            ensure!(got.as_ref() == Some(&want), "the head is {got:?} after an append, and should be {want:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn a_conflict_changes_nothing(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let kept = [log(1, b"one"), log(2, b"two")];
+    bench.written(session, 0, batch(b"first", kept.to_vec())).await?;
+    for wrong in [0, 2, 3, MAX_KEY] {
+        let torn = Batch {
+            head: b"wrong".to_vec(),
+            channel: Some("wrong".into()),
+            put: vec![log(1, b"wrong"), log(3, b"wrong")],
+            remove: vec![(Table::Log, 2)],
+        };
+        let got = bench.append(session, wrong, torn).await?;
+        ensure!(got == Appended::Conflict(1), "an append at {wrong} gave {got:?}, the head is at 1");
+    }
+    bench.holds(session, &kept).await?;
+    let head = bench.other.head(session).await?;
+    ensure!(head == Some(Head { revision: 1, value: b"first".to_vec() }), "conflicts changed the head to {head:?}");
+    ensure!(bench.listed(100, Some("wrong")).await?.is_empty(), "a conflict changed the channel");
+    Ok(())
+}
+
+async fn a_batch_puts_and_removes_at_once(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    bench.written(session, 0, batch(b"1", (0..10).map(|key| log(key, &[0])).collect())).await?;
+    // Removals come first, so that a record may be removed and written in one batch; absent ones are no error.
+    let remove = [7, 1, 2, 3, 99, 9].map(|key| (Table::Log, key)).to_vec();
+    let runs = Record { table: Table::Runs, ..log(3, b"run") };
+    let second =
+        Batch { head: b"2".to_vec(), put: vec![log(3, &[3]), log(12, &[12]), runs.clone()], remove, channel: None };
+    bench.written(session, 1, second).await?;
+    let mut want: Vec<_> = [0, 3, 4, 5, 6, 8, 12].map(|key| log(key, &[0])).to_vec();
+    for record in &mut want {
+        if matches!(record.key, 3 | 12) {
+            record.value = vec![u8::try_from(record.key).unwrap_or(0)];
+        }
+    }
+    bench.holds(session, &want).await?;
+    let got = bench.store.read(session, Query::all(Table::Runs)).await?;
+    ensure!(got == [runs], "the batch's other table has {}", told(&got));
+    Ok(())
+}
+
+async fn a_put_replaces(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    bench.written(session, 0, batch(b"1", vec![log(5, b"old and long"), log(6, b"kept")])).await?;
+    bench.written(session, 1, batch(b"2", vec![log(5, b"new")])).await?;
+    bench.holds(session, &[log(5, b"new"), log(6, b"kept")]).await?;
+    bench.written(session, 2, batch(b"3", vec![log(6, b"first of two"), log(6, b"second of two")])).await?;
+    bench.holds(session, &[log(5, b"new"), log(6, b"second of two")]).await
+}
+
+async fn tables_are_apart(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let tables = [Table::Log, Table::ToolInvocations, Table::Runs];
+    let record = |table: Table| Record { table, ..log(1, format!("{table:?}").as_bytes()) };
+    bench.written(session, 0, batch(b"1", tables.map(record).to_vec())).await?;
+    bench.written(session, 1, Batch { remove: vec![(Table::Runs, 1)], ..batch(b"2", vec![]) }).await?;
+    for table in tables {
+        let got = bench.store.read(session, Query::all(table)).await?;
+        let want = if table == Table::Runs { vec![] } else { vec![record(table)] };
+        ensure!(got == want, "{table:?} has {}", told(&got));
+    }
+    Ok(())
+}
+
+async fn ranges_and_limits_hold(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    bench
+        .written(session, 0, batch(b"1", (0..30).map(|at: u64| log(at.saturating_mul(10), &[7; 100])).collect()))
+        .await?;
+    let limited = |from, to, reverse, limit_bytes| Query { table: Table::Log, from, to, reverse, limit_bytes };
+    let cases = [
+        (limited(0, 0, false, u64::MAX), vec![0]),
+        (limited(1, 9, false, u64::MAX), vec![]),
+        (limited(20, 40, false, u64::MAX), vec![20, 30, 40]),
+        (limited(20, 40, true, u64::MAX), vec![40, 30, 20]),
+        (limited(271, MAX_KEY, true, u64::MAX), vec![290, 280]),
+        (limited(40, 20, false, u64::MAX), vec![]),
+        (limited(0, MAX_KEY, false, 0), vec![0]),
+        (limited(0, MAX_KEY, false, 1), vec![0]),
+        (limited(0, MAX_KEY, false, 100), vec![0]),
+        (limited(0, MAX_KEY, false, 101), vec![0, 10]),
+        (limited(0, MAX_KEY, true, 300), vec![290, 280, 270]),
+        (limited(15, 35, true, 1000), vec![30, 20]),
+    ];
+    for (query, want) in cases {
+        let got = bench.keys(session, query).await?;
+        ensure!(got == want, "{query:?} gave {got:?}, and should give {want:?}");
+    }
+    Ok(())
+}
+
+async fn segments_are_found_by_what_they_span(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    // 0 to 9, 10 to 14, two ordinary ones, 20 to 29; and one that was left behind inside the first.
+    let all = [
+        segment(0, 9, b"a"),
+        log(4, b"left"),
+        segment(10, 14, b"b"),
+        log(15, b"c"),
+        log(16, b"d"),
+        segment(20, 29, b"e"),
+    ];
+    bench.written(session, 0, batch(b"1", all.to_vec())).await?;
+    bench.holds(session, &all).await?;
+    let cases: [(u64, u64, &[u64]); 10] = [
+        (0, 0, &[0]),
+        (5, 5, &[0]),
+        (4, 9, &[0, 4]),
+        (9, 10, &[0, 10]),
+        (14, 15, &[10, 15]),
+        (16, 16, &[16]),
+        (17, 19, &[]),
+        (17, 25, &[20]),
+        (29, MAX_KEY, &[20]),
+        (30, MAX_KEY, &[]),
+    ];
+    for (from, to, want) in cases {
+        let mut got = bench.keys(session, range(from, to)).await?;
+        ensure!(got == want, "{from}..={to} gave {got:?}, and should give {want:?}");
+        got = bench.keys(session, Query { reverse: true, ..range(from, to) }).await?;
+        got.reverse();
+        ensure!(got == want, "{from}..={to} in reverse gave {got:?} (turned), and should give {want:?}");
+    }
+    let tail = bench.keys(session, Query { reverse: true, limit_bytes: 2, ..range(12, 16) }).await?;
+    ensure!(tail == [16, 15], "two bytes from the end gave {tail:?}");
+    let first = bench.keys(session, Query { limit_bytes: 1, ..range(12, 16) }).await?;
+    ensure!(first == [10], "one byte from within a segment gave {first:?}");
+    Ok(())
+}
+
+async fn segments_replace_and_are_replaced(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    bench.written(session, 0, batch(b"1", (0..8).map(|key| log(key, b"row")).collect())).await?;
+    let gather = |last: u64, value: &[u8]| Batch {
+        remove: (0..=last).map(|key| (Table::Log, key)).collect(),
+        ..batch(b"2", vec![segment(0, last, value)])
+    };
+    bench.written(session, 1, gather(3, b"four")).await?;
+    bench
+        .holds(session, &[segment(0, 3, b"four"), log(4, b"row"), log(5, b"row"), log(6, b"row"), log(7, b"row")])
+        .await?;
+    bench.written(session, 2, gather(6, b"seven")).await?;
+    bench.holds(session, &[segment(0, 6, b"seven"), log(7, b"row")]).await?;
+    bench.written(session, 3, batch(b"3", vec![segment(0, 2, b"shorter")])).await?;
+    ensure!(
+        bench.keys(session, range(3, 6)).await?.is_empty(),
+        "a segment that was replaced still spans what it spanned"
+    );
+    bench.written(session, 4, batch(b"4", vec![log(0, b"row again")])).await?;
+    bench.holds(session, &[log(0, b"row again"), log(7, b"row")]).await
+}
+
+async fn no_session_reaches_another(bench: &Bench) -> Result<()> {
+    let long = "x".repeat(5_000);
+    let longer = format!("{long}x");
+    let names = [
+        "a",
+        "aa",
+        "A",
+        "a\u{0}",
+        "a\u{0}b",
+        "a\u{ffff}",
+        "a\u{10ffff}",
+        "a/",
+        "a/b",
+        "/",
+        "//",
+        "a:1",
+        "1:a",
+        "a,1",
+        "[\"a\",1]",
+        "a%00",
+        "a b",
+        " a",
+        "a ",
+        "é",
+        "e\u{301}",
+        "日本語",
+        "🧵",
+        "__proto__",
+        "constructor",
+        "toString",
+        "null",
+        "undefined",
+        "0",
+        "1",
+        "-1",
+        "../a",
+        "a'; DROP TABLE log; --",
+        "*",
+        "?",
+        "\n",
+        "\u{feff}a",
+        &long,
+        &longer,
+    ];
+    for (at, name) in names.iter().enumerate() {
+        let value = format!("only {at}");
+        let row = audit(1, &value, "done", None, 1);
+        bench
+            .written(
+                &bench.session(name),
+                0,
+                batch(value.as_bytes(), vec![log(0, value.as_bytes()), log(MAX_KEY, value.as_bytes()), row]),
+            )
+            .await?;
+    }
+    let bare = bench.session("");
+    ensure!(bench.keys(&bare, Query::all(Table::Log)).await?.is_empty(), "the common prefix of all names has records");
+    // First all are there; then every third goes, and the others keep what is theirs.
+    for every in [0, 3] {
+        let is_gone = |at: usize| every != 0 && at.is_multiple_of(every);
+        for (_, name) in names.iter().enumerate().filter(|(at, _)| is_gone(*at)) {
+            bench.store.delete_session(&bench.session(name)).await?;
+        }
+        for (at, name) in names.iter().enumerate() {
+            let (session, value) = (bench.session(name), format!("only {at}").into_bytes());
+            let gone = is_gone(at);
+            bench.holds(&session, &if gone { vec![] } else { vec![log(0, &value), log(MAX_KEY, &value)] }).await?;
+            let head = bench.store.head(&session).await?.map(|head| head.value);
+            ensure!(head == (!gone).then_some(value), "{name:?} has the head {head:?}");
+            let rows = bench.audited(AuditQuery { session: Some(session), ..AuditQuery::default() }).await?;
+            let want: &[(String, u64)] = if gone { &[] } else { &[((*name).to_owned(), 1)] };
+            ensure!(rows == want, "{name:?} has the audit rows {rows:?}");
+        }
+    }
+    let mut listed: Vec<_> = bench.listed(7, None).await?.into_iter().map(|row| row.id).collect();
+    let mut want: Vec<_> =
+        names.iter().enumerate().filter(|(at, _)| at % 3 != 0).map(|(_, name)| bench.session(name)).collect();
+    listed.sort();
+    want.sort();
+    ensure!(listed == want, "the list has {listed:?}");
+    Ok(())
+}
+
+async fn sessions_are_listed_once_each(bench: &Bench) -> Result<()> {
+    let names: Vec<_> = (100..125).map(|at| bench.session(&at.to_string())).collect();
+    for (at, name) in names.iter().enumerate() {
+        let channel = (at % 2 == 0).then(|| format!("{}even", bench.session("")));
+        bench.written(name, 0, Batch { channel, ..batch(name.as_bytes(), vec![]) }).await?;
+    }
+    for limit in [1, 7, 25, 1000] {
+        let rows = bench.listed(limit, None).await?;
+        let ids: Vec<_> = rows.iter().map(|row| row.id.clone()).collect();
+        ensure!(ids == names, "pages of {limit} gave {ids:?}");
+        ensure!(
+            rows.iter().all(|row| row.head.revision == 1 && row.head.value == row.id.as_bytes()),
+            "a listed head is not the session's"
+        );
+    }
+    let even = bench.session("even");
+    ensure!(bench.listed(3, Some(&even)).await?.len() == 13, "the channel's sessions are not the 13 that have it");
+    ensure!(bench.listed(3, Some("no such channel")).await?.is_empty(), "a channel without sessions has some");
+    ensure!(
+        bench.store.sessions(None, 0, Some(&even)).await?.items.len() == 13,
+        "a list without a limit is not a page"
+    );
+    // A session may leave its channel.
+    bench.written(&bench.session("100"), 1, batch(b"moved", vec![])).await?;
+    ensure!(bench.listed(3, Some(&even)).await?.len() == 12, "a session stayed in the channel that it left");
+    Ok(())
+}
+
+async fn audit_rows_are_found(bench: &Bench) -> Result<()> {
+    let (x, y) = (Some(bench.session("x")), Some(bench.session("y")));
+    let put = |first: u64, channel: Option<&str>| {
+        let tools = ["search", "search", "pay", "read", "pay"];
+        let rows = tools.iter().zip(first..).map(|(tool, key)| {
+            audit(key, tool, if key % 2 == 0 { "done" } else { "failed" }, channel, key.saturating_mul(1000))
+        });
+        batch(b"h", rows.chain([log(1, b"no row")]).collect())
+    };
+    bench.written(&bench.session("x"), 0, put(0, Some("web"))).await?;
+    bench.written(&bench.session("y"), 0, put(3, None)).await?;
+    let any = AuditQuery::default;
+    let cases: Vec<(AuditQuery, Vec<(&str, u64)>)> = vec![
+        (
+            any(),
+            vec![("x", 0), ("x", 1), ("x", 2), ("x", 3), ("x", 4), ("y", 3), ("y", 4), ("y", 5), ("y", 6), ("y", 7)],
+        ),
+        (AuditQuery { tool: Some("pay".into()), ..any() }, vec![("x", 2), ("x", 4), ("y", 5), ("y", 7)]),
+        (AuditQuery { tool: Some("pa".into()), ..any() }, vec![]),
+        (AuditQuery { status: Some("failed".into()), ..any() }, vec![("x", 1), ("x", 3), ("y", 3), ("y", 5), ("y", 7)]),
+        (AuditQuery { channel: Some("web".into()), tool: Some("search".into()), ..any() }, vec![("x", 0), ("x", 1)]),
+        (AuditQuery { session: y.clone(), tool: Some("pay".into()), ..any() }, vec![("y", 5), ("y", 7)]),
+        (
+            AuditQuery { session: x.clone(), since: Some(1000), until: Some(3000), ..any() },
+            vec![("x", 1), ("x", 2), ("x", 3)],
+        ),
+        (AuditQuery { since: Some(6000), ..any() }, vec![("y", 6), ("y", 7)]),
+        (AuditQuery { until: Some(0), ..any() }, vec![("x", 0)]),
+        (AuditQuery { session: Some(bench.session("")), ..any() }, vec![]),
+    ];
+    for (query, want) in cases {
+        for limit in [1, 2, 3, 5, 0] {
+            let got = bench.audited(AuditQuery { limit, ..query.clone() }).await?;
+            let got: Vec<_> = got.iter().map(|(name, key)| (name.as_str(), *key)).collect();
+            ensure!(got == want, "{query:?} in pages of {limit} gave {got:?}, and should give {want:?}");
+        }
+    }
+    let one = bench.store.invocations(&AuditQuery { session: x, limit: 1, ..any() }).await?;
+    let row = one.items.first().map(|(_, record)| record);
+    ensure!(row == Some(&audit(0, "search", "done", Some("web"), 0)), "a row came back as {row:?}");
+    Ok(())
+}
+
+async fn an_audit_row_replaced_is_found_anew(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    bench.written(session, 0, batch(b"1", vec![audit(1, "read", "running", Some("old"), 10)])).await?;
+    bench.written(session, 1, batch(b"2", vec![audit(1, "read", "done", Some("new"), 20)])).await?;
+    let any = || AuditQuery { session: Some(session.clone()), ..AuditQuery::default() };
+    let stale = [
+        AuditQuery { status: Some("running".into()), ..any() },
+        AuditQuery { channel: Some("old".into()), ..any() },
+        AuditQuery { until: Some(19), ..any() },
+    ];
+    for query in stale {
+        ensure!(bench.audited(query.clone()).await?.is_empty(), "a row that was replaced is still found by {query:?}");
+    }
+    let fresh = bench
+        .audited(AuditQuery { status: Some("done".into()), channel: Some("new".into()), since: Some(20), ..any() })
+        .await?;
+    ensure!(fresh.len() == 1, "the new row is found {} times", fresh.len());
+    bench.written(session, 2, Batch { remove: vec![(Table::ToolInvocations, 1)], ..batch(b"3", vec![]) }).await?;
+    ensure!(bench.audited(any()).await?.is_empty(), "a removed row is still found");
+    Ok(())
+}
+
+async fn a_deleted_session_stays_deleted(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let full = || Batch {
+        channel: Some(bench.session("channel")),
+        ..batch(
+            b"h",
+            vec![
+                log(1, b"l"),
+                segment(2, 9, b"m"),
+                audit(1, "t", "done", None, 1),
+                Record { table: Table::Runs, ..log(1, b"r") },
+            ],
+        )
+    };
+    bench.written(session, 0, full()).await?;
+    bench.written(session, 1, batch(b"h", vec![log(10, b"n")])).await?;
+    bench.store.delete_session(session).await?;
+    bench.store.delete_session(session).await?;
+    for table in [Table::Log, Table::ToolInvocations, Table::Runs] {
+        ensure!(
+            bench.other.read(session, Query::all(table)).await?.is_empty(),
+            "a deleted session has records in {table:?}"
+        );
+    }
+    ensure!(bench.keys(session, range(5, 5)).await?.is_empty(), "a deleted session has a segment");
+    ensure!(bench.audited(AuditQuery::default()).await?.is_empty(), "a deleted session has audit rows");
+    ensure!(bench.other.head(session).await?.is_none(), "a deleted session has a head");
+    ensure!(bench.listed(10, None).await?.is_empty(), "a deleted session is listed");
+    ensure!(
+        bench.listed(10, Some(&bench.session("channel"))).await?.is_empty(),
+        "a deleted session is listed by its channel"
+    );
+    for stale in [0, 1, 2] {
+        let got = bench.append(session, stale, full()).await?;
+        ensure!(
+            got == Appended::Conflict(3),
+            "a stale append at {stale} gave {got:?}; the tombstone is at 3, once deleted twice"
+        );
+    }
+    ensure!(bench.store.head(session).await?.is_none(), "a stale append brought the session back");
+    bench.written(session, 3, batch(b"again", vec![log(4, b"new")])).await?;
+    bench.holds(session, &[log(4, b"new")]).await?;
+    ensure!(bench.listed(10, None).await?.len() == 1, "a revived session is not listed");
+    Ok(())
+}
+
+async fn a_repeated_operation_is_done_once(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let first = bench.operation();
+    let add = |key: u64| batch(format!("head {key}").as_bytes(), vec![log(key, b"v")]);
+    ensure!(bench.store.append(session, 0, add(0), &first).await? == Appended::Revision(1), "the first append failed");
+    ensure!(
+        bench.store.append(session, 0, add(0), &first).await? == Appended::Revision(1),
+        "a repeated append gave another outcome"
+    );
+    let between = u64::try_from(REMEMBERED_OPERATIONS).unwrap_or(0).saturating_sub(1);
+    for key in 1..=between {
+        bench.written(session, key, add(key)).await?;
+    }
+    for store in [&bench.store, &bench.other] {
+        let got = store.append(session, 0, add(0), &first).await?;
+        ensure!(got == Appended::Revision(1), "an append repeated {between} appends later gave {got:?}");
+    }
+    let want: Vec<_> = (0..=between).map(|key| log(key, b"v")).collect();
+    bench.holds(session, &want).await?;
+    let head = bench.store.head(session).await?.map(|head| head.value);
+    ensure!(head.as_deref() == Some(format!("head {between}").as_bytes()), "a repeated append wrote its head again");
+    // An operation that conflicted was not done, so it may still be.
+    let late = bench.operation();
+    let got = bench.store.append(session, 0, add(90), &late).await?;
+    ensure!(got == Appended::Conflict(between.saturating_add(1)), "a stale append gave {got:?}");
+    let got = bench.store.append(session, between.saturating_add(1), add(90), &late).await?;
+    ensure!(got == Appended::Revision(between.saturating_add(2)), "an operation that had conflicted gave {got:?}");
+    // The same name in another session is another operation.
+    let other = bench.store.append(&bench.session("t"), 0, add(0), &first).await?;
+    ensure!(
+        other == Appended::Revision(1) && bench.store.head(&bench.session("t")).await?.is_some(),
+        "operations of two sessions are one"
+    );
+    Ok(())
+}
+
+async fn two_writers_lose_nothing(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let one = write_with_retry(&*bench.store, session, 0, 25);
+    let two = write_with_retry(&*bench.other, session, 1, 25);
+    let (one, two) = both(one, two).await;
+    one?;
+    two?;
+    nothing_lost(&*bench.store, session, 25).await
+}
+
+async fn bytes_come_back_as_they_were(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let every: Vec<u8> = (0..=255).collect();
+    let zeros = vec![0; 1000];
+    let records = [
+        log(0, &every),
+        log(1, b""),
+        log(2, &zeros),
+        segment(3, 8, &every),
+        log(9, "\u{feff}\u{0}\u{10ffff}".as_bytes()),
+    ];
+    bench.written(session, 0, batch(&every, records.to_vec())).await?;
+    bench.holds(session, &records).await?;
+    let head = bench.other.head(session).await?.map(|head| head.value);
+    ensure!(head.as_ref() == Some(&every), "a head of all bytes came back as {head:?}");
+    bench.written(session, 1, batch(b"", vec![])).await?;
+    let head = bench.other.head(session).await?.map(|head| head.value);
+    ensure!(head.as_deref() == Some(b""), "an empty head came back as {head:?}");
+    Ok(())
+}
+
+async fn a_large_value_is_kept(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let wanted = usize::try_from(bench.store.capabilities().max_value_bytes.min(5_000_000)).unwrap_or(usize::MAX);
+    let large: Vec<u8> = (0..wanted).map(|at| u8::try_from(at % 251).unwrap_or(0)).collect();
+    bench.written(session, 0, batch(b"h", vec![log(0, &large), log(1, b"small")])).await?;
+    bench.holds(session, &[log(0, &large), log(1, b"small")]).await
+}
+
+async fn the_largest_keys_are_kept(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let keys = [0, 9, 10, 255, 256, 65_536, 1 << 31, 1 << 32, MAX_KEY.saturating_sub(1), MAX_KEY];
+    let records = keys.map(|key| log(key, &key.to_le_bytes()));
+    bench.written(session, 0, batch(b"h", records.to_vec())).await?;
+    bench.holds(session, &records).await?;
+    let top = bench.keys(session, range(MAX_KEY, MAX_KEY)).await?;
+    ensure!(top == [MAX_KEY], "the largest key alone gave {top:?}");
+    let beyond = bench.keys(session, range(0, u64::MAX)).await?;
+    ensure!(beyond == keys, "a range up to the largest number gave {beyond:?}");
+    Ok(())
+}
+
+async fn what_cannot_be_kept_is_refused(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    for wrong in
+        [log(MAX_KEY.saturating_add(1), b"v"), segment(5, 4, b"v"), segment(0, MAX_KEY.saturating_add(1), b"v")]
+    {
+        let got = bench.append(session, 0, batch(b"h", vec![log(0, b"v"), wrong.clone()])).await;
+        ensure!(got.as_ref().is_err_and(|error| error.code == Code::InvalidInput), "{} gave {got:?}", told(&[wrong]));
+    }
+    let unnamed = bench.store.append(session, 0, batch(b"h", vec![]), "").await;
+    ensure!(unnamed.is_err_and(|error| error.code == Code::InvalidInput), "an append without an operation was taken");
+    for cursor in ["", "x", "x:y"] {
+        let got = bench.store.invocations(&AuditQuery { cursor: Some(cursor.into()), ..AuditQuery::default() }).await;
+        ensure!(got.is_err(), "the cursor {cursor:?} gave rows instead of an error");
+    }
+    ensure!(bench.store.head(session).await?.is_none(), "a refused append left a session");
+    bench.holds(session, &[]).await
+}
+
+async fn a_thousand_records_are_read(bench: &Bench) -> Result<()> {
+    let session = &bench.session("s");
+    let records: Vec<_> =
+        (0..1000).map(|key: u64| log(key, &vec![u8::try_from(key % 256).unwrap_or(0); 1024])).collect();
+    bench.written(session, 0, batch(b"h", records.clone())).await?;
+    bench.holds(session, &records).await?;
+    let mut back = bench.store.read(session, Query { reverse: true, ..Query::all(Table::Log) }).await?;
+    back.reverse();
+    ensure!(back == records, "a thousand records in reverse are {}", told(&back));
+    let tail = bench.keys(session, Query { reverse: true, limit_bytes: 50 * 1024, ..Query::all(Table::Log) }).await?;
+    ensure!(tail.iter().copied().eq((950..1000).rev()), "the last fifty are {tail:?}");
+    Ok(())
+}
+
+async fn pages_meet_where_the_records_end(bench: &Bench) -> Result<()> {
+    // Sizes at and about which stores page; each with a limit that is reached nowhere, and one that is at the last record.
+    for count in [1_u64, 8, 15, 16, 17, 32, 63, 64, 65, 100, 128, 256] {
+        let session = &bench.session(&count.to_string());
+        let row = |key| audit(key, "t", "done", None, 1);
+        bench
+            .written(session, 0, batch(b"h", (0..count).flat_map(|key| [log(key, &[1; 10]), row(key)]).collect()))
+            .await?;
+        for limit_bytes in [u64::MAX, count.saturating_mul(10), count.saturating_mul(10).saturating_sub(9)] {
+            for reverse in [false, true] {
+                for (from, to) in [(0, MAX_KEY), (0, count.saturating_sub(1))] {
+                    let mut got =
+                        bench.keys(session, Query { table: Table::Log, from, to, reverse, limit_bytes }).await?;
+                    if reverse {
+                        got.reverse();
+                    }
+                    ensure!(
+                        got.iter().copied().eq(0..count),
+                        "{count} records, up to {limit_bytes} bytes, reverse {reverse}: {got:?}"
+                    );
+                }
+            }
+        }
+        let rows =
+            bench.audited(AuditQuery { session: Some(session.clone()), limit: 16, ..AuditQuery::default() }).await?;
+        ensure!(rows.iter().map(|(_, key)| *key).eq(0..count), "{count} audit rows: {rows:?}");
+    }
+    Ok(())
+}

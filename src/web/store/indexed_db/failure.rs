@@ -1,0 +1,72 @@
+//! What IndexedDB says when something is wrong, as an [`Error`].
+
+use crate::error::{Code, Error};
+use js_sys::Reflect;
+use wasm_bindgen::JsValue;
+
+/// A failure, and whether a new connection may help.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) error: Error,
+    /// The connection is lost: reopen once and do it again.
+    pub(super) lost: bool,
+}
+
+impl Failure {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+        Error::new(code, message).into()
+    }
+
+    /// The browser ended a transaction or a connection and does not say why.
+    pub(super) fn ended() -> Self {
+        Self {
+            error: Error::new(
+                Code::StoreError,
+                "the browser ended an IndexedDB transaction and did not say why; nothing was written",
+            ),
+            lost: true,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, lost: false }
+    }
+}
+
+impl From<JsValue> for Failure {
+    /// By name, not by class or number: `QuotaExceededError` has become a class of its own in some browsers.
+    fn from(thrown: JsValue) -> Self {
+        let text = |key: &str| {
+            Reflect::get(&thrown, &JsValue::from_str(key)).ok().and_then(|value| value.as_string()).unwrap_or_default()
+        };
+        let (name, message) = (text("name"), text("message"));
+        let said = if name.is_empty() {
+            format!("IndexedDB failed: {thrown:?}")
+        } else {
+            format!("IndexedDB: {name}: {message}")
+        };
+        let (code, help) = match name.as_str() {
+            "QuotaExceededError" => (
+                Code::QuotaExceeded,
+                "; the browser's storage is full and nothing was written: delete sessions, or ask the user for more",
+            ),
+            "VersionError" => {
+                (Code::UnsupportedVersion, "; a newer version keeps its data in this database: reload to run that one")
+            }
+            "SecurityError" => (
+                Code::StoreError,
+                "; this page may not store anything: a private window, blocked cookies, or a sandboxed frame",
+            ),
+            "NotFoundError" => (Code::StoreError, "; the database has this name but is not ours: open another name"),
+            _ if message.contains("too large") => (Code::TooLarge, "; nothing was written"),
+            _ => (Code::StoreError, ""),
+        };
+        // WebKit's words when its storage process went away: "Connection to Indexed Database server lost".
+        let lost =
+            matches!(name.as_str(), "InvalidStateError" | "UnknownError" | "TransactionInactiveError" | "AbortError")
+                || message.contains("server lost");
+        Self { error: Error::new(code, said + help), lost: lost && code == Code::StoreError }
+    }
+}

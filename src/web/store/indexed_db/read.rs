@@ -1,0 +1,163 @@
+//! The read of a range: what begins in it, and the segments that begin before and reach in.
+
+use super::failure::Failure;
+use super::rows::{self, HEADS, HeadRow, Keys, table_name};
+use super::scan::{End, Scan};
+use super::transaction::Step;
+use crate::store::{MAX_KEY, Query, Record};
+use wasm_bindgen::JsValue;
+use web_sys::{IdbKeyRange, IdbTransaction};
+
+/// A page's size in bytes, aimed at by the size of the rows before.
+const PAGE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What the last answers are to.
+#[derive(Clone, Copy, PartialEq)]
+enum Asked {
+    Nothing,
+    Head,
+    Rows,
+    /// Keys of segments that may reach in.
+    Keys,
+    /// Their values.
+    Values,
+}
+
+pub(super) struct Read {
+    keys: Keys,
+    query: Query,
+    asked: Asked,
+    scan: Scan,
+    widest: u64,
+    reaching: Vec<(u64, u64)>,
+    records: Vec<Record>,
+    bytes: u64,
+}
+
+impl Read {
+    pub(super) fn new(session: &str, mut query: Query, newest: bool) -> Self {
+        query.to = query.to.min(MAX_KEY);
+        let keys = Keys::of(session);
+        let mut scan = Scan::new(table_name(query.table), newest);
+        scan.lower = Some(End::at(keys.record(query.from, None)));
+        scan.upper = Some(End::at(keys.past(query.to)));
+        scan.reverse = query.reverse;
+        if query.limit_bytes < PAGE_BYTES {
+            scan.count = 16;
+        }
+        Self {
+            keys,
+            query,
+            asked: Asked::Nothing,
+            scan,
+            widest: 0,
+            reaching: Vec::new(),
+            records: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// The object stores that it needs.
+    pub(super) fn stores(query: &Query) -> Vec<&'static str> {
+        let table = table_name(query.table);
+        if query.from == 0 { vec![table] } else { vec![HEADS, table] }
+    }
+
+    /// What was read. Nothing is left behind.
+    pub(super) fn records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    pub(super) fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
+        match self.asked {
+            // Nothing begins before the first key.
+            Asked::Nothing if self.query.from == 0 => self.rows(transaction),
+            Asked::Nothing => {
+                self.asked = Asked::Head;
+                Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(self.keys.session())?]))
+            }
+            Asked::Head => {
+                let row = answers.first().map(HeadRow::read).transpose()?.flatten();
+                self.widest = row.map_or(0, |row| row.widest);
+                if self.widest > 0 && !self.query.reverse { self.segments(transaction) } else { self.rows(transaction) }
+            }
+            Asked::Keys => {
+                let places = answers.iter().map(js_sys::Array::from).flat_map(|keys| keys.to_vec());
+                let spans = places.filter_map(|key| rows::place(&key)).filter_map(|(_, key, last)| Some((key, last?)));
+                self.reaching = spans.filter(|(_, last)| *last >= self.query.from).collect();
+                if self.query.reverse {
+                    self.reaching.reverse();
+                }
+                if self.reaching.is_empty() { self.after_segments(transaction) } else { self.values(transaction) }
+            }
+            Asked::Values => {
+                for ((key, last), value) in std::mem::take(&mut self.reaching).into_iter().zip(answers) {
+                    if self.take(rows::read(self.query.table, key, Some(last), value)) {
+                        return Ok(Step::Done(0));
+                    }
+                }
+                self.after_segments(transaction)
+            }
+            Asked::Rows => {
+                let before = (self.records.len() as u64, self.bytes);
+                for (key, value) in self.scan.rows(answers)? {
+                    // A key that is not of our making cannot be addressed by any of our calls.
+                    let Some((_, key, last)) = rows::place(&key) else { continue };
+                    if self.take(rows::read(self.query.table, key, last, &value)) {
+                        return Ok(Step::Done(0));
+                    }
+                }
+                if !self.scan.ended() {
+                    self.adapt(before);
+                    return self.rows(transaction);
+                }
+                if self.widest > 0 && self.query.reverse { self.segments(transaction) } else { Ok(Step::Done(0)) }
+            }
+        }
+    }
+
+    /// Takes a record; whether the limit is reached.
+    fn take(&mut self, record: Record) -> bool {
+        self.bytes = self.bytes.saturating_add(record.value.len() as u64);
+        self.records.push(record);
+        self.bytes >= self.query.limit_bytes
+    }
+
+    /// Makes the next page as large as what is wanted still, if its rows are like the last page's.
+    fn adapt(&mut self, (records, bytes): (u64, u64)) {
+        let came = (self.records.len() as u64).saturating_sub(records).max(1);
+        let each = self.bytes.saturating_sub(bytes).checked_div(came).unwrap_or(0).max(1);
+        let wanted = self.query.limit_bytes.saturating_sub(self.bytes).min(PAGE_BYTES);
+        self.scan.count = u32::try_from(wanted.div_ceil(each)).unwrap_or(u32::MAX).clamp(1, 512);
+    }
+
+    fn rows(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+        self.asked = Asked::Rows;
+        self.scan.ask(transaction)
+    }
+
+    fn segments(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+        self.asked = Asked::Keys;
+        let first = self.keys.record(self.query.from.saturating_sub(self.widest), None);
+        let range = IdbKeyRange::bound_with_lower_open_and_upper_open(
+            &first,
+            &self.keys.record(self.query.from, None),
+            false,
+            true,
+        )?;
+        let store = transaction.object_store(table_name(self.query.table))?;
+        Ok(Step::Ask(vec![store.get_all_keys_with_key(&range)?]))
+    }
+
+    fn values(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+        self.asked = Asked::Values;
+        let store = transaction.object_store(table_name(self.query.table))?;
+        let asked: Result<_, JsValue> =
+            self.reaching.iter().map(|(key, last)| store.get(&self.keys.record(*key, Some(*last)))).collect();
+        Ok(Step::Ask(asked?))
+    }
+
+    fn after_segments(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+        if self.query.reverse { Ok(Step::Done(0)) } else { self.rows(transaction) }
+    }
+}

@@ -1,0 +1,176 @@
+//! Reading rows in key order, a page at a time, within one transaction.
+
+use super::failure::Failure;
+use super::transaction::Step;
+use js_sys::{Array, Object, Reflect};
+use wasm_bindgen::prelude::*;
+use web_sys::{IdbCursorDirection, IdbCursorWithValue, IdbKeyRange, IdbObjectStore, IdbRequest, IdbTransaction};
+
+#[wasm_bindgen]
+extern "C" {
+    type NewerStore;
+    #[wasm_bindgen(method, catch, js_name = getAllRecords)]
+    fn get_all_records(this: &NewerStore, options: &JsValue) -> Result<IdbRequest, JsValue>;
+    type RecordLike;
+    #[wasm_bindgen(method, getter)]
+    fn key(this: &RecordLike) -> JsValue;
+    #[wasm_bindgen(method, getter)]
+    fn value(this: &RecordLike) -> JsValue;
+}
+
+/// One end of a range, and whether it lies outside of it.
+#[derive(Clone)]
+pub(super) struct End {
+    pub(super) key: JsValue,
+    pub(super) open: bool,
+}
+
+impl End {
+    pub(super) fn at(key: JsValue) -> Self {
+        Self { key, open: false }
+    }
+
+    pub(super) fn beyond(key: JsValue) -> Self {
+        Self { key, open: true }
+    }
+}
+
+/// How a page is read.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// Keys and values in one request: the newest browsers.
+    Records,
+    /// Keys and values in two requests.
+    Twice,
+    /// Row by row: only so can older browsers read backwards.
+    Cursor,
+}
+
+/// A scan over a range of one object store.
+pub(super) struct Scan {
+    store: &'static str,
+    pub(super) lower: Option<End>,
+    pub(super) upper: Option<End>,
+    pub(super) reverse: bool,
+    /// May use what only the newest browsers have.
+    pub(super) newest: bool,
+    /// How many rows the next page has at most.
+    pub(super) count: u32,
+    way: Way,
+    cursor: Option<IdbRequest>,
+    ended: bool,
+}
+
+impl Scan {
+    pub(super) fn new(store: &'static str, newest: bool) -> Self {
+        Self {
+            store,
+            lower: None,
+            upper: None,
+            reverse: false,
+            newest,
+            count: 64,
+            way: Way::Twice,
+            cursor: None,
+            ended: false,
+        }
+    }
+
+    /// Whether the last page was the last.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Asks for the next page.
+    pub(super) fn ask(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+        let store = transaction.object_store(self.store)?;
+        self.way = match self.newest && Reflect::has(&store, &"getAllRecords".into())? {
+            true => Way::Records,
+            false if self.reverse => Way::Cursor,
+            false => Way::Twice,
+        };
+        if let Some(step) = self.go_on()? {
+            return Ok(step);
+        }
+        let range = self.range()?;
+        Ok(Step::Ask(match self.way {
+            Way::Records => vec![self.ask_records(&store, &range)?],
+            Way::Twice => {
+                vec![
+                    store.get_all_keys_with_key_and_limit(&range, self.count)?,
+                    store.get_all_with_key_and_limit(&range, self.count)?,
+                ]
+            }
+            Way::Cursor => vec![self.ask_cursor(&store, &range)?],
+        }))
+    }
+
+    /// Reads what the last page brought: keys and values.
+    pub(super) fn rows(&mut self, answers: &[JsValue]) -> Result<Vec<(JsValue, JsValue)>, Failure> {
+        let rows: Vec<_> = match (self.way, answers) {
+            (Way::Records, [records]) => {
+                let records: &Array = records.unchecked_ref();
+                records
+                    .iter()
+                    .map(|record| {
+                        (record.unchecked_ref::<RecordLike>().key(), record.unchecked_ref::<RecordLike>().value())
+                    })
+                    .collect()
+            }
+            (Way::Twice, [keys, values]) => {
+                keys.unchecked_ref::<Array>().iter().zip(values.unchecked_ref::<Array>().iter()).collect()
+            }
+            (Way::Cursor, [cursor]) if cursor.is_object() => {
+                let cursor: &IdbCursorWithValue = cursor.unchecked_ref();
+                vec![(cursor.key()?, cursor.value()?)]
+            }
+            _ => vec![],
+        };
+        let whole = if self.way == Way::Cursor { 1 } else { self.count as usize };
+        self.ended = rows.len() < whole;
+        if let Some((key, _)) = rows.last() {
+            let next = Some(End::beyond(key.clone()));
+            if self.reverse {
+                self.upper = next;
+            } else {
+                self.lower = next;
+            }
+            // IndexedDB has no empty range: ends that met cannot be made one, and then there is nothing left.
+            self.ended |= self.range().is_err();
+        }
+        Ok(rows)
+    }
+
+    fn range(&self) -> Result<JsValue, JsValue> {
+        let range = match (&self.lower, &self.upper) {
+            (Some(lower), Some(upper)) => {
+                IdbKeyRange::bound_with_lower_open_and_upper_open(&lower.key, &upper.key, lower.open, upper.open)?
+            }
+            (Some(lower), None) => IdbKeyRange::lower_bound_with_open(&lower.key, lower.open)?,
+            (None, Some(upper)) => IdbKeyRange::upper_bound_with_open(&upper.key, upper.open)?,
+            (None, None) => return Ok(JsValue::UNDEFINED),
+        };
+        Ok(range.into())
+    }
+
+    fn ask_records(&self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
+        let options = Object::new();
+        Reflect::set(&options, &"query".into(), range)?;
+        Reflect::set(&options, &"count".into(), &self.count.into())?;
+        Reflect::set(&options, &"direction".into(), &if self.reverse { "prev" } else { "next" }.into())?;
+        store.unchecked_ref::<NewerStore>().get_all_records(&options)
+    }
+
+    fn ask_cursor(&mut self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
+        let request = store.open_cursor_with_range_and_direction(range, IdbCursorDirection::Prev)?;
+        self.cursor = Some(request.clone());
+        Ok(request)
+    }
+
+    /// Moves an open cursor.
+    fn go_on(&self) -> Result<Option<Step>, JsValue> {
+        let Some(request) = &self.cursor else { return Ok(None) };
+        request.result()?.unchecked_into::<IdbCursorWithValue>().continue_()?;
+        Ok(Some(Step::Ask(vec![request.clone()])))
+    }
+}
