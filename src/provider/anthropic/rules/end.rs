@@ -1,0 +1,118 @@
+//! What Anthropic asks of the end of a conversation: it depends on what stands last once everything is in its place.
+
+use crate::finding::Action;
+use crate::json::{JsonRef, Kind};
+use crate::provider::rules::{BlockKind, Piece, Plan, Speaker, Turn};
+
+/// Mends the last turn, and the thinking that a running tool loop must begin with.
+pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+    let thinking = plan.body.find("thinking");
+    let kind = thinking.and_then(|thinking| thinking.text("type"));
+    let mut on = matches!(kind.as_deref(), Some("enabled" | "adaptive"));
+    tidy_last(plan, turns, on);
+    let Some(thinking) = thinking.filter(|_| kind.as_deref() == Some("enabled")) else { return };
+    let Some(found) = loop_without_thinking(turns) else { return };
+    // Thinking cannot be made up: only without it does the provider take the loop as it stands (opencode#3077).
+    plan.error("unsigned_thinking", "/thinking", Action::Rewritten, format!(
+        "Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`."));
+    plan.edits.replace(thinking, Piece::New("{\"type\":\"disabled\"}".into()));
+    on = false;
+    tidy_last(plan, turns, on);
+}
+
+/// Takes from a final assistant message what may not end a conversation; one that is left without a block goes.
+fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
+    for turn in turns.iter_mut().rev().filter(|turn| !turn.gone) {
+        if turn.speaker != Speaker::Model {
+            return;
+        }
+        let before = turn.blocks.len();
+        if !on && turn.blocks.iter().any(|block| block.kind == BlockKind::Thought) {
+            plan.error("orphan_reasoning", format!("{}/content", turn.path), Action::Dropped,
+                "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
+            turn.blocks.retain(|block| block.kind != BlockKind::Thought);
+        }
+        while let Some(text) = turn.blocks.last().filter(|block| block.kind == BlockKind::Other).and_then(|block| block.value).and_then(text_of) {
+            let Some(kept) = trimmed(text) else { break };
+            // Trimmed before: this is the second look at the same turn.
+            if plan.edits.replaced(text) {
+                break;
+            }
+            let action = if kept.is_empty() { Action::Dropped } else { Action::Rewritten };
+            plan.error("empty_content", format!("{}/content", turn.path), action, "messages: final assistant content cannot end with trailing whitespace");
+            if !kept.is_empty() {
+                plan.edits.replace(text, Piece::New(format!("\"{kept}\"")));
+                break;
+            }
+            turn.blocks.pop();
+        }
+        turn.touched |= turn.blocks.len() != before;
+        if !turn.blocks.is_empty() || !turn.touched {
+            return;
+        }
+        turn.gone = true;
+    }
+}
+
+/// The text token of a text block, or of a message that is one text.
+fn text_of(value: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    match value.kind() {
+        Kind::String => Some(value),
+        _ if value.text("type")? == "text" => value.get("text").filter(|text| text.kind() == Kind::String),
+        _ => None,
+    }
+}
+
+/// A string token's inside without the white space at its end; none where there is no such.
+fn trimmed(token: JsonRef<'_>) -> Option<&str> {
+    let inside = token.as_raw().get(1..token.as_raw().len().saturating_sub(1))?;
+    let (mut kept, mut at) = (0, 0);
+    let mut rest = inside;
+    while let Some(first) = rest.chars().next() {
+        let (used, blank) = if first == '\\' {
+            match rest.as_bytes().get(1) {
+                Some(b'n' | b'r' | b't' | b'f') => (2, true),
+                Some(b'u') => {
+                    let unit = rest.get(2..6).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+                    (6, unit.and_then(char::from_u32).is_some_and(is_blank))
+                }
+                _ => (2, false),
+            }
+        } else {
+            (first.len_utf8(), is_blank(first))
+        };
+        at += used;
+        if !blank {
+            kept = at;
+        }
+        rest = inside.get(at..)?;
+    }
+    if kept == inside.len() { None } else { inside.get(..kept) }
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
+}
+
+/// What a running tool loop, or a final assistant message, begins with instead of thinking.
+fn loop_without_thinking(turns: &[Turn<'_>]) -> Option<String> {
+    let mut back = turns.iter().rev().filter(|turn| !turn.gone);
+    let last = back.clone().next()?;
+    let answers = last.blocks.iter().any(|block| matches!(block.kind, BlockKind::Answer(_)) || block.value.is_none());
+    if last.speaker == Speaker::User && !answers {
+        return None;
+    }
+    let mut first: Option<&Turn<'_>> = None;
+    for turn in back.by_ref() {
+        match (turn.speaker, first) {
+            (Speaker::Model, _) => first = Some(turn),
+            (_, Some(_)) => break,
+            _ => {}
+        }
+    }
+    let block = first?.blocks.first()?;
+    if block.kind == BlockKind::Thought {
+        return None;
+    }
+    Some(block.value.and_then(|value| value.text("type")).map_or_else(|| "text".into(), std::borrow::Cow::into_owned))
+}

@@ -1,0 +1,3 @@
+//! Mistral chat.
+
+pub(crate) mod rules;

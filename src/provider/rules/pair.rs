@@ -1,0 +1,289 @@
+//! The common pairing: which result answers which call, and which id both end up with. Knows no dialect.
+
+use crate::finding::{Action, Finding, Report};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// A call of the body.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// The calls that must be answered together: those of one message, or of one run of messages.
+    pub group: usize,
+    /// What a result names it by: its id, or where a dialect goes without ids, what stands for one.
+    pub key: Option<String>,
+    /// The id as it is written, where that is a string or number.
+    pub id: Option<String>,
+    /// The id is a string that is not empty.
+    pub sound: bool,
+    pub path: String,
+    /// Its own text, from which a missing id is derived.
+    pub raw: String,
+    /// The result it ends up with.
+    pub answer: Option<usize>,
+    /// The id it ends up with.
+    pub new_id: String,
+    /// The provider wants a result for it.
+    pub wants: bool,
+    pub omitted: bool,
+    /// Its place among the body's calls and results.
+    pub order: usize,
+}
+
+/// A result of the body.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    /// The group in whose reply it stands, if it stands where a reply belongs.
+    pub near: Option<usize>,
+    pub key: Option<String>,
+    pub id: Option<String>,
+    pub sound: bool,
+    pub path: String,
+    /// Its content, to tell a double from another result.
+    pub content: &'a str,
+    /// Written by a repair, not by a tool: a real one goes before it.
+    pub filler: bool,
+    pub fate: Fate,
+    /// Its place among the body's calls and results.
+    pub order: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Orphan,
+    Duplicate(usize),
+    Answers(usize),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    Call(usize),
+    Answer(usize),
+}
+
+/// The calls and results of a body, in its order.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs<'a> {
+    pub calls: Vec<Call>,
+    pub answers: Vec<Answer<'a>>,
+    pub events: Vec<Event>,
+}
+
+impl<'a> Pairs<'a> {
+    pub fn call(&mut self, mut call: Call) -> usize {
+        call.order = self.events.len();
+        self.events.push(Event::Call(self.calls.len()));
+        self.calls.push(call);
+        self.calls.len() - 1
+    }
+
+    pub fn answer(&mut self, mut answer: Answer<'a>) -> usize {
+        answer.order = self.events.len();
+        self.events.push(Event::Answer(self.answers.len()));
+        self.answers.push(answer);
+        self.answers.len() - 1
+    }
+
+    /// The calls of each group.
+    pub fn groups(&self) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for (c, call) in self.calls.iter().enumerate() {
+            if groups.len() <= call.group {
+                groups.resize(call.group + 1, Vec::new());
+            }
+            if let Some(group) = groups.get_mut(call.group) {
+                group.push(c);
+            }
+        }
+        groups
+    }
+
+    /// The call that a result answers.
+    pub fn answered_by(&self, a: usize) -> Option<&Call> {
+        match self.answers.get(a)?.fate {
+            Fate::Answers(c) => self.calls.get(c),
+            _ => None,
+        }
+    }
+
+    /// Finds each call's result. A result belongs to the newest group before it that has an open call of its id, in the
+    /// order of that group's calls, so an id that comes again in a later turn is matched turn by turn. Without any such
+    /// call before it, it belongs to the first one after it.
+    pub fn pair(&mut self) {
+        let mut open: BTreeMap<String, Vec<(usize, VecDeque<usize>)>> = BTreeMap::new();
+        let mut newest: BTreeMap<String, usize> = BTreeMap::new();
+        let mut answered: BTreeMap<String, usize> = BTreeMap::new();
+        let mut early: BTreeMap<String, VecDeque<usize>> = BTreeMap::new();
+        for event in std::mem::take(&mut self.events) {
+            match event {
+                Event::Call(c) => {
+                    let Some(call) = self.calls.get(c) else { continue };
+                    let key = call.key.clone().unwrap_or_default();
+                    let stack = open.entry(key.clone()).or_default();
+                    match stack.last_mut() {
+                        Some((group, queue)) if *group == call.group => queue.push_back(c),
+                        _ => stack.push((call.group, VecDeque::from([c]))),
+                    }
+                    newest.insert(key, call.group);
+                }
+                Event::Answer(a) => {
+                    let Some(answer) = self.answers.get(a) else { continue };
+                    let key = answer.key.clone().unwrap_or_default();
+                    let last = answered.get(&key).copied();
+                    let stack = open.entry(key.clone()).or_default();
+                    // An older turn's open call of the same id takes a surplus result, unless that is a mere double.
+                    let older = stack.last().is_some_and(|(group, _)| Some(group) != newest.get(&key));
+                    if older && last.is_some_and(|c| self.content_of(c) == Some(answer.content)) {
+                        self.double(a, last);
+                        continue;
+                    }
+                    let next = stack.last_mut().and_then(|(_, queue)| queue.pop_front());
+                    if stack.last().is_some_and(|(_, queue)| queue.is_empty()) {
+                        stack.pop();
+                    }
+                    if let Some(c) = next {
+                        self.join(c, a);
+                        answered.insert(key, c);
+                    } else if newest.contains_key(&key) {
+                        self.double(a, last);
+                    } else {
+                        early.entry(key).or_default().push_back(a);
+                    }
+                }
+            }
+        }
+        self.pair_early(&mut early);
+        self.pair_by_place();
+    }
+
+    fn content_of(&self, c: usize) -> Option<&'a str> {
+        self.calls.get(c).and_then(|call| call.answer).and_then(|a| self.answers.get(a)).map(|answer| answer.content)
+    }
+
+    fn join(&mut self, c: usize, a: usize) {
+        if let (Some(call), Some(answer)) = (self.calls.get_mut(c), self.answers.get_mut(a)) {
+            call.answer = Some(a);
+            answer.fate = Fate::Answers(c);
+        }
+    }
+
+    /// A second result of an answered call: the first one stays, but a real one goes before what a repair wrote.
+    fn double(&mut self, a: usize, call: Option<usize>) {
+        let Some(c) = call else { return };
+        let first = self.calls.get(c).and_then(|call| call.answer);
+        let filler = |at: usize| self.answers.get(at).is_some_and(|answer| answer.filler);
+        let loser = match first {
+            Some(first) if filler(first) && !filler(a) => {
+                self.join(c, a);
+                first
+            }
+            _ => a,
+        };
+        if let Some(loser) = self.answers.get_mut(loser) {
+            loser.fate = Fate::Duplicate(c);
+        }
+    }
+
+    fn pair_early(&mut self, early: &mut BTreeMap<String, VecDeque<usize>>) {
+        for queue in early.values_mut() {
+            queue.make_contiguous().sort_by_key(|a| self.answers.get(*a).is_some_and(|answer| answer.filler));
+        }
+        let mut last: BTreeMap<String, usize> = BTreeMap::new();
+        for c in 0..self.calls.len() {
+            let Some(call) = self.calls.get(c) else { continue };
+            let key = call.key.clone().unwrap_or_default();
+            let Some(queue) = early.get_mut(&key) else { continue };
+            if call.answer.is_none() {
+                if let Some(a) = queue.pop_front() {
+                    self.join(c, a);
+                }
+            }
+            last.entry(key).or_insert(c);
+        }
+        for (key, queue) in early {
+            for a in std::mem::take(queue) {
+                self.double(a, last.get(key).copied());
+            }
+        }
+    }
+
+    /// A result without an id, in the place of a reply, answers the first call there that has none; a result with a
+    /// strange id answers the first call there that has no id.
+    fn pair_by_place(&mut self) {
+        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (c, call) in self.calls.iter().enumerate() {
+            groups.entry(call.group).or_default().push(c);
+        }
+        let mut cursors: BTreeMap<(usize, bool), usize> = BTreeMap::new();
+        for a in 0..self.answers.len() {
+            let Some(answer) = self.answers.get(a).filter(|answer| answer.fate == Fate::Orphan) else { continue };
+            let Some((group, members)) = answer.near.and_then(|near| Some((near, groups.get(&near)?))) else { continue };
+            let any = answer.id.is_none();
+            let cursor = cursors.entry((group, any)).or_insert(0);
+            while let Some(c) = members.get(*cursor).copied() {
+                *cursor += 1;
+                if self.calls.get(c).is_some_and(|call| call.answer.is_none() && (any || call.id.is_none())) {
+                    self.join(c, a);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Gives every call the id it ends up with, reporting each that changes.
+    pub fn assign_ids(&mut self, rule: &IdRule, report: &mut Report) {
+        let kept = |call: &&Call| !call.omitted && call.sound && call.id.as_deref().is_some_and(rule.valid);
+        let mut used: BTreeSet<String> = self.calls.iter().filter(kept).filter_map(|call| call.id.clone()).collect();
+        let mut turns: BTreeMap<String, usize> = BTreeMap::new();
+        let mut counters: BTreeMap<String, usize> = BTreeMap::new();
+        for place in 0..self.calls.len() {
+            let (answers, Some(call)) = (&self.answers, self.calls.get_mut(place)) else { continue };
+            if call.omitted {
+                continue;
+            }
+            let own = call.id.clone().unwrap_or_default();
+            let (code, base, message) = if call.id.is_none() {
+                let given = call.answer.and_then(|a| answers.get(a)).filter(|a| a.sound).and_then(|a| a.id.clone())
+                    .filter(|id| (rule.valid)(id) && !used.contains(id));
+                let base = given.unwrap_or_else(|| (rule.derive)(&format!("{place}:{}", call.raw)));
+                ("invalid_call_id", base, rule.missing.to_owned())
+            } else if !call.sound || !(rule.valid)(&own) {
+                ("invalid_call_id", (rule.fit)(&own), rule.invalid.replace("{id}", &own))
+            } else {
+                let before = turns.insert(own.clone(), call.group);
+                if before == Some(call.group) {
+                    ("duplicate_call_id", own.clone(), rule.double.replace("{id}", &own))
+                } else {
+                    if before.is_some() {
+                        report.push(Finding::warning("duplicate_call_id", "This id was used in an earlier turn: accepted, and paired turn by turn.")
+                            .at(&call.path).of_call(&own).did(Action::Kept));
+                    }
+                    call.new_id = own;
+                    continue;
+                }
+            };
+            let mut id = base.clone();
+            while used.contains(&id) {
+                let count = counters.entry(base.clone()).or_insert(1);
+                *count += 1;
+                id = (rule.variant)(&base, *count);
+            }
+            used.insert(id.clone());
+            report.push(Finding::error(code, message).at(&call.path).of_call(&own).did(Action::Renamed));
+            call.new_id = id;
+        }
+    }
+}
+
+/// What a dialect asks of ids.
+pub(crate) struct IdRule {
+    pub valid: fn(&str) -> bool,
+    /// A valid id for an invalid one.
+    pub fit: fn(&str) -> String,
+    /// A valid id from a call's place and text.
+    pub derive: fn(&str) -> String,
+    /// Another id for one that is taken.
+    pub variant: fn(&str, usize) -> String,
+    /// The provider's words; `{id}` stands for the id.
+    pub missing: &'static str,
+    pub invalid: &'static str,
+    pub double: &'static str,
+}

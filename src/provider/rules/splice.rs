@@ -1,0 +1,187 @@
+//! The splice writer: a body's text with some of its tokens replaced, its lists rebuilt and pieces moved.
+//! What no edit names is copied byte for byte, so a body without edits is the body itself (R41, R45).
+
+use crate::json::JsonRef;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A stretch of the body, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Span {
+    pub start: usize,
+    pub end: usize,
+}
+
+/// What stands where something else stood.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    /// A stretch of the body, with the edits inside it.
+    Source(Span),
+    /// New text.
+    New(String),
+    /// Pieces between two new texts, with commas between them.
+    Wrapped(String, Vec<Piece>, String),
+    /// A list or object of the body with other items, its brackets and white space kept.
+    Rebuilt(Span, Vec<Piece>),
+}
+
+/// Members to add to and to take from an object.
+#[derive(Debug)]
+struct Members<'a> {
+    object: JsonRef<'a>,
+    add: Vec<String>,
+    remove: Vec<&'static str>,
+}
+
+/// Where an edit stands: its beginning, its end, and whether it goes around another edit of the same stretch (0) or not (1).
+type Place = (usize, Reverse<usize>, u8);
+
+/// The edits of one body.
+#[derive(Debug)]
+pub(crate) struct Edits<'a> {
+    body: &'a str,
+    /// By place; of two that begin together, the outer one first.
+    patches: BTreeMap<Place, Piece>,
+    objects: BTreeMap<usize, Members<'a>>,
+}
+
+impl<'a> Edits<'a> {
+    pub fn new(body: &'a str) -> Self {
+        Self { body, patches: BTreeMap::new(), objects: BTreeMap::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.patches.is_empty() && self.objects.is_empty()
+    }
+
+    /// Where a value stands. Every value handed in is a view of this body.
+    pub fn span(&self, value: JsonRef<'_>) -> Span {
+        let start = (value.as_raw().as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
+        Span { start, end: start + value.as_raw().len() }
+    }
+
+    /// The value as it stands, moved along with the edits inside it.
+    pub fn source(&self, value: JsonRef<'_>) -> Piece {
+        Piece::Source(self.span(value))
+    }
+
+    pub fn replace(&mut self, value: JsonRef<'_>, piece: Piece) {
+        let span = self.span(value);
+        self.patches.insert((span.start, Reverse(span.end), 1), piece);
+    }
+
+    /// Puts something around a value, whatever else is edited in it.
+    pub fn wrap(&mut self, value: JsonRef<'_>, open: String, close: &str) {
+        self.enclose(value, Piece::Wrapped(open, vec![self.source(value)], close.to_owned()));
+    }
+
+    /// Replaces a value by something that may hold it, with the edits inside it.
+    pub fn enclose(&mut self, value: JsonRef<'_>, piece: Piece) {
+        let span = self.span(value);
+        self.patches.insert((span.start, Reverse(span.end), 0), piece);
+    }
+
+    /// Whether it was replaced already.
+    pub fn replaced(&self, value: JsonRef<'_>) -> bool {
+        let span = self.span(value);
+        self.patches.contains_key(&(span.start, Reverse(span.end), 1))
+    }
+
+    /// Gives a list other items.
+    pub fn rebuild(&mut self, list: JsonRef<'_>, items: Vec<Piece>) {
+        self.replace(list, Piece::Rebuilt(self.span(list), items));
+    }
+
+    /// Sets a member: its value replaced where the key is there, else a new member at the end.
+    pub fn set(&mut self, object: JsonRef<'a>, old: Option<JsonRef<'a>>, key: &str, value: String) {
+        match old {
+            Some(old) => self.replace(old, Piece::New(value)),
+            None => self.members(object).add.push(format!("\"{key}\":{value}")),
+        }
+    }
+
+    /// Takes a key out of an object, doubled ones included.
+    pub fn remove(&mut self, object: JsonRef<'a>, key: &'static str) {
+        self.members(object).remove.push(key);
+    }
+
+    fn members(&mut self, object: JsonRef<'a>) -> &mut Members<'a> {
+        let start = self.span(object).start;
+        self.objects.entry(start).or_insert(Members { object, add: Vec::new(), remove: Vec::new() })
+    }
+
+    /// The body with all edits made.
+    pub fn apply(mut self) -> String {
+        for members in std::mem::take(&mut self.objects).into_values() {
+            let stays = |key: JsonRef<'_>| !members.remove.iter().any(|name| key.is_text(name));
+            let mut items: Vec<Piece> = members.object.entries().filter(|(key, _)| stays(*key))
+                .map(|(key, value)| Piece::Source(Span { start: self.span(key).start, end: self.span(value).end })).collect();
+            items.extend(members.add.into_iter().map(Piece::New));
+            self.rebuild(members.object, items);
+        }
+        let mut out = String::with_capacity(self.body.len() + 64);
+        self.write(&mut out, Span { start: 0, end: self.body.len() }, None);
+        out
+    }
+
+    /// Writes a stretch with the edits inside it. `within` is the edit that is being written: it may hold its own old text.
+    fn write(&self, out: &mut String, span: Span, within: Option<Place>) {
+        let mut at = span.start;
+        loop {
+            let inner = |place: &Place| place.1.0 <= span.end && within.is_none_or(|(start, end, layer)| (place.0, place.1) != (start, end) || place.2 > layer);
+            let next = self.patches.range((at, Reverse(usize::MAX), 0)..).find(|(place, _)| inner(place) || place.0 >= span.end);
+            let Some((place, piece)) = next.filter(|(place, _)| place.0 < span.end) else { break };
+            out.push_str(self.text(at, place.0));
+            self.write_piece(out, piece, *place);
+            at = place.1.0;
+        }
+        out.push_str(self.text(at, span.end));
+    }
+
+    fn write_piece(&self, out: &mut String, piece: &Piece, within: Place) {
+        match piece {
+            Piece::Source(span) => self.write(out, *span, Some(within)),
+            Piece::New(text) => out.push_str(text),
+            Piece::Wrapped(open, items, close) => {
+                out.push_str(open);
+                for (place, item) in items.iter().enumerate() {
+                    if place > 0 {
+                        out.push(',');
+                    }
+                    self.write_piece(out, item, within);
+                }
+                out.push_str(close);
+            }
+            Piece::Rebuilt(list, items) => {
+                out.push_str(self.text(list.start, list.start + 1));
+                for (place, item) in items.iter().enumerate() {
+                    if place > 0 {
+                        out.push(',');
+                    }
+                    if let Piece::Source(span) = item {
+                        out.push_str(self.space_before(span.start));
+                    }
+                    self.write_piece(out, item, within);
+                }
+                let close = list.end.saturating_sub(1);
+                out.push_str(if items.is_empty() { "" } else { self.space_before(close) });
+                out.push_str(self.text(close, list.end));
+            }
+        }
+    }
+
+    fn text(&self, start: usize, end: usize) -> &'a str {
+        self.body.get(start..end).unwrap_or("")
+    }
+
+    fn space_before(&self, at: usize) -> &'a str {
+        let before = self.text(0, at);
+        let kept = before.trim_end_matches([' ', '\t', '\n', '\r']).len();
+        before.get(kept..).unwrap_or("")
+    }
+}
+
+/// A text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    crate::json::JsonStr::new(text).token().to_owned()
+}
