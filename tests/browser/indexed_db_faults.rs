@@ -1,0 +1,258 @@
+//! What browsers, disks and other tabs do to a database, done to the IndexedDB store in a real browser.
+#![cfg(target_arch = "wasm32")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod support;
+
+use rethread::Code;
+use rethread::store::{Appended, AuditQuery, Batch, LogStore, Query, Table};
+use rethread::web::store::{Durability, IndexedDbStore, delete_database};
+use std::task::{Context, Waker};
+use support::{
+    abort_next, all, batch, close, count, exception, fresh, fresh_with, hasty, hold, key_of, log, now, odd, open, put,
+    release, remove, sleep,
+};
+use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_browser);
+
+#[wasm_bindgen_test]
+async fn r48_a_connection_closed_behind_our_back_is_opened_again() {
+    let store = fresh("r48-closed").await;
+    for at in 0..5_u64 {
+        store.lose_connection();
+        let appended = store.append("s", at, batch(vec![log(at, b"v")]), &format!("op {at}")).await.unwrap();
+        assert_eq!(appended, Appended::Revision(at + 1));
+        store.lose_connection();
+        assert_eq!(all(&store, "s").await.len() as u64, at + 1);
+    }
+    store.lose_connection();
+    assert_eq!(store.head("s").await.unwrap().unwrap().revision, 5);
+    store.lose_connection();
+    store.delete_session("s").await.unwrap();
+    store.lose_connection();
+    assert!(store.sessions(None, 10, None).await.unwrap().items.is_empty());
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_database_taken_away_is_told_once() {
+    let store = fresh("r48-evicted").await;
+    store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
+    // Does not have to wait: the store closes when another tab wants the database.
+    remove("r48-evicted").await.unwrap();
+    assert_eq!(store.head("s").await.unwrap_err().code, Code::Evicted);
+    assert!(store.head("s").await.unwrap().is_none());
+    assert_eq!(store.append("s", 0, batch(vec![]), "two").await.unwrap(), Appended::Revision(1));
+    // Taken away while nobody was there.
+    drop(store);
+    remove("r48-evicted").await.unwrap();
+    let opened = IndexedDbStore::open("r48-evicted", Durability::Relaxed).await;
+    assert_eq!(opened.err().unwrap().code, Code::Evicted);
+    assert!(IndexedDbStore::open("r48-evicted", Durability::Relaxed).await.is_ok());
+    // Deleted on purpose is not evicted.
+    delete_database("r48-evicted").await.unwrap();
+    assert!(IndexedDbStore::open("r48-evicted", Durability::Relaxed).await.is_ok());
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_newer_database_is_left_alone() {
+    let store = fresh("r48-newer").await;
+    store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
+    let newer = open("r48-newer", 2).await.unwrap();
+    for error in [
+        store.head("s").await.unwrap_err(),
+        store.append("s", 1, batch(vec![]), "two").await.unwrap_err(),
+        IndexedDbStore::open("r48-newer", Durability::Relaxed).await.err().unwrap(),
+    ] {
+        assert_eq!(error.code, Code::UnsupportedVersion, "{error}");
+    }
+    assert_eq!(count(&newer, "log").await.as_f64(), Some(1.0));
+    close(&newer);
+    delete_database("r48-newer").await.unwrap();
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_blocked_open_says_so_and_leaves_nothing_open() {
+    drop(fresh("r48-blocked").await);
+    // A tab that does not give way, and one that wants the database gone: whoever opens now has to wait.
+    let stubborn = open("r48-blocked", 1).await.unwrap();
+    let mut removal = Box::pin(remove("r48-blocked"));
+    let _ = removal.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let began = now();
+    let error = IndexedDbStore::open_with("r48-blocked", hasty()).await.err().unwrap();
+    assert_eq!(error.code, Code::UpgradeBlocked, "{error}");
+    assert!(now() - began < 3_000.0);
+    close(&stubborn);
+    removal.await.unwrap();
+    // What we had asked for opens now, with nobody waiting, and must not block others in turn.
+    sleep(200).await;
+    let began = now();
+    remove("r48-blocked").await.unwrap();
+    assert!(now() - began < 2_000.0, "an open that was given up blocks others");
+    delete_database("r48-blocked").await.unwrap();
+    assert!(IndexedDbStore::open("r48-blocked", Durability::Relaxed).await.is_ok());
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_blocked_deletion_says_so() {
+    drop(fresh("r48-deletion").await);
+    let stubborn = open("r48-deletion", 1).await.unwrap();
+    let error = delete_database("r48-deletion").await.unwrap_err();
+    assert_eq!(error.code, Code::UpgradeBlocked, "{error}");
+    close(&stubborn);
+    delete_database("r48-deletion").await.unwrap();
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_lock_that_is_held_gives_busy_and_writes_nothing() {
+    let store = fresh_with("r48-busy", hasty()).await;
+    store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
+    let other = open("r48-busy", 1).await.unwrap();
+    let held = hold(&other, "heads");
+    let began = now();
+    let error = store.append("s", 1, batch(vec![log(1, b"never")]), "two").await.unwrap_err();
+    assert_eq!(error.code, Code::Busy, "{error}");
+    assert_eq!(store.head("s").await.unwrap_err().code, Code::Busy);
+    assert!(now() - began < 3_000.0);
+    release(&held);
+    close(&other);
+    sleep(100).await;
+    assert_eq!(all(&store, "s").await, [log(0, b"v")]);
+    assert_eq!(store.append("s", 1, batch(vec![log(1, b"now")]), "two").await.unwrap(), Appended::Revision(2));
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_damaged_row_costs_that_row_alone() {
+    let store = fresh("r48-damaged").await;
+    store.append("s", 0, batch((0..8).map(|key| log(key, b"v")).collect()), "one").await.unwrap();
+    let raw = open("r48-damaged", 1).await.unwrap();
+    for which in 0..6 {
+        put(&raw, "log", &key_of("s", which), &odd(which)).await.unwrap();
+        put(&raw, "tool_invocations", &key_of("s", which), &odd(which)).await.unwrap();
+    }
+    put(&raw, "log", &"not an array".into(), &odd(1)).await.unwrap();
+    put(&raw, "log", &key_of("s", 0), &odd(0)).await.unwrap();
+    let records = all(&store, "s").await;
+    assert_eq!(records.iter().map(|record| record.key).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
+    assert_eq!(records.iter().map(|record| record.value.len()).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 1, 1, 1]);
+    store.invocations(&AuditQuery::default()).await.unwrap();
+    // A head that cannot be read is an error, never an empty chat; other sessions stay.
+    store.append("t", 0, batch(vec![log(0, b"other")]), "one").await.unwrap();
+    for which in 0..6 {
+        put(&raw, "heads", &"s".into(), &odd(which)).await.unwrap();
+        assert_eq!(store.head("s").await.unwrap_err().code, Code::CorruptRecord);
+        assert_eq!(store.append("s", 0, batch(vec![]), "two").await.unwrap_err().code, Code::CorruptRecord);
+        assert_eq!(store.head("t").await.unwrap().unwrap().revision, 1);
+    }
+    assert_eq!(all(&store, "s").await.len(), 8);
+    close(&raw);
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_foreign_database_is_an_error() {
+    delete_database("r48-foreign").await.unwrap();
+    close(&open("r48-foreign", 1).await.unwrap());
+    let store = IndexedDbStore::open("r48-foreign", Durability::Relaxed).await.unwrap();
+    let error = store.head("s").await.unwrap_err();
+    assert_eq!(error.code, Code::StoreError);
+    assert!(error.message.contains("NotFoundError"), "{error}");
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_failure_within_the_transaction_rolls_all_of_it_back() {
+    let store = fresh("r48-abort").await;
+    store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
+    let cases = [
+        ("QuotaExceededError", Code::QuotaExceeded),
+        ("DataError", Code::StoreError),
+        ("ConstraintError", Code::StoreError),
+    ];
+    for (name, code) in cases {
+        // Removal is asked for before the put fails.
+        let torn = Batch { remove: vec![(Table::Log, 0)], ..batch(vec![log(1, b"never")]) };
+        abort_next(&exception(name));
+        let error = store.append("s", 1, torn, name).await.unwrap_err();
+        assert_eq!(error.code, code, "{error}");
+        assert!(error.message.contains(name), "{error}");
+        assert_eq!(all(&store, "s").await, [log(0, b"v")]);
+        assert_eq!(store.head("s").await.unwrap().unwrap().revision, 1);
+    }
+    // What means a lost connection is tried once more, and then succeeds here.
+    for (at, name) in (1..).zip(["InvalidStateError", "UnknownError", "TransactionInactiveError"]) {
+        abort_next(&exception(name));
+        assert_eq!(store.append("s", at, batch(vec![log(at, b"w")]), name).await.unwrap(), Appended::Revision(at + 1));
+    }
+    assert_eq!(all(&store, "s").await.len(), 4);
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_call_that_is_dropped_leaves_the_store_whole() {
+    let store = fresh("r48-dropped").await;
+    let mut revision = 0;
+    for polls in 0..8_u64 {
+        let operation = format!("dropped {polls}");
+        let mut call =
+            store.append("s", revision, batch((0..50).map(|key| log(polls * 100 + key, b"v")).collect()), &operation);
+        for _ in 0..polls {
+            let _ = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            sleep(0).await;
+        }
+        drop(call);
+        let mut read = store.read("s", Query::all(Table::Log));
+        let _ = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop(read);
+        drop(IndexedDbStore::open("r48-dropped", Durability::Relaxed));
+        let records = all(&store, "s").await;
+        assert_eq!(records.len() % 50, 0, "half a batch is there");
+        revision = store.head("s").await.unwrap().map_or(0, |head| head.revision);
+        assert_eq!(records.len() as u64, revision * 50);
+    }
+    delete_database("r48-dropped").await.unwrap();
+}
+
+/// Needs a browser profile on a small disk, such as `--user-data-dir` on a tmpfs of 96 MB: run it with `--ignored`.
+#[wasm_bindgen_test]
+#[ignore = "needs a small disk"]
+async fn r48_a_full_disk_is_told_and_loses_nothing() {
+    let store = fresh("r48-quota").await;
+    store.append("small", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
+    let mut revision = 0;
+    let error = loop {
+        let mut noise = vec![0_u8; 4_000_000];
+        let mut state = 0x2545_f491_u32 + revision as u32;
+        noise.iter_mut().for_each(|byte| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            *byte = state.to_be_bytes()[0];
+        });
+        match store.append("s", revision, batch(vec![log(revision, &noise)]), &format!("op {revision}")).await {
+            Ok(Appended::Revision(made)) => revision = made,
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => break error,
+        }
+        assert!(revision < 60, "the disk is not small");
+    };
+    assert_eq!(error.code, Code::QuotaExceeded, "{error}");
+    assert_eq!(store.head("s").await.unwrap().map_or(0, |head| head.revision), revision);
+    assert_eq!(all(&store, "s").await.len() as u64, revision);
+    assert_eq!(store.append("small", 1, batch(vec![log(1, b"w")]), "two").await.unwrap(), Appended::Revision(2));
+    store.delete_session("s").await.unwrap();
+    assert!(all(&store, "s").await.is_empty());
+}
+
+/// A value above what one message between a browser's processes holds, 128 MB in Chromium.
+#[wasm_bindgen_test]
+async fn r48_a_huge_value_is_kept_or_refused() {
+    let store = fresh("r48-huge").await;
+    let huge = vec![7; 150_000_000];
+    match store.append("s", 0, batch(vec![log(0, &huge)]), "one").await {
+        Ok(appended) => {
+            assert_eq!(appended, Appended::Revision(1));
+            assert!(all(&store, "s").await[0].value == huge);
+        }
+        Err(error) => {
+            assert!(matches!(error.code, Code::TooLarge | Code::QuotaExceeded), "{error}");
+            assert!(store.head("s").await.unwrap().is_none());
+        }
+    }
+    delete_database("r48-huge").await.unwrap();
+}
