@@ -6,10 +6,12 @@
 mod entry;
 mod incoming;
 mod join;
+mod show;
 
 pub use entry::{Entry, LogRecord, ResultEntry, SetAside};
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{Joined, Origin, join};
+pub use show::{Showing, write_invocation, write_message, write_payload, write_usage};
 
 use crate::id::{IdMap, Seed};
 use crate::message::{Message, PartBody, Role};

@@ -11,6 +11,7 @@ mod journal;
 mod outcome;
 mod persistence;
 mod retry;
+mod show;
 mod state;
 mod tools;
 

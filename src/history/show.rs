@@ -1,0 +1,137 @@
+//! What an application reads of a history, in the shapes of the TypeScript types.
+
+use super::History;
+use crate::json::{JsonRef, ObjectWriter};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Usage};
+use crate::tool::ToolInvocation;
+
+/// How a message is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Showing {
+    /// As `Message`: its calls by their invocations' ids.
+    Stored,
+    /// As `ViewMessage`: its calls joined.
+    View {
+        /// Whether history holds it.
+        saved: bool,
+    },
+}
+
+/// Writes the members of a message.
+pub fn write_message(out: &mut ObjectWriter<'_>, message: &Message, history: &History, session: &str, before: Option<&str>, showing: Showing) {
+    out.text("id", &message.id).number("seq", message.seq).number("turn", u64::from(message.turn)).text("role", message.role.as_str());
+    out.array("parts", |parts| {
+        for part in &message.parts {
+            parts.object(|out| write_part(out, part, message.dialect, history, session, showing));
+        }
+    });
+    out.number("createdAt", message.created_at).object("source", |source| {
+        source.text("type", message.source.kind.as_str());
+        if let Some(id) = &message.source.id {
+            source.text("id", id);
+        }
+    });
+    out.text_or_null("runId", message.run_id.as_deref())
+        .text("status", message.status.as_str())
+        .text_or_null("parentId", message.parent_id.as_deref().or(before))
+        .object("siblings", |siblings| {
+            siblings.array("ids", |ids| ids.text(&message.id)).number("index", 0);
+        });
+    match &message.metadata {
+        Some(metadata) => out.json("metadata", metadata.view()),
+        None => out.raw("metadata", "null"),
+    };
+    let answer = message.answer.as_deref();
+    out.text_or_null("model", answer.and_then(|answer| answer.model.as_deref()));
+    write_usage(out, "usage", answer.and_then(|answer| answer.usage));
+    out.text_or_null("finishReason", answer.and_then(|answer| answer.finish_reason.as_deref()))
+        .number_or_null("durationMs", answer.and_then(|answer| answer.duration_ms));
+    if let Showing::View { saved } = showing {
+        out.bool("saved", saved);
+    }
+}
+
+fn write_part(out: &mut ObjectWriter<'_>, part: &Part, dialect: Option<Dialect>, history: &History, session: &str, showing: Showing) {
+    match &part.body {
+        PartBody::Text(text) => out.text("type", "text").token("text", text),
+        PartBody::Reasoning(text) => out.text("type", "reasoning").token("text", text),
+        PartBody::Refusal(text) => out.text("type", "refusal").token("text", text),
+        PartBody::Image(media) => write_media(out.text("type", "image"), media),
+        PartBody::File(media) => write_media(out.text("type", "file"), media),
+        PartBody::Data { name, value } => out.text("type", "data").text("name", name).json("value", value.view()),
+        PartBody::Opaque(value) => out.text("type", "opaque").text_or_null("dialect", dialect.map(Dialect::as_str)).json("value", value.view()),
+        PartBody::ToolCall { invocation, round, place } => match (showing, history.invocation(invocation)) {
+            (Showing::View { .. }, Some(call)) => {
+                out.text("type", "tool").object("call", |out| write_invocation(out, call, session, true)).bool("awaitingApproval", false)
+            }
+            _ => out.text("type", "tool_call").text("invocation", invocation).number("round", u64::from(*round)).number("place", u64::from(*place)),
+        },
+    };
+}
+
+fn write_media<'o, 'm>(out: &'m mut ObjectWriter<'o>, media: &Media) -> &'m mut ObjectWriter<'o> {
+    for (key, value) in [("url", &media.url), ("data", &media.data), ("fileId", &media.file_id)] {
+        if let Some(value) = value {
+            out.token(key, value);
+        }
+    }
+    for (key, value) in [("mediaType", &media.media_type), ("name", &media.name)] {
+        if let Some(value) = value {
+            out.text(key, value);
+        }
+    }
+    out
+}
+
+/// Writes the members of an invocation, with arguments and result if `payload`.
+pub fn write_invocation(out: &mut ObjectWriter<'_>, call: &ToolInvocation, session: &str, payload: bool) {
+    out.text("id", &call.id)
+        .text("sessionId", session)
+        .text("messageId", &call.message_id)
+        .number("turn", u64::from(call.turn))
+        .text("callId", &call.call_id)
+        .text("name", &call.name)
+        .number("roundIndex", u64::from(call.round))
+        .number("sequenceIndex", u64::from(call.place))
+        .text("status", call.status.as_str())
+        .number_or_null("startedAt", call.started_at)
+        .number_or_null("finishedAt", call.finished_at)
+        .bool("redacted", call.redacted)
+        .text_or_null("channel", call.channel.as_deref());
+    if payload {
+        write_payload(out, call);
+    }
+}
+
+/// Writes an invocation's arguments and result. Arguments that are no JSON are shown as their text.
+pub fn write_payload(out: &mut ObjectWriter<'_>, call: &ToolInvocation) {
+    let text = call.arguments.text();
+    match JsonRef::parse(&text) {
+        Ok(value) => out.json("arguments", value),
+        Err(_) if text.trim().is_empty() => out.raw("arguments", "{}"),
+        Err(_) => out.text("arguments", &text),
+    };
+    out.text("argumentsText", &text);
+    match &call.result {
+        Some(result) => out.object("result", |out| {
+            out.json("content", result.content.view()).bool("isError", result.is_error);
+        }),
+        None => out.raw("result", "null"),
+    };
+}
+
+/// Writes a usage, or `null`.
+pub fn write_usage(out: &mut ObjectWriter<'_>, key: &str, usage: Option<Usage>) {
+    let Some(usage) = usage else {
+        out.raw(key, "null");
+        return;
+    };
+    out.object(key, |out| {
+        out.number("inputTokens", usage.input).number("outputTokens", usage.output);
+        for (key, value) in [("cachedInputTokens", usage.cached_input), ("cacheWriteInputTokens", usage.cache_write), ("reasoningTokens", usage.reasoning)] {
+            if let Some(value) = value {
+                out.number(key, value);
+            }
+        }
+    });
+}

@@ -1,0 +1,141 @@
+//! Events, outcomes and unfinished runs, in the shapes of the TypeScript types.
+
+use super::{Outcome, Recovered, RunEvent};
+use crate::error::Error;
+use crate::finding::Finding;
+use crate::history::{Showing, write_message, write_usage};
+use crate::json::{JsonRef, ObjectWriter};
+use crate::message::{PartBody, Role};
+
+fn write_error(out: &mut ObjectWriter<'_>, key: &str, error: &Error) {
+    out.object(key, |out| {
+        out.text("code", error.code.as_str()).text("message", &error.message);
+        if let Some(details) = &error.details {
+            out.json("details", details.view());
+        }
+    });
+}
+
+fn write_report(out: &mut ObjectWriter<'_>, report: &[Finding]) {
+    out.array("report", |items| {
+        for finding in report {
+            items.object(|out| finding.write(out));
+        }
+    });
+}
+
+impl RunEvent {
+    /// Writes the members of a `RunEvent`.
+    pub fn write(&self, out: &mut ObjectWriter<'_>) {
+        match self {
+            Self::Stream { message_id, event } => {
+                event.write(out);
+                out.text("messageId", message_id);
+            }
+            Self::ModelCalled { turn, report } => {
+                out.text("type", "model_called").number("turn", u64::from(*turn));
+                write_report(out, report);
+            }
+            Self::MessageStarted { message_id, turn, round } => {
+                out.text("type", "message_started").text("messageId", message_id).number("turn", u64::from(*turn)).number("round", u64::from(*round));
+            }
+            Self::ToolStarted { call_id, name } => {
+                out.text("type", "tool_started").text("callId", call_id).text("name", name);
+            }
+            Self::ToolFinished { call_id, is_error, result, duration_ms } => {
+                out.text("type", "tool_finished").text("callId", call_id).bool("isError", *is_error).json("result", result.view()).number("durationMs", *duration_ms);
+            }
+            Self::Saved { revision } => {
+                out.text("type", "saved").number("revision", *revision);
+            }
+            Self::SaveFailed { error } => write_error(out.text("type", "save_failed"), "error", error),
+            Self::Retrying { attempt, at, error } => {
+                out.text("type", "retrying").number("attempt", u64::from(*attempt)).number("at", *at);
+                write_error(out, "error", error);
+            }
+            Self::Warning(finding) => {
+                out.text("type", "warning").object("finding", |out| finding.write(out));
+            }
+            Self::Finished(outcome) => {
+                out.text("type", "finished").object("result", |out| outcome.write(out));
+            }
+        }
+    }
+}
+
+impl Outcome {
+    /// Writes the members of a `RunResult`.
+    pub fn write(&self, out: &mut ObjectWriter<'_>) {
+        out.text("status", self.status.as_str());
+        match &self.error {
+            Some(error) => write_error(out, "error", error),
+            None => {
+                out.raw("error", "null");
+            }
+        }
+        out.token("text", &self.text).number("turns", u64::from(self.turns));
+        write_usage(out, "usage", self.usage);
+        write_report(out, &self.report);
+        out.number("revision", self.revision).text("branch", "main").bool("saved", self.saved).array("messageIds", |ids| {
+            for id in &self.message_ids {
+                ids.text(id);
+            }
+        });
+        out.raw("conversationId", "null").text_or_null("responseId", self.response_id.as_deref()).raw("replay", "null");
+    }
+}
+
+impl Recovered {
+    /// Writes the members of a `PendingRun`; `state` is `live`, `interrupted` or `failed`.
+    pub fn write(&self, out: &mut ObjectWriter<'_>, session: &str, state: &str) {
+        out.text("id", &self.began.run)
+            .text("session", session)
+            .number("startedAt", self.began.at)
+            .number("turn", u64::from(self.turns))
+            .text("state", state);
+        let provider = &self.began.provider;
+        out.object("provider", |out| {
+            out.text("dialect", provider.dialect.as_str()).text("url", &provider.url).json("params", provider.params.view()).bool("stream", provider.stream);
+            out.object("headers", |out| {
+                for (name, value) in &provider.headers {
+                    out.text(name, value);
+                }
+            });
+        });
+        out.array("input", |input| {
+            for message in &self.began.input {
+                input.object(|out| write_message(out, message, &self.live, session, None, Showing::Stored));
+            }
+        });
+        let answers = self.live.messages().iter().filter(|message| message.role == Role::Assistant);
+        let text: Vec<_> = answers
+            .flat_map(|message| &message.parts)
+            .filter_map(|part| if let PartBody::Text(text) = &part.body { Some(text.inside()) } else { None })
+            .collect();
+        out.raw("text", &format!("\"{}\"", text.join("\\n\\n")));
+        if let Some((code, message)) = &self.failed {
+            out.object("error", |out| {
+                out.text("code", code).text("message", message);
+            });
+        }
+        out.array("openCalls", |calls| {
+            let last = self.live.messages().iter().rev().find(|message| message.role == Role::Assistant);
+            for call in last.into_iter().flat_map(|message| self.live.calls_of(message)) {
+                let state = match (&call.result, self.attempts.contains_key(&call.id)) {
+                    (Some(_), _) => "answered",
+                    (None, true) => "started",
+                    (None, false) => "not_started",
+                };
+                calls.object(|out| {
+                    out.text("callId", call.wire_id()).text("name", &call.name);
+                    let text = call.arguments.text();
+                    match JsonRef::parse(&text) {
+                        Ok(value) => out.json("arguments", value),
+                        Err(_) => out.text("arguments", &text),
+                    };
+                    out.text("state", state);
+                });
+            }
+        });
+    }
+}
