@@ -211,7 +211,7 @@ impl<'a> Reader<'_, 'a, '_> {
         let own = turn.speaker;
         let mut first = Some(turn);
         let mut current: Option<Turn<'a>> = None;
-        let mut dropped = false;
+        let (mut dropped, start) = (false, self.turns.len());
         for (path, block) in blocks {
             let inner = Fields::of(block);
             let kind = inner.text("type").unwrap_or_default().into_owned();
@@ -226,7 +226,8 @@ impl<'a> Reader<'_, 'a, '_> {
                 if speaker != own {
                     self.plan.error("role_order", path.clone(), Action::Moved, format!("messages.{at}: `{kind}` blocks can only be in `assistant` messages"));
                 }
-                self.turns.extend(current.take().map(|mut turn| { turn.touched |= turn.value.is_some(); turn }));
+                dropped |= current.is_some();
+                self.turns.extend(current.take());
                 let mut next = match first.take() {
                     Some(mut turn) => {
                         if speaker != own {
@@ -241,22 +242,15 @@ impl<'a> Reader<'_, 'a, '_> {
                     },
                 };
                 self.begin(&mut next);
-                next.touched |= dropped;
                 current = Some(next);
             } else if !content::stays(self.plan, block, &inner, &kind, &path, at) {
                 dropped = true;
-                if let Some(turn) = &mut current {
-                    turn.touched = true;
-                }
                 continue;
             } else if speaker != own {
                 self.plan.error("role_order", path.clone(), Action::Moved, format!("messages.{at}: `{kind}` blocks can only be in `assistant` messages"));
             }
             let Some(block) = self.block(at, path, block, &inner, &kind, speaker) else {
                 dropped = true;
-                if let Some(turn) = &mut current {
-                    turn.touched = true;
-                }
                 continue;
             };
             if let Some(turn) = &mut current {
@@ -270,6 +264,10 @@ impl<'a> Reader<'_, 'a, '_> {
             self.turns.push(turn);
         }
         self.turns.extend(current);
+        // What left the message, or stands in a turn behind it now, is no longer among its own blocks.
+        for turn in self.turns.iter_mut().skip(start) {
+            turn.touched |= dropped;
+        }
     }
 
     fn block(&mut self, at: usize, path: String, value: JsonRef<'a>, fields: &Fields<'a>, kind: &str, speaker: Speaker) -> Option<Block<'a>> {

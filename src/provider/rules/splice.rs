@@ -154,12 +154,16 @@ impl<'a> Edits<'a> {
             }
             Piece::Rebuilt(list, items) => {
                 out.push_str(self.text(list.start, list.start + 1));
+                let mut behind = "";
                 for (place, item) in items.iter().enumerate() {
                     if place > 0 {
+                        out.push_str(behind);
                         out.push(',');
                     }
+                    behind = "";
                     if let Piece::Source(span) = item {
                         out.push_str(self.space_before(span.start));
+                        behind = self.space_behind(span.end);
                     }
                     self.write_piece(out, item, within);
                 }
@@ -172,6 +176,13 @@ impl<'a> Edits<'a> {
 
     fn text(&self, start: usize, end: usize) -> &'a str {
         self.body.get(start..end).unwrap_or("")
+    }
+
+    /// White space between an item and its comma.
+    fn space_behind(&self, at: usize) -> &'a str {
+        let rest = self.text(at, self.body.len());
+        let space = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+        if rest.get(space..).is_some_and(|rest| rest.starts_with(',')) { rest.get(..space).unwrap_or("") } else { "" }
     }
 
     fn space_before(&self, at: usize) -> &'a str {

@@ -1,0 +1,110 @@
+//! Reading bodies back for the properties; scalars, size and depth.
+
+use crate::{CHAT, CLAUDE};
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, repair, validate};
+use serde_json::Value;
+use std::time::Instant;
+
+fn items(body: &Value, dialect: Dialect) -> Vec<Value> {
+    let name = match dialect {
+        Dialect::Gemini => "contents",
+        Dialect::OpenAiResponses => "input",
+        _ => "messages",
+    };
+    body[name].as_array().cloned().unwrap_or_default()
+}
+
+/// Every text of a user or assistant message that is well-formed. White space at the end is left out: Anthropic takes none at the very end.
+pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
+    let mut out = Vec::new();
+    for message in items(body, dialect) {
+        if !["user", "assistant", "model"].contains(&message["role"].as_str().unwrap_or("")) {
+            continue;
+        }
+        let content = if dialect == Dialect::Gemini { &message["parts"] } else { &message["content"] };
+        match content {
+            Value::String(text) => out.push(text.trim_end().to_owned()),
+            Value::Array(parts) => out.extend(parts.iter().filter(|p| dialect == Dialect::Gemini || p["type"] == "text").filter_map(|p| p["text"].as_str()).map(|t| t.trim_end().to_owned())),
+            _ => {}
+        }
+    }
+    out.retain(|text| !text.is_empty());
+    out
+}
+
+/// How many well-formed calls it holds.
+pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
+    let count = |list: &Value, is: &dyn Fn(&Value) -> bool| list.as_array().map_or(0, |list| list.iter().filter(|v| is(v)).count());
+    items(body, dialect).iter().map(|message| match dialect {
+        Dialect::OpenAiChat | Dialect::Mistral if message["role"] == "assistant" => count(&message["tool_calls"], &Value::is_object),
+        Dialect::Anthropic if message["role"] == "assistant" => count(&message["content"], &|b| b["type"] == "tool_use"),
+        Dialect::Gemini if message["role"] == "model" => count(&message["parts"], &|p| p["functionCall"].is_object()),
+        Dialect::OpenAiResponses => usize::from(message["type"] == "function_call"),
+        _ => 0,
+    }).sum()
+}
+
+#[test]
+fn r41_scalars_and_wrong_roots_return() {
+    for dialect in Dialect::ALL {
+        for text in ["null", "1", "true", "\"x\"", "[]", "{}", "[null]", "{\"messages\":null,\"contents\":null,\"input\":null}", "{\"messages\":{},\"contents\":{},\"input\":{}}",
+            "{\"messages\":\"hi\",\"contents\":\"hi\",\"input\":\"hi\"}", "{\"messages\":[[]],\"contents\":[[]],\"input\":[[]]}", " \n{ \"messages\" : [ ] , \"a\" : 1 } ",
+            "[{\"role\":\"user\",\"content\":\"x\",\"parts\":[{\"text\":\"x\"}]}]"] {
+            let (out, report) = repair(text.as_bytes(), dialect, &RepairOptions::default());
+            let shown = String::from_utf8_lossy(&out);
+            serde_json::from_slice::<Value>(&out).unwrap_or_else(|e| panic!("{e}: {shown}"));
+            let left = validate(&out, dialect);
+            assert!(crate::codes(&left, rethread::finding::Severity::Error).is_empty(), "{text} -> {shown}: {left:?}");
+            assert!(!report.is_empty() || text.contains("hi"), "{text}");
+        }
+        for bad in [&b""[..], b"{", b"\xff\xfe", b"{\"messages\":[}"] {
+            let (out, report) = repair(bad, dialect, &RepairOptions::default());
+            assert_eq!(out, bad);
+            assert_eq!(report[0].code, "malformed");
+            assert_eq!(validate(bad, dialect)[0].code, "malformed");
+        }
+    }
+}
+
+#[test]
+fn r41_untouched_tokens_keep_their_bytes() {
+    let odd = r#"{"a" : 1.50e+1, "a": 9007199254740993123 ,"s":"\u00e9\ud800\/"}"#;
+    let text = format!(" {{ \"x\" : {odd} ,\n \"messages\" : [ {{\"role\" : \"user\", \"content\":\"\\u0061\", \"k\": {odd}}} ,\n {{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[ {{\"id\":\"a\",\"type\":\"function\",\"function\":{{\"name\":\"f\",\"arguments\":{odd}}}}} ]}} ] }} ");
+    let (out, _) = repair(text.as_bytes(), CHAT, &RepairOptions::default());
+    let out = String::from_utf8(out).unwrap();
+    let closed = format!(",{{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"{}\"}}", crate::TEXT);
+    let string = serde_json::to_string(odd).unwrap();
+    let expected = text.replacen("]}} ] }} ".replace("}}", "}").as_str(), &format!("]}}{closed} ] }} "), 1);
+    let expected = expected.replace(&format!("\"arguments\":{odd}"), &format!("\"arguments\":{string}"));
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn r41_deep_and_large_bodies_take_linear_time() {
+    let deep = format!("{{\"messages\":[{}1{}]}}", "[".repeat(200_000), "]".repeat(200_000));
+    let long = format!("{{\"messages\":[{{\"role\":\"tool\",\"content\":\"{}\"}}]}}", "x".repeat(10_000_000));
+    for dialect in Dialect::ALL {
+        for text in [&deep, &long] {
+            let _ = repair(text.as_bytes(), dialect, &RepairOptions::default());
+        }
+    }
+    let many = |n: usize, dialect: Dialect| {
+        let messages: Vec<Value> = (0..n).flat_map(|i| {
+            let id = format!("c{}", i % 7);
+            if dialect == CLAUDE { [crate::model(vec![crate::use_(&id)]), crate::human(vec![crate::text("x")])] } else { [crate::calls(&[&id]), crate::user("x")] }
+        }).chain((0..n).map(|i| { let id = format!("c{}", i % 7); if dialect == CLAUDE { crate::human(vec![crate::result(&id, "r")]) } else { crate::tool(&id, "r") } })).collect();
+        crate::chat(messages).to_string()
+    };
+    for dialect in [CHAT, CLAUDE] {
+        let time = |text: &str| { let start = Instant::now(); let _ = repair(text.as_bytes(), dialect, &RepairOptions::default()); start.elapsed().as_secs_f64() };
+        let (small, large) = (many(1_000, dialect), many(16_000, dialect));
+        let (small, large) = (time(&small).max(1e-4), time(&large));
+        println!("{}: 16 times the messages take {:.1} times as long", dialect.as_str(), large / small);
+        assert!(large / small < 80.0, "not linear: {small} {large}");
+    }
+    let one = serde_json::json!({ "messages": [crate::calls(&vec!["same"; 20_000])] }).to_string();
+    let start = Instant::now();
+    crate::mended(&serde_json::from_str(&one).unwrap(), CHAT);
+    assert!(start.elapsed().as_secs() < 60);
+}
