@@ -19,7 +19,7 @@ pub use effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
 pub use event::RunEvent;
 pub use journal::{Began, JournalEntry, Recovered, StoredProvider, recover};
 pub use outcome::{Outcome, RunStatus};
-pub use persistence::change_for;
+pub use persistence::{change_for, stopped_entries};
 pub use retry::RetryPolicy;
 pub use state::Run;
 

@@ -1,3 +1,18 @@
-//! What only a JavaScript host can do: nothing outside of this module knows of `JsValue`.
+//! The JavaScript classes, for browsers, Node and Workers. Nothing outside of this module knows of `JsValue`.
+//!
+//! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 
+mod assembler;
+mod convert;
+mod engine;
+mod error;
+mod options;
+mod pending;
+mod platform;
+mod rethread;
+mod run;
+mod run_request;
+mod session;
 pub mod store;
+mod view;
+mod wire;

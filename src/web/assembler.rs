@@ -1,0 +1,57 @@
+//! `StreamAssembler`.
+
+use super::convert::{object_to_js, to_js};
+use crate::error::{Code, Error, Result};
+use crate::json::{ArrayWriter, Json};
+use crate::message::Dialect;
+use std::cell::RefCell;
+use wasm_bindgen::prelude::*;
+
+/// Reads a dialect's name.
+///
+/// # Errors
+/// `config_invalid`, naming those that there are.
+pub fn dialect(name: &str) -> Result<Dialect> {
+    Dialect::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.as_str()).collect();
+        Error::config(format!("\"{name}\" is no dialect; the dialects are {}", names.join(", ")))
+    })
+}
+
+/// Assembles a streamed response. Feed raw bytes in any split.
+#[wasm_bindgen(skip_typescript)]
+pub struct StreamAssembler {
+    inner: RefCell<Option<crate::provider::StreamAssembler>>,
+}
+
+#[wasm_bindgen]
+impl StreamAssembler {
+    /// For one response of that dialect.
+    #[wasm_bindgen(constructor)]
+    pub fn new(name: &str) -> std::result::Result<Self, JsValue> {
+        Ok(Self { inner: RefCell::new(Some(crate::provider::StreamAssembler::new(dialect(name)?)?)) })
+    }
+
+    /// Events that the bytes completed, in order.
+    pub fn push(&self, bytes: &[u8]) -> std::result::Result<JsValue, JsValue> {
+        let mut events = Vec::new();
+        self.inner.borrow_mut().as_mut().ok_or_else(ended)?.push(bytes, &mut events);
+        let mut text = String::new();
+        let mut array = ArrayWriter::new(&mut text);
+        for event in &events {
+            array.object(|out| event.write(out));
+        }
+        array.end();
+        Ok(to_js(Json::trusted(text).view()))
+    }
+
+    /// Ends the stream.
+    pub fn finish(&self) -> std::result::Result<JsValue, JsValue> {
+        let assembled = self.inner.borrow_mut().take().ok_or_else(ended)?.finish();
+        Ok(object_to_js(|out| assembled.write(out)))
+    }
+}
+
+fn ended() -> Error {
+    Error::new(Code::WrongState, "this stream was finished already; make a new assembler for the next response")
+}

@@ -1,0 +1,181 @@
+//! What all sessions of one `open` share: the store, the clock, other tabs, listeners.
+
+use super::convert::{function, object_to_js};
+use super::options::{channels, policy_at};
+use super::platform::{PlatformClock, PlatformIds, seed};
+use super::session::SessionInner;
+use crate::clock::{Clock, Ms};
+use crate::error::{Code, Error, Result};
+use crate::finding::Finding;
+use crate::id::Seed;
+use crate::replay::PolicyLayer;
+use crate::store::LogStore;
+use js_sys::Function;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::{Rc, Weak};
+use wasm_bindgen::prelude::*;
+
+/// Shared by all sessions.
+pub struct Engine {
+    pub store: Rc<dyn LogStore>,
+    /// `indexeddb` or `memory`.
+    pub kind: &'static str,
+    pub name: String,
+    pub clock: PlatformClock,
+    pub ids: PlatformIds,
+    pub seed: Seed,
+    pub global: PolicyLayer,
+    pub channels: BTreeMap<String, PolicyLayer>,
+    /// Runs that live here.
+    pub live: RefCell<BTreeSet<String>>,
+    on_warning: Option<Function>,
+    sessions: RefCell<BTreeMap<String, Rc<SessionInner>>>,
+    listeners: Listeners,
+    tabs: RefCell<Option<Tabs>>,
+    closed: Cell<bool>,
+}
+
+struct Tabs {
+    channel: web_sys::BroadcastChannel,
+    _on_message: Closure<dyn FnMut(web_sys::MessageEvent)>,
+}
+
+impl Engine {
+    pub fn new(store: Rc<dyn LogStore>, kind: &'static str, name: String, options: &JsValue) -> Result<Rc<Self>> {
+        let engine = Rc::new(Self {
+            kind,
+            name,
+            clock: PlatformClock::from_options(options)?,
+            ids: PlatformIds::from_options(options)?,
+            seed: Seed(seed()),
+            global: policy_at(options, "replay")?,
+            channels: channels(options)?,
+            live: RefCell::default(),
+            on_warning: function(options, "onWarning")?,
+            sessions: RefCell::default(),
+            listeners: Listeners::default(),
+            tabs: RefCell::new(None),
+            closed: Cell::new(false),
+            store,
+        });
+        if engine.store.capabilities().durable {
+            engine.listen_to_tabs();
+        }
+        Ok(engine)
+    }
+
+    /// The time.
+    pub fn now(&self) -> Ms {
+        self.clock.now()
+    }
+
+    /// # Errors
+    /// `closed`.
+    pub fn check_open(&self) -> Result<()> {
+        if self.closed.get() { Err(Error::new(Code::Closed, "this rethread was closed; `open` again")) } else { Ok(()) }
+    }
+
+    /// Closes: no call is taken any more, other tabs are not listened to.
+    pub fn close(&self) {
+        self.closed.set(true);
+        if let Some(tabs) = self.tabs.borrow_mut().take() {
+            tabs.channel.set_onmessage(None);
+            tabs.channel.close();
+        }
+        self.sessions.borrow_mut().clear();
+    }
+
+    /// The session that is open under that id.
+    pub fn session(&self, id: &str) -> Option<Rc<SessionInner>> {
+        self.sessions.borrow().get(id).cloned()
+    }
+
+    /// Keeps an opened session; the first one of two opened at once is kept.
+    pub fn keep(&self, id: &str, session: Rc<SessionInner>) -> Rc<SessionInner> {
+        self.sessions.borrow_mut().entry(id.to_owned()).or_insert(session).clone()
+    }
+
+    /// Forgets a session.
+    pub fn forget(&self, id: &str) {
+        self.sessions.borrow_mut().remove(id);
+    }
+
+    /// Tells the application, once each finding.
+    pub fn warn<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) {
+        let Some(on_warning) = &self.on_warning else { return };
+        for finding in findings {
+            let value = object_to_js(|out| finding.write(out));
+            // A listener's own failure is not ours to carry on.
+            let _ = on_warning.call1(&JsValue::NULL, &value);
+        }
+    }
+
+    /// Listens to changes of any session; gives the function that ends it.
+    pub fn subscribe(&self, listener: Function) -> Function {
+        self.listeners.add(listener)
+    }
+
+    /// Tells everybody here, and other tabs, that a session changed.
+    pub fn changed(&self, session: &str, revision: u64, deleted: bool) {
+        let value = object_to_js(|out| {
+            out.text("session", session).number("revision", revision);
+            if deleted {
+                out.bool("deleted", true);
+            }
+        });
+        if let Some(tabs) = &*self.tabs.borrow() {
+            // A closed channel refuses; then there is nobody to tell.
+            let _ = tabs.channel.post_message(&value);
+        }
+        self.listeners.call(&value);
+    }
+
+    fn listen_to_tabs(self: &Rc<Self>) {
+        let Ok(channel) = web_sys::BroadcastChannel::new(&format!("rethread:{}", self.name)) else { return };
+        let engine: Weak<Self> = Rc::downgrade(self);
+        let on_message = Closure::new(move |event: web_sys::MessageEvent| {
+            let Some(engine) = engine.upgrade() else { return };
+            let value = event.data();
+            let Some(id) = super::convert::member(&value, "session").as_string() else { return };
+            if let Some(session) = engine.session(&id) {
+                wasm_bindgen_futures::spawn_local(async move {
+                    // A hint only: who reads next reads for sure, and hears of the failure then.
+                    if session.refresh().await.unwrap_or(false) {
+                        session.notify();
+                    }
+                });
+            }
+            engine.listeners.call(&value);
+        });
+        channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        *self.tabs.borrow_mut() = Some(Tabs { channel, _on_message: on_message });
+    }
+}
+
+/// Functions to call at a change.
+#[derive(Default)]
+pub struct Listeners(Rc<RefCell<BTreeMap<u32, Function>>>);
+
+impl Listeners {
+    /// Adds one; gives the function that removes it.
+    pub fn add(&self, listener: Function) -> Function {
+        let key = self.0.borrow().last_key_value().map_or(0, |(key, _)| key + 1);
+        self.0.borrow_mut().insert(key, listener);
+        let all = self.0.clone();
+        Closure::<dyn FnMut()>::new(move || {
+            all.borrow_mut().remove(&key);
+        })
+        .into_js_value()
+        .unchecked_into()
+    }
+
+    /// Calls them all; none is called while the list is borrowed.
+    pub fn call(&self, value: &JsValue) {
+        let all: Vec<Function> = self.0.borrow().values().cloned().collect();
+        for listener in all {
+            // A listener's own failure is not ours to carry on.
+            let _ = listener.call1(&JsValue::NULL, value);
+        }
+    }
+}

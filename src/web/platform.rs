@@ -1,0 +1,170 @@
+//! What the platform gives: time, randomness, locks, a channel to other tabs. The only place that asks for them.
+
+use super::convert::{function, member};
+use crate::clock::{Clock, Ms};
+use crate::error::Result;
+use crate::id::IdSource;
+use js_sys::{Function, Promise, Reflect};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
+    fn random_values(bytes: &mut [u8]) -> std::result::Result<JsValue, JsValue>;
+}
+
+/// Random bytes; where the platform has none, the time and a count, which still differ.
+fn entropy() -> [u8; 16] {
+    thread_local!(static COUNT: Cell<u64> = const { Cell::new(0) });
+    let mut bytes = [0; 16];
+    if random_values(&mut bytes).is_err() {
+        let count = COUNT.with(|count| count.replace(count.get() + 1));
+        let time = js_sys::Date::now().to_bits();
+        bytes = (u128::from(time) << 64 | u128::from(count)).to_le_bytes();
+    }
+    bytes
+}
+
+/// A seed for maps.
+pub fn seed() -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = entropy();
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The time, from the application's `now` or the platform's.
+pub struct PlatformClock(Option<Function>);
+
+impl PlatformClock {
+    /// Reads the option `now`.
+    ///
+    /// # Errors
+    /// `invalid_input` when it is no function.
+    pub fn from_options(options: &JsValue) -> Result<Self> {
+        Ok(Self(function(options, "now")?))
+    }
+}
+
+impl Clock for PlatformClock {
+    fn now(&self) -> Ms {
+        let own = self.0.as_ref().and_then(|now| now.call0(&JsValue::NULL).ok()).and_then(|now| now.as_f64());
+        let now = own.filter(|now| now.is_finite() && *now >= 0.0).unwrap_or_else(js_sys::Date::now);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let now = now as Ms;
+        now
+    }
+}
+
+/// Ids, from the application's `newId` or at random. They are drawn before a step, never in it: a callback may call back.
+pub struct PlatformIds {
+    own: Option<Function>,
+    drawn: RefCell<VecDeque<String>>,
+}
+
+/// More than any step takes at once, calls of one answer included.
+const DRAWN: usize = 64;
+
+impl PlatformIds {
+    /// Reads the option `newId`.
+    ///
+    /// # Errors
+    /// `invalid_input` when it is no function.
+    pub fn from_options(options: &JsValue) -> Result<Self> {
+        Ok(Self { own: function(options, "newId")?, drawn: RefCell::new(VecDeque::new()) })
+    }
+
+    /// Draws ahead from the application's source.
+    pub fn draw(&self) {
+        let Some(own) = &self.own else { return };
+        while self.drawn.borrow().len() < DRAWN {
+            let Some(id) = own.call0(&JsValue::NULL).ok().and_then(|id| id.as_string()).filter(|id| !id.is_empty()) else { return };
+            self.drawn.borrow_mut().push_back(id);
+        }
+    }
+}
+
+impl IdSource for PlatformIds {
+    fn new_id(&self) -> String {
+        self.drawn.borrow_mut().pop_front().unwrap_or_else(|| {
+            const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+            entropy().iter().map(|byte| char::from(LETTERS.get(usize::from(byte % 32)).copied().unwrap_or(b'0'))).collect::<String>()
+        })
+    }
+}
+
+/// A lock that is held until it is dropped; the platform lets go of it when the tab dies.
+pub struct Lock {
+    release: Function,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Resolving a promise does not throw.
+        let _ = self.release.call0(&JsValue::NULL);
+    }
+}
+
+/// What came of asking for a lock.
+pub enum Locking {
+    /// Held.
+    Held(Lock),
+    /// Somebody else holds it.
+    Taken,
+    /// The platform has no locks.
+    None,
+}
+
+fn locks() -> Option<JsValue> {
+    Some(member(&member(&js_sys::global(), "navigator"), "locks")).filter(JsValue::is_object)
+}
+
+/// Takes the lock of that name, if it is free.
+pub async fn lock(name: &str) -> Locking {
+    let Some(locks) = locks() else { return Locking::None };
+    let Ok(request) = Reflect::get(&locks, &"request".into()).and_then(JsCast::dyn_into::<Function>) else { return Locking::None };
+    let release: Rc<RefCell<Option<Function>>> = Rc::default();
+    let held = {
+        let release = release.clone();
+        Promise::new(&mut move |resolve, _| *release.borrow_mut() = Some(resolve))
+    };
+    let answer: Rc<RefCell<Option<Function>>> = Rc::default();
+    let granted = {
+        let answer = answer.clone();
+        Promise::new(&mut move |resolve, _| *answer.borrow_mut() = Some(resolve))
+    };
+    let say = move |granted: bool| {
+        if let Some(answer) = answer.borrow_mut().take() {
+            let _ = answer.call1(&JsValue::NULL, &JsValue::from_bool(granted));
+        }
+    };
+    let failed = say.clone();
+    let callback = Closure::once_into_js(move |lock: JsValue| -> JsValue {
+        say(!lock.is_null());
+        if lock.is_null() { JsValue::UNDEFINED } else { held.into() }
+    });
+    let options = js_sys::Object::new();
+    let _ = Reflect::set(&options, &"ifAvailable".into(), &JsValue::TRUE);
+    let Ok(request) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else { return Locking::None };
+    // A request that is refused (an opaque origin) never calls back.
+    let refused = Closure::once_into_js(move |_: JsValue| failed(false));
+    if let (Ok(request), Ok(refused)) = (request.dyn_into::<Promise>(), refused.dyn_into::<Function>()) {
+        let _ = Reflect::get(&request, &"catch".into()).and_then(JsCast::dyn_into::<Function>).and_then(|catch| catch.call1(&request, &refused));
+    }
+    let granted = JsFuture::from(granted).await.is_ok_and(|granted| granted.is_truthy());
+    match release.borrow_mut().take() {
+        Some(release) if granted => Locking::Held(Lock { release }),
+        _ => Locking::Taken,
+    }
+}
+
+/// The names of all locks that are held, in any tab; none where the platform has no locks.
+pub async fn held_locks() -> Option<BTreeSet<String>> {
+    let locks = locks()?;
+    let query: Function = Reflect::get(&locks, &"query".into()).ok()?.dyn_into().ok()?;
+    let answer = JsFuture::from(query.call0(&locks).ok()?.dyn_into::<Promise>().ok()?).await.ok()?;
+    let held: js_sys::Array = member(&answer, "held").dyn_into().ok()?;
+    Some(held.iter().filter_map(|lock| member(&lock, "name").as_string()).collect())
+}

@@ -1,0 +1,381 @@
+//! `Run`: the class, and the pump that answers the machine's own effects.
+
+use super::convert::{given, member, object_to_js, text, to_js, to_json, whole};
+use super::platform::{Lock, Locking, lock};
+use super::rethread::callback_failed;
+use super::run_request::{input_items, setup};
+use super::session::{SessionInner, new_operation};
+use crate::clock::Ms;
+use crate::error::{Code, Error, Result};
+use crate::json::{ArrayWriter, Json};
+use crate::message::Message;
+use crate::run::{Desk, Effect, EffectKind, Input, Reply, RunEvent, RunStatus, SaveKind, change_for};
+use js_sys::{Function, Promise, Reflect, Uint8Array};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+
+/// Where no lock of the platform says who lives: so long an owner counts as alive after its last write, in milliseconds.
+const LEASE: Ms = 30_000;
+
+/// A run, behind its class.
+pub struct RunInner {
+    pub session: Rc<SessionInner>,
+    pub id: String,
+    pub machine: RefCell<crate::run::Run>,
+    pub epoch: Cell<u32>,
+    pub retry_at: Cell<Option<Ms>>,
+    tools: JsValue,
+    events: RefCell<Vec<RunEvent>>,
+    effects: RefCell<BTreeMap<String, JsValue>>,
+    waiting: RefCell<Vec<Function>>,
+    lock: RefCell<Option<Lock>>,
+    has_lock: bool,
+}
+
+/// The name of a run's lock: over all tabs of an origin.
+pub fn lock_name(session: &SessionInner, run: &str) -> String {
+    format!("rethread:{}:run:{run}", session.engine.name)
+}
+
+/// Takes a run's lock, or says `busy`. True when the platform has locks.
+pub async fn own(session: &SessionInner, run: &str) -> Result<(Option<Lock>, bool)> {
+    let busy = || Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it");
+    if session.engine.live.borrow().contains(run) {
+        return Err(busy());
+    }
+    if !session.engine.store.capabilities().durable {
+        return Ok((None, false));
+    }
+    match lock(&lock_name(session, run)).await {
+        Locking::Held(lock) => Ok((Some(lock), true)),
+        Locking::Taken => Err(busy()),
+        Locking::None => Ok((None, false)),
+    }
+}
+
+impl RunInner {
+    /// Starts a run.
+    pub async fn start(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
+        let queue = match text(request, "whenBusy")?.as_deref() {
+            None | Some("throw") => false,
+            Some("queue") => true,
+            Some(other) => return Err(Error::config(format!("`whenBusy` is \"throw\" or \"queue\", not \"{other}\""))),
+        };
+        session.enter(queue).await?;
+        let started = Self::begin(session, request).await;
+        session.entered(started.as_ref().ok().cloned());
+        let run = started?;
+        run.pump().await;
+        Ok(run)
+    }
+
+    async fn begin(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
+        session.engine.ids.draw();
+        let id = new_operation(session);
+        // Checked before anything is written or read.
+        let setup = setup(session, request, id.clone())?;
+        let items = input_items(&member(request, "input"), setup.provider.dialect)?;
+        let input_id = text(request, "inputId")?;
+        // What other tabs appended belongs into the request.
+        session.refresh().await?;
+        let (lock, has_lock) = own(session, &id).await?;
+        let now = session.engine.now();
+        session.engine.ids.draw();
+        let machine = {
+            let log = session.log.borrow();
+            log.writable()?;
+            let mut renderer = session.renderer.borrow_mut();
+            let mut desk = Desk { history: &log.history, renderer: &mut renderer, now, ids: &session.engine.ids, seed: session.engine.seed };
+            crate::run::Run::start(setup, items, input_id, &mut desk)?
+        };
+        Ok(Self::new(session, id, machine, 1, request, lock, has_lock))
+    }
+
+    pub fn new(session: &Rc<SessionInner>, id: String, machine: crate::run::Run, epoch: u32, request: &JsValue, lock: Option<Lock>, has_lock: bool) -> Rc<Self> {
+        session.engine.live.borrow_mut().insert(id.clone());
+        Rc::new(Self {
+            session: session.clone(),
+            id,
+            machine: RefCell::new(machine),
+            epoch: Cell::new(epoch),
+            retry_at: Cell::new(None),
+            tools: member(request, "tools"),
+            events: RefCell::default(),
+            effects: RefCell::default(),
+            waiting: RefCell::default(),
+            lock: RefCell::new(lock),
+            has_lock,
+        })
+    }
+
+    fn with_desk<T>(&self, step: impl FnOnce(&mut crate::run::Run, &mut Desk<'_>) -> T) -> T {
+        // The application's clock and ids are asked before anything is borrowed.
+        let now = self.session.engine.now();
+        self.session.engine.ids.draw();
+        let log = self.session.log.borrow();
+        let mut renderer = self.session.renderer.borrow_mut();
+        let mut desk = Desk { history: &log.history, renderer: &mut renderer, now, ids: &self.session.engine.ids, seed: self.session.engine.seed };
+        step(&mut self.machine.borrow_mut(), &mut desk)
+    }
+
+    /// The answer that is coming in.
+    pub fn partial(&self) -> Option<Message> {
+        self.with_desk(|machine, desk| machine.partial(desk))
+    }
+
+    async fn handle(self: &Rc<Self>, input: Input) -> Result<()> {
+        self.with_desk(|machine, desk| machine.handle(input, desk))?;
+        match self.pump().await {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Does the machine's writes until none is left; gives the failure of a start that could not be written.
+    pub async fn pump(self: &Rc<Self>) -> Option<Error> {
+        let mut failure = None;
+        loop {
+            let save = self.machine.borrow_mut().take_save();
+            let Some(save) = save else { break };
+            let now = self.session.engine.now();
+            let lease = if self.has_lock || !self.session.engine.store.capabilities().durable { 0 } else { now + LEASE };
+            let edges = matches!(save.kind, SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon);
+            let outcome = match change_for(&save, &self.id, self.epoch.get(), now, lease) {
+                Ok(change) => self.session.commit(change).await,
+                Err(error) => Err(error),
+            };
+            if let Ok(revision) = &outcome
+                && edges
+            {
+                self.session.engine.changed(&self.session.id, *revision, false);
+            }
+            if let Err(error) = &outcome {
+                if error.code != Code::Conflict {
+                    self.machine.borrow_mut().keep_unsaved(save.clone());
+                }
+                failure.get_or_insert_with(|| error.clone());
+            }
+            self.with_desk(|machine, desk| machine.handle(Input::Saved { save: save.id, outcome }, desk)).err().map(|error| failure.get_or_insert(error));
+        }
+        self.collect();
+        failure
+    }
+
+    /// Takes events over, lets go when it is over, and tells who watches.
+    fn collect(self: &Rc<Self>) {
+        let events = self.machine.borrow_mut().take_events();
+        for event in &events {
+            match event {
+                RunEvent::Retrying { at, .. } => self.retry_at.set(Some(*at)),
+                RunEvent::MessageStarted { .. } | RunEvent::Finished(_) => self.retry_at.set(None),
+                _ => {}
+            }
+        }
+        let warnings: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                RunEvent::Warning(finding) => Some(vec![finding.clone()]),
+                RunEvent::ModelCalled { report, .. } => Some(report.iter().filter(|finding| finding.code == "stale_default").cloned().collect()),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        self.events.borrow_mut().extend(events);
+        {
+            let machine = self.machine.borrow();
+            self.effects.borrow_mut().retain(|id, _| machine.effects().iter().any(|effect| effect.id == *id));
+        }
+        if self.machine.borrow().status() != RunStatus::Running {
+            self.session.engine.live.borrow_mut().remove(&self.id);
+            *self.lock.borrow_mut() = None;
+            self.session.left(self);
+        }
+        self.session.engine.warn(&warnings);
+        self.session.notify();
+        self.wake();
+    }
+
+    fn wake(&self) {
+        for waiting in self.waiting.take() {
+            // Resolving a promise does not throw.
+            let _ = waiting.call0(&JsValue::NULL);
+        }
+    }
+
+    fn feed(self: &Rc<Self>, effect: String, bytes: Vec<u8>) -> Result<()> {
+        self.with_desk(|machine, desk| machine.handle(Input::Bytes { effect, bytes }, desk))?;
+        self.collect();
+        Ok(())
+    }
+}
+
+/// The machine. It does no I/O: ask it what to do, do it, tell it.
+#[wasm_bindgen(skip_typescript)]
+pub struct Run {
+    inner: Rc<RunInner>,
+}
+
+impl Run {
+    pub fn of(inner: Rc<RunInner>) -> Self {
+        Self { inner }
+    }
+}
+
+#[wasm_bindgen]
+impl Run {
+    /// Its id.
+    #[wasm_bindgen(getter)]
+    pub fn id(&self) -> String {
+        self.inner.id.clone()
+    }
+
+    /// How it stands.
+    #[wasm_bindgen(getter)]
+    pub fn status(&self) -> String {
+        self.inner.machine.borrow().status().as_str().to_owned()
+    }
+
+    /// The tools that it was given, for the host that executes them.
+    #[wasm_bindgen(getter)]
+    pub fn tools(&self) -> JsValue {
+        self.inner.tools.clone()
+    }
+
+    /// What the host must do now. The same effect is the same object each time.
+    pub fn effects(&self) -> js_sys::Array {
+        let machine = self.inner.machine.borrow();
+        let mut kept = self.inner.effects.borrow_mut();
+        machine.effects().iter().map(|effect| kept.entry(effect.id.clone()).or_insert_with(|| effect_to_js(effect)).clone()).collect()
+    }
+
+    /// Drains the events so far.
+    pub fn events(&self) -> JsValue {
+        let events = self.inner.events.take();
+        let mut text = String::new();
+        let mut array = ArrayWriter::new(&mut text);
+        for event in &events {
+            array.object(|out| event.write(out));
+        }
+        array.end();
+        to_js(Json::trusted(text).view())
+    }
+
+    /// Resolves at the next change of effects, events or status.
+    pub fn changed(&self) -> Promise {
+        let inner = &self.inner;
+        Promise::new(&mut |resolve, _| inner.waiting.borrow_mut().push(resolve))
+    }
+
+    /// Answers an effect. Resolves when what must be durable is.
+    pub async fn answer(&self, effect: String, answer: JsValue) -> std::result::Result<(), JsValue> {
+        let inner = self.inner.clone();
+        inner.session.engine.check_open()?;
+        let reply = reply_of(&answer)?;
+        let strict = matches!(reply, Reply::Started);
+        match inner.handle(Input::Answer { effect, reply }).await {
+            // A tool whose start could not be written must not run; any other failure is told by `save_failed`.
+            Err(error) if strict || matches!(error.code, Code::UnknownEffect | Code::WrongState) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of a streaming answer, after its `response_started`.
+    pub async fn feed(&self, effect: String, bytes: Vec<u8>) -> std::result::Result<(), JsValue> {
+        let inner = self.inner.clone();
+        inner.session.engine.check_open()?;
+        Ok(inner.feed(effect, bytes)?)
+    }
+
+    /// Calls that wait for a yes.
+    pub fn approvals(&self) -> js_sys::Array {
+        js_sys::Array::new()
+    }
+
+    /// Stops it.
+    pub async fn cancel(&self) -> std::result::Result<(), JsValue> {
+        let inner = self.inner.clone();
+        // What cannot be cleared away is told by an event.
+        let _ = inner.handle(Input::Cancel).await;
+        Ok(())
+    }
+
+    /// Tries again to store what could not be stored.
+    pub async fn save(&self) -> std::result::Result<(), JsValue> {
+        let inner = self.inner.clone();
+        inner.session.engine.check_open()?;
+        Ok(inner.handle(Input::SaveAgain).await?)
+    }
+
+    /// What it came to; while it runs, how far it is.
+    pub fn result(&self) -> JsValue {
+        let outcome = self.inner.machine.borrow().outcome();
+        object_to_js(|out| outcome.write(out))
+    }
+}
+
+fn effect_to_js(effect: &Effect) -> JsValue {
+    match &effect.kind {
+        EffectKind::Wait { ms } => object_to_js(|out| {
+            out.text("type", "wait").text("id", &effect.id).number("ms", *ms);
+        }),
+        EffectKind::RunTool { call_id, invocation, attempt, name, arguments, arguments_text } => object_to_js(|out| {
+            out.text("type", "run_tool").text("id", &effect.id).text("callId", call_id).text("invocationId", invocation);
+            out.number("attempt", u64::from(*attempt)).text("name", name).json("arguments", arguments.view()).text("argumentsText", arguments_text);
+        }),
+        EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
+            let value = object_to_js(|out| {
+                out.text("type", "call_model").text("id", &effect.id).text("dialect", dialect.as_str());
+                out.object("request", |request| {
+                    request.text("method", "POST").text("url", url).object("headers", |out| {
+                        for (name, value) in headers {
+                            out.text(name, value);
+                        }
+                    });
+                });
+                out.bool("stream", *stream).bool("repeatable", *repeatable);
+                if let Some(at) = not_before {
+                    out.number("notBefore", *at);
+                }
+            });
+            // A fresh object takes any member.
+            let _ = Reflect::set(&member(&value, "request"), &"body".into(), &Uint8Array::from(body.as_slice()));
+            value
+        }
+    }
+}
+
+fn reply_of(answer: &JsValue) -> Result<Reply> {
+    let headers = || -> Vec<(String, String)> {
+        let headers = member(answer, "headers");
+        super::convert::members(&headers).into_iter().filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_string()?))).collect()
+    };
+    let status = || -> Result<u16> {
+        whole(answer, "status")?.and_then(|status| u16::try_from(status).ok()).ok_or_else(|| Error::invalid("`status` is the HTTP status"))
+    };
+    Ok(match text(answer, "type")?.as_deref() {
+        Some("response_started") => Reply::ResponseStarted { status: status()?, headers: headers() },
+        Some("response_end") => Reply::ResponseEnd,
+        Some("response") => {
+            let body = member(answer, "body");
+            let body = match body.as_string() {
+                Some(text) => text.into_bytes(),
+                None => body.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).ok_or_else(|| Error::invalid("`body` is a string or bytes"))?,
+            };
+            Reply::Response { status: status()?, headers: headers(), body }
+        }
+        Some("started") => Reply::Started,
+        Some("tool_result") => Reply::ToolResult { content: to_json(&member(answer, "content"))?, is_error: member(answer, "isError").is_truthy() },
+        Some("waited") => Reply::Waited,
+        Some("failed") => {
+            let error = member(answer, "error");
+            Reply::Failed {
+                code: text(&error, "code").ok().flatten(),
+                message: text(&error, "message").ok().flatten().unwrap_or_else(|| callback_failed("the host failed", &error).message),
+                sent: given(answer, "sent").is_none_or(|sent| sent.is_truthy()),
+            }
+        }
+        other => return Err(Error::invalid(format!("\"{}\" is no answer to an effect", other.unwrap_or("nothing")))),
+    })
+}

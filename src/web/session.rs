@@ -1,0 +1,544 @@
+//! `Session`: the class, and what its runs and its view share.
+
+use super::assembler::dialect;
+use super::convert::{given, member, object_to_js, page, text, to_js, to_json, whole, wire_text};
+use super::engine::{Engine, Listeners};
+use super::options::{on_stop, policy_at, refuse, unbuilt, word};
+use super::pending::{audit_page, discard, pending_of, resume};
+use super::run::{Run, RunInner};
+use super::run_request::{input_items, render_parts};
+use super::view::{SessionView, View};
+use crate::error::{Code, Error, Result};
+use crate::history::{History, Origin, Showing, join, write_message};
+use crate::json::{ArrayWriter, Json};
+use crate::message::{Source, SourceKind};
+use crate::provider::decode_body;
+use crate::render::{RenderRequest, Renderer};
+use crate::replay::{Policy, PolicyLayer};
+use crate::run::OnStop;
+use crate::store::{Change, SessionLog, commit, open_session, refresh};
+use js_sys::{Function, Promise, Reflect, Uint8Array};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+type Js = std::result::Result<JsValue, JsValue>;
+
+/// What a session is, behind its class.
+pub struct SessionInner {
+    pub engine: Rc<Engine>,
+    pub id: String,
+    pub log: RefCell<SessionLog>,
+    pub renderer: RefCell<Renderer>,
+    pub view: RefCell<View>,
+    pub listeners: Listeners,
+    pub on_stop: Cell<OnStop>,
+    generation: Cell<u64>,
+    policy: RefCell<PolicyLayer>,
+    wishes: RefCell<Wishes>,
+    state: RefCell<BTreeMap<String, Json>>,
+    run: RefCell<Option<Rc<RunInner>>>,
+    /// Sends that wait for the run before them.
+    queue: RefCell<Vec<Function>>,
+    /// A send that has been let in and has no run yet.
+    entering: Cell<bool>,
+}
+
+/// Fields given when the session was opened; written with the next append.
+#[derive(Clone, Debug, Default)]
+struct Wishes {
+    title: Option<String>,
+    channel: Option<String>,
+    metadata: Option<Json>,
+}
+
+impl SessionInner {
+    pub async fn open(engine: &Rc<Engine>, id: &str, options: &JsValue) -> Result<Rc<Self>> {
+        engine.check_open()?;
+        if id.is_empty() {
+            return Err(Error::invalid("a session's id is any text but the empty one"));
+        }
+        refuse(options, &["providers"])?;
+        if member(options, "trimTrailingResults").is_truthy() {
+            return Err(unbuilt("`trimTrailingResults`"));
+        }
+        if given(options, "flushMs").and_then(|ms| ms.as_f64()).is_some_and(|ms| ms > 0.0) {
+            return Err(unbuilt("`flushMs`"));
+        }
+        word(&member(options, "owner"), "kind", &[("session", ())]).map_err(|_| unbuilt("an owner other than `{ kind: \"session\" }`"))?;
+        word(options, "persistence", &[("run", ())]).map_err(|_| unbuilt("a persistence other than \"run\""))?;
+        let wishes = Wishes {
+            title: text(options, "title")?,
+            channel: text(options, "channel")?,
+            metadata: given(options, "metadata").map(|metadata| to_json(&metadata)).transpose()?,
+        };
+        let policy = policy_at(options, "replay")?;
+        let on_stop = on_stop(options)?;
+        let session = match engine.session(id) {
+            Some(open) => open,
+            None => {
+                let log = open_session(&*engine.store, id, engine.seed, engine.now()).await?;
+                engine.warn(&log.findings);
+                let generation = Cell::new(log.generation);
+                engine.keep(
+                    id,
+                    Rc::new(Self {
+                        engine: engine.clone(),
+                        id: id.to_owned(),
+                        log: RefCell::new(log),
+                        renderer: RefCell::default(),
+                        view: RefCell::default(),
+                        listeners: Listeners::default(),
+                        on_stop: Cell::default(),
+                        generation,
+                        policy: RefCell::default(),
+                        wishes: RefCell::default(),
+                        state: RefCell::default(),
+                        run: RefCell::default(),
+                        queue: RefCell::default(),
+                        entering: Cell::new(false),
+                    }),
+                )
+            }
+        };
+        if given(options, "replay").is_some() {
+            *session.policy.borrow_mut() = policy;
+        }
+        if let Some(on_stop) = on_stop {
+            session.on_stop.set(on_stop);
+        }
+        *session.wishes.borrow_mut() = wishes;
+        session.apply_wishes();
+        Ok(session)
+    }
+
+    fn apply_wishes(&self) {
+        let wishes = self.wishes.borrow().clone();
+        let mut log = self.log.borrow_mut();
+        log.head.title = wishes.title.or(log.head.title.take());
+        log.head.channel = wishes.channel.or(log.head.channel.take());
+        log.head.metadata = wishes.metadata.or(log.head.metadata.take());
+    }
+
+    /// The session's channel.
+    pub fn channel(&self) -> Option<String> {
+        self.log.borrow().head.channel.clone()
+    }
+
+    /// All levels of replay settings, with those of one call.
+    pub fn policy(&self, call: PolicyLayer, tools: BTreeMap<String, crate::tool::Window>) -> Policy {
+        let channel = self.channel().and_then(|channel| self.engine.channels.get(&channel).cloned()).unwrap_or_default();
+        Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.engine.global.clone() }
+    }
+
+    /// Reads what others appended; true when something changed.
+    pub async fn refresh(&self) -> Result<bool> {
+        let before = self.log.borrow().findings.len();
+        let changed = refresh(&*self.engine.store, &self.log).await?;
+        if changed {
+            let found: Vec<_> = self.log.borrow().findings.iter().skip(before).cloned().collect();
+            self.engine.warn(&found);
+            self.history_moved();
+            self.apply_wishes();
+        }
+        Ok(changed)
+    }
+
+    fn history_moved(&self) {
+        let generation = self.log.borrow().generation;
+        if self.generation.replace(generation) != generation {
+            self.renderer.borrow_mut().clear();
+            self.view.borrow_mut().clear();
+        }
+    }
+
+    /// Writes a change, whatever other writers appended in the meantime.
+    pub async fn commit(&self, mut change: Change) -> Result<u64> {
+        self.engine.check_open()?;
+        let state = self.state.borrow().clone();
+        let written = state.clone();
+        if !state.is_empty() {
+            let edit = change.edit.take();
+            change.edit = Some(Box::new(move |head| {
+                if let Some(edit) = &edit {
+                    edit(head);
+                }
+                for (key, value) in &state {
+                    head.state.retain(|(own, _)| own != key);
+                    head.state.push((key.clone(), value.clone()));
+                }
+                head.state.sort_by(|(a, _), (b, _)| a.cmp(b));
+            }));
+        }
+        let shows = !change.entries.is_empty() || change.edit.is_some();
+        let revision = commit(&*self.engine.store, &self.log, &change).await?;
+        // What was set while this was being written waits for the next one.
+        self.state.borrow_mut().retain(|key, value| written.get(key) != Some(value));
+        self.history_moved();
+        if shows {
+            self.engine.changed(&self.id, revision, false);
+        }
+        Ok(revision)
+    }
+
+    /// Tells whoever watches this session.
+    pub fn notify(&self) {
+        self.view.borrow_mut().touch();
+        self.listeners.call(&JsValue::UNDEFINED);
+    }
+
+    /// The run that lives here.
+    pub fn live_run(&self) -> Option<Rc<RunInner>> {
+        self.run.borrow().clone()
+    }
+
+    pub fn has_live_run(&self) -> bool {
+        self.run.borrow().is_some()
+    }
+
+    /// Lets a send in when no other run is under way here.
+    ///
+    /// # Errors
+    /// `busy`, unless it may queue.
+    pub async fn enter(&self, may_queue: bool) -> Result<()> {
+        while self.run.borrow().is_some() || self.entering.get() {
+            if !may_queue {
+                return Err(Error::new(Code::Busy, "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`"));
+            }
+            let turn = Promise::new(&mut |resolve, _| self.queue.borrow_mut().push(resolve));
+            // A resolved promise does not fail.
+            let _ = JsFuture::from(turn).await;
+        }
+        self.entering.set(true);
+        Ok(())
+    }
+
+    /// The send that was let in has its run, or has failed.
+    pub fn entered(&self, run: Option<Rc<RunInner>>) {
+        let failed = run.is_none();
+        *self.run.borrow_mut() = run;
+        self.entering.set(false);
+        if failed {
+            self.next_in_queue();
+        }
+    }
+
+    /// The run is over: the next send may come.
+    pub fn left(&self, run: &RunInner) {
+        let own = self.run.borrow().as_ref().is_some_and(|live| live.id == run.id);
+        if own {
+            *self.run.borrow_mut() = None;
+            self.next_in_queue();
+        }
+    }
+
+    fn next_in_queue(&self) {
+        let next = if self.queue.borrow().is_empty() { None } else { Some(self.queue.borrow_mut().remove(0)) };
+        if let Some(next) = next {
+            // Resolving a promise does not throw.
+            let _ = next.call0(&JsValue::NULL);
+        }
+    }
+}
+
+/// One conversation.
+#[wasm_bindgen(skip_typescript)]
+pub struct Session {
+    inner: Rc<SessionInner>,
+}
+
+impl Session {
+    pub fn of(inner: Rc<SessionInner>) -> Self {
+        Self { inner }
+    }
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// Its id.
+    #[wasm_bindgen(getter)]
+    pub fn id(&self) -> String {
+        self.inner.id.clone()
+    }
+
+    /// The store's revision of it, as far as it is known here.
+    #[wasm_bindgen(getter)]
+    pub fn revision(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)]
+        let revision = self.inner.log.borrow().revision as f64;
+        revision
+    }
+
+    /// Who owns the conversation's state.
+    #[wasm_bindgen(getter)]
+    pub fn owner(&self) -> JsValue {
+        object_to_js(|out| {
+            out.text("kind", "session");
+        })
+    }
+
+    /// The branch that is shown.
+    #[wasm_bindgen(getter)]
+    pub fn branch(&self) -> String {
+        "main".into()
+    }
+
+    /// Its title.
+    #[wasm_bindgen(getter)]
+    pub fn title(&self) -> Option<String> {
+        self.inner.log.borrow().head.title.clone()
+    }
+
+    /// Its state bag.
+    #[wasm_bindgen(getter)]
+    pub fn state(&self) -> StateBag {
+        StateBag { inner: self.inner.clone() }
+    }
+
+    /// Changes title, channel or metadata.
+    pub async fn update(&self, fields: JsValue) -> std::result::Result<(), JsValue> {
+        let inner = self.inner.clone();
+        // Absent keeps, null clears.
+        let set = |key: &str| {
+            let value = member(&fields, key);
+            if value.is_undefined() {
+                Ok(None)
+            } else if value.is_null() {
+                Ok(Some(None))
+            } else {
+                value.as_string().map(|text| Some(Some(text))).ok_or_else(|| Error::invalid(format!("`{key}` is a string or null")))
+            }
+        };
+        let (title, channel) = (set("title")?, set("channel")?);
+        let metadata = member(&fields, "metadata");
+        let metadata = if metadata.is_undefined() { None } else { Some(given(&fields, "metadata").map(|value| to_json(&value)).transpose()?) };
+        inner.engine.ids.draw();
+        *inner.wishes.borrow_mut() = Wishes::default();
+        let edit = move |head: &mut crate::session::Session| {
+            if let Some(title) = &title {
+                head.title.clone_from(title);
+            }
+            if let Some(channel) = &channel {
+                head.channel.clone_from(channel);
+            }
+            if let Some(metadata) = &metadata {
+                head.metadata.clone_from(metadata);
+            }
+        };
+        inner.commit(Change { operation: new_operation(&inner), at: inner.engine.now(), edit: Some(Box::new(edit)), ..Change::default() }).await?;
+        inner.notify();
+        Ok(())
+    }
+
+    /// Writes the state bag now.
+    pub async fn save(&self) -> std::result::Result<(), JsValue> {
+        let inner = self.inner.clone();
+        inner.engine.ids.draw();
+        inner.commit(Change { operation: new_operation(&inner), at: inner.engine.now(), ..Change::default() }).await?;
+        Ok(())
+    }
+
+    /// Appends messages in a dialect's own shape.
+    pub async fn append(&self, body: JsValue, dialect_or_options: JsValue, options: JsValue) -> Js {
+        let inner = self.inner.clone();
+        let Some(name) = dialect_or_options.as_string() else { return Err(unbuilt("appending neutral messages").into()) };
+        let dialect = dialect(&name)?;
+        if let Some(branch) = text(&options, "branch")?
+            && branch != "main"
+        {
+            return Err(unbuilt("`branch`").into());
+        }
+        let body = wire_text(&body)?;
+        let source = member(&options, "source");
+        let kinds = [("external", SourceKind::External), ("context", SourceKind::Context), ("history", SourceKind::History)];
+        let origin = Origin {
+            at: whole(&options, "at")?.unwrap_or_else(|| inner.engine.now()),
+            source: Source { kind: word(&source, "type", &kinds)?.unwrap_or_default(), id: text(&source, "id")? },
+            channel: inner.channel(),
+            ..Origin::default()
+        };
+        let expected = whole(&options, "expectedRevision")?;
+        let items = decode_body(dialect, body.view())?;
+        inner.engine.ids.draw();
+        let mut joined = join(None, &inner.log.borrow().history, items.clone(), &origin, &inner.engine.ids);
+        if joined.report.iter().any(|finding| finding.code == "orphan_result") && inner.refresh().await? {
+            // Another tab may have appended the call.
+            joined = join(None, &inner.log.borrow().history, items, &origin, &inner.engine.ids);
+        }
+        let change = Change { operation: new_operation(&inner), at: inner.engine.now(), entries: joined.entries, expected, ..Change::default() };
+        let revision = inner.commit(change).await?;
+        inner.engine.warn(&joined.report);
+        inner.notify();
+        Ok(object_to_js(|out| {
+            out.number("revision", revision).array("messageIds", |ids| {
+                for id in &joined.message_ids {
+                    ids.text(id);
+                }
+            });
+        }))
+    }
+
+    /// A page of messages, the newest first, in order within it.
+    pub async fn messages(&self, options: JsValue) -> Js {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        let limit = usize::try_from(whole(&options, "limit")?.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
+        let cursor = text(&options, "cursor")?
+            .map(|cursor| cursor.parse::<usize>().map_err(|_| Error::invalid("`cursor` is what an earlier page gave")))
+            .transpose()?;
+        let log = inner.log.borrow();
+        let all = log.history.messages();
+        let end = cursor.unwrap_or(all.len()).min(all.len());
+        let start = end.saturating_sub(limit);
+        let mut items = String::new();
+        let mut array = ArrayWriter::new(&mut items);
+        let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
+        for message in all.get(start..end).unwrap_or(&[]) {
+            array.object(|out| write_message(out, message, &log.history, &inner.id, before, Showing::Stored));
+            before = Some(&message.id);
+        }
+        array.end();
+        let cursor = (start > 0).then(|| start.to_string());
+        Ok(page(&items, cursor.as_deref()))
+    }
+
+    /// For a page on screen. One a session.
+    pub fn view(&self) -> SessionView {
+        SessionView::of(self.inner.clone())
+    }
+
+    /// The audit rows of this session.
+    pub async fn invocations(&self, query: JsValue) -> Js {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        audit_page(&inner.engine, &query, Some(inner.id.clone())).await
+    }
+
+    /// The next request's body.
+    pub async fn render(&self, request: JsValue) -> Js {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        inner.engine.ids.draw();
+        let now = inner.engine.now();
+        let parts = render_parts(&inner, &request)?;
+        let mut live = History::new(inner.engine.seed);
+        let items = input_items(&member(&request, "input"), parts.provider.dialect)?;
+        let joined = join(Some(&inner.log.borrow().history), &live, items, &Origin { at: now, ..Origin::default() }, &inner.engine.ids);
+        for entry in joined.entries {
+            live.apply(entry);
+        }
+        let request = RenderRequest { provider: &parts.provider, instructions: parts.instructions.as_deref(), tools: &parts.tools, policy: &parts.policy };
+        let rendered = inner.renderer.borrow_mut().render(&inner.log.borrow().history, Some(&live), &request, now)?;
+        inner.engine.warn(rendered.report.iter().filter(|finding| finding.code == "stale_default"));
+        let out = js_sys::Object::new();
+        let body = Uint8Array::from(rendered.body.as_slice());
+        let members: [(&str, JsValue); 5] = [
+            ("body", body.into()),
+            ("report", super::wire::report_to_js(&rendered.report)),
+            ("maxSourceNumber", JsValue::from_f64(-1.0)),
+            ("sources", js_sys::Object::new().into()),
+            ("stablePrefix", JsValue::from_f64(f64::from(rendered.stable_prefix))),
+        ];
+        for (key, value) in members {
+            // A fresh object takes any member.
+            let _ = Reflect::set(&out, &key.into(), &value);
+        }
+        Ok(out.into())
+    }
+
+    /// Starts a run.
+    pub async fn run(&self, request: JsValue) -> std::result::Result<Run, JsValue> {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        Ok(Run::of(RunInner::start(&inner, &request).await?))
+    }
+
+    /// Runs that were cut off, failed, or live in another tab.
+    #[wasm_bindgen(js_name = pendingRuns)]
+    pub async fn pending_runs(&self) -> Js {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        inner.refresh().await?;
+        let head = inner.log.borrow().head.clone();
+        let mut items = String::new();
+        let mut array = ArrayWriter::new(&mut items);
+        pending_of(&inner.engine, &inner.id, &head, &mut array).await?;
+        array.end();
+        Ok(to_js(Json::trusted(items).view()))
+    }
+
+    /// Goes on with a run that was cut off.
+    pub async fn resume(&self, run: JsValue, request: JsValue) -> std::result::Result<Run, JsValue> {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        let Some(id) = run.as_string() else { return Err(unbuilt("resuming from a snapshot").into()) };
+        Ok(Run::of(resume(&inner, &id, &request).await?))
+    }
+
+    /// Gives a cut-off run up.
+    pub async fn discard(&self, run: String, options: JsValue) -> std::result::Result<(), JsValue> {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        discard(&inner, &run, member(&options, "keep").is_truthy()).await?;
+        inner.notify();
+        Ok(())
+    }
+
+    /// Reads what others appended.
+    pub async fn refresh(&self) -> Js {
+        let inner = self.inner.clone();
+        inner.engine.check_open()?;
+        if inner.refresh().await? {
+            inner.notify();
+        }
+        let revision = inner.log.borrow().revision;
+        Ok(object_to_js(|out| {
+            out.number("revision", revision);
+        }))
+    }
+
+    /// Called after each change, here or in another tab. Gives the function that ends it.
+    pub fn subscribe(&self, listener: Function) -> Function {
+        self.inner.listeners.add(listener)
+    }
+}
+
+/// The id of an append.
+pub fn new_operation(inner: &SessionInner) -> String {
+    crate::id::IdSource::new_id(&inner.engine.ids)
+}
+
+/// Provider-scoped state of a session, stored with its next append or by `save`.
+#[wasm_bindgen(skip_typescript)]
+pub struct StateBag {
+    inner: Rc<SessionInner>,
+}
+
+#[wasm_bindgen]
+impl StateBag {
+    /// The value under a key.
+    pub fn get(&self, key: &str) -> JsValue {
+        if let Some(value) = self.inner.state.borrow().get(key) {
+            return to_js(value.view());
+        }
+        self.inner.log.borrow().head.state.iter().find(|(own, _)| own == key).map_or(JsValue::UNDEFINED, |(_, value)| to_js(value.view()))
+    }
+
+    /// Sets the value under a key: anything that JSON can say.
+    pub fn set(&self, key: String, value: &JsValue) -> std::result::Result<(), JsValue> {
+        let value = to_json(value)?;
+        self.inner.state.borrow_mut().insert(key, value);
+        Ok(())
+    }
+
+    /// All keys, sorted.
+    pub fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.inner.log.borrow().head.state.iter().map(|(key, _)| key.clone()).collect();
+        keys.extend(self.inner.state.borrow().keys().cloned());
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+}

@@ -1,0 +1,189 @@
+//! `SessionView`: a session as a page paints it (R56).
+//!
+//! A message becomes a JavaScript object once, and again only when something about it changes; the
+//! snapshot is the same object until anything does.
+
+use super::convert::{object_to_js, to_js};
+use super::session::SessionInner;
+use crate::history::{History, Showing, write_message};
+use crate::id::hash_words;
+use crate::json::ObjectWriter;
+use crate::message::Message;
+use js_sys::{Array, Function, Reflect};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+
+/// So many messages are shown at first, and so many more by each `older`.
+const WINDOW: usize = 100;
+
+/// What is shown, kept between changes.
+pub struct View {
+    snapshot: Option<JsValue>,
+    messages: BTreeMap<String, (u64, JsValue)>,
+    window: usize,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self { snapshot: None, messages: BTreeMap::new(), window: WINDOW }
+    }
+}
+
+impl View {
+    /// Something changed.
+    pub fn touch(&mut self) {
+        self.snapshot = None;
+    }
+
+    /// The history was replaced.
+    pub fn clear(&mut self) {
+        *self = Self { window: self.window, ..Self::default() };
+    }
+}
+
+/// For a page on screen.
+#[wasm_bindgen(skip_typescript)]
+pub struct SessionView {
+    inner: Rc<SessionInner>,
+}
+
+impl SessionView {
+    pub fn of(inner: Rc<SessionInner>) -> Self {
+        Self { inner }
+    }
+}
+
+#[wasm_bindgen]
+impl SessionView {
+    /// What to paint: the same object until something changes.
+    #[wasm_bindgen(js_name = getSnapshot)]
+    pub fn get_snapshot(&self) -> JsValue {
+        if let Some(kept) = &self.inner.view.borrow().snapshot {
+            return kept.clone();
+        }
+        let snapshot = snapshot(&self.inner);
+        self.inner.view.borrow_mut().snapshot = Some(snapshot.clone());
+        snapshot
+    }
+
+    /// Called after each change. Gives the function that ends it.
+    pub fn subscribe(&self, listener: Function) -> Function {
+        self.inner.listeners.add(listener)
+    }
+
+    /// Shows older messages; false when there are none.
+    pub async fn older(&self) -> bool {
+        let inner = self.inner.clone();
+        let more = {
+            let mut view = inner.view.borrow_mut();
+            let more = inner.log.borrow().history.messages().len() > view.window;
+            if more {
+                view.window += WINDOW;
+            }
+            more
+        };
+        if more {
+            inner.notify();
+        }
+        more
+    }
+}
+
+fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
+    let run = inner.live_run();
+    let partial = run.as_ref().and_then(|run| run.partial());
+    let log = inner.log.borrow();
+    let mut view = inner.view.borrow_mut();
+    let mut painter = Painter { id: &inner.id, old: std::mem::take(&mut view.messages), new: BTreeMap::new(), items: Array::new() };
+    let all = log.history.messages();
+    let first = all.len().saturating_sub(view.window);
+    let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
+    for message in all.get(first..).unwrap_or(&[]) {
+        painter.message(message, &log.history, before, true);
+        before = Some(&message.id);
+    }
+    let mut shown_run = JsValue::NULL;
+    if let Some(run) = &run {
+        let machine = run.machine.borrow();
+        for message in machine.live().messages().iter().chain(&partial) {
+            // The append is there before the run hears of it.
+            if log.history.message(&message.id).is_none() {
+                painter.message(message, machine.live(), before, false);
+            }
+        }
+        let retry_at = run.retry_at.get();
+        shown_run = object_to_js(|out| {
+            out.text("id", &run.id).text("status", machine.status().as_str());
+            if let Some(at) = retry_at.filter(|_| machine.waits()) {
+                out.number("retryAt", at);
+            }
+        });
+    } else if let Some(entry) = log.head.runs.last() {
+        let live_elsewhere = entry.lease_until > 0 && entry.lease_until > inner.engine.now();
+        let status = if entry.failed {
+            "failed"
+        } else if live_elsewhere {
+            "running"
+        } else {
+            "interrupted"
+        };
+        shown_run = object_to_js(|out| {
+            out.text("id", &entry.id).text("status", status);
+        });
+    }
+    view.messages = painter.new;
+    let value = object_to_js(|out| {
+        #[allow(clippy::cast_precision_loss)]
+        out.bool("loading", false).number("revision", log.revision).text("branch", "main").bool("hasOlder", first > 0);
+    });
+    // A fresh object takes any member.
+    let _ = Reflect::set(&value, &"messages".into(), &painter.items);
+    let _ = Reflect::set(&value, &"run".into(), &shown_run);
+    value
+}
+
+struct Painter<'v> {
+    id: &'v str,
+    old: BTreeMap<String, (u64, JsValue)>,
+    new: BTreeMap<String, (u64, JsValue)>,
+    items: Array,
+}
+
+impl Painter<'_> {
+    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, saved: bool) {
+        let version = version(message, history, before, saved);
+        let kept = self.old.remove(&message.id).filter(|(own, _)| *own == version);
+        let (_, value) = kept.unwrap_or_else(|| {
+            let mut text = String::new();
+            let mut out = ObjectWriter::new(&mut text);
+            write_message(&mut out, message, history, self.id, before, Showing::View { saved });
+            out.end();
+            (version, to_js(crate::json::Json::trusted(text).view()))
+        });
+        self.items.push(&value);
+        self.new.insert(message.id.clone(), (version, value));
+    }
+}
+
+/// Stands for all that can change about a message: its calls' fate, and, while it comes in, its text.
+fn version(message: &Message, history: &History, before: Option<&str>, saved: bool) -> u64 {
+    let mut sum = hash_words(u64::from(saved), before.unwrap_or("").as_bytes());
+    sum = hash_words(sum, &[message.status as u8]);
+    for call in history.calls_of(message) {
+        sum = hash_words(sum ^ call.started_at.unwrap_or(0), &[call.status as u8, u8::from(call.result.is_some())]);
+    }
+    if !saved {
+        let size: usize = message.parts.iter().map(part_size).sum();
+        sum = hash_words(sum, &size.to_le_bytes());
+    }
+    sum
+}
+
+fn part_size(part: &crate::message::Part) -> usize {
+    use crate::message::PartBody;
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => text.token().len(),
+        _ => 1 << 20,
+    }
+}

@@ -1,0 +1,62 @@
+//! `validate` and `repair`.
+
+use super::assembler::dialect;
+use super::convert::{text, to_js};
+use crate::finding::Finding;
+use crate::json::{ArrayWriter, Json};
+use crate::provider::{Dangling, RepairOptions};
+use js_sys::{Object, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+/// Findings as a JavaScript array.
+pub fn report_to_js(report: &[Finding]) -> JsValue {
+    let mut text = String::new();
+    let mut array = ArrayWriter::new(&mut text);
+    for finding in report {
+        array.object(|out| finding.write(out));
+    }
+    array.end();
+    to_js(Json::trusted(text).view())
+}
+
+/// The bytes of a body: an object's JSON, a string's or the bytes themselves, valid or not.
+fn body_bytes(body: &JsValue) -> std::result::Result<Vec<u8>, JsValue> {
+    if let Some(text) = body.as_string() {
+        return Ok(text.into_bytes());
+    }
+    if let Some(bytes) = body.dyn_ref::<Uint8Array>() {
+        return Ok(bytes.to_vec());
+    }
+    Ok(super::convert::to_json(body)?.as_str().as_bytes().to_vec())
+}
+
+/// What is wrong with the body.
+#[wasm_bindgen(skip_typescript)]
+pub fn validate(body: &JsValue, name: &str) -> std::result::Result<JsValue, JsValue> {
+    Ok(report_to_js(&crate::provider::validate(&body_bytes(body)?, dialect(name)?)))
+}
+
+/// The nearest valid body, in the form in which it was given.
+#[wasm_bindgen(skip_typescript)]
+pub fn repair(body: &JsValue, name: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
+    let mut wanted = RepairOptions::default();
+    match text(options, "danglingCalls")?.as_deref() {
+        None | Some("synthesize") => {}
+        Some("omit") => wanted.dangling = Dangling::Omit,
+        Some(other) => return Err(crate::Error::config(format!("`danglingCalls` is \"synthesize\" or \"omit\", not \"{other}\"")).into()),
+    }
+    wanted.dangling_text = text(options, "danglingText")?;
+    let (repaired, report) = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &wanted);
+    let body = if body.is_string() {
+        JsValue::from_str(&String::from_utf8_lossy(&repaired))
+    } else if body.is_instance_of::<Uint8Array>() {
+        Uint8Array::from(repaired.as_slice()).into()
+    } else {
+        js_sys::JSON::parse(&String::from_utf8_lossy(&repaired)).unwrap_or_else(|_| body.clone())
+    };
+    let out = Object::new();
+    // A fresh object takes any member.
+    let _ = Reflect::set(&out, &"body".into(), &body);
+    let _ = Reflect::set(&out, &"report".into(), &report_to_js(&report));
+    Ok(out.into())
+}
