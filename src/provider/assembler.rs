@@ -7,14 +7,17 @@ use super::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use super::sse::Frames;
 use super::{anthropic, openai_chat};
 use crate::error::{Error, Result};
-use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, ends_in_high_surrogate};
+use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate};
 use crate::message::Dialect;
 use std::borrow::Cow;
 
 /// One dialect's side of the work.
 pub(crate) trait Assembling: Send {
-    /// Takes one event of a stream; `name` is empty where the framing gave none.
-    fn event(&mut self, name: &str, data: JsonRef<'_>, out: &mut Vec<StreamEvent>);
+    /// Takes one event of a stream; `name` is empty where the framing gave none. Where all that it did was to
+    /// lengthen one string, it gives the inside of that string's fragment.
+    fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str>;
+    /// Takes an event that differs from the one before in that fragment alone.
+    fn again(&mut self, fragment: &str, out: &mut Vec<StreamEvent>);
     /// Takes a whole response.
     fn whole(&mut self, body: JsonRef<'_>);
     /// The response has failed; the first failure counts.
@@ -27,8 +30,24 @@ pub(crate) trait Assembling: Send {
 pub struct StreamAssembler {
     frames: Frames,
     body: Body,
+    reader: Reader,
+}
+
+/// Reads events into an answer.
+struct Reader {
     answer: Box<dyn Assembling>,
+    last: Pattern,
     done: bool,
+}
+
+/// The event before, around the fragment that it brought. Most events of a stream are the same but for that: then
+/// comparing is enough, and only the fragment is read.
+#[derive(Default)]
+struct Pattern {
+    known: bool,
+    name: String,
+    before: String,
+    after: String,
 }
 
 /// What the bytes turn out to be.
@@ -55,7 +74,8 @@ impl StreamAssembler {
                 return Err(Error::config(format!("responses of the dialect {name} cannot be read yet")));
             }
         };
-        Ok(Self { frames: Frames::default(), body: Body::Unknown(Vec::new()), answer, done: false })
+        let reader = Reader { answer, last: Pattern::default(), done: false };
+        Ok(Self { frames: Frames::default(), body: Body::Unknown(Vec::new()), reader })
     }
 
     /// Takes the next bytes and appends what they completed to `events`. After the end it takes no more.
@@ -78,28 +98,27 @@ impl StreamAssembler {
     }
 
     fn push_events(&mut self, bytes: &[u8], events: &mut Vec<StreamEvent>) {
-        let Self { frames, answer, done, .. } = self;
-        frames.push(bytes, &mut |name, data| take_data(&mut **answer, done, name, data, false, events));
+        let Self { frames, reader, .. } = self;
+        frames.push(bytes, &mut |name, data| reader.take(name, data, false, events));
     }
 
     /// The bytes have ended: the response, as far as it came. Calls of a response that was cut are not executable.
     pub fn finish(&mut self) -> Assembled {
         match std::mem::replace(&mut self.body, Body::Events) {
-            Body::Plain(body) => take_plain(&mut *self.answer, &body),
+            Body::Plain(body) => self.reader.take_plain(&body),
             Body::Unknown(_) | Body::Events => {
-                let Self { frames, answer, done, .. } = self;
-                let events = &mut Vec::new();
-                frames.finish(&mut |name, data| take_data(&mut **answer, done, name, data, true, events));
+                let Self { frames, reader, .. } = self;
+                frames.finish(&mut |name, data| reader.take(name, data, true, &mut Vec::new()));
             }
         }
-        self.done = true;
-        self.answer.assemble(false)
+        self.reader.done = true;
+        self.reader.answer.assemble(false)
     }
 
     /// What has come so far, as a response that was cut here: for a run that is stopped.
     #[must_use]
     pub fn partial(&self) -> Assembled {
-        self.answer.assemble(true)
+        self.reader.answer.assemble(true)
     }
 }
 
@@ -148,65 +167,95 @@ fn looks_framed(bytes: &[u8]) -> bool {
     [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].iter().any(|field| rest.starts_with(field))
 }
 
-/// One event's data, in whatever state it comes.
-fn take_data(
-    answer: &mut dyn Assembling,
-    done: &mut bool,
-    name: &str,
-    data: &str,
-    last: bool,
-    events: &mut Vec<StreamEvent>,
-) {
-    let data = data.trim_matches([' ', '\t', '\n', '\r']);
-    if *done || data.is_empty() {
-        return;
-    }
-    if data == "[DONE]" {
-        *done = true;
-        return;
-    }
-    if let Ok(value) = JsonRef::parse(data) {
-        match value.kind() {
-            Kind::Object => answer.event(name, value, events),
-            Kind::Array => {
-                value.items().filter(|item| item.is_object()).for_each(|item| answer.event(name, item, events))
+impl Reader {
+    /// One event's data, in whatever state it comes.
+    fn take(&mut self, name: &str, data: &str, last: bool, events: &mut Vec<StreamEvent>) {
+        let data = data.trim_matches([' ', '\t', '\n', '\r']);
+        if self.done || data.is_empty() {
+            return;
+        }
+        if let Some(fragment) = self.last.fragment(name, data) {
+            self.answer.again(fragment, events);
+            return;
+        }
+        self.last.known = false;
+        if data == "[DONE]" {
+            self.done = true;
+            return;
+        }
+        if let Ok(value) = JsonRef::parse(data) {
+            match value.kind() {
+                Kind::Object => {
+                    let fragment = self.answer.event(name, value, events);
+                    self.last.learn(name, data, fragment);
+                }
+                Kind::Array => {
+                    for item in value.items().filter(|item| item.is_object()) {
+                        self.answer.event(name, item, events);
+                    }
+                }
+                _ => {}
             }
-            _ => {}
+        } else if data.contains('\n') {
+            // A server that ends events with one line end where two are due.
+            for line in data.lines() {
+                self.take(name, line, last, events);
+            }
+        } else if !last {
+            // Something was lost, and it may be a piece of a call. (Cut off by the end, it is a truncation and no more.)
+            let error = not_json(data);
+            events.push(StreamEvent::Error(error.clone()));
+            self.answer.fail(error);
+            self.done = true;
         }
-    } else if data.contains('\n') {
-        // A server that ends events with one line end where two are due.
-        for line in data.lines() {
-            take_data(answer, done, name, line, last, events);
+    }
+
+    /// A body without framing: one JSON value, or one a line.
+    fn take_plain(&mut self, body: &[u8]) {
+        let text = String::from_utf8_lossy(body);
+        if let Ok(value) = JsonRef::parse(&text) {
+            // Some gateways wrap a failure in an array.
+            match std::iter::once(value).chain(value.items()).find(|value| value.is_object()) {
+                Some(object) => self.answer.whole(object),
+                None => self.answer.fail(not_json(&text)),
+            }
+            return;
         }
-    } else if !last {
-        // Something was lost, and it may be a piece of a call. (Cut off by the end, it is a truncation and no more.)
-        let error = not_json(data);
-        events.push(StreamEvent::Error(error.clone()));
-        answer.fail(error);
-        *done = true;
+        let mut lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
+        // A line that is JSON by itself is what tells events from a body that is broken.
+        if lines.peek().is_none_or(|line| JsonRef::parse(line).is_err()) {
+            self.answer.fail(not_json(&text));
+            return;
+        }
+        while let Some(line) = lines.next() {
+            self.take("", line, lines.peek().is_none(), &mut Vec::new());
+        }
     }
 }
 
-/// A body without framing: one JSON value, or one a line.
-fn take_plain(answer: &mut dyn Assembling, body: &[u8]) {
-    let text = String::from_utf8_lossy(body);
-    if let Ok(value) = JsonRef::parse(&text) {
-        // Some gateways wrap a failure in an array.
-        match std::iter::once(value).chain(value.items()).find(|value| value.is_object()) {
-            Some(object) => answer.whole(object),
-            None => answer.fail(not_json(&text)),
+impl Pattern {
+    /// The fragment, if the event is the one before in all else.
+    fn fragment<'a>(&self, name: &str, data: &'a str) -> Option<&'a str> {
+        if !self.known || self.name != name {
+            return None;
         }
-        return;
+        // The quotes on both sides belong to the pattern.
+        let fragment = data.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        let token = data.get(self.before.len() - 1..self.before.len() + fragment.len() + 1)?;
+        check(token).is_ok().then_some(fragment)
     }
-    let mut done = false;
-    let mut lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
-    // A line that is JSON by itself is what tells events from a body that is broken.
-    if !lines.peek().is_some_and(|line| JsonRef::parse(line).is_ok()) {
-        answer.fail(not_json(&text));
-        return;
-    }
-    while let Some(line) = lines.next() {
-        take_data(answer, &mut done, "", line, lines.peek().is_none(), &mut Vec::new());
+
+    fn learn(&mut self, name: &str, data: &str, fragment: Option<&str>) {
+        let Some(fragment) = fragment else { return };
+        // The fragment lies in the data: where, its address says.
+        let Some(from) = (fragment.as_ptr() as usize).checked_sub(data.as_ptr() as usize) else { return };
+        let (before, rest) = (data.get(..from).unwrap_or_default(), data.get(from..).unwrap_or_default());
+        let Some(after) = rest.strip_prefix(fragment) else { return };
+        self.known = before.ends_with('"') && after.starts_with('"');
+        for (own, new) in [(&mut self.name, name), (&mut self.before, before), (&mut self.after, after)] {
+            own.clear();
+            own.push_str(new);
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct MessageAnswer {
     model: Option<String>,
     blocks: Vec<Block>,
     calls: u32,
+    /// Which block grew last.
+    grew: usize,
     stop_reason: Option<String>,
     /// `message_stop` has come, or the body was whole.
     stopped: bool,
@@ -56,10 +58,10 @@ struct Counts {
 }
 
 impl Assembling for MessageAnswer {
-    fn event(&mut self, name: &str, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+    fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // What follows the end is another response.
         if self.stopped || self.error.is_some() {
-            return;
+            return None;
         }
         let mut event = Event::default();
         for (key, value) in data.entries() {
@@ -75,7 +77,7 @@ impl Assembling for MessageAnswer {
             }
         }
         match event.kind.as_deref().unwrap_or(name) {
-            "content_block_delta" => self.block_delta(&event, out),
+            "content_block_delta" => return self.block_delta(&event, out),
             "content_block_start" => {
                 if let Some(block) = event.block.filter(|block| block.is_object()) {
                     self.block_start(event.index, block, out);
@@ -101,6 +103,16 @@ impl Assembling for MessageAnswer {
             "message" => self.read(data, out),
             "error" => self.failed(event.error.unwrap_or(data), out),
             _ => event.error.into_iter().for_each(|error| self.failed(error, out)),
+        }
+        None
+    }
+
+    fn again(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
+        if let Some(block) = self.blocks.get_mut(self.grew) {
+            if let Some(own) = block.growing() {
+                own.append(fragment);
+            }
+            block.tell(out);
         }
     }
 
@@ -238,11 +250,13 @@ impl MessageAnswer {
 
     /// The block of that index; of reused ones the last. Without an index the last block.
     fn block(&mut self, index: Option<u64>) -> Option<&mut Block> {
-        self.blocks.iter_mut().rev().find(|block| index.is_none() || block.index == index)
+        self.grew = self.blocks.iter().rposition(|block| index.is_none() || block.index == index)?;
+        self.blocks.get_mut(self.grew)
     }
 
-    fn block_delta(&mut self, event: &Event<'_>, out: &mut Vec<StreamEvent>) {
-        let Some(delta) = event.delta else { return };
+    /// Gives the fragment by which it lengthened the one string of the block that grows, if it did nothing else.
+    fn block_delta<'a>(&mut self, event: &Event<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        let delta = event.delta?;
         if self.block(event.index).is_none() {
             // A gateway that never opens its blocks. What a call without a start is called, nobody knows.
             let blank = JsonStr::new("");
@@ -251,14 +265,14 @@ impl MessageAnswer {
                 Some("thinking_delta") => ObjectWriter::build(|block| {
                     block.text("type", "thinking").token("thinking", &blank).token("signature", &blank);
                 }),
-                _ => return,
+                _ => return None,
             };
             self.block_start(event.index, start.view(), out);
         }
-        if let Some(block) = self.block(event.index) {
-            block.apply(delta);
-            block.tell(out);
-        }
+        let block = self.block(event.index)?;
+        let fragment = block.apply(delta);
+        block.tell(out);
+        fragment
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
@@ -273,9 +287,26 @@ impl MessageAnswer {
 }
 
 impl Block {
+    /// The string that most of the block's deltas lengthen.
+    fn growing(&mut self) -> Option<&mut Growing> {
+        match self.kind {
+            BlockKind::Text => self.fields.text_mut("text"),
+            BlockKind::Thinking => self.fields.text_mut("thinking"),
+            BlockKind::ToolUse(_) | BlockKind::Other => Some(&mut self.input),
+        }
+    }
+
     /// Any delta: strings go on, arrays too, and what is neither replaces.
-    fn apply(&mut self, delta: JsonRef<'_>) {
+    fn apply<'a>(&mut self, delta: JsonRef<'a>) -> Option<&'a str> {
+        let (mut members, mut fragment) = (0, None);
         for (key, value) in delta.entries() {
+            members += usize::from(!key.is_text("type"));
+            match (inside(key).unwrap_or_default(), self.kind) {
+                ("text", BlockKind::Text)
+                | ("thinking", BlockKind::Thinking)
+                | ("partial_json", BlockKind::ToolUse(_) | BlockKind::Other) => fragment = inside(value),
+                _ => {}
+            }
             match inside(key).unwrap_or_default() {
                 "type" => {}
                 "partial_json" => self.input.append(inside(value).unwrap_or_default()),
@@ -285,6 +316,7 @@ impl Block {
                 _ => self.fields.merge(key, value, true),
             }
         }
+        fragment.filter(|_| members == 1)
     }
 
     /// Tells what is new in it.

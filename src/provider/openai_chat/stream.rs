@@ -28,6 +28,8 @@ pub(crate) struct ChatAnswer {
     details: Vec<Fields>,
     extra: Fields,
     calls: Calls,
+    /// Which call's arguments grew last, where it was not the text.
+    grew: Option<usize>,
     finish: Option<String>,
     whole: bool,
     usage: Option<Usage>,
@@ -45,9 +47,20 @@ enum Piece {
 }
 
 impl Assembling for ChatAnswer {
-    fn event(&mut self, name: &str, chunk: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if self.error.is_none() {
-            self.chunk(name, chunk, out);
+    fn event<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        if self.error.is_some() {
+            return None;
+        }
+        self.chunk(name, chunk, out)
+    }
+
+    fn again(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
+        match self.grew {
+            Some(place) => self.calls.append(place, fragment, out),
+            None => {
+                self.append_text(fragment);
+                out.extend(self.text.news().map(StreamEvent::TextDelta));
+            }
         }
     }
 
@@ -90,7 +103,9 @@ impl Assembling for ChatAnswer {
 }
 
 impl ChatAnswer {
-    fn chunk(&mut self, name: &str, chunk: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+    /// Gives the fragment by which it lengthened one string, if it did nothing else.
+    fn chunk<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        let mut fragment = None;
         let (mut error, mut choices, mut message, mut usage, mut native) = (None, None, None, None, false);
         for (key, value) in chunk.entries() {
             match inside(key).unwrap_or_default() {
@@ -109,16 +124,17 @@ impl ChatAnswer {
         }
         if let Some(choices) = choices {
             // One answer: where several were asked for, the others are not this message.
-            let first =
-                choices.items().find(|choice| choice.find("index").is_none_or(|index| index.as_u64() == Some(0)));
-            if let Some(choice) = first {
-                self.choice(choice, &mut usage, &mut error, out);
+            for choice in choices.items() {
+                if let Some(grown) = self.choice(choice, &mut usage, &mut error, out) {
+                    fragment = grown;
+                    break;
+                }
             }
         } else if let Some(message) = message.filter(|message| message.is_object()) {
             // Ollama's own shape: a line a piece, `done` on the last.
-            self.delta(message, self.whole, out);
+            _ = self.delta(message, self.whole, out);
             if native {
-                self.ended(chunk.get("done_reason"), out);
+                self.ended(said(chunk.get("done_reason")).as_deref().unwrap_or("done"), out);
                 let count = |name| chunk.get(name).and_then(JsonRef::as_u64);
                 if let (Some(input), Some(output)) = (count("prompt_eval_count"), count("eval_count")) {
                     usage = Some(Usage { input, output, ..Usage::default() });
@@ -133,60 +149,78 @@ impl ChatAnswer {
         if let Some(error) = error {
             out.push(StreamEvent::Error(error.clone()));
             self.fail(error);
+            return None;
         }
+        fragment
     }
 
+    /// None for a choice that is not the first.
     fn choice<'a>(
         &mut self,
         choice: JsonRef<'a>,
         usage: &mut Option<Usage>,
         error: &mut Option<JsonRef<'a>>,
         out: &mut Vec<StreamEvent>,
-    ) {
-        let (mut delta, mut message, mut reason) = (None, None, None);
+    ) -> Option<Option<&'a str>> {
+        let (mut delta, mut message, mut reason, mut own_usage, mut failure) = (None, None, None, None, None);
         for (key, value) in choice.entries() {
             match inside(key).unwrap_or_default() {
+                "index" if value.as_u64().is_some_and(|index| index > 0) => return None,
                 "delta" => delta = Some(value).filter(|value| value.is_object()),
                 "message" => message = Some(value).filter(|value| value.is_object()),
-                "finish_reason" => reason = Some(value),
+                "finish_reason" => reason = said(Some(value)),
                 // Moonshot's place for it.
-                "usage" => *usage = read_usage(value).or(*usage),
-                "error" => *error = error.or(Some(value).filter(|value| !value.is_null())),
+                "usage" => own_usage = read_usage(value),
+                "error" => failure = Some(value).filter(|value| !value.is_null()),
                 _ => {}
             }
         }
+        *usage = own_usage.or(*usage);
+        *error = error.or(failure);
         // A whole message beside or after deltas repeats them.
-        match (delta, message) {
+        let fragment = match (delta, message) {
             (Some(delta), _) => self.delta(delta, false, out),
             (None, Some(message)) if self.whole || (self.text.is_empty() && self.calls.is_empty()) => {
-                self.delta(message, true, out);
+                self.delta(message, true, out).filter(|_| false)
             }
-            _ => {}
-        }
-        self.ended(reason, out);
+            _ => None,
+        };
+        let Some(reason) = reason else { return Some(fragment) };
+        self.ended(&reason, out);
+        Some(None)
     }
 
     /// Some servers send an empty reason with every chunk, and some the reason twice.
-    fn ended(&mut self, reason: Option<JsonRef<'_>>, out: &mut Vec<StreamEvent>) {
-        let Some(reason) = said(reason) else { return };
+    fn ended(&mut self, reason: &str, out: &mut Vec<StreamEvent>) {
         // Once the provider has said that it was cut, nothing takes that back.
         if self.finish.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
-            self.finish = Some(reason.into_owned());
+            self.finish = Some(reason.to_owned());
         }
         self.calls.ready(out);
     }
 
-    fn delta(&mut self, delta: JsonRef<'_>, whole: bool, out: &mut Vec<StreamEvent>) {
+    /// Gives the fragment by which it lengthened one string, if it did nothing else.
+    fn delta<'a>(&mut self, delta: JsonRef<'a>, whole: bool, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         let (mut content, mut details, mut calls, mut function) = (None, None, None, None);
+        let mut other = whole;
         for (key, value) in delta.entries() {
             if value.is_null() {
                 continue;
             }
+            let known = content.is_some() || calls.is_some();
             match inside(key).unwrap_or_default() {
                 // `channel` names the part of a harmony answer that the chunk is from; no request carries it.
-                "role" | "channel" => {}
-                "content" => content = Some(value),
-                "tool_calls" => calls = Some(value),
+                "role" | "channel" => continue,
+                "content" => {
+                    content = Some(value);
+                    other |= known;
+                    continue;
+                }
+                "tool_calls" => {
+                    calls = Some(value);
+                    other |= known;
+                    continue;
+                }
                 "function_call" => function = Some(value),
                 "refusal" => self.refusal.append(inside(value).unwrap_or_default()),
                 DETAILS => details = Some(value),
@@ -200,20 +234,26 @@ impl ChatAnswer {
                 }
                 _ => self.extra.merge(key, value, false),
             }
+            other = true;
         }
         self.tell_reasoning(out);
         details.into_iter().flat_map(JsonRef::items).for_each(|detail| self.detail(detail, whole, out));
+        let mut fragment = None;
         if let Some(content) = content {
             self.content(content, out);
             out.extend(self.text.news().map(StreamEvent::TextDelta));
+            (self.grew, fragment) = (None, inside(content));
         }
         self.calls.next_chunk();
-        if let Some(calls) = calls {
-            calls.items().filter(|call| call.is_object()).for_each(|call| self.calls.delta(call, whole, out));
+        for (place, call) in calls.into_iter().flat_map(JsonRef::items).filter(|call| call.is_object()).enumerate() {
+            let grown = self.calls.delta(call, whole, out);
+            other |= place > 0;
+            (self.grew, fragment) = grown.unzip();
         }
         if let Some(function) = function {
             self.calls.function(function, out);
         }
+        fragment.filter(|_| !other)
     }
 
     fn tell_reasoning(&mut self, out: &mut Vec<StreamEvent>) {

@@ -293,12 +293,17 @@ fn r20_recorded_whole_responses_are_read() {
                     assert_eq!(got.error.unwrap().message, body["error"]["message"].as_str().unwrap());
                 } else if let Some(wire) = value_of(&got).as_object() {
                     for (key, value) in wire.iter().filter(|(key, _)| !matches!(key.as_str(), "audio" | "tool_calls")) {
-                        assert_eq!(&message[key], value, "{} {key}", path.display());
+                        // Beside calls, an empty content and none are the same.
+                        if key != "content" || value != "" && !value.is_null() || message[key] != "" {
+                            assert_eq!(&message[key], value, "{} {key}", path.display());
+                        }
                     }
                     let calls = wire.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
                     for (call, sent) in calls.zip(message["tool_calls"].as_array().into_iter().flatten()) {
                         let mut sent = sent.clone();
                         sent.as_object_mut().unwrap().shift_remove("index");
+                        // Blank beside `function`.
+                        sent.as_object_mut().unwrap().shift_remove("custom");
                         assert_eq!(*call, sent, "{}", path.display());
                     }
                 } else {

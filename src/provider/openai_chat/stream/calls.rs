@@ -64,34 +64,48 @@ impl Calls {
         self.chunk += 1;
     }
 
-    /// One entry of `tool_calls`; in a whole message each entry is a call of its own.
-    pub(crate) fn delta(&mut self, entry: JsonRef<'_>, whole: bool, out: &mut Vec<StreamEvent>) {
+    /// One entry of `tool_calls`; in a whole message each entry is a call of its own. Where all that it did was to
+    /// lengthen a call's arguments, it gives that call's place and the fragment.
+    pub(crate) fn delta<'a>(
+        &mut self,
+        entry: JsonRef<'a>,
+        whole: bool,
+        out: &mut Vec<StreamEvent>,
+    ) -> Option<(usize, &'a str)> {
         let mut fragment = Fragment::default();
+        let (mut other, mut custom) = (false, None);
         for (key, value) in entry.entries() {
             match inside(key).unwrap_or_default() {
                 "index" => fragment.index = value.as_u64(),
                 "id" => fragment.id = said(Some(value)).map(Into::into),
                 "type" => fragment.kind = said(Some(value)).map(Into::into),
                 "function" => fragment.function = Some(value).filter(|value| value.is_object()),
-                "custom" if value.is_object() => {
-                    fragment.custom = true;
-                    fragment.function = Some(value);
-                }
-                _ => {}
+                "custom" => custom = Some(value).filter(|value| value.is_object()),
+                _ => other |= !value.is_null(),
             }
+        }
+        // Some servers send both members, one of them blank.
+        if fragment.function.is_none() || fragment.kind.as_deref() == Some("custom") {
+            fragment.custom = custom.is_some();
+            fragment.function = custom.or(fragment.function);
         }
         if let Some(function) = fragment.function {
             for (key, value) in function.entries().filter(|(_, value)| !value.is_null()) {
                 match inside(key).unwrap_or_default() {
                     "name" => fragment.name = said(Some(value)).map(Into::into),
                     "arguments" | "input" => fragment.arguments = Some(value),
-                    _ => {}
+                    _ => other = true,
                 }
             }
         }
-        let Some(place) = self.place(&fragment, whole) else { return };
+        let count = self.calls.len();
+        let place = self.place(&fragment, whole)?;
         self.fill(place, &fragment, out);
-        let Some(call) = self.calls.get_mut(place) else { return };
+        if !other {
+            let plain = place < count && fragment.id.is_none() && fragment.name.is_none();
+            return fragment.arguments.and_then(inside).filter(|_| plain).map(|text| (place, text));
+        }
+        let call = self.calls.get_mut(place)?;
         for (key, value) in entry.entries().filter(|(_, value)| !value.is_null()) {
             if !matches!(inside(key), Some("index" | "id" | "type" | "function" | "custom")) {
                 call.extra.merge(key, value, false);
@@ -103,6 +117,16 @@ impl Calls {
             if !matches!(inside(key), Some("name" | "arguments" | "input")) {
                 call.function_extra.merge(key, value, false);
             }
+        }
+        None
+    }
+
+    /// More of a call's arguments.
+    pub(crate) fn append(&mut self, place: usize, arguments: &str, out: &mut Vec<StreamEvent>) {
+        let Some(call) = self.calls.get_mut(place) else { return };
+        call.arguments.append(arguments);
+        if call.is_named() {
+            call.tell(index_of(place), out);
         }
     }
 
