@@ -210,7 +210,7 @@ async fn r48_a_call_that_is_dropped_leaves_the_store_whole() {
     delete_database("r48-dropped").await.unwrap();
 }
 
-/// Needs a browser profile on a small disk, such as `--user-data-dir` on a tmpfs of 96 MB: run it with `--ignored`.
+/// Needs a browser profile on a small disk, such as `--user-data-dir` on a tmpfs of 96 MB: run it with `--include-ignored`.
 #[wasm_bindgen_test]
 #[ignore = "needs a small disk"]
 async fn r48_a_full_disk_is_told_and_loses_nothing() {

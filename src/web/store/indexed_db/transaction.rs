@@ -31,7 +31,8 @@ pub(super) enum Step {
 /// Called first without answers, then each time with those to what it asked.
 pub(super) type Script = Box<dyn FnMut(&IdbTransaction, &[JsValue]) -> Result<Step, Failure>>;
 
-/// Runs a script to the transaction's end. Dropped before, it rolls back if it still can.
+/// Runs a script to the transaction's end. Dropped before, it takes no further step: what it wrote is whole
+/// or not there, since a script writes in its last step.
 ///
 /// `patience` is how long one step may take; writing gets a second more for each megabyte.
 pub(super) async fn run(transaction: IdbTransaction, script: Script, patience: Ms) -> Result<(), Failure> {
@@ -45,11 +46,9 @@ pub(super) async fn run(transaction: IdbTransaction, script: Script, patience: M
         timer: RefCell::default(),
         end: Signal::new(),
     });
-    let mut handlers = Handlers::attach(&running);
+    let _handlers = Handlers::attach(&running);
     running.step(&[]);
-    let end = running.end.wait().await;
-    handlers.ended = true;
-    end
+    running.end.wait().await
 }
 
 struct Running {
@@ -139,7 +138,6 @@ impl Running {
 /// The closures that a transaction calls, kept until it ended.
 struct Handlers {
     running: Rc<Running>,
-    ended: bool,
     _answered: Closure<dyn FnMut()>,
     _completed: Closure<dyn FnMut()>,
     _aborted: Closure<dyn FnMut()>,
@@ -159,7 +157,6 @@ impl Handlers {
         running.transaction.set_onabort(Some(aborted.as_ref().unchecked_ref()));
         Self {
             running: Rc::clone(running),
-            ended: false,
             _answered: answered,
             _completed: completed,
             _aborted: aborted,
@@ -177,8 +174,5 @@ impl Drop for Handlers {
         }
         drop(running.script.take());
         drop(running.timer.take());
-        if !self.ended {
-            let _ = running.transaction.abort(); // nobody waits for the outcome any more, and it may be over already
-        }
     }
 }
