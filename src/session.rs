@@ -11,6 +11,8 @@ pub struct Session {
     pub id: String,
     /// When it was first written.
     pub created_at: Ms,
+    /// The store's revision of its first write: tells it from one of the same id that was deleted before it. 0 before that.
+    pub born: u64,
     /// When it was last written.
     pub updated_at: Ms,
     /// For a list on screen.
@@ -50,6 +52,7 @@ impl Session {
         Self {
             id: id.to_owned(),
             created_at: now,
+            born: 0,
             updated_at: now,
             title: None,
             channel: None,

@@ -48,7 +48,11 @@ impl Run {
 pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> {
     let cut_call = !paused && !assembled.calls.is_empty();
     match assembled.status {
-        AnswerStatus::Complete | AnswerStatus::Refused => None,
+        AnswerStatus::Complete | AnswerStatus::Refused => {
+            // Without it the answer would read as finished, and the call would be lost in silence.
+            let broken = assembled.calls.iter().any(|call| !call.executable);
+            broken.then(|| "a tool call of the answer is broken: it has no name, or its arguments are no JSON object".into())
+        }
         AnswerStatus::Incomplete => cut_call.then(|| "the answer was cut in the middle of a tool call; raise the token limit".to_owned()),
         AnswerStatus::Truncated => Some("the stream ended before the answer was whole".to_owned()),
         AnswerStatus::Blocked => Some("the provider's filter withheld the answer".to_owned()),

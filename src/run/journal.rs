@@ -121,6 +121,8 @@ pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
     for entry in entries {
         match entry? {
             JournalEntry::Began(_) => {}
+            // A write whose reply was lost is there twice.
+            JournalEntry::Answered { message, .. } if run.live.message(&message.id).is_some() => {}
             JournalEntry::Answered { message, invocations } => {
                 run.turns += 1;
                 if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {

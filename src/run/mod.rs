@@ -5,6 +5,7 @@
 //! tool starts, and what it returned is written before the next step is offered.
 
 mod answer;
+mod call;
 mod effect;
 mod event;
 mod journal;
@@ -13,6 +14,7 @@ mod persistence;
 mod retry;
 mod show;
 mod state;
+mod told;
 mod tools;
 
 pub use effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};

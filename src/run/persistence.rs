@@ -4,7 +4,7 @@ use super::effect::{Save, SaveKind};
 use crate::clock::Ms;
 use crate::error::Result;
 use crate::history::{Entry, History};
-use crate::message::{Message, MessageStatus};
+use crate::message::{Message, MessageStatus, PartBody};
 use crate::store::{Change, JournalChange, JournalStep};
 use crate::tool::InvocationStatus;
 
@@ -22,7 +22,11 @@ pub fn turn_entries(live: &History) -> Vec<Entry> {
 pub fn stopped_entries(live: &History, partial: Option<Message>, status: MessageStatus) -> Vec<Entry> {
     let mut entries = turn_entries(live);
     match partial {
-        Some(message) => entries.push(Entry::Message(Message { status, ..message })),
+        Some(mut message) => {
+            // A call of an answer that was cut never runs, and nothing is stored of it.
+            message.parts.retain(|part| !matches!(part.body, PartBody::ToolCall { .. }));
+            entries.push(Entry::Message(Message { status, ..message }));
+        }
         None => {
             if let Some(Entry::Message(last)) = entries.iter_mut().rev().find(|entry| matches!(entry, Entry::Message(_))) {
                 last.status = status;

@@ -5,9 +5,11 @@ use super::event::RunEvent;
 use super::journal::{Began, JournalEntry, Recovered};
 use super::outcome::{Outcome, RunStatus};
 use super::persistence::{stopped_entries, turn_entries};
+use super::call::{Call, Response};
 use super::answer::{cut_error, refusal_of, refused_request, scrub};
 use super::retry::asked_wait;
-use super::tools::Tasks;
+use super::told::said;
+use super::tools::{Tasks, ends_run};
 use super::{Desk, OnStop, Setup};
 use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, Report};
@@ -23,22 +25,25 @@ use std::rc::Rc;
 pub struct Run {
     pub(super) setup: Setup,
     pub(super) live: History,
-    state: State,
-    effects: Vec<Effect>,
-    saves: VecDeque<Save>,
-    events: VecDeque<RunEvent>,
+    pub(super) state: State,
+    pub(super) effects: Vec<Effect>,
+    pub(super) saves: VecDeque<Save>,
+    pub(super) events: VecDeque<RunEvent>,
+    /// Counts saves; an operation is named by it.
     next: u64,
-    turns: u32,
-    usage: Option<Usage>,
-    report: Report,
-    text: JsonStr,
-    response_id: Option<String>,
-    /// A write that failed, to be tried again: the answer in it is paid for (R58).
-    unsaved: Option<(SaveKind, u64)>,
+    /// Counts effects.
+    offered: u64,
+    pub(super) turns: u32,
+    pub(super) usage: Option<Usage>,
+    pub(super) report: Report,
+    pub(super) text: JsonStr,
+    pub(super) response_id: Option<String>,
+    /// Writes that failed, to be tried again in their order: what they hold is paid for (R58).
+    pub(super) unsaved: Vec<Save>,
 }
 
 /// What the run waits for.
-enum State {
+pub(super) enum State {
     /// Its journal's first entry.
     Beginning { save: u64, cancelled: bool },
     /// The model's answer.
@@ -56,25 +61,9 @@ enum State {
 }
 
 #[derive(Clone, Copy)]
-enum Then {
+pub(super) enum Then {
     Tools,
     CallAgain,
-}
-
-/// A model call.
-struct Call {
-    effect: String,
-    attempt: u32,
-    message_id: String,
-    body: Rc<Vec<u8>>,
-    asked_at: u64,
-    response: Response,
-}
-
-enum Response {
-    None,
-    Streaming(StreamAssembler),
-    Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
 }
 
 impl Run {
@@ -87,12 +76,13 @@ impl Run {
             saves: VecDeque::new(),
             events: VecDeque::new(),
             next: 1,
+            offered: 0,
             turns: 0,
             usage: None,
             report: Report::new(),
             text: JsonStr::new(""),
             response_id: None,
-            unsaved: None,
+            unsaved: Vec::new(),
         }
     }
 
@@ -104,6 +94,9 @@ impl Run {
         setup.provider.check()?;
         if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
             return Err(Error::invalid("the input of a run is messages; append tool results to the session first, then run without input"));
+        }
+        if let Some(id) = input_id.as_deref().filter(|id| desk.history.message(id).is_some()) {
+            return Err(Error::invalid(format!("a message with the id \"{id}\" is in history already; give the input another one, or run without input to answer it")));
         }
         let mut live = History::new(desk.seed);
         let origin = Origin {
@@ -141,6 +134,7 @@ impl Run {
         let last = run.live.messages().last();
         if let Some(last) = last.filter(|last| last.role == Role::Assistant) {
             run.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
+            run.text = said(last);
             if run.live.calls_of(last).next().is_some() {
                 run.begin_tools(&recovered.attempts, true, desk);
                 return Ok(run);
@@ -148,74 +142,6 @@ impl Run {
         }
         run.call_model(desk);
         Ok(run)
-    }
-
-    /// How it stands.
-    #[must_use]
-    pub fn status(&self) -> RunStatus {
-        match &self.state {
-            State::Done(outcome) => outcome.status,
-            _ => RunStatus::Running,
-        }
-    }
-
-    /// The run's id.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.setup.id
-    }
-
-    /// The turn so far, not in history yet.
-    #[must_use]
-    pub fn live(&self) -> &History {
-        &self.live
-    }
-
-    /// The answer that is coming in, as far as it is there.
-    #[must_use]
-    pub fn partial(&self, desk: &Desk<'_>) -> Option<Message> {
-        let State::Calling(call) = &self.state else { return None };
-        let Response::Streaming(assembler) = &call.response else { return None };
-        let assembled = assembler.partial();
-        let (message, _) = self.message_of(&assembled, &call.message_id, MessageStatus::Complete, call.asked_at, desk)?;
-        Some(message)
-    }
-
-    /// What the host must do now.
-    #[must_use]
-    pub fn effects(&self) -> &[Effect] {
-        &self.effects
-    }
-
-    /// The next write for the binding.
-    pub fn take_save(&mut self) -> Option<Save> {
-        self.saves.pop_front()
-    }
-
-    /// What has happened since the last time.
-    pub fn take_events(&mut self) -> Vec<RunEvent> {
-        self.events.drain(..).collect()
-    }
-
-    /// What it came to; while it runs, how far it is.
-    #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        match &self.state {
-            State::Done(outcome) => (**outcome).clone(),
-            _ => self.outcome_as(RunStatus::Running, None, 0, false),
-        }
-    }
-
-    /// Whether an answer waits to be stored.
-    #[must_use]
-    pub fn is_unsaved(&self) -> bool {
-        self.unsaved.is_some()
-    }
-
-    /// When the model is asked again, if it waits for that: the length of the wait, in milliseconds.
-    #[must_use]
-    pub fn waits(&self) -> bool {
-        matches!(self.state, State::Waiting { .. })
     }
 
     /// Takes what the host or the binding says. The only way in.
@@ -229,8 +155,13 @@ impl Run {
                 Ok(())
             }
             Input::SaveAgain => {
-                let (kind, id) = self.unsaved.take().ok_or_else(|| Error::new(Code::WrongState, "nothing waits to be stored"))?;
-                self.saves.push_back(Save { id, kind });
+                if self.unsaved.is_empty() {
+                    return Err(wrong("nothing waits to be stored"));
+                }
+                // Before what came later: a journal is read in its order.
+                for save in self.unsaved.drain(..).rev() {
+                    self.saves.push_front(save);
+                }
                 Ok(())
             }
             Input::Saved { save, outcome } => {
@@ -243,11 +174,8 @@ impl Run {
     }
 
     fn answer(&mut self, effect: &str, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
-        let open = self.effects.iter().any(|open| open.id == effect);
-        if !open {
-            // An answer that comes late, or twice, changes nothing.
-            let known = effect.strip_prefix('e').and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 0 && n < self.next);
-            return if known { Ok(()) } else { Err(Error::new(Code::UnknownEffect, format!("no effect \"{effect}\" was ever given by this run"))) };
+        if !self.is_open(effect)? {
+            return Ok(());
         }
         match &mut self.state {
             State::Calling(_) => self.model_reply(reply, desk),
@@ -263,11 +191,20 @@ impl Run {
         }
     }
 
+    /// Whether that effect waits for an answer. One that is answered does not: what comes late, or twice, changes nothing.
+    fn is_open(&self, effect: &str) -> Result<bool> {
+        if self.effects.iter().any(|open| open.id == effect) {
+            return Ok(true);
+        }
+        let known = effect.strip_prefix('e').and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 0 && n <= self.offered);
+        if known { Ok(false) } else { Err(Error::new(Code::UnknownEffect, format!("no effect \"{effect}\" was ever given by this run"))) }
+    }
+
     fn bytes(&mut self, effect: &str, bytes: &[u8]) -> Result<()> {
-        let State::Calling(call) = &mut self.state else { return Ok(()) };
-        if call.effect != effect {
+        if !self.is_open(effect)? {
             return Ok(());
         }
+        let State::Calling(call) = &mut self.state else { return Err(wrong("only a `call_model` takes bytes")) };
         match &mut call.response {
             Response::None => Err(wrong("`response_started` comes before the bytes")),
             Response::Whole { body, .. } => {
@@ -318,8 +255,8 @@ impl Run {
             repeatable: true,
             not_before: None,
         };
-        let effect = self.offer(kind);
-        self.state = State::Calling(Box::new(Call { effect, attempt, message_id: desk.ids.new_id(), body, asked_at: desk.now, response: Response::None }));
+        self.offer(kind);
+        self.state = State::Calling(Box::new(Call { attempt, message_id: desk.ids.new_id(), body, asked_at: desk.now, response: Response::None }));
     }
 
     fn ask_again(&mut self, desk: &Desk<'_>) {
@@ -352,6 +289,7 @@ impl Run {
                 }
                 Response::Whole { status, headers, body } => self.whole(status, &headers, &body, desk),
             },
+            Reply::Response { .. } if !matches!(call.response, Response::None) => return Err(wrong("the response has started already; feed its bytes and say `response_end`")),
             Reply::Response { status, headers, body } => self.whole(status, &headers, &body, desk),
             Reply::Failed { code, message, .. } => {
                 let streaming = matches!(call.response, Response::Streaming(_));
@@ -477,7 +415,7 @@ impl Run {
         if !tasks.all_done() {
             return;
         }
-        if tasks.ends_run(&self.live, &self.setup) { self.finish() } else { self.call_model(desk) }
+        if ends_run(&self.live, &self.setup) { self.finish() } else { self.call_model(desk) }
     }
 
     // ---- the end
@@ -491,6 +429,10 @@ impl Run {
 
     fn cancel(&mut self, desk: &mut Desk<'_>) {
         match &mut self.state {
+            // The answer cannot be stored, and the user gives it up. The journal stays, so the run can be resumed.
+            State::Ending { .. } if !self.unsaved.is_empty() => {
+                self.done(RunStatus::Cancelled, Some(Error::new(Code::Aborted, "the run was cancelled before its answer could be stored")), 0, false);
+            }
             // Too late, or it is over: what is being written is whole.
             State::Ending { .. } | State::Done(_) => {}
             State::Beginning { cancelled, .. } => *cancelled = true,
@@ -516,7 +458,7 @@ impl Run {
 
     fn end_with(&mut self, status: RunStatus, error: Option<Error>, partial: Option<Message>, _desk: &mut Desk<'_>) {
         self.effects.clear();
-        self.unsaved = None;
+        self.unsaved.clear();
         let marked = if status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed };
         let keep = self.setup.on_stop == OnStop::Keep;
         let kind = match (&error, keep, status) {
@@ -531,6 +473,7 @@ impl Run {
     }
 
     fn saved(&mut self, id: u64, outcome: Result<u64>, desk: &mut Desk<'_>) {
+        let awaited = self.awaits(id);
         match (&mut self.state, outcome) {
             (State::Beginning { save, cancelled }, Ok(_)) if *save == id => {
                 if *cancelled {
@@ -564,7 +507,7 @@ impl Run {
                 }
                 self.done(status, error, 0, false);
             }
-            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) if error.code == Code::Conflict || error.code == Code::NotFound => {
+            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) if awaited && (error.code == Code::Conflict || error.code == Code::NotFound) => {
                 // Another owner took the run over: this one may do nothing more with it.
                 self.done(RunStatus::Failed, Some(error), 0, false);
             }
@@ -572,43 +515,37 @@ impl Run {
                 // A tool whose start is not written must not run.
                 self.done(RunStatus::Failed, Some(error), 0, false);
             }
-            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) => {
+            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) if awaited => {
                 self.events.push_back(RunEvent::SaveFailed { error });
             }
             // A write that the run no longer waits for.
-            (State::Beginning { .. } | State::Calling(_) | State::Waiting { .. } | State::Recording { .. } | State::Ending { .. } | State::Done(_), _) => {}
+            (State::Beginning { .. } | State::Calling(_) | State::Waiting { .. } | State::Recording { .. } | State::Tools(_) | State::Ending { .. } | State::Done(_), _) => {}
+        }
+    }
+
+    /// Whether the run can only go on when that write is there.
+    fn awaits(&self, id: u64) -> bool {
+        match &self.state {
+            State::Beginning { save, .. } | State::Recording { save, .. } | State::Ending { save, .. } => *save == id,
+            State::Tools(tasks) => tasks.awaits(id),
+            State::Calling(_) | State::Waiting { .. } | State::Done(_) => false,
         }
     }
 
     /// The binding could not write this: it waits for [`Input::SaveAgain`].
     pub fn keep_unsaved(&mut self, save: Save) {
-        if !matches!(self.state, State::Done(_)) {
-            self.unsaved = Some((save.kind, save.id));
+        if self.awaits(save.id) {
+            self.unsaved.push(save);
         }
     }
 
     fn done(&mut self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) {
         self.effects.clear();
         self.saves.clear();
-        self.unsaved = None;
+        self.unsaved.clear();
         let outcome = self.outcome_as(status, error, revision, saved);
         self.events.push_back(RunEvent::Finished(Box::new(outcome.clone())));
         self.state = State::Done(Box::new(outcome));
-    }
-
-    fn outcome_as(&self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) -> Outcome {
-        Outcome {
-            status,
-            error,
-            text: self.text.clone(),
-            turns: self.turns,
-            usage: self.usage,
-            report: self.report.clone(),
-            revision,
-            saved,
-            message_ids: self.live.messages().iter().map(|message| message.id.clone()).collect(),
-            response_id: self.response_id.clone(),
-        }
     }
 
     fn warn(&mut self, finding: Finding) {
@@ -617,8 +554,8 @@ impl Run {
     }
 
     fn offer(&mut self, kind: EffectKind) -> String {
-        let id = format!("e{}", self.next);
-        self.next += 1;
+        self.offered += 1;
+        let id = format!("e{}", self.offered);
         self.effects.push(Effect { id: id.clone(), kind });
         id
     }

@@ -198,15 +198,21 @@ impl Tasks {
         self.starts.contains(&save)
     }
 
+    /// Whether the round waits for that write.
+    pub fn awaits(&self, save: u64) -> bool {
+        self.saves.contains(&save)
+    }
+
     /// Whether every call is answered and every answer is written.
     pub fn all_done(&self) -> bool {
         self.saves.is_empty() && self.tasks.iter().all(|task| task.phase == Phase::Answered)
     }
+}
 
-    /// Whether a tool of this round was the run's last word.
-    pub fn ends_run(&self, live: &History, setup: &Setup) -> bool {
-        self.tasks.iter().filter_map(|task| live.invocation(&task.invocation)).any(|call| {
-            call.status == InvocationStatus::Ok && setup.treatment.get(&call.name).is_some_and(|treatment| treatment.ends_run)
-        })
-    }
+/// Whether a tool of the last round was the run's last word; it may have been answered before a kill.
+pub fn ends_run(live: &History, setup: &Setup) -> bool {
+    let answer = live.messages().iter().rev().find(|message| message.role == Role::Assistant);
+    answer.into_iter().flat_map(|answer| live.calls_of(answer)).any(|call| {
+        call.status == InvocationStatus::Ok && setup.treatment.get(&call.name).is_some_and(|treatment| treatment.ends_run)
+    })
 }

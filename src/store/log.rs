@@ -122,7 +122,8 @@ impl SessionLog {
         let mut head = self.head.clone();
         let mut batch = Batch::default();
         head.updated_at = head.updated_at.max(change.at);
-        if self.revision == 0 {
+        if head.born == 0 {
+            head.born = self.revision + 1;
             head.created_at = change.at;
             head.updated_at = change.at;
         }
@@ -151,13 +152,25 @@ impl SessionLog {
     }
 
     fn applied(&mut self, revision: u64, prepared: Prepared) {
-        for entry in prepared.entries {
-            self.history.apply(entry);
-        }
+        // Otherwise a refresh has read it already.
         if revision > self.revision {
+            for entry in prepared.entries {
+                self.history.apply(entry);
+            }
             self.revision = revision;
             self.head = prepared.head;
         }
+    }
+
+    /// Whether a run's turn is in history already: its reply was lost, and a refresh has read it.
+    fn holds(&self, change: &Change) -> bool {
+        let first = change.entries.iter().find_map(|entry| if let Entry::Message(message) = entry { Some(message) } else { None });
+        let stored = first.and_then(|first| self.history.message(&first.id));
+        change.run.is_some() && stored.is_some_and(|stored| stored.run_id == change.run)
+    }
+
+    fn lost(&mut self, gone: u64) {
+        self.findings.push(Finding::warning("malformed", format!("{gone} log records at the end of the session are gone")));
     }
 
     fn take_records(&mut self, records: &[Record], next: &mut u64) {
@@ -250,14 +263,14 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
     Ok(log)
 }
 
+/// Reads records up to `end`, and none that came later: they belong to a later head.
 async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, from: u64, end: u64) -> Result<()> {
     let mut next = from;
     while next < end {
-        let records = store.read(id, Query { from: next, to: MAX_KEY, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await?;
+        let records = read_page(store, id, next, end).await?;
         if records.is_empty() {
             if end != u64::MAX {
-                let gone = end - next;
-                log.findings.push(Finding::warning("malformed", format!("{gone} log records at the end of the session are gone")));
+                log.lost(end - next);
             }
             break;
         }
@@ -266,14 +279,19 @@ async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, from: u6
     Ok(())
 }
 
+async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Result<Vec<Record>> {
+    let to = end.saturating_sub(1).min(MAX_KEY);
+    store.read(id, Query { from, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await
+}
+
 /// Reads what others appended; true when something changed.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
-    let (id, revision, next, seed, created) = {
+    let (id, revision, next, seed, created, born) = {
         let log = cell.borrow();
-        (log.head.id.clone(), log.revision, log.head.next_record, log.seed, log.head.created_at)
+        (log.head.id.clone(), log.revision, log.head.next_record, log.seed, log.head.created_at, log.head.born)
     };
     let Some(head) = store.head(&id).await? else {
         if revision == 0 {
@@ -292,12 +310,13 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     let session = open_record::<Session>(Kind::Head, &head.value)?;
     // Read apart first: nothing of the open session is touched across an await.
     let mut page = SessionLog::new(&id, seed, created);
-    let restarted = session.next_record < next || cell.borrow().read_only.is_some();
+    // Deleted and begun anew: what was read is another session's.
+    let restarted = (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
     let from = if restarted { 0 } else { next };
     let mut records = Vec::new();
     let mut at = from;
     while at < session.next_record {
-        let read = store.read(&id, Query { from: at, to: MAX_KEY, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await?;
+        let read = read_page(store, &id, at, session.next_record).await?;
         let Some(last) = read.last() else { break };
         at = last.last_key.unwrap_or(last.key) + 1;
         records.extend(read);
@@ -312,6 +331,9 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     }
     let mut next = from;
     log.take_records(&records, &mut next);
+    if next < session.next_record {
+        log.lost(session.next_record - next);
+    }
     log.head = session;
     log.revision = head.revision;
     Ok(true)
@@ -323,7 +345,11 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
 /// `conflict` when the change expected a revision, or its run has another owner; `unsupported_version`, `not_found` when the
 /// session cannot be written; and whatever the store says, nothing being written then.
 pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<u64> {
+    let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {
+        if cell.borrow().holds(change) {
+            return Ok(cell.borrow().revision);
+        }
         let prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();
         // An operation's outcome is kept by the store, a conflict too: each attempt is an operation of its own.
@@ -344,6 +370,8 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 // A tombstone: who opened the session after the deletion begins it anew, who had it open before may not.
                 if log.revision == 0 && fresh && log.read_only.is_none() {
                     log.revision = actual;
+                } else if born != 0 && log.head.born != born {
+                    return Err(Error::new(Code::NotFound, "the session was deleted in the meantime and begun anew; read it again before appending"));
                 }
             }
         }
@@ -365,6 +393,10 @@ pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -
         let Some(last) = records.last() else { break };
         next = last.key + 1;
         values.extend(records.into_iter().map(|record| record.value));
+    }
+    // A `started` that is gone would let a tool run twice.
+    if (values.len() as u64) < run.entries {
+        return Err(Error::new(Code::CorruptRecord, "entries of the run's journal are gone, so nobody knows what ran; discard the run"));
     }
     Ok(values)
 }

@@ -1,6 +1,6 @@
 //! Numbering: what is appended gets its places behind what is there, at the moment it is written.
 
-use crate::history::{Entry, History};
+use crate::history::{Entry, History, Position};
 use crate::id::short_name;
 use crate::message::PartBody;
 use crate::session::Session;
@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 /// Gives messages their `seq`, turn and round, and invocations their number; moves the head's counters on.
 pub(super) fn number(history: &History, head: &mut Session, entries: Vec<Entry>) -> Vec<Entry> {
     let mut position = history.position();
+    // Turns whose records cannot be read keep their numbers, too.
+    if position.turns < head.turns {
+        position = Position { turns: head.turns, answered: true, rounds: 0 };
+    }
     let record = head.next_record;
     let mut places: BTreeMap<String, (u32, u32)> = BTreeMap::new();
     let mut numbered = Vec::with_capacity(entries.len());

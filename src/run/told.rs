@@ -1,0 +1,106 @@
+//! What a run tells: how it stands, what it wants done, what it came to. Nothing here changes where it stands.
+
+use super::call::Response;
+use super::effect::{Effect, Save};
+use super::event::RunEvent;
+use super::outcome::{Outcome, RunStatus};
+use super::state::State;
+use super::{Desk, Run};
+use crate::error::Error;
+use crate::history::History;
+use crate::json::JsonStr;
+use crate::message::{Message, MessageStatus, PartBody};
+
+impl Run {
+    /// How it stands.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        match &self.state {
+            State::Done(outcome) => outcome.status,
+            _ => RunStatus::Running,
+        }
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.setup.id
+    }
+
+    /// The turn so far, not in history yet.
+    #[must_use]
+    pub fn live(&self) -> &History {
+        &self.live
+    }
+
+    /// The answer that is coming in, as far as it is there.
+    #[must_use]
+    pub fn partial(&self, desk: &Desk<'_>) -> Option<Message> {
+        let State::Calling(call) = &self.state else { return None };
+        let Response::Streaming(assembler) = &call.response else { return None };
+        let assembled = assembler.partial();
+        let (message, _) = self.message_of(&assembled, &call.message_id, MessageStatus::Complete, call.asked_at, desk)?;
+        Some(message)
+    }
+
+    /// What the host must do now.
+    #[must_use]
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// The next write for the binding.
+    pub fn take_save(&mut self) -> Option<Save> {
+        self.saves.pop_front()
+    }
+
+    /// What has happened since the last time.
+    pub fn take_events(&mut self) -> Vec<RunEvent> {
+        self.events.drain(..).collect()
+    }
+
+    /// What it came to; while it runs, how far it is.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match &self.state {
+            State::Done(outcome) => (**outcome).clone(),
+            _ => self.outcome_as(RunStatus::Running, None, 0, false),
+        }
+    }
+
+    /// Whether an answer waits to be stored.
+    #[must_use]
+    pub fn is_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// When the model is asked again, if it waits for that: the length of the wait, in milliseconds.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        matches!(self.state, State::Waiting { .. })
+    }
+
+    pub(super) fn outcome_as(&self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) -> Outcome {
+        Outcome {
+            status,
+            error,
+            text: self.text.clone(),
+            turns: self.turns,
+            usage: self.usage,
+            report: self.report.clone(),
+            revision,
+            saved,
+            message_ids: self.live.messages().iter().map(|message| message.id.clone()).collect(),
+            response_id: self.response_id.clone(),
+        }
+    }
+}
+
+/// All text of an answer.
+pub(super) fn said(message: &Message) -> JsonStr {
+    let texts = message.parts.iter().filter_map(|part| match &part.body {
+        PartBody::Text(text) => Some(text.inside()),
+        _ => None,
+    });
+    JsonStr::from_inside(&texts.collect::<String>())
+}
