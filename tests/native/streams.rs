@@ -154,6 +154,22 @@ proptest! {
     }
 
     #[test]
+    fn r44_fragments_of_any_text_are_read_alike(
+        fragments in prop::collection::vec(r#"[a-z"\\{}\u{1}é]{0,5}"#, 1..12),
+        end in prop::sample::select(vec!["}}]}", "},\"finish_reason\":\"stop\"}]}", "},\"index\":0}]}"]),
+    ) {
+        // Fragments as they are, so that a quote or a backslash breaks the event.
+        let text = (r#"{"choices":[{"delta":{"content":""#, format!("\"{end}"));
+        let call = (r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":""#, format!("\"}}}}]{end}"));
+        let more = (call.0.replace(r#""name":"f","#, ""), call.1.clone());
+        for (starts, ends) in [(text.0, &text.1), (call.0, &call.1), (&more.0, &more.1)] {
+            let lines: Vec<String> = fragments.iter().map(|fragment| format!("{starts}{fragment}{ends}")).collect();
+            let apart: Vec<&str> = lines.iter().flat_map(|line| [line.as_str(), "{}"]).collect();
+            prop_assert_eq!(assemble(Dialect::OpenAiChat, &frame(&lines)), assemble(Dialect::OpenAiChat, &frame(&apart)));
+        }
+    }
+
+    #[test]
     fn r44_any_split_of_anything_gives_the_same(
         parts in prop::collection::vec(pieces(), 0..14),
         cuts in prop::collection::vec(1_usize..40, 1..60),
