@@ -26,8 +26,11 @@ pub use retry::RetryPolicy;
 pub use state::Run;
 
 use crate::clock::Ms;
+use crate::error::Result;
+use crate::finding::Report;
 use crate::history::History;
 use crate::id::{IdSource, Seed};
+use crate::json::ObjectWriter;
 use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::render::Renderer;
 use crate::replay::Policy;
@@ -57,6 +60,14 @@ pub struct Setup {
     pub policy: Policy,
     /// The session's channel.
     pub channel: Option<String>,
+}
+
+impl Setup {
+    /// Refuses what no request could be built from.
+    fn check(&self) -> Result<()> {
+        self.provider.check()?;
+        self.provider.write_head(&mut ObjectWriter::new(&mut String::new()), &self.tools, &mut Report::new())
+    }
 }
 
 /// How a tool is treated.

@@ -91,7 +91,7 @@ impl Run {
     /// # Errors
     /// `config_invalid` and `invalid_input`; then nothing has happened.
     pub fn start(setup: Setup, input: Vec<Incoming>, input_id: Option<String>, desk: &mut Desk<'_>) -> Result<Self> {
-        setup.provider.check()?;
+        setup.check()?;
         if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
             return Err(Error::invalid("the input of a run is messages; append tool results to the session first, then run without input"));
         }
@@ -127,7 +127,7 @@ impl Run {
     /// # Errors
     /// `config_invalid`; then nothing has happened.
     pub fn resume(setup: Setup, recovered: Recovered, desk: &mut Desk<'_>) -> Result<Self> {
-        setup.provider.check()?;
+        setup.check()?;
         let mut run = Self::new(setup, recovered.live);
         run.turns = recovered.turns;
         run.usage = recovered.usage;

@@ -1,0 +1,274 @@
+//! Runs driven by a scripted host: what they store, what a kill leaves, what a failure leaves.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "runs/failures.rs"]
+mod failures;
+#[path = "runs/kills.rs"]
+mod kills;
+#[path = "runs/properties.rs"]
+mod properties;
+#[path = "scripted_host.rs"]
+mod scripted_host;
+#[path = "spy_store.rs"]
+mod spy_store;
+
+use rethread::error::Code;
+use rethread::history::{Entry, LogRecord};
+use rethread::message::{Dialect, Role};
+use rethread::run::{OnInterrupted, RunStatus, Treatment};
+use rethread::store::{AuditQuery, AuditRow, Change, Kind, LogStore, MemoryStore, Table, commit, open_record};
+use rethread::tool::InvocationStatus;
+use scripted_host::*;
+
+const WAYS: [(Dialect, bool); 4] = [(CHAT, false), (CHAT, true), (CLAUDE, false), (CLAUDE, true)];
+
+/// Roles of the session's messages, in order.
+fn roles(host: &Host<'_>) -> Vec<Role> {
+    host.log.borrow().history.messages().iter().map(|message| message.role).collect()
+}
+
+/// Call ids with round, place and status.
+fn calls_in(host: &Host<'_>) -> Vec<(String, u32, u32, InvocationStatus)> {
+    host.log.borrow().history.invocations().iter().map(|call| (call.call_id.clone(), call.round, call.place, call.status)).collect()
+}
+
+/// A reader that was not there sees the same.
+fn reopened<'s>(host: &Host<'s>) -> Host<'s> {
+    let id = host.log.borrow().head.id.clone();
+    let other = Host::open(host.store, &id, "reader");
+    let (a, b) = (host.log.borrow(), other.log.borrow());
+    assert_eq!(a.history.messages(), b.history.messages());
+    assert_eq!(a.history.invocations(), b.history.invocations());
+    assert_eq!(a.head, b.head);
+    assert!(b.findings.is_empty(), "{:?}", b.findings);
+    drop((a, b));
+    other
+}
+
+#[test]
+fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
+    for (dialect, stream) in WAYS {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let outcome = host.ask(setup("run", dialect, stream), "Go", three_tools);
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+        assert_eq!((outcome.turns, outcome.saved, outcome.text.decode().as_ref()), (3, true, "All done."));
+        assert_eq!(outcome.usage.map(|usage| (usage.input, usage.output)), Some((30, 15)));
+
+        assert_eq!(roles(&host), [Role::User, Role::Assistant, Role::Assistant, Role::Assistant]);
+        let ok = InvocationStatus::Ok;
+        assert_eq!(calls_in(&host), [("call_a".into(), 0, 0, ok), ("call_b".into(), 0, 1, ok), ("call_c".into(), 1, 0, ok)]);
+        assert_eq!(host.ran.len(), 3);
+        let log = host.log.borrow();
+        for call in log.history.invocations() {
+            let message = log.history.message(&call.message_id).expect("its message");
+            assert_eq!(message.role, Role::Assistant);
+            assert!(log.history.calls_of(message).any(|own| own.id == call.id));
+            assert!(call.started_at.is_some() && call.finished_at > call.started_at);
+        }
+        drop(log);
+
+        // One record of the log, and nothing left of the journal.
+        let records = host.records(Table::Log);
+        assert_eq!(records.len(), 1);
+        let record: LogRecord = open_record(Kind::Log, &records[0].value).unwrap();
+        assert_eq!(record.run.as_deref(), Some("run"));
+        assert_eq!(record.entries.len(), 7);
+        assert!(host.records(Table::Runs).is_empty() && host.pending().is_empty());
+        let log = host.log.borrow();
+        assert_eq!((log.head.history_revision, outcome.revision), (log.revision, log.revision));
+        drop(log);
+
+        // The audit table, over all sessions.
+        let page = block_on(store.invocations(&AuditQuery { tool: Some("look".into()), ..AuditQuery::default() })).unwrap();
+        let rows: Vec<AuditRow> = page.items.iter().map(|(_, record)| open_record(Kind::Audit, &record.value).unwrap()).collect();
+        assert_eq!(rows.iter().map(|row| (row.call_id.as_str(), row.round, row.place, row.status)).collect::<Vec<_>>(), [("call_a", 0, 0, ok), ("call_c", 1, 0, ok)]);
+        assert!(rows.iter().all(|row| row.record == records[0].key && row.result_bytes > Some(0)));
+        assert_eq!(page.items[0].1.index.as_ref().unwrap().status, "ok");
+        reopened(&host);
+    }
+}
+
+#[test]
+fn r01_a_message_has_no_copy_of_a_call() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let model = |body: &serde_json::Value| Answer::Say(if rounds_in(body) == 0 { calls(&[("call_a", "look", r#"{"secret":"xyzzy"}"#)]) } else { text("ok") });
+    host.ask(setup("run", CHAT, false), "Go", model);
+    let record: LogRecord = open_record(Kind::Log, &host.records(Table::Log)[0].value).unwrap();
+    for entry in record.entries {
+        if let Entry::Message(message) = entry {
+            assert!(!format!("{message:?}").contains("xyzzy"), "{message:?}");
+        }
+    }
+}
+
+#[test]
+fn r03_the_next_request_begins_with_the_bytes_of_the_last_one() {
+    for (dialect, stream) in WAYS {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        host.ask(setup("one", dialect, stream), "Go", three_tools);
+        let last = host.asked.last().unwrap()["messages"].as_array().unwrap().len();
+        let mut bodies = Vec::new();
+        host.start(setup("two", dialect, stream), "And now?").unwrap();
+        let rendered = host.drive(|body| {
+            bodies.push(body.clone());
+            Answer::Say(text("Yes."))
+        });
+        assert_eq!(rendered.unwrap().status, RunStatus::Finished);
+        let (before, after) = (host.asked[2]["messages"].as_array().unwrap(), bodies[0]["messages"].as_array().unwrap());
+        assert_eq!(&after[..last], &before[..], "{dialect:?}");
+        // Results stand right behind their calls, rounds before the final text.
+        let shape: Vec<_> = after.iter().map(|m| m["role"].as_str().unwrap()).collect();
+        match dialect {
+            CLAUDE => assert_eq!(shape, ["user", "assistant", "user", "assistant", "user", "assistant", "user"]),
+            _ => assert_eq!(shape, ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"]),
+        }
+        assert_eq!(host.render(dialect).stable_prefix as usize, after.len());
+    }
+}
+
+#[test]
+fn r20_streamed_or_whole_the_records_are_the_same_bytes() {
+    for dialect in [CHAT, CLAUDE] {
+        let mut all = Vec::new();
+        for (stream, piece) in [(false, 0), (true, 1), (true, 7), (true, 1_000_000)] {
+            let store = MemoryStore::default();
+            let mut host = Host::open(&store, "s", "h");
+            host.stream_piece = piece;
+            assert_eq!(host.ask(setup("run", dialect, stream), "Go", three_tools).status, RunStatus::Finished);
+            let both = [Table::Log, Table::ToolInvocations].map(|table| host.records(table));
+            all.push(both);
+        }
+        for other in &all[1..] {
+            assert_eq!(&all[0], other, "{dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn r02_results_go_to_their_calls_in_whatever_order_they_come() {
+    for dialect in [CHAT, CLAUDE] {
+        let bodies: Vec<_> = [0_usize, 1]
+            .into_iter()
+            .map(|order| {
+                let store = MemoryStore::default();
+                let mut host = Host::open(&store, "s", "h");
+                host.pick = Box::new(move |_| order);
+                host.ask(setup("run", dialect, false), "Go", three_tools);
+                let order: Vec<_> = host.ran.iter().map(|(id, ..)| id.clone()).collect();
+                (order, host.asked[1].clone())
+            })
+            .collect();
+        assert_eq!(bodies[0].0, ["call_a", "call_b", "call_c"]);
+        assert_eq!(bodies[1].0, ["call_b", "call_a", "call_c"]);
+        assert_eq!(bodies[0].1, bodies[1].1);
+    }
+}
+
+#[test]
+fn r15_a_turn_stands_whole_behind_what_another_writer_appended_meanwhile() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut other = Host::open(&store, "s", "o");
+    let mut count = 0;
+    let outcome = host.ask(setup("run", CHAT, false), "Go", |body| {
+        // Between any two model calls the other tab has a turn of its own; it uses the same call ids.
+        let before = other.asked.len();
+        other.ask(setup(&format!("other-{count}"), CHAT, false), "Me too", |body| Answer::Say(if rounds_in(body) == 0 { calls(&[("call_a", "find", "{}")]) } else { text("Other.") }));
+        assert!(other.asked.len() > before);
+        count += 1;
+        three_tools(body)
+    });
+    assert_eq!((outcome.status, outcome.saved), (RunStatus::Finished, true));
+    let log = host.log.borrow();
+    let runs: Vec<_> = log.history.messages().iter().map(|message| message.run_id.clone().unwrap()).collect();
+    let own = runs.iter().position(|run| run == "run").unwrap();
+    assert_eq!(own, 9, "{runs:?}");
+    assert!(runs[own..].iter().all(|run| run == "run") && runs.len() == 13);
+    let seqs: Vec<_> = log.history.messages().iter().map(|message| message.seq).collect();
+    assert_eq!(seqs, (0..13).collect::<Vec<_>>());
+    let turns: Vec<_> = log.history.messages().iter().map(|message| message.turn).collect();
+    assert_eq!(turns, [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3]);
+    drop(log);
+    let mut reader = reopened(&host);
+    reader.render(CHAT);
+    reader.render(CLAUDE);
+}
+
+#[test]
+fn r15_an_expected_revision_is_about_history_and_not_about_journals() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.ask(setup("one", CHAT, false), "Hi", |_| Answer::Say(text("Hello.")));
+    let revision = host.log.borrow().revision;
+    // A run that is under way has written its journal only.
+    let mut other = Host::open(&store, "s", "o");
+    other.start(setup("two", CHAT, false), "Wait").unwrap();
+    assert!(other.drive(|_| Answer::Hang).is_none());
+    let entries = host.log.borrow().history.messages().iter().take(1).map(|message| Entry::Message(rethread::message::Message { id: "mine".into(), run_id: None, ..message.clone() })).collect();
+    let change = Change { operation: "cas".into(), at: 5, entries, expected: Some(revision), ..Change::default() };
+    let written = block_on(commit(&store, &host.log, &change)).unwrap();
+    assert!(written > revision + 1);
+    let stale = Change { operation: "cas2".into(), entries: change.entries.clone(), expected: Some(revision), ..Change::default() };
+    let error = block_on(commit(&store, &host.log, &stale)).unwrap_err();
+    assert_eq!(error.code, Code::Conflict);
+    assert!(error.details.unwrap().as_str().contains(&format!("\"revision\":{written}")));
+    assert_eq!(host.log.borrow().history.messages().len(), 3);
+}
+
+#[test]
+fn r18_a_tool_that_ends_the_run_ends_it() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut setup = setup("run", CHAT, false);
+    setup.treatment.insert("look".into(), Treatment { ends_run: true, ..Treatment::default() });
+    let outcome = host.ask(setup.clone(), "Go", |_| Answer::Say(Say { text: "One moment.".into(), ..calls(&[("c", "look", "{}")]) }));
+    assert_eq!((outcome.status, outcome.turns, outcome.text.decode().as_ref()), (RunStatus::Finished, 1, "One moment."));
+    host.render(CHAT);
+    // Killed between the tool's answer and the append: resumed, it is over without another model call.
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.start(setup.clone(), "Go").unwrap();
+    host.writes_left = Some(4);
+    assert!(host.drive(|_| Answer::Say(Say { text: "One moment.".into(), ..calls(&[("c", "look", "{}")]) })).is_none());
+    let mut host = Host::open(&store, "s", "h2");
+    host.resume(setup).unwrap();
+    let outcome = host.drive(|_| panic!("nothing is to be asked")).unwrap();
+    assert_eq!((outcome.status, outcome.turns, outcome.text.decode().as_ref()), (RunStatus::Finished, 1, "One moment."));
+    assert!(host.ran.is_empty());
+}
+
+#[test]
+fn r18_an_interrupted_tool_runs_again_where_that_is_said() {
+    let store = MemoryStore::default();
+    let mut setup = setup("run", CHAT, false);
+    setup.treatment.insert("look".into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
+    for attempt in 1..4 {
+        let mut host = Host::open(&store, "s", &format!("h{attempt}"));
+        if attempt == 1 {
+            host.start(setup.clone(), "Go").unwrap();
+        } else {
+            host.resume(setup.clone()).unwrap();
+        }
+        // The tool is started, and the host dies in it.
+        host.write();
+        if attempt == 1 {
+            let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
+            let body = calls(&[("c", "look", "{}")]).body(CHAT);
+            host.reply(&effect, rethread::run::Reply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+            host.write();
+        }
+        let effect = host.run.as_ref().unwrap().effects()[0].clone();
+        let rethread::run::EffectKind::RunTool { attempt: offered, .. } = effect.kind else { panic!("{effect:?}") };
+        assert_eq!(offered, attempt);
+        host.reply(&effect.id, rethread::run::Reply::Started).unwrap();
+        host.write();
+    }
+    let mut host = Host::open(&store, "s", "last");
+    host.resume(setup).unwrap();
+    assert_eq!(host.drive(|_| Answer::Say(text("ok"))).unwrap().status, RunStatus::Finished);
+    assert_eq!(host.ran.iter().map(|(id, _, attempt)| (id.as_str(), *attempt)).collect::<Vec<_>>(), [("c", 4)]);
+}

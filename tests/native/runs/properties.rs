@@ -1,0 +1,222 @@
+//! Any order, any repetition, any kill: history is whole turns, and what goes out is valid.
+
+use super::reopened;
+use super::scripted_host::*;
+use proptest::prelude::*;
+use rethread::json::Json;
+use rethread::message::Role;
+use rethread::run::{EffectKind, Input, OnInterrupted, OnStop, Reply, RunStatus, Setup, Treatment};
+use rethread::store::{MemoryStore, Table};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug)]
+enum Move {
+    /// Answers the nth open effect as it wants to be; a tool is started, or given its result.
+    Go(usize),
+    /// Says the last thing again.
+    Again,
+    /// An answer to an effect that is over, or was never there.
+    Stray(u8),
+    /// So many writes are done.
+    Write(usize),
+    /// The host dies with what is not written, and another one takes over.
+    Kill,
+    Cancel,
+    /// Another tab has a turn.
+    Other,
+}
+
+fn a_move() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        8 => (0_usize..4).prop_map(Move::Go),
+        1 => Just(Move::Again),
+        1 => any::<u8>().prop_map(Move::Stray),
+        8 => (1_usize..4).prop_map(Move::Write),
+        1 => Just(Move::Kill),
+        1 => Just(Move::Cancel),
+        1 => Just(Move::Other),
+    ]
+}
+
+/// Round after round of calls, ids as bad as they come, then text: from the body alone.
+fn model(script: &[Vec<u8>], body: &Value) -> Say {
+    let round = rounds_in(body);
+    match script.get(round) {
+        Some(ids) if !ids.is_empty() => {
+            let ids: Vec<String> = ids.iter().map(|id| if *id == 0 { String::new() } else { format!("call_{id}") }).collect();
+            let list: Vec<_> = ids.iter().map(|id| (id.as_str(), "look", "{}")).collect();
+            Say { text: if round % 2 == 0 { "Hm.".into() } else { String::new() }, ..calls(&list) }
+        }
+        _ => text("Done."),
+    }
+}
+
+/// What holds at any instant for whoever opens the session.
+fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>) {
+    let mut reader = Host::open(store, "s", "reader");
+    assert!(reader.log.borrow().findings.is_empty());
+    for dialect in [CHAT, CLAUDE] {
+        reader.render(dialect);
+    }
+    let log = reader.log.borrow();
+    let mut seen: Vec<&str> = Vec::new();
+    for message in log.history.messages() {
+        let run = message.run_id.as_deref().unwrap();
+        if seen.last() != Some(&run) {
+            assert!(!seen.contains(&run), "the turn of {run} is there twice, or in pieces");
+            assert_eq!(message.role, Role::User);
+            seen.push(run);
+        }
+    }
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for message in log.history.messages() {
+        *counts.entry(message.run_id.clone().unwrap()).or_insert(0) += 1;
+    }
+    for (run, count) in runs.iter() {
+        assert_eq!(counts.get(run), Some(count), "{run} changed after it was stored");
+    }
+    *runs = counts;
+    // A journal and a stored turn exclude each other.
+    assert!(log.head.runs.iter().all(|run| !runs.contains_key(&run.id)));
+    let rows: u64 = log.head.runs.iter().map(|run| run.entries).sum();
+    drop(log);
+    assert_eq!(reader.records(Table::Runs).len() as u64, rows);
+}
+
+fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: bool) {
+    let store = MemoryStore::default();
+    let dialect = if script.len() % 2 == 0 { CHAT } else { CLAUDE };
+    let mut setup = Setup { on_stop: if keep { OnStop::Keep } else { OnStop::Discard }, ..setup("run", dialect, stream) };
+    if rerun {
+        setup.treatment.insert("look".into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
+    }
+    let mut host = Host::open(&store, "s", "h0");
+    host.start(setup.clone(), "Go").unwrap();
+    let mut runs = BTreeMap::new();
+    let (mut kills, mut others) = (0, 0);
+    let mut last: Option<(String, Reply)> = None;
+    let mut started: Vec<String> = Vec::new();
+    let mut executed: BTreeMap<String, u32> = BTreeMap::new();
+    let one = || Json::parse("[1]").unwrap();
+    for step in moves.iter().cloned().chain([Move::Write(99)]).chain((0..200).flat_map(|n| [Move::Go(n), Move::Write(99)])) {
+        if host.run.as_ref().unwrap().status() != RunStatus::Running {
+            break;
+        }
+        match step {
+            Move::Go(n) => {
+                let effects = host.run.as_ref().unwrap().effects().to_vec();
+                let Some(effect) = effects.get(n % effects.len().max(1)) else { continue };
+                let reply = match &effect.kind {
+                    EffectKind::CallModel { body, stream, .. } => {
+                        let body: Value = serde_json::from_slice(body).unwrap();
+                        valid(&body, dialect);
+                        let say = model(script, &body);
+                        if *stream {
+                            host.reply(&effect.id, Reply::ResponseStarted { status: 200, headers: Vec::new() }).unwrap();
+                            host.handle(Input::Bytes { effect: effect.id.clone(), bytes: say.stream(dialect) }).unwrap();
+                            Reply::ResponseEnd
+                        } else {
+                            Reply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) }
+                        }
+                    }
+                    EffectKind::RunTool { invocation, .. } => {
+                        if started.contains(&effect.id) {
+                            Reply::ToolResult { content: one(), is_error: false }
+                        } else {
+                            started.push(effect.id.clone());
+                            *executed.entry(invocation.clone()).or_insert(0) += 1;
+                            Reply::Started
+                        }
+                    }
+                    EffectKind::Wait { .. } => Reply::Waited,
+                };
+                host.reply(&effect.id, reply.clone()).unwrap();
+                // A tool is executed when its start is written.
+                if reply == Reply::Started {
+                    host.write();
+                }
+                last = Some((effect.id.clone(), reply));
+            }
+            Move::Again => {
+                if let Some((effect, reply)) = last.clone() {
+                    let _ = host.reply(&effect, reply);
+                }
+            }
+            Move::Stray(n) => {
+                let effect = format!("e{n}");
+                if host.run.as_ref().unwrap().effects().iter().all(|open| open.id != effect) {
+                    let _ = host.reply(&effect, Reply::ToolResult { content: one(), is_error: true });
+                }
+            }
+            Move::Write(count) => (0..count).for_each(|_| {
+                host.write_one();
+            }),
+            Move::Kill => {
+                kills += 1;
+                let mut next = Host::open(&store, "s", &format!("h{kills}"));
+                let alive = next.pending().iter().any(|entry| entry.id == "run");
+                if alive {
+                    next.resume(setup.clone()).unwrap();
+                } else if next.log.borrow().history.messages().iter().any(|message| message.run_id.as_deref() == Some("run")) {
+                    break;
+                } else {
+                    next.start(setup.clone(), "Go").unwrap();
+                }
+                (host, last) = (next, None);
+                started.clear();
+            }
+            Move::Cancel => host.handle(Input::Cancel).unwrap(),
+            Move::Other => {
+                others += 1;
+                let mut other = Host::open(&store, "s", &format!("o{others}"));
+                other.ask(super::setup(&format!("other-{others}"), CHAT, false), "Me too", |body| Answer::Say(if rounds_in(body) == 0 { calls(&[("call_1", "find", "{}")]) } else { text("Other.") }));
+            }
+        }
+        check(&store, &mut runs);
+    }
+    let run = host.run.as_ref().unwrap();
+    let written = Host::open(&store, "s", "x").log.borrow().history.messages().iter().any(|message| message.run_id.as_deref() == Some("run"));
+    assert!(run.status() != RunStatus::Running || written, "it stands still: {:?}", run.effects());
+    assert!(rerun || executed.values().all(|count| *count == 1), "a tool ran twice");
+    if run.status() == RunStatus::Finished {
+        let reader = reopened(&host);
+        let log = reader.log.borrow();
+        assert!(log.history.invocations().iter().all(|call| call.result.is_some()));
+    }
+    check(&store, &mut runs);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r15_r18_any_order_any_kill(
+        script in proptest::collection::vec(proptest::collection::vec(0_u8..4, 0..4), 0..4),
+        moves in proptest::collection::vec(a_move(), 0..40),
+        stream: bool, rerun: bool, keep: bool,
+    ) {
+        play(&script, &moves, stream, rerun, keep);
+    }
+}
+
+#[test]
+fn r18_killed_after_every_step_of_every_kind() {
+    let script = vec![vec![1, 0], vec![1]];
+    // Written at once, or not before the kill.
+    for write in [1, 99] {
+        let steps: Vec<Move> = (0..14).flat_map(|n| [Move::Go(n), Move::Write(write)]).collect();
+        for at in 0..=steps.len() {
+            for end in [Move::Kill, Move::Cancel] {
+                for stream in [false, true] {
+                    let mut moves = steps[..at].to_vec();
+                    moves.push(end.clone());
+                    for keep in [false, true] {
+                        play(&script, &moves, stream, false, keep);
+                        play(&script, &moves, stream, true, keep);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,480 @@
+//! A host that follows a script: drives a run over any store, answers its effects, and can be killed at any write.
+#![allow(dead_code, missing_docs)]
+
+use rethread::clock::{Clock, ManualClock};
+use rethread::error::{Code, Error};
+use rethread::finding::Severity;
+use rethread::history::{Incoming, IncomingMessage, IncomingPart};
+use rethread::id::{IdSource, Seed};
+use rethread::json::{Json, JsonStr};
+use rethread::message::{Dialect, Part, PartBody, Role};
+use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
+use rethread::render::{RenderRequest, Rendered, Renderer};
+use rethread::replay::Policy;
+use rethread::run::{Desk, EffectKind, Input, OnStop, Outcome, Reply, RetryPolicy, Run, RunEvent, RunStatus, Setup, Treatment, change_for, recover};
+use rethread::session::RunEntry;
+use rethread::store::{Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal};
+use serde_json::{Value, json};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+pub const SEED: Seed = Seed(7);
+pub const CHAT: Dialect = Dialect::OpenAiChat;
+pub const CLAUDE: Dialect = Dialect::Anthropic;
+
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    for _ in 0..100_000 {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return value;
+        }
+    }
+    panic!("a future that nobody wakes");
+}
+
+/// Counting ids with the host's own name, so that two hosts never make the same one.
+pub struct Ids(String, Cell<u64>);
+
+impl IdSource for Ids {
+    fn new_id(&self) -> String {
+        self.1.set(self.1.get() + 1);
+        format!("{}-{}", self.0, self.1.get())
+    }
+}
+
+/// What the model says.
+#[derive(Clone, Debug, Default)]
+pub struct Say {
+    pub text: String,
+    pub calls: Vec<(String, String, String)>,
+    /// The reason, where it is not the usual one.
+    pub finish: Option<String>,
+}
+
+pub fn text(text: &str) -> Say {
+    Say { text: text.into(), ..Say::default() }
+}
+
+pub fn calls(calls: &[(&str, &str, &str)]) -> Say {
+    Say { calls: calls.iter().map(|(id, name, arguments)| ((*id).into(), (*name).into(), (*arguments).into())).collect(), ..Say::default() }
+}
+
+impl Say {
+    fn reason(&self, dialect: Dialect) -> String {
+        let usual = match (dialect, self.calls.is_empty()) {
+            (CLAUDE, true) => "end_turn",
+            (CLAUDE, false) => "tool_use",
+            (_, true) => "stop",
+            (_, false) => "tool_calls",
+        };
+        self.finish.clone().unwrap_or_else(|| usual.into())
+    }
+
+    pub fn body(&self, dialect: Dialect) -> Vec<u8> {
+        if dialect == CLAUDE {
+            let mut content = Vec::new();
+            if !self.text.is_empty() {
+                content.push(format!(r#"{{"type":"text","text":{}}}"#, json!(self.text)));
+            }
+            for (id, name, arguments) in &self.calls {
+                content.push(format!(r#"{{"type":"tool_use","id":{},"name":{},"input":{arguments}}}"#, json!(id), json!(name)));
+            }
+            let reason = self.reason(dialect);
+            return format!(r#"{{"id":"msg_1","type":"message","role":"assistant","model":"m-1","content":[{}],"stop_reason":"{reason}","stop_sequence":null,"usage":{{"input_tokens":10,"output_tokens":5}}}}"#, content.join(",")).into_bytes();
+        }
+        let mut message = json!({ "role": "assistant", "content": if self.text.is_empty() { Value::Null } else { json!(self.text) } });
+        if !self.calls.is_empty() {
+            message["tool_calls"] = self.calls.iter().map(|(id, name, arguments)| json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })).collect();
+        }
+        json!({ "id": "chatcmpl-1", "object": "chat.completion", "model": "m-1", "choices": [{ "index": 0, "message": message, "finish_reason": self.reason(dialect) }],
+            "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } }).to_string().into_bytes()
+    }
+
+    pub fn stream(&self, dialect: Dialect) -> Vec<u8> {
+        let mut out = String::new();
+        if dialect == CLAUDE {
+            let mut event = |name: &str, data: Value| out.push_str(&format!("event: {name}\ndata: {data}\n\n"));
+            event("message_start", json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1", "content": [], "stop_reason": null, "usage": { "input_tokens": 10, "output_tokens": 1 } } }));
+            let mut at = 0;
+            if !self.text.is_empty() {
+                event("content_block_start", json!({ "type": "content_block_start", "index": at, "content_block": { "type": "text", "text": "" } }));
+                for piece in halves(&self.text) {
+                    event("content_block_delta", json!({ "type": "content_block_delta", "index": at, "delta": { "type": "text_delta", "text": piece } }));
+                }
+                event("content_block_stop", json!({ "type": "content_block_stop", "index": at }));
+                at += 1;
+            }
+            for (id, name, arguments) in &self.calls {
+                event("content_block_start", json!({ "type": "content_block_start", "index": at, "content_block": { "type": "tool_use", "id": id, "name": name, "input": {} } }));
+                for piece in halves(arguments) {
+                    event("content_block_delta", json!({ "type": "content_block_delta", "index": at, "delta": { "type": "input_json_delta", "partial_json": piece } }));
+                }
+                event("content_block_stop", json!({ "type": "content_block_stop", "index": at }));
+                at += 1;
+            }
+            event("message_delta", json!({ "type": "message_delta", "delta": { "stop_reason": self.reason(dialect), "stop_sequence": null }, "usage": { "output_tokens": 5 } }));
+            event("message_stop", json!({ "type": "message_stop" }));
+            return out.into_bytes();
+        }
+        let mut chunk = |delta: Value, reason: Value| out.push_str(&format!("data: {}\n\n", json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-1", "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] })));
+        chunk(json!({ "role": "assistant", "content": "" }), Value::Null);
+        for piece in halves(&self.text).into_iter().filter(|piece| !piece.is_empty()) {
+            chunk(json!({ "content": piece }), Value::Null);
+        }
+        for (at, (id, name, arguments)) in self.calls.iter().enumerate() {
+            chunk(json!({ "tool_calls": [{ "index": at, "id": id, "type": "function", "function": { "name": name, "arguments": "" } }] }), Value::Null);
+            for piece in halves(arguments) {
+                chunk(json!({ "tool_calls": [{ "index": at, "function": { "arguments": piece } }] }), Value::Null);
+            }
+        }
+        chunk(json!({}), json!(self.reason(dialect)));
+        out.push_str(&format!("data: {}\n\ndata: [DONE]\n\n", json!({ "id": "chatcmpl-1", "model": "m-1", "choices": [], "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } })));
+        out.into_bytes()
+    }
+}
+
+fn halves(text: &str) -> [&str; 2] {
+    let at = (text.len() / 2..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap();
+    [&text[..at], &text[at..]]
+}
+
+/// How a model call is answered.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// In pieces of so many bytes where the run streams, else whole.
+    Say(Say),
+    Status(u16, Vec<(&'static str, &'static str)>, String),
+    /// A stream of these bytes, ended normally.
+    Bytes(Vec<u8>),
+    /// A stream of these bytes; then the connection fails.
+    Cut(Vec<u8>),
+    /// No byte came.
+    Unreachable,
+    /// Stop driving here.
+    Hang,
+    /// These bytes, then stop driving.
+    Partly(Vec<u8>),
+}
+
+pub type Model<'m> = Box<dyn FnMut(&Value) -> Answer + 'm>;
+
+/// The rounds that stand behind the last words of the user.
+pub fn rounds_in(body: &Value) -> usize {
+    let messages = body["messages"].as_array().unwrap();
+    let said = |m: &Value| m["role"] == "user" && (m["content"].is_string() || m["content"].as_array().is_some_and(|blocks| blocks.iter().any(|b| b["type"] == "text")));
+    let from = messages.iter().rposition(said).map_or(0, |at| at + 1);
+    messages[from..].iter().filter(|m| m["role"] == "assistant").count()
+}
+
+/// Two calls, then one, then text: a function of the body alone, so that it goes on after any kill.
+pub fn three_tools(body: &Value) -> Answer {
+    Answer::Say(match rounds_in(body) {
+        0 => Say { text: "Let me look.".into(), ..calls(&[("call_a", "look", r#"{"n":1}"#), ("call_b", "find", r#"{"n":2}"#)]) },
+        1 => calls(&[("call_c", "look", r#"{"n":3}"#)]),
+        _ => text("All done."),
+    })
+}
+
+pub struct Host<'s> {
+    pub store: &'s dyn LogStore,
+    pub log: RefCell<SessionLog>,
+    pub renderer: Renderer,
+    pub clock: ManualClock,
+    pub ids: Ids,
+    pub run: Option<Run>,
+    pub epoch: u32,
+    pub stream_piece: usize,
+    /// After so many writes the host is dead.
+    pub writes_left: Option<usize>,
+    /// Which of the open tools goes next.
+    pub pick: Box<dyn FnMut(usize) -> usize>,
+    pub tool: Box<dyn FnMut(&str, &Json) -> (Json, bool)>,
+    /// Bodies that were asked and answered.
+    pub asked: Vec<Value>,
+    /// Every tool that ran: call id, invocation, attempt.
+    pub ran: Vec<(String, String, u32)>,
+    /// Tool effects of this run that are started.
+    started: Vec<String>,
+    /// Waits, in milliseconds.
+    pub waits: Vec<u64>,
+    pub events: Vec<RunEvent>,
+}
+
+pub fn words(input: &str) -> Vec<Incoming> {
+    vec![Incoming::Message(IncomingMessage { role: Role::User, parts: vec![IncomingPart::Part(Part::from(PartBody::Text(JsonStr::new(input))))], dialect: None, shape: None })]
+}
+
+pub fn provider(dialect: Dialect, stream: bool) -> ProviderRequest {
+    ProviderRequest { dialect, url: "https://model.example/v1".into(), params: Json::parse(r#"{"model":"m"}"#).unwrap(), stream, headers: Vec::new(), settings: Settings::default() }
+}
+
+pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
+    let names = ["look", "find"];
+    Setup {
+        id: id.into(),
+        provider: provider(dialect, stream),
+        instructions: Some("Be brief.".into()),
+        tools: names.iter().map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None }).collect(),
+        treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect::<BTreeMap<_, _>>(),
+        max_turns: 10,
+        on_stop: OnStop::Discard,
+        retry: RetryPolicy { attempts: 3, backoff_ms: 100 },
+        policy: Policy::default(),
+        channel: None,
+    }
+}
+
+macro_rules! desk {
+    ($host:expr, $log:expr) => {
+        Desk { history: &$log.history, renderer: &mut $host.renderer, now: $host.clock.now(), ids: &$host.ids, seed: SEED }
+    };
+}
+
+impl<'s> Host<'s> {
+    /// Opens the session. `name` keeps its ids apart from those of other hosts.
+    pub fn open(store: &'s dyn LogStore, session: &str, name: &str) -> Self {
+        let clock = ManualClock::at(1_000_000);
+        let log = block_on(open_session(store, session, SEED, clock.now())).unwrap();
+        Self {
+            store,
+            log: RefCell::new(log),
+            renderer: Renderer::default(),
+            clock,
+            ids: Ids(name.into(), Cell::new(0)),
+            run: None,
+            epoch: 0,
+            stream_piece: 17,
+            writes_left: None,
+            pick: Box::new(|_| 0),
+            tool: Box::new(|name, arguments| (Json::parse(&json!(format!("{name} gave {}", arguments.as_str())).to_string()).unwrap(), false)),
+            asked: Vec::new(),
+            ran: Vec::new(),
+            started: Vec::new(),
+            waits: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub fn start(&mut self, setup: Setup, input: &str) -> Result<(), Error> {
+        let log = self.log.borrow();
+        let input = if input.is_empty() { Vec::new() } else { words(input) };
+        let run = Run::start(setup, input, None, &mut desk!(self, log))?;
+        drop(log);
+        self.run = Some(run);
+        self.started.clear();
+        self.epoch = 0;
+        Ok(())
+    }
+
+    /// Starts and drives to the end.
+    pub fn ask(&mut self, setup: Setup, input: &str, model: impl FnMut(&Value) -> Answer) -> Outcome {
+        self.start(setup, input).unwrap();
+        self.drive(model).expect("the run stands still")
+    }
+
+    pub fn pending(&self) -> Vec<RunEntry> {
+        self.log.borrow().head.runs.clone()
+    }
+
+    /// Takes a run over and goes on with it.
+    pub fn resume(&mut self, setup: Setup) -> Result<(), Error> {
+        let entry = self.pending().into_iter().find(|entry| entry.id == setup.id).expect("a pending run");
+        self.take(&entry)?;
+        let session = self.log.borrow().head.id.clone();
+        let journal = block_on(read_journal(self.store, &session, &entry))?;
+        let recovered = recover(&journal, SEED)?;
+        let log = self.log.borrow();
+        let run = Run::resume(setup, recovered, &mut desk!(self, log))?;
+        drop(log);
+        self.run = Some(run);
+        self.started.clear();
+        self.epoch = entry.epoch + 1;
+        Ok(())
+    }
+
+    pub fn take(&self, entry: &RunEntry) -> Result<u64, Error> {
+        let journal = JournalChange { run: entry.id.clone(), epoch: entry.epoch, lease_until: 0, step: JournalStep::Take };
+        let change = Change { operation: format!("take.{}.{}", entry.id, self.ids.new_id()), at: self.clock.now(), journal: Some(journal), ..Change::default() };
+        block_on(commit(self.store, &self.log, &change))
+    }
+
+    pub fn handle(&mut self, input: Input) -> Result<(), Error> {
+        let log = self.log.borrow();
+        let run = self.run.as_mut().unwrap();
+        let done = run.handle(input, &mut desk!(self, log));
+        self.events.extend(run.take_events());
+        done
+    }
+
+    pub fn reply(&mut self, effect: &str, reply: Reply) -> Result<(), Error> {
+        self.handle(Input::Answer { effect: effect.into(), reply })
+    }
+
+    /// One write; false when there is none, or when the host is dead.
+    pub fn write_one(&mut self) -> bool {
+        if self.writes_left == Some(0) {
+            return false;
+        }
+        let now = self.clock.now();
+        let run = self.run.as_mut().unwrap();
+        let Some(save) = run.take_save() else { return false };
+        let change = change_for(&save, run.id(), self.epoch, now, now + 30_000).unwrap();
+        let outcome = block_on(commit(self.store, &self.log, &change));
+        if let Err(error) = &outcome
+            && error.code != Code::Conflict
+        {
+            run.keep_unsaved(save.clone());
+        }
+        self.writes_left = self.writes_left.map(|left| left - 1);
+        self.handle(Input::Saved { save: save.id, outcome }).unwrap();
+        true
+    }
+
+    /// Writes everything; false when the host is dead.
+    pub fn write(&mut self) -> bool {
+        while self.write_one() {}
+        self.writes_left != Some(0)
+    }
+
+    /// Until the run is over; none when it is killed, hangs, or waits for something that the script does not give.
+    pub fn drive(&mut self, mut model: impl FnMut(&Value) -> Answer) -> Option<Outcome> {
+        loop {
+            let alive = self.write();
+            let run = self.run.as_ref().unwrap();
+            if run.status() != RunStatus::Running {
+                return Some(run.outcome());
+            }
+            if !alive {
+                return None;
+            }
+            let effects = run.effects().to_vec();
+            let at = if effects.len() > 1 { (self.pick)(effects.len()) % effects.len() } else { 0 };
+            let effect = effects.get(at)?.clone();
+            match effect.kind {
+                EffectKind::CallModel { body, stream, dialect, .. } => {
+                    let body: Value = serde_json::from_slice(&body).unwrap();
+                    valid(&body, dialect);
+                    let answer = model(&body);
+                    if !self.answer(&effect.id, body, stream, dialect, answer) {
+                        return None;
+                    }
+                }
+                EffectKind::RunTool { call_id, invocation, attempt, name, arguments, .. } => {
+                    if !self.started.contains(&effect.id) {
+                        self.reply(&effect.id, Reply::Started).unwrap();
+                        self.started.push(effect.id.clone());
+                    }
+                    if !self.write() {
+                        return None;
+                    }
+                    if self.run.as_ref().unwrap().status() != RunStatus::Running {
+                        continue;
+                    }
+                    self.ran.push((call_id, invocation, attempt));
+                    let (content, is_error) = (self.tool)(&name, &arguments);
+                    self.clock.advance(5);
+                    self.reply(&effect.id, Reply::ToolResult { content, is_error }).unwrap();
+                }
+                EffectKind::Wait { ms } => {
+                    self.waits.push(ms);
+                    self.clock.advance(ms);
+                    self.reply(&effect.id, Reply::Waited).unwrap();
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self, effect: &str, body: Value, stream: bool, dialect: Dialect, answer: Answer) -> bool {
+        let pieces = |bytes: &[u8], size: usize| bytes.chunks(size.max(1)).map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let (bytes, then) = match answer {
+            Answer::Hang => return false,
+            Answer::Say(say) if !stream => {
+                self.asked.push(body);
+                self.reply(effect, Reply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) }).unwrap();
+                return true;
+            }
+            Answer::Status(status, headers, text) => {
+                let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                self.reply(effect, Reply::Response { status, headers, body: text.into_bytes() }).unwrap();
+                return true;
+            }
+            Answer::Unreachable => {
+                self.reply(effect, Reply::Failed { code: None, message: "connection refused".into(), sent: false }).unwrap();
+                return true;
+            }
+            Answer::Say(say) => (say.stream(dialect), Some(Reply::ResponseEnd)),
+            Answer::Bytes(bytes) => (bytes, Some(Reply::ResponseEnd)),
+            Answer::Cut(bytes) => (bytes, Some(Reply::Failed { code: None, message: "reset by peer".into(), sent: true })),
+            Answer::Partly(bytes) => (bytes, None),
+        };
+        self.asked.push(body);
+        self.reply(effect, Reply::ResponseStarted { status: 200, headers: Vec::new() }).unwrap();
+        for bytes in pieces(&bytes, self.stream_piece) {
+            self.handle(Input::Bytes { effect: effect.into(), bytes }).unwrap();
+        }
+        let ends = then.is_some();
+        if let Some(reply) = then {
+            self.reply(effect, reply).unwrap();
+        }
+        ends
+    }
+
+    pub fn cancel(&mut self) -> Option<Outcome> {
+        self.handle(Input::Cancel).unwrap();
+        self.write();
+        let run = self.run.as_ref().unwrap();
+        (run.status() != RunStatus::Running).then(|| run.outcome())
+    }
+
+    /// The next body that the session gives, checked.
+    pub fn render(&mut self, dialect: Dialect) -> Rendered {
+        let policy = Policy::default();
+        let provider = provider(dialect, false);
+        let log = self.log.borrow();
+        let request = RenderRequest { provider: &provider, instructions: Some("Be brief."), tools: &[], policy: &policy };
+        let rendered = self.renderer.render(&log.history, None, &request, self.clock.now()).unwrap();
+        valid(&serde_json::from_slice(&rendered.body).unwrap(), dialect);
+        rendered
+    }
+
+    pub fn records(&self, table: Table) -> Vec<Record> {
+        block_on(self.store.read(&self.log.borrow().head.id, Query::all(table))).unwrap()
+    }
+}
+
+/// Checks a body: by the provider's rules, and by hand that every call has exactly one result right behind it.
+pub fn valid(body: &Value, dialect: Dialect) {
+    let report = validate(body.to_string().as_bytes(), dialect);
+    let errors: Vec<_> = report.iter().filter(|finding| finding.severity == Severity::Error).collect();
+    assert!(errors.is_empty(), "{errors:?}\n{body:#}");
+    let messages = body["messages"].as_array().unwrap();
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        let id = |value: &Value| value.as_str().unwrap().to_owned();
+        let (mut asked, mut answered) = (Vec::new(), Vec::new());
+        if dialect == CLAUDE {
+            for block in message["content"].as_array().into_iter().flatten() {
+                match block["type"].as_str() {
+                    Some("tool_use") => asked.push(id(&block["id"])),
+                    Some("tool_result") => answered.push(id(&block["tool_use_id"])),
+                    _ => {}
+                }
+            }
+        } else {
+            asked = message["tool_calls"].as_array().into_iter().flatten().map(|call| id(&call["id"])).collect();
+            if message["role"] == "tool" {
+                answered.push(id(&message["tool_call_id"]));
+            }
+        }
+        for id in &answered {
+            let at = open.iter().position(|open| open == id).unwrap_or_else(|| panic!("{id} answers nothing: {body:#}"));
+            open.remove(at);
+        }
+        assert!(open.is_empty() || (!answered.is_empty() && dialect != CLAUDE), "{open:?} have no result: {body:#}");
+        open.extend(asked);
+    }
+    assert!(open.is_empty(), "{open:?} have no result: {body:#}");
+}

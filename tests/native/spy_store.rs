@@ -1,0 +1,96 @@
+//! A store that counts what is asked of it, and fails when it is told to.
+#![allow(dead_code, missing_docs)]
+
+use rethread::error::{Code, Error};
+use rethread::store::{Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::task::Poll;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// Nothing is written.
+    Refuses(Code),
+    /// It is written, and nobody learns of it.
+    LosesReply,
+}
+
+#[derive(Default)]
+pub struct Spy {
+    pub data: MemoryStore,
+    pub heads: Cell<u32>,
+    pub reads: Cell<u32>,
+    pub appends: Cell<u32>,
+    /// What the next appends do; none in a place is an append that works.
+    pub faults: RefCell<Vec<Option<Fault>>>,
+    pub reading_fails: Cell<bool>,
+    pub limit: Cell<Option<u64>>,
+    /// Every append lets another future go first.
+    pub slow: Cell<bool>,
+}
+
+impl Spy {
+    pub fn new(data: &MemoryStore) -> Self {
+        Self { data: data.clone(), ..Self::default() }
+    }
+
+    fn readable(&self) -> Result<(), Error> {
+        if self.reading_fails.get() { Err(Error::new(Code::StoreError, "the disk is on fire")) } else { Ok(()) }
+    }
+}
+
+async fn let_others_go() {
+    let mut waited = false;
+    poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+impl LogStore for Spy {
+    fn capabilities(&self) -> Capabilities {
+        let own = self.data.capabilities();
+        Capabilities { max_value_bytes: self.limit.get().unwrap_or(own.max_value_bytes), ..own }
+    }
+
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
+        self.heads.set(self.heads.get() + 1);
+        Box::pin(async move {
+            self.readable()?;
+            self.data.head(session).await
+        })
+    }
+
+    fn append<'a>(&'a self, session: &'a str, expected: u64, batch: Batch, operation: &'a str) -> StoreFuture<'a, Appended> {
+        self.appends.set(self.appends.get() + 1);
+        let mut faults = self.faults.borrow_mut();
+        let fault = if faults.is_empty() { None } else { faults.remove(0) };
+        Box::pin(async move {
+            if self.slow.get() {
+                let_others_go().await;
+            }
+            if let Some(Fault::Refuses(code)) = fault {
+                return Err(Error::new(code, "refused"));
+            }
+            let appended = self.data.append(session, expected, batch, operation).await?;
+            if fault == Some(Fault::LosesReply) { Err(Error::new(Code::StoreError, "the reply was lost")) } else { Ok(appended) }
+        })
+    }
+
+    fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
+        self.reads.set(self.reads.get() + 1);
+        Box::pin(async move {
+            self.readable()?;
+            self.data.read(session, query).await
+        })
+    }
+
+    fn sessions<'a>(&'a self, cursor: Option<&'a str>, limit: usize, channel: Option<&'a str>) -> StoreFuture<'a, Page<SessionRow>> {
+        self.data.sessions(cursor, limit, channel)
+    }
+
+    fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
+        self.data.invocations(query)
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        self.data.delete_session(session)
+    }
+}
