@@ -4,10 +4,15 @@ pub mod anthropic;
 mod assembled;
 mod assembler;
 mod codec;
+mod gemini;
+mod mistral;
 pub mod openai_chat;
+mod openai_responses;
 mod request;
+mod rules;
 mod settings;
 mod shape;
+mod show;
 mod sse;
 mod words;
 
@@ -15,4 +20,5 @@ pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireErr
 pub use assembler::{StreamAssembler, read_response};
 pub use codec::{Wire, blocks_of, call_id, decode_answer, decode_body, encode_message, stands_apart, supported};
 pub use request::{ProviderRequest, ToolDefinition};
+pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};
 pub use settings::{ReasoningField, Settings};

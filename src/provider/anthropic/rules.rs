@@ -12,12 +12,13 @@ use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::provider::rules::{
-    Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Shape, Speaker, Turn, Words, as_quoted, id_of, name_fit, name_valid,
+    Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words, as_quoted, id_of, name_fit, name_valid,
     object_text, omit_open, place_blocks, quoted, write_turns,
 };
 use std::collections::BTreeSet;
 
 const IDS: IdRule = IdRule {
+    optional: false,
     valid: |id| name_valid(id, usize::MAX),
     fit: |id| name_fit(id, usize::MAX),
     derive: |seed| format!("toolu_{}", short_name(seed, 24)),
@@ -42,7 +43,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     let filler = quoted(plan.options.text());
     let count = list.items().count();
     let mut reader = Reader {
-        plan, filler, count, pairs: Pairs::default(), turns: Vec::new(), run: 0, last: None, near: None, uses: Vec::new(), results: Vec::new(),
+        plan, filler, count, pairs: Pairs::default(), turns: Vec::new(), runs: Runs::default(), uses: Vec::new(), results: Vec::new(),
         served: BTreeSet::new(),
     };
     for (at, value) in list.items().enumerate() {
@@ -84,11 +85,8 @@ struct Reader<'p, 'a, 'o> {
     count: usize,
     pairs: Pairs<'a>,
     turns: Vec<Turn<'a>>,
-    /// Runs of assistant messages so far: what is in a row is one turn.
-    run: usize,
-    last: Option<Speaker>,
-    /// The run whose reply is read now, until its first block that is no result.
-    near: Option<usize>,
+    /// The reply that is read now ends, for results, at its first block that is none.
+    runs: Runs,
     /// By call: its block and its id.
     uses: Vec<(JsonRef<'a>, Option<JsonRef<'a>>)>,
     /// By result: its block and its id.
@@ -128,7 +126,7 @@ impl<'a> Reader<'_, 'a, '_> {
             Some((content, Kind::String)) if content.is_text("") => self.empty(at, value, given, turn),
             Some((content, Kind::String)) => {
                 self.begin(&mut turn);
-                self.near = None;
+                self.runs.near = None;
                 let block = self.text_block(content);
                 turn.blocks.push(block);
                 self.turns.push(turn);
@@ -144,7 +142,7 @@ impl<'a> Reader<'_, 'a, '_> {
                 self.plan.error("malformed", here, Action::Rewritten, format!("messages.{at}.content: Input should be a valid string or list"));
                 self.plan.edits.replace(content, Piece::New(as_quoted(content)));
                 self.begin(&mut turn);
-                self.near = None;
+                self.runs.near = None;
                 let block = self.text_block(content);
                 turn.blocks.push(block);
                 self.turns.push(turn);
@@ -171,30 +169,15 @@ impl<'a> Reader<'_, 'a, '_> {
         speaker
     }
 
-    /// Opens a turn that stays.
     fn begin(&mut self, turn: &mut Turn<'a>) {
-        self.near = None;
-        match turn.speaker {
-            Speaker::Model => {
-                if self.last != Some(Speaker::Model) {
-                    self.run += 1;
-                    self.served.clear();
-                }
-                turn.run = Some(self.run);
-            }
-            Speaker::User => {
-                if self.last == Some(Speaker::Model) {
-                    self.near = Some(self.run);
-                }
-            }
-            Speaker::Aside => {}
+        if self.runs.begin(turn) {
+            self.served.clear();
         }
-        self.last = Some(turn.speaker);
     }
 
     /// A message without content goes, unless it is the assistant's and the last, where nothing will stand behind it.
     fn empty(&mut self, at: usize, value: JsonRef<'a>, given: Option<JsonRef<'a>>, mut turn: Turn<'a>) {
-        let calls = self.last == Some(Speaker::Model) && self.pairs.calls.last().is_some_and(|call| call.group == self.run);
+        let calls = self.runs.last == Some(Speaker::Model) && self.pairs.calls.last().is_some_and(|call| call.group == self.runs.run);
         let typed = given.is_some_and(|content| !content.is_null());
         if at + 1 == self.count && turn.speaker == Speaker::Model && !calls && typed {
             self.turns.push(turn);
@@ -279,12 +262,12 @@ impl<'a> Reader<'_, 'a, '_> {
             let content = fields.get("content").map_or("", JsonRef::as_raw);
             let filler = content == self.filler;
             content::result(self.plan, value, fields, &path);
-            let near = self.near;
-            let a = self.pairs.answer(Answer { near, key: id.clone(), id, sound, path, content, filler, fate: Fate::Orphan, order: 0 });
+            let near = self.runs.near;
+            let a = self.pairs.answer(Answer { near, key: id.clone(), id, sound, path, content, filler, fate: Fate::Orphan, order: 0, label: String::new() });
             self.results.push((value, given));
             return block(BlockKind::Answer(a));
         }
-        self.near = None;
+        self.runs.near = None;
         match kind {
             "tool_use" => {
                 let given = fields.get("id");
@@ -301,7 +284,7 @@ impl<'a> Reader<'_, 'a, '_> {
                 }
                 let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
                 let c = self.pairs.call(Call {
-                    group: self.run, key: id.clone(), id, sound, path, raw, answer: None, new_id: String::new(), wants: true, omitted: false, order: 0,
+                    group: self.runs.run, key: id.clone(), id, sound, path, raw, answer: None, new_id: String::new(), wants: true, omitted: false, order: 0, label: String::new(),
                 });
                 self.uses.push((value, given));
                 block(BlockKind::Call(c))

@@ -11,6 +11,7 @@ const ID: usize = 9;
 
 const MISTRAL: Flavour = Flavour {
     ids: IdRule {
+        optional: false,
         valid: |id| id.len() == ID && id.bytes().all(|b| b.is_ascii_alphanumeric()),
         fit: |id| short_name(id, ID),
         derive: |seed| short_name(seed, ID),

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+pub(crate) mod rules;
 pub(crate) mod stream;
 
 pub use decode::{decode_block, decode_message};

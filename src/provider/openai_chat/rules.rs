@@ -33,6 +33,7 @@ pub(crate) const MAX_ID: usize = 64;
 
 const OPENAI: Flavour = Flavour {
     ids: IdRule {
+        optional: false,
         // The live error names 64; clients that say 40 are out of date (agentao#321).
         valid: |id| id.chars().count() <= MAX_ID,
         fit: |id| {
@@ -175,7 +176,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             let (id, sound) = id_of(given);
             let content = fields.get("content").map_or("", JsonRef::as_raw);
             let filler = content == self.filler;
-            let answer = Answer { near: self.near, key: id.clone(), id, sound, path, content, filler, fate: Fate::Orphan, order: 0 };
+            let answer = Answer { near: self.near, key: id.clone(), id, sound, path, content, filler, fate: Fate::Orphan, order: 0, label: String::new() };
             message.kind = MessageKind::Answer(self.pairs.answer(answer));
             self.results.push((value, given));
         }
@@ -341,7 +342,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         calls::mend(self.plan, value, &fields, &path, self.flavour.loose);
         let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
         let call = Call {
-            group: self.group, key: id.clone(), id, sound, path, raw, answer: None, new_id: String::new(), wants: true, omitted: false, order: 0,
+            group: self.group, key: id.clone(), id, sound, path, raw, answer: None, new_id: String::new(), wants: true, omitted: false, order: 0, label: String::new(),
         };
         Asked { call: self.pairs.call(call), value, id: given }
     }
@@ -387,7 +388,7 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
     if let Some(content) = talk.content.filter(|_| talk.content_gone && (calls || talk.says)) {
         plan.edits.replace(content, Piece::New("null".into()));
     }
-    if calls || talk.says || (!none && !(empty && omitted)) {
+    if calls || talk.says || !(none || empty && omitted) {
         if empty && !calls && !talk.says {
             plan.warn("empty_content", format!("{}/content", talk.path), "An assistant message with neither text nor calls: accepted, yet it says nothing.");
         }

@@ -56,6 +56,31 @@ impl Turn<'_> {
     }
 }
 
+/// Counts the runs of model turns while a body is read: what is in a row is one turn.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    /// Runs so far.
+    pub run: usize,
+    pub last: Option<Speaker>,
+    /// The run whose reply is read now.
+    pub near: Option<usize>,
+}
+
+impl Runs {
+    /// Opens a turn that stays. True where a new run begins with it.
+    pub fn begin(&mut self, turn: &mut Turn<'_>) -> bool {
+        let before = self.last.replace(turn.speaker);
+        self.near = (turn.speaker == Speaker::User && before == Some(Speaker::Model)).then_some(self.run);
+        if turn.speaker != Speaker::Model {
+            return false;
+        }
+        let new = before != Some(Speaker::Model);
+        self.run += usize::from(new);
+        turn.run = Some(self.run);
+        new
+    }
+}
+
 /// How a dialect writes a turn of its own.
 pub(crate) struct Shape {
     pub user: &'static str,

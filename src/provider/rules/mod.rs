@@ -8,10 +8,10 @@ mod pair;
 mod place;
 mod splice;
 
-pub(crate) use blocks::{Block, BlockKind, Shape, Speaker, Turn, place_blocks, write_turns};
+pub(crate) use blocks::{Block, BlockKind, Runs, Shape, Speaker, Turn, place_blocks, write_turns};
 pub(crate) use fields::{as_quoted, Fields, id_of, name_fit, name_valid, object_text};
 pub(crate) use pair::{Answer, Call, Fate, IdRule, Pairs};
-pub(crate) use place::{Message, MessageKind, Words, omit_open, place_messages};
+pub(crate) use place::{Message, MessageKind, Words, omit_open, place_messages, report_pairs};
 pub(crate) use splice::{Edits, Piece, quoted};
 
 use crate::finding::{Action, Finding, Report, Severity};

@@ -26,6 +26,8 @@ pub(crate) struct Call {
     pub omitted: bool,
     /// Its place among the body's calls and results.
     pub order: usize,
+    /// The tool, where a dialect without ids needs it.
+    pub label: String,
 }
 
 /// A result of the body.
@@ -44,6 +46,8 @@ pub(crate) struct Answer<'a> {
     pub fate: Fate,
     /// Its place among the body's calls and results.
     pub order: usize,
+    /// The tool, where a dialect without ids needs it.
+    pub label: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub(crate) enum Fate {
     Orphan,
     Duplicate(usize),
     Answers(usize),
+    /// Its call is not in the body, and need not be: the server holds it.
+    Held,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -191,10 +197,10 @@ impl<'a> Pairs<'a> {
             let Some(call) = self.calls.get(c) else { continue };
             let key = call.key.clone().unwrap_or_default();
             let Some(queue) = early.get_mut(&key) else { continue };
-            if call.answer.is_none() {
-                if let Some(a) = queue.pop_front() {
-                    self.join(c, a);
-                }
+            if call.answer.is_none()
+                && let Some(a) = queue.pop_front()
+            {
+                self.join(c, a);
             }
             last.entry(key).or_insert(c);
         }
@@ -206,25 +212,32 @@ impl<'a> Pairs<'a> {
     }
 
     /// A result without an id, in the place of a reply, answers the first call there that has none; a result with a
-    /// strange id answers the first call there that has no id.
+    /// strange id answers the first call there that has no id. Where tools are named, only a call of the same tool.
     fn pair_by_place(&mut self) {
-        let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (c, call) in self.calls.iter().enumerate() {
-            groups.entry(call.group).or_default().push(c);
+        let mut open: BTreeMap<(usize, bool, &str), VecDeque<usize>> = BTreeMap::new();
+        for (c, call) in self.calls.iter().enumerate().filter(|(_, call)| call.answer.is_none()) {
+            // A result that names no tool may answer any.
+            let labels = [call.label.as_str(), ""];
+            for label in labels.into_iter().take(if call.label.is_empty() { 1 } else { 2 }) {
+                open.entry((call.group, true, label)).or_default().push_back(c);
+                if call.id.is_none() {
+                    open.entry((call.group, false, label)).or_default().push_back(c);
+                }
+            }
         }
-        let mut cursors: BTreeMap<(usize, bool), usize> = BTreeMap::new();
-        for a in 0..self.answers.len() {
-            let Some(answer) = self.answers.get(a).filter(|answer| answer.fate == Fate::Orphan) else { continue };
-            let Some((group, members)) = answer.near.and_then(|near| Some((near, groups.get(&near)?))) else { continue };
-            let any = answer.id.is_none();
-            let cursor = cursors.entry((group, any)).or_insert(0);
-            while let Some(c) = members.get(*cursor).copied() {
-                *cursor += 1;
-                if self.calls.get(c).is_some_and(|call| call.answer.is_none() && (any || call.id.is_none())) {
-                    self.join(c, a);
+        let mut found: BTreeMap<usize, usize> = BTreeMap::new();
+        for (a, answer) in self.answers.iter().enumerate().filter(|(_, answer)| answer.fate == Fate::Orphan) {
+            let Some(group) = answer.near else { continue };
+            let Some(queue) = open.get_mut(&(group, answer.id.is_none(), answer.label.as_str())) else { continue };
+            while let Some(c) = queue.pop_front() {
+                if let std::collections::btree_map::Entry::Vacant(free) = found.entry(c) {
+                    free.insert(a);
                     break;
                 }
             }
+        }
+        for (c, a) in found {
+            self.join(c, a);
         }
     }
 
@@ -240,6 +253,10 @@ impl<'a> Pairs<'a> {
                 continue;
             }
             let own = call.id.clone().unwrap_or_default();
+            if !call.wants || (rule.optional && (call.id.is_none() || call.sound)) {
+                call.new_id = own;
+                continue;
+            }
             let (code, base, message) = if call.id.is_none() {
                 let given = call.answer.and_then(|a| answers.get(a)).filter(|a| a.sound).and_then(|a| a.id.clone())
                     .filter(|id| (rule.valid)(id) && !used.contains(id));
@@ -275,6 +292,8 @@ impl<'a> Pairs<'a> {
 
 /// What a dialect asks of ids.
 pub(crate) struct IdRule {
+    /// Calls may go without, and then their order counts.
+    pub optional: bool,
     pub valid: fn(&str) -> bool,
     /// A valid id for an invalid one.
     pub fit: fn(&str) -> String,

@@ -36,10 +36,10 @@ pub(crate) fn place_messages(
     // The message of each result, taken when its call is reached.
     let mut answers: Vec<Option<usize>> = vec![None; pairs.answers.len()];
     for (at, message) in messages.iter().enumerate() {
-        if let MessageKind::Answer(a) = message.kind {
-            if let Some(slot) = answers.get_mut(a) {
-                *slot = Some(at);
-            }
+        if let MessageKind::Answer(a) = message.kind
+            && let Some(slot) = answers.get_mut(a)
+        {
+            *slot = Some(at);
         }
     }
     let mut fresh: Vec<Piece> = Vec::new();
@@ -121,6 +121,7 @@ pub(crate) fn report_pairs(plan: &mut Plan<'_, '_>, pairs: &Pairs<'_>, groups: &
     for answer in &pairs.answers {
         let id = answer.id.as_deref().unwrap_or("");
         match answer.fate {
+            Fate::Held => {}
             Fate::Orphan => plan.call_error("orphan_result", &answer.path, id, Action::Dropped, words.orphan.replace("{id}", id)),
             Fate::Duplicate(_) => plan.call_error("duplicate_result", &answer.path, id, Action::Dropped, words.duplicate.replace("{id}", id)),
             Fate::Answers(c) => {

@@ -130,7 +130,7 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>, fields: &F
                 items.push(block.piece);
             }
             empty = items.is_empty();
-            if !same && !(empty && failed) {
+            if !(same || empty && failed) {
                 plan.edits.rebuild(content, items);
             }
         }

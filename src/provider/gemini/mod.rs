@@ -1,0 +1,3 @@
+//! Google Gemini generateContent.
+
+pub(crate) mod rules;

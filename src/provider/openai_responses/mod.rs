@@ -1,0 +1,3 @@
+//! OpenAI Responses.
+
+pub(crate) mod rules;
