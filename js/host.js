@@ -1,0 +1,245 @@
+// The thin host: does what a run asks for. Knows no provider and keeps no state.
+
+const REPORT_ENDS = new Set(['finished', 'failed', 'cancelled', 'waiting_approval']);
+
+/** Drives a run to its end. Starts at once; watching is optional. */
+export function drive(run, options = {}) {
+  const events = [];
+  const readers = [];
+  let over = false;
+
+  const emit = () => {
+    for (const event of run.events()) {
+      const reader = readers.shift();
+      if (reader) reader({ value: event, done: false });
+      else events.push(event);
+    }
+  };
+
+  const result = work(run, options, emit).finally(() => {
+    emit();
+    over = true;
+    for (const reader of readers.splice(0)) reader({ value: undefined, done: true });
+  });
+  // Whoever watches the events only must not see an unhandled rejection.
+  result.catch(() => {});
+
+  return {
+    result,
+    [Symbol.asyncIterator]() {
+      let left = false;
+      return {
+        next() {
+          if (left) return Promise.resolve({ value: undefined, done: true });
+          if (events.length > 0) return Promise.resolve({ value: events.shift(), done: false });
+          if (over) return Promise.resolve({ value: undefined, done: true });
+          return new Promise((resolve) => readers.push(resolve));
+        },
+        return() {
+          left = true; // stops watching, not the run
+          return Promise.resolve({ value: undefined, done: true });
+        },
+      };
+    },
+  };
+}
+
+async function work(run, options, emit) {
+  const { signal } = options;
+  const stop = new AbortController();
+  const cancel = () => {
+    stop.abort(signal?.reason);
+    run.cancel();
+  };
+  if (signal?.aborted) cancel();
+  else signal?.addEventListener('abort', cancel, { once: true });
+
+  const started = new Map();
+  const tools = limiter(options.toolConcurrency ?? Infinity);
+  try {
+    for (;;) {
+      const changed = run.changed();
+      emit();
+      if (REPORT_ENDS.has(run.status)) break;
+      const open = run.effects();
+      for (const effect of open) {
+        if (started.has(effect.id)) continue;
+        const own = new AbortController();
+        started.set(effect.id, own);
+        perform(run, effect, options, AbortSignal.any([stop.signal, own.signal]), tools);
+      }
+      await changed;
+      // What the run no longer waits for is given up: the rest of a stream, a tool of a cancelled run.
+      const ids = new Set(run.effects().map((effect) => effect.id));
+      for (const [id, own] of started) if (!ids.has(id)) own.abort();
+    }
+  } finally {
+    stop.abort();
+    signal?.removeEventListener('abort', cancel);
+  }
+  return run.result();
+}
+
+/** Does one effect and answers it. Never rejects: a failure is an answer. */
+async function perform(run, effect, options, signal, tools) {
+  try {
+    if (effect.type === 'call_model') await callModel(run, effect, options, signal);
+    else if (effect.type === 'run_tool') await tools(() => runTool(run, effect, options, signal));
+    else await pass(run, effect, signal);
+  } catch (error) {
+    await run.answer(effect.id, { type: 'failed', error: words(error), sent: error?.sent ?? true }).catch(() => {});
+  }
+}
+
+async function pass(run, effect, signal) {
+  await sleep(effect.ms, signal);
+  if (!signal.aborted) await run.answer(effect.id, { type: 'waited' });
+}
+
+async function callModel(run, effect, options, signal) {
+  const { request, dialect } = effect;
+  if (effect.notBefore) await sleep(effect.notBefore - Date.now(), signal);
+  if (signal.aborted) return;
+  let { headers } = options;
+  if (typeof headers === 'function') headers = await headers({ url: request.url, dialect, model: modelOf(request.body) });
+  const idle = watchdog(options.idleTimeoutMs, signal);
+  const call = options.fetch ?? globalThis.fetch;
+  let response;
+  try {
+    response = await idle.race(call(request.url, { method: request.method, headers: { ...request.headers, ...headers }, body: request.body, signal: idle.signal }));
+  } catch (error) {
+    if (signal.aborted) return;
+    // A fetch that fails says nothing of how far it came.
+    await run.answer(effect.id, { type: 'failed', error: words(error), sent: true });
+    return;
+  } finally {
+    idle.rest();
+  }
+  await run.answer(effect.id, { type: 'response_started', status: response.status, headers: Object.fromEntries(response.headers) });
+  try {
+    if (response.body) {
+      const reader = response.body.getReader();
+      for (;;) {
+        const { value, done } = await idle.race(reader.read());
+        if (done) break;
+        await run.feed(effect.id, value);
+        if (signal.aborted) {
+          await reader.cancel().catch(() => {});
+          return;
+        }
+      }
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    if (error?.code === 'closed') throw error;
+    // A stream that breaks is an answer that was cut: the run says what that means.
+    if (error?.name === 'TimeoutError') {
+      await run.answer(effect.id, { type: 'failed', error: words(error), sent: true });
+      return;
+    }
+  } finally {
+    idle.end();
+  }
+  await run.answer(effect.id, { type: 'response_end' });
+}
+
+async function runTool(run, effect, options, signal) {
+  if (signal.aborted) return;
+  const tool = run.tools?.[effect.name];
+  if (typeof tool?.execute !== 'function') return; // the application answers this one itself
+  try {
+    // Before the tool runs its start is written: from here on it may have run.
+    await run.answer(effect.id, { type: 'started' });
+  } catch {
+    return; // the start could not be written, so the tool must not run; the run says why
+  }
+  const idle = watchdog(options.toolTimeoutMs, signal);
+  let answer;
+  try {
+    const context = {
+      callId: effect.callId, invocationId: effect.invocationId, attempt: effect.attempt, argumentsText: effect.argumentsText, signal: idle.signal,
+    };
+    const content = await idle.race(Promise.resolve().then(() => tool.execute(effect.arguments, context)));
+    answer = { type: 'tool_result', content };
+  } catch (error) {
+    if (signal.aborted) return;
+    const text = error?.name === 'TimeoutError' ? `the tool gave no answer within ${options.toolTimeoutMs} ms` : words(error).message;
+    answer = { type: 'tool_result', content: `Error: ${text}`, isError: true };
+  } finally {
+    idle.end();
+  }
+  try {
+    await run.answer(effect.id, answer);
+  } catch (error) {
+    // A result that JSON cannot say (a cycle, a BigInt) is a failure of the tool.
+    if (error?.code !== 'invalid_input') throw error;
+    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${error.message}`, isError: true });
+  }
+}
+
+/** The model of a body, without parsing megabytes: params come first. */
+function modelOf(body) {
+  const head = new TextDecoder().decode(body.subarray(0, 2048));
+  const found = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(head);
+  return found ? JSON.parse(found[1]) : null;
+}
+
+function words(error) {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = typeof error?.code === 'string' ? error.code : error?.name;
+  return { ...(code ? { code } : {}), message: message || 'it failed without a word' };
+}
+
+function sleep(ms, signal) {
+  return new Promise((resolve) => {
+    if (signal.aborted || !(ms > 0)) return resolve();
+    // Longer than a timer counts, it would fire at once.
+    const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  });
+}
+
+/** Aborts what takes longer than `ms` without a sign of life. */
+function watchdog(ms, outer) {
+  const own = new AbortController();
+  const signal = AbortSignal.any([outer, own.signal]);
+  let timer;
+  const rest = () => clearTimeout(timer);
+  return {
+    signal,
+    rest,
+    end: rest,
+    race(work) {
+      rest();
+      return new Promise((resolve, reject) => {
+        const fail = () => reject(signal.reason ?? new DOMException('aborted', 'AbortError'));
+        if (signal.aborted) return fail();
+        signal.addEventListener('abort', fail, { once: true });
+        if (ms > 0) timer = setTimeout(() => own.abort(new DOMException(`nothing came for ${ms} ms`, 'TimeoutError')), ms);
+        Promise.resolve(work).then(resolve, reject).finally(() => {
+          rest();
+          signal.removeEventListener('abort', fail);
+        });
+      });
+    },
+  };
+}
+
+/** Runs at most `most` at once. */
+function limiter(most) {
+  let free = most;
+  const waiting = [];
+  return async (work) => {
+    if (free <= 0) await new Promise((resolve) => waiting.push(resolve));
+    free -= 1;
+    try {
+      return await work();
+    } finally {
+      free += 1;
+      waiting.shift()?.();
+    }
+  };
+}
