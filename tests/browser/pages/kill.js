@@ -1,0 +1,174 @@
+// A chat that can be held, and killed, at every step: each step is told to the stand-in, which lets it go on or not.
+
+import { open } from 'rethread';
+import { drive } from 'rethread/host';
+
+const NAME = 'kill';
+let opened;
+const database = () => (opened ??= open({ name: NAME }));
+const session = async (id) => (await database()).session(id);
+
+/** What the test reads of the run that it is about to kill. */
+const seen = { bytes: 0, over: null };
+
+const control = async (lane, path, body) => {
+  const response = await fetch(`/lane/${lane}/control/${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  return response.json();
+};
+
+function provider({ lane, dialect }) {
+  const base = `${location.origin}/lane/${lane}/v1`;
+  if (dialect === 'anthropic') {
+    return { dialect, url: `${base}/messages`, params: { model: 'stand-in', max_tokens: 1000 }, headers: { 'anthropic-version': '2023-06-01' }, stream: true };
+  }
+  return { dialect, url: `${base}/chat/completions`, params: { model: 'stand-in' }, stream: true };
+}
+
+/** Tools that report to the stand-in when they start and when they end. */
+function tools({ lane, onInterrupted }, names) {
+  const tool = (name) => ({
+    description: `Does ${name}.`,
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    ...(onInterrupted ? { onInterrupted } : {}),
+    async execute(given, { callId, invocationId, attempt }) {
+      const result = { tool: name, city: given.city };
+      const report = (phase) => control(lane, 'tool', { name, callId, invocationId, phase, arguments: { attempt, ...given }, result });
+      await report('start');
+      return (await report('end')).result;
+    },
+  });
+  return Object.fromEntries(names.map((name) => [name, tool(name)]));
+}
+
+const request = (given, names = ['alpha', 'beta', 'gamma']) => ({
+  provider: provider(given), tools: tools(given, names), instructions: 'Be brief.', retry: { attempts: 1 },
+});
+
+/** Each write of the run that the host waits for gets a step before and a step behind it. */
+function watched(run, mark, answered) {
+  const { answer, feed } = run;
+  const calls = new Map();
+  const stepOf = (id, given) => {
+    const effect = run.effects().find((open) => open.id === id);
+    if (effect?.type === 'call_model') {
+      if (!calls.has(id)) calls.set(id, answered + calls.size + 1);
+      return given.type === 'response_end' ? `answer ${calls.get(id)}` : null;
+    }
+    if (effect?.type !== 'run_tool') return null;
+    return { started: `start ${effect.name}`, tool_result: `result ${effect.name}` }[given.type];
+  };
+  run.answer = async (id, given) => {
+    const step = stepOf(id, given);
+    if (step) await mark(`before ${step}`);
+    await answer.call(run, id, given);
+    if (step) await mark(`after ${step}`);
+  };
+  run.feed = async (id, bytes) => {
+    await feed.call(run, id, bytes);
+    seen.bytes += bytes.length;
+  };
+  return run;
+}
+
+/** Drives a run with its steps told; gives its result. */
+function driven(run, given, answered = 0) {
+  const mark = (name) => control(given.lane, 'tool', { name, phase: 'point' });
+  let asked = answered;
+  const ask = async (url, init) => {
+    asked += 1;
+    await mark(`before call ${asked}`);
+    return fetch(url, init);
+  };
+  return drive(watched(run, mark, answered), { fetch: ask }).result;
+}
+
+async function story(id) {
+  const own = await session(id);
+  const all = (await own.messages({ limit: 1000 })).items;
+  const calls = (await own.invocations({ payload: true, limit: 1000 })).items;
+  return { messages: all, invocations: calls };
+}
+
+/** An error as its code; anything else as it is. */
+async function codeOf(work) {
+  try {
+    await work();
+    return 'ok';
+  } catch (error) {
+    return error?.code ?? String(error);
+  }
+}
+
+window.kill = {
+  seen,
+  codeOf,
+
+  /** One finished turn, with a tool. */
+  async before(given) {
+    const own = await session(given.session);
+    const result = await drive(await own.run({ ...request(given, ['earlier']), input: 'Before?' })).result;
+    if (result.status !== 'finished') throw new Error(`the earlier turn: ${JSON.stringify(result.error)}`);
+    return story(given.session);
+  },
+
+  /** The run that is to be killed. Gives nothing: what it comes to is read elsewhere. */
+  begin(given) {
+    Object.assign(seen, { bytes: 0, over: null });
+    const mark = (name) => control(given.lane, 'tool', { name, phase: 'point' });
+    const work = async () => {
+      const own = await session(given.session);
+      await mark('before run');
+      const run = await own.run({ ...request(given), input: 'Do all three.' });
+      seen.run = run.id;
+      await mark('after run');
+      const result = await driven(run, given);
+      await mark('after finish');
+      return result;
+    };
+    work().then((result) => { seen.over = result; }, (error) => { seen.over = { failed: String(error?.stack ?? error) }; });
+  },
+
+  async pending(id) {
+    const own = await session(id);
+    return { here: await own.pendingRuns(), everywhere: await (await database()).pendingRuns() };
+  },
+
+  story,
+
+  /** What another connection reads from the disk, and what the list of sessions says. */
+  async stored(id) {
+    const other = await open({ name: NAME });
+    try {
+      const own = await other.session(id);
+      const items = (await own.messages({ limit: 1000 })).items;
+      return { messages: items, invocations: (await own.invocations({ payload: true, limit: 1000 })).items, pending: await own.pendingRuns() };
+    } finally {
+      await other.close();
+    }
+  },
+
+  /** Takes the run over; `code` says why it could not. With `watch` it is driven on and not waited for. */
+  async resume(given, { id, answered = 0, watch = false }) {
+    const own = await session(given.session);
+    let run;
+    try {
+      run = await own.resume(id, request(given));
+    } catch (error) {
+      return { code: error?.code ?? String(error) };
+    }
+    Object.assign(seen, { bytes: 0, over: null });
+    const result = driven(run, given, answered).then((over) => (seen.over = over));
+    return watch ? { code: 'ok' } : { code: 'ok', result: await result };
+  },
+
+  async discard(given, id, options) {
+    const own = await session(given.session);
+    return codeOf(() => own.discard(id, options));
+  },
+
+  /** One more turn, without tools. */
+  async after(given) {
+    const own = await session(given.session);
+    return drive(await own.run({ ...request(given), input: 'And now?' })).result;
+  },
+};
