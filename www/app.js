@@ -1,0 +1,204 @@
+// The page: which chat is open, and what each button does.
+//
+// In the address: ?session=ID opens a chat, ?db=NAME takes another database, ?lane=NAME a part of the stand-in of one's own.
+
+import { open } from 'rethread';
+import { Chat } from './chat.js';
+import { Conversation, Unfinished } from './conversation.js';
+import { el, perFrame } from './dom.js';
+import { Notices } from './notices.js';
+import { Sessions, StoreStatus } from './sessions.js';
+import { Settings, settingsDialog } from './settings.js';
+
+const SUGGESTIONS = [
+  { text: 'How is the weather in Oslo, and what time is it there?' },
+  { text: 'I fly to Tokyo tomorrow. What should I expect?' },
+  { text: 'What does the web say about Rome?', label: 'What does a hostile web page say about Rome?', hostile: true },
+];
+
+const $ = (selector) => document.querySelector(selector);
+const address = new URL(location.href);
+const name = address.searchParams.get('db') || 'rethread-demo';
+const settings = new Settings({ store: name, lane: address.searchParams.get('lane') });
+
+const conversation = new Conversation();
+const unfinished = new Unfinished();
+const notices = new Notices();
+const question = $('#question');
+let db;
+let sessions;
+let store;
+/** The open chat; others stay alive while a run of theirs lives here. */
+let chat = null;
+const chats = new Map();
+
+const paint = perFrame(() => {
+  if (!chat) return;
+  const { running, view, pending } = chat;
+  conversation.paint(view, running);
+  unfinished.paint(pending);
+  notices.paint(chat);
+  $('#welcome').hidden = running || pending.length > 0 || view.getSnapshot().messages.length > 0;
+  $('#title').textContent = chat.title ?? 'New chat';
+  document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
+  $('#send').hidden = running;
+  $('#stop').hidden = !running;
+  $('#model-name').textContent = `${settings.model} · ${settings.dialect === 'anthropic' ? 'Anthropic' : 'OpenAI chat'}`;
+});
+
+async function show(id) {
+  const next = chats.get(id) ?? (await Chat.open(db, id, settings, paint));
+  chats.set(id, next);
+  if (chat && chat !== next && !chat.running) leave(chat);
+  chat = next;
+  sessions.current = id;
+  address.searchParams.set('session', id);
+  history.replaceState(null, '', address);
+  conversation.clear();
+  await chat.look();
+  conversation.paint(chat.view, chat.running);
+  paint();
+  conversation.toEnd();
+}
+
+function leave(old) {
+  chats.delete(old.id);
+  old.close();
+}
+
+async function newChat() {
+  await show(crypto.randomUUID());
+  question.focus();
+}
+
+async function ask(text) {
+  const asked = chat;
+  notices.say(null);
+  conversation.toEnd();
+  const status = await asked.send(text);
+  if (asked !== chat) {
+    if (!asked.running) leave(asked);
+    return;
+  }
+  if (status === 'cancelled') notices.say('Stopped. The history is as it was before, and your question is back in the field.');
+  if ((status === 'cancelled' || status === 'refused') && !question.value) {
+    question.value = text;
+    fit();
+  }
+  question.focus();
+  paint();
+}
+
+async function remove(id, title) {
+  const dialog = $('#confirm');
+  $('#confirm-text').textContent = `Delete "${title}" with all its messages?`;
+  dialog.returnValue = '';
+  dialog.showModal();
+  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+  if (dialog.returnValue !== 'yes') return;
+  await chats.get(id)?.stop();
+  try {
+    await db.deleteSession(id);
+  } catch (error) {
+    notices.say(`It could not be deleted: ${error.message}`);
+    paint();
+  }
+}
+
+/** A session changed, here or in another tab. */
+async function changed({ session, deleted }) {
+  refreshList();
+  if (deleted) {
+    const gone = chats.get(session);
+    if (gone) leave(gone);
+    if (chat?.id === session) {
+      chat = null;
+      await newChat();
+    }
+  } else if (chat?.id === session) await chat.look();
+}
+
+const refreshList = perFrame(() => {
+  sessions.refresh();
+  store.refresh();
+});
+
+/** The field grows with what is written into it. */
+function fit() {
+  question.style.height = 'auto';
+  question.style.height = `${Math.min(question.scrollHeight, 200)}px`;
+}
+
+function drawer(open) {
+  document.body.classList.toggle('drawer', open);
+  $('#shade').hidden = !open;
+  $('#drawer-open').setAttribute('aria-expanded', String(open));
+  (open ? $('#new-chat') : question).focus({ preventScroll: true });
+}
+
+function wire() {
+  const dialog = settingsDialog(settings, paint);
+  $('#settings-open').addEventListener('click', () => dialog.open());
+  $('#new-chat').addEventListener('click', () => {
+    drawer(false);
+    newChat();
+  });
+  $('#drawer-open').addEventListener('click', () => drawer(true));
+  $('#drawer-close').addEventListener('click', () => drawer(false));
+  $('#shade').addEventListener('click', () => drawer(false));
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && document.body.classList.contains('drawer')) drawer(false);
+  });
+  $('#composer').addEventListener('submit', (event) => {
+    event.preventDefault();
+    const text = question.value.trim();
+    if (!text || chat.running) return;
+    question.value = '';
+    fit();
+    ask(text);
+  });
+  question.addEventListener('input', fit);
+  question.addEventListener('keydown', (event) => {
+    if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    $('#composer').requestSubmit();
+  });
+  $('#stop').addEventListener('click', () => chat.stop());
+  for (const { text, label, hostile } of SUGGESTIONS) {
+    const button = el('button.suggestion', { type: 'button' }, label ?? text);
+    button.addEventListener('click', () => {
+      if (hostile) settings.offerHostile();
+      ask(text);
+    });
+    $('#suggestions').append(el('li', {}, button));
+  }
+}
+
+async function start() {
+  db = await open({ name });
+  sessions = new Sessions(db, {
+    open(id) {
+      drawer(false);
+      if (id !== chat?.id) show(id);
+    },
+    remove,
+  });
+  store = new StoreStatus(db);
+  wire();
+  db.subscribe(changed);
+  // What happened while the page slept.
+  document.addEventListener('visibilitychange', () => {
+    if (!document.hidden) chat?.look();
+  });
+  setInterval(() => {
+    if (!document.hidden && $('#sessions .badge:not([hidden])')) sessions.refresh();
+  }, 2000);
+  await show(address.searchParams.get('session') || crypto.randomUUID());
+  refreshList();
+  question.focus({ preventScroll: true });
+  document.body.dataset.ready = 'true';
+}
+
+start().catch((error) => {
+  $('#notices').replaceChildren(el('div.notice.failed', { role: 'alert' }, el('p', {}, el('strong', {}, 'The demo could not start. '), error?.message ?? String(error))));
+});

@@ -1,0 +1,53 @@
+// A tool call as a card: what was asked, how it stands, what came back.
+
+import { clip, duration, el, setText } from './dom.js';
+
+const WORDS = {
+  waiting: 'waiting', pending: 'waiting', running: 'running', ok: 'done', error: 'failed',
+  interrupted: 'interrupted', aborted: 'stopped', rejected: 'rejected',
+};
+
+const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 2) ?? '');
+
+/** Arguments on one line. */
+function brief(args) {
+  if (args === null || typeof args !== 'object' || Array.isArray(args)) return clip(pretty(args), 80);
+  const said = Object.entries(args).map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  return clip(said.join(', '), 80);
+}
+
+/** `pending` means two things: a call that runs has a start. */
+const statusOf = (call) => (call.status === 'pending' && call.startedAt ? 'running' : call.status);
+
+export class Card {
+  #parts = {
+    name: el('code.call-name'), args: el('span.call-args'), status: el('span.call-status'), took: el('span.call-took'),
+    full: el('pre'), result: el('pre.call-result'), id: el('code'),
+  };
+  #resultTitle = el('h4', {}, 'Result');
+
+  constructor() {
+    const { name, args, status, took, full, result, id } = this.#parts;
+    this.node = el('details.call', {},
+      el('summary', {}, el('span.call-mark', { 'aria-hidden': 'true' }), el('span.call-line', {}, name, args), status, took),
+      el('div.call-body', {}, el('h4', {}, 'Arguments'), full, this.#resultTitle, result, el('p.call-id', {}, 'call ', id)));
+  }
+
+  /** `call`: a `ToolInvocation`, or as much of one as is known. */
+  update(call) {
+    const status = statusOf(call);
+    const { name, args, full, result, id } = this.#parts;
+    this.node.dataset.status = status;
+    this.node.dataset.name = call.name;
+    setText(name, call.name);
+    setText(args, brief(call.arguments));
+    setText(full, pretty(call.arguments));
+    setText(this.#parts.status, WORDS[status] ?? status);
+    setText(this.#parts.took, call.startedAt && call.finishedAt ? duration(call.finishedAt - call.startedAt) : '');
+    const content = call.result?.content;
+    this.#resultTitle.hidden = result.hidden = content === undefined;
+    if (content !== undefined) setText(result, pretty(content));
+    setText(id, call.callId);
+    return this;
+  }
+}

@@ -1,0 +1,210 @@
+// The conversation, painted from `session.view()`. A message that did not change is the same object as before, and
+// keeps its nodes; one that grows changes them in place.
+
+import { Card } from './card.js';
+import { duration, el, setText } from './dom.js';
+
+const textOf = (message) => message.parts.filter((part) => part.type === 'text').map((part) => part.text).join('\n');
+
+/** Consecutive calls are one block. */
+function blocksOf(message) {
+  const blocks = [];
+  for (const part of message.parts) {
+    if (part.type === 'tool' || part.type === 'tool_call') {
+      if (blocks.at(-1)?.type !== 'calls') blocks.push({ type: 'calls', parts: [] });
+      blocks.at(-1).parts.push(part);
+    } else if (['text', 'reasoning', 'refusal'].includes(part.type)) {
+      blocks.push(part);
+    } else if (part.type !== 'opaque') {
+      blocks.push({ type: 'text', text: `[${part.name ?? part.type}]` });
+    }
+  }
+  return blocks;
+}
+
+class TextBlock {
+  type = 'text';
+  node = el('p.text');
+
+  update({ text }) {
+    setText(this.node, text);
+    this.node.hidden = !text.trim();
+  }
+}
+
+class RefusalBlock extends TextBlock {
+  type = 'refusal';
+  node = el('p.text.refusal');
+}
+
+class ReasoningBlock {
+  type = 'reasoning';
+  #text = el('p');
+  node = el('details.reasoning', {}, el('summary', {}, 'Thinking'), this.#text);
+
+  update({ text }) {
+    setText(this.#text, text);
+  }
+}
+
+class CallsBlock {
+  type = 'calls';
+  #label = el('h3.round-label');
+  #cards = [];
+  node = el('div.calls', { role: 'group' }, this.#label);
+
+  update({ parts }) {
+    const known = parts.filter((part) => part.call);
+    const coming = parts.length - known.length;
+    if (known.length) {
+      const count = known.length === 1 ? 'one call' : `${known.length} calls at once`;
+      setText(this.#label, `Round ${known[0].call.roundIndex + 1} · ${count}`);
+    } else setText(this.#label, coming === 1 ? 'Calling a tool…' : `Calling ${coming} tools…`);
+    this.node.setAttribute('aria-label', this.#label.textContent);
+    known.forEach((part, at) => {
+      this.#cards[at] ??= new Card();
+      this.#cards[at].update(part.call);
+      if (!this.#cards[at].node.parentNode) this.node.append(this.#cards[at].node);
+    });
+    for (const card of this.#cards.splice(known.length)) card.node.remove();
+  }
+}
+
+const BLOCKS = { text: TextBlock, refusal: RefusalBlock, reasoning: ReasoningBlock, calls: CallsBlock };
+const ENDINGS = { stopped: 'stopped', truncated: 'cut at the length limit', failed: 'failed' };
+
+class MessageView {
+  #blocks = [];
+  #body = el('div.body');
+  #meta = el('p.meta');
+  #painted = null;
+
+  constructor(message) {
+    this.node = el(`article.message.${message.role}`, { 'aria-label': message.role === 'user' ? 'You' : 'Assistant' }, this.#body, this.#meta);
+    this.node.dataset.message = message.id;
+  }
+
+  paint(message) {
+    if (message === this.#painted) return;
+    this.#painted = message;
+    this.node.dataset.saved = message.saved;
+    this.node.dataset.status = message.status;
+    const wanted = blocksOf(message);
+    wanted.forEach((block, at) => {
+      if (this.#blocks[at] && this.#blocks[at].type !== block.type) for (const old of this.#blocks.splice(at)) old.node.remove();
+      if (!this.#blocks[at]) {
+        this.#blocks[at] = new BLOCKS[block.type]();
+        this.#body.append(this.#blocks[at].node);
+      }
+      this.#blocks[at].update(block);
+    });
+    for (const old of this.#blocks.splice(wanted.length)) old.node.remove();
+    setText(this.#meta, message.role === 'assistant' ? this.#facts(message).join(' · ') : '');
+    this.#meta.hidden = !this.#meta.textContent;
+  }
+
+  #facts({ model, durationMs, usage, status, parts }) {
+    if (parts.some((part) => part.type === 'tool') && status === 'complete') return [];
+    const tokens = usage ? `${usage.inputTokens} in, ${usage.outputTokens} out` : '';
+    return [ENDINGS[status], model, duration(durationMs), tokens].filter(Boolean);
+  }
+}
+
+export class Conversation {
+  #root = document.querySelector('#conversation');
+  #scroller = document.querySelector('#scroller');
+  #views = new Map();
+  #waiting = el('p.thinking', { 'aria-label': 'The model is at work' }, el('i'), el('i'), el('i'));
+  #older = el('button.quiet.older', { type: 'button' }, 'Show older messages');
+  #loadOlder = null;
+  #painted = {};
+
+  constructor() {
+    this.#older.addEventListener('click', () => this.#loadOlder?.());
+  }
+
+  /** Forgets what is shown: another chat comes. */
+  clear() {
+    this.#views.clear();
+    this.#root.replaceChildren();
+    this.#painted = {};
+  }
+
+  paint(view, running) {
+    const snapshot = view.getSnapshot();
+    if (snapshot === this.#painted.snapshot && running === this.#painted.running) return;
+    this.#painted = { snapshot, running };
+    this.#loadOlder = view.older;
+    const { messages, hasOlder } = snapshot;
+    const follows = this.#isAtEnd();
+    const last = messages.at(-1);
+    const seen = new Set();
+    const wanted = hasOlder ? [this.#older] : [];
+    for (const message of messages) {
+      if (message.role !== 'user' && message.role !== 'assistant') continue;
+      seen.add(message.id);
+      let shown = this.#views.get(message.id);
+      if (!shown) this.#views.set(message.id, (shown = new MessageView(message)));
+      shown.paint(message);
+      shown.node.classList.toggle('growing', running && message === last && message.role === 'assistant' && Boolean(textOf(message)) && !message.parts.some((part) => part.type !== 'text' && part.type !== 'reasoning'));
+      wanted.push(shown.node);
+    }
+    for (const id of this.#views.keys()) if (!seen.has(id)) this.#views.delete(id);
+    if (running && this.#awaitsModel(last)) wanted.push(this.#waiting);
+    this.#arrange(wanted);
+    this.#root.setAttribute('aria-busy', String(running));
+    if (follows) this.toEnd();
+  }
+
+  /** Nothing of the next answer is there yet. */
+  #awaitsModel(last) {
+    if (!last || last.role === 'user') return true;
+    const calls = last.parts.filter((part) => part.type === 'tool');
+    return calls.length > 0 && calls.every(({ call }) => call.status !== 'pending');
+  }
+
+  /** Moves only the nodes that are not where they belong. */
+  #arrange(wanted) {
+    let at = this.#root.firstChild;
+    for (const node of wanted) {
+      if (node === at) at = at.nextSibling;
+      else this.#root.insertBefore(node, at);
+    }
+    while (at) {
+      const next = at.nextSibling;
+      at.remove();
+      at = next;
+    }
+  }
+
+  #isAtEnd() {
+    const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
+    return scrollHeight - scrollTop - clientHeight < 80;
+  }
+
+  toEnd() {
+    this.#scroller.scrollTop = this.#scroller.scrollHeight;
+  }
+}
+
+/** What there is of a run that is not part of the history yet: cut off, failed, or under way in another tab. */
+export class Unfinished {
+  #root = document.querySelector('#unfinished');
+  #painted = null;
+
+  paint(pending) {
+    if (pending === this.#painted) return;
+    this.#painted = pending;
+    this.#root.replaceChildren(...pending.map((run) => this.#ghost(run)));
+  }
+
+  #ghost({ id, input, text, openCalls, state }) {
+    const stands = { answered: 'ok', started: state === 'live' ? 'running' : 'interrupted' };
+    const cards = openCalls.map((call) => new Card().update({ ...call, status: stands[call.state] ?? 'waiting' }).node);
+    const node = el('section.ghost', { 'aria-label': 'Not part of the history yet' },
+      ...input.filter(({ role }) => role === 'user').map((message) => el('article.message.user', {}, el('div.body', {}, el('p.text', {}, textOf(message))))),
+      el('article.message.assistant', {}, el('div.body', {}, ...(text ? [el('p.text', {}, text)] : []), ...(cards.length ? [el('div.calls', {}, ...cards)] : []))));
+    node.dataset.run = id;
+    return node;
+  }
+}

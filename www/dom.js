@@ -1,0 +1,71 @@
+// Elements, made of text only: nothing that a model or a tool says is ever read as HTML.
+
+/** `el('p.text', { title }, 'words', child)`. Names with a dash, `role` and `for` become attributes, others are properties. */
+export function el(name, props = {}, ...children) {
+  const [tag, ...classes] = name.split('.');
+  const node = document.createElement(tag);
+  if (classes.length) node.className = classes.join(' ');
+  for (const [key, value] of Object.entries(props)) {
+    if (value === undefined || value === null) continue;
+    if (key.includes('-') || key === 'role' || key === 'for') node.setAttribute(key, value);
+    else node[key] = value;
+  }
+  node.append(...children);
+  return node;
+}
+
+export function icon(name) {
+  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  svg.setAttribute('class', 'icon');
+  svg.setAttribute('aria-hidden', 'true');
+  const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');
+  use.setAttribute('href', `#i-${name}`);
+  svg.append(use);
+  return svg;
+}
+
+/** Sets a text, leaving the node alone when it says that already; grows it in place when words were added. */
+export function setText(node, text) {
+  const first = node.firstChild;
+  if (first?.nodeType !== Node.TEXT_NODE || node.childNodes.length > 1) node.textContent = text;
+  else if (text.startsWith(first.data)) {
+    if (text.length > first.data.length) first.appendData(text.slice(first.data.length));
+  } else first.data = text;
+}
+
+/** Runs `work` once before the next frame, however often it is asked for. A hidden tab has no frames. */
+export function perFrame(work) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    const go = () => {
+      asked = false;
+      work();
+    };
+    if (document.hidden) setTimeout(go, 100);
+    else requestAnimationFrame(go);
+  };
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+
+export function shortTime(ms) {
+  if (!ms) return '';
+  const date = new Date(ms);
+  return (date.toDateString() === new Date().toDateString() ? clock : day).format(date);
+}
+
+export function duration(ms) {
+  if (ms === null || ms === undefined || ms < 0) return '';
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
+
+export function bytes(count) {
+  if (count < 1e3) return `${count} B`;
+  for (const [size, unit] of [[1e9, 'GB'], [1e6, 'MB']]) if (count >= size) return `${(count / size).toFixed(1)} ${unit}`;
+  return `${Math.round(count / 1e3)} KB`;
+}
+
+export const clip = (text, most) => (text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text);

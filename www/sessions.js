@@ -1,0 +1,124 @@
+// The list of stored chats, and where they are kept.
+
+import { bytes, el, icon, shortTime } from './dom.js';
+
+const BADGES = { live: 'running', interrupted: 'cut off', failed: 'failed', waiting_approval: 'waiting' };
+
+export class Sessions {
+  #db;
+  #list = document.querySelector('#sessions');
+  #acts;
+  #rows = new Map();
+  #current = null;
+  #reading = false;
+  #again = false;
+
+  /** `acts`: `{ open(id), remove(id, title) }`. */
+  constructor(db, acts) {
+    this.#db = db;
+    this.#acts = acts;
+  }
+
+  set current(id) {
+    this.#current = id;
+    for (const [own, row] of this.#rows) this.#mark(own, row);
+  }
+
+  #mark(id, row) {
+    if (id === this.#current) row.open.setAttribute('aria-current', 'page');
+    else row.open.removeAttribute('aria-current');
+  }
+
+  /** Reads and paints; calls that come meanwhile become one more. */
+  async refresh() {
+    if (this.#reading) {
+      this.#again = true;
+      return;
+    }
+    this.#reading = true;
+    do {
+      this.#again = false;
+      await this.#read();
+    } while (this.#again);
+    this.#reading = false;
+  }
+
+  async #read() {
+    const all = [];
+    let cursor = null;
+    do {
+      const page = await this.#db.sessions({ limit: 200, ...(cursor ? { cursor } : {}) });
+      all.push(...page.items);
+      cursor = page.cursor;
+    } while (cursor);
+    const unfinished = all.some((one) => one.pendingRuns > 0) ? await this.#db.pendingRuns() : [];
+    const state = new Map(unfinished.map((run) => [run.session, run.state]));
+    all.sort((a, b) => b.updatedAt - a.updatedAt);
+    const rows = all.map((one) => {
+      const row = this.#rows.get(one.id) ?? this.#row(one.id);
+      this.#rows.set(one.id, row);
+      const title = one.title ?? 'Untitled';
+      row.title.textContent = title;
+      row.time.textContent = shortTime(one.updatedAt);
+      row.time.dateTime = new Date(one.updatedAt).toISOString();
+      row.badge.textContent = BADGES[state.get(one.id)] ?? '';
+      row.badge.hidden = !row.badge.textContent;
+      row.badge.dataset.state = state.get(one.id) ?? '';
+      row.remove.setAttribute('aria-label', `Delete "${title}"`);
+      this.#mark(one.id, row);
+      return row.node;
+    });
+    const known = new Set(all.map(({ id }) => id));
+    for (const id of this.#rows.keys()) if (!known.has(id)) this.#rows.delete(id);
+    this.#paint(rows.length ? rows : [el('li.none', {}, 'No chat is stored yet.')]);
+  }
+
+  #paint(nodes) {
+    const own = [...this.#list.children];
+    if (own.length === nodes.length && own.every((node, at) => node === nodes[at])) return;
+    const focused = document.activeElement;
+    this.#list.replaceChildren(...nodes);
+    if (focused !== document.activeElement && focused?.isConnected) focused.focus();
+  }
+
+  #row(id) {
+    const title = el('span.session-title');
+    const time = el('time');
+    const badge = el('span.badge', { hidden: true });
+    const open = el('button.session', { type: 'button' }, title, el('span.session-facts', {}, time, badge));
+    const remove = el('button.plain.remove', { type: 'button' }, icon('bin'));
+    open.addEventListener('click', () => this.#acts.open(id));
+    remove.addEventListener('click', () => this.#acts.remove(id, title.textContent));
+    const node = el('li', {}, open, remove);
+    node.dataset.session = id;
+    return { node, open, title, time, badge, remove };
+  }
+}
+
+/** The footer: how much there is, and whether the browser may clear it away. */
+export class StoreStatus {
+  #db;
+  #root = document.querySelector('#store');
+  #words = el('p');
+  #keep = el('button.quiet', { type: 'button', title: 'Asks the browser not to clear this away when the disk gets full' }, 'Keep it safe');
+
+  constructor(db) {
+    this.#db = db;
+    this.#root.append(this.#words, this.#keep);
+    this.#keep.addEventListener('click', async () => {
+      const granted = await db.persist();
+      await this.refresh();
+      if (!granted) this.#words.textContent += ' · the browser said no';
+    });
+  }
+
+  async refresh() {
+    const { store, persisted, usageBytes, quotaBytes, state } = await this.#db.status();
+    const facts = [store === 'indexeddb' ? 'Stored in this browser' : 'In memory only: gone with the tab'];
+    if (usageBytes !== null) facts.push(quotaBytes ? `${bytes(usageBytes)} of ${bytes(quotaBytes)}` : bytes(usageBytes));
+    if (persisted !== null) facts.push(persisted ? 'kept safe' : 'may be cleared when the disk is full');
+    if (state !== 'ready') facts.push(state);
+    this.#words.textContent = facts.join(' · ');
+    this.#keep.hidden = persisted !== false;
+  }
+}
