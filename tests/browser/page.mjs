@@ -1,0 +1,58 @@
+// What the browser tests share: one origin with the package and the model, one browser, and pages that hold the package.
+
+import { fileURLToPath } from 'node:url';
+import { launchBrowser } from '../../.ci/browser.mjs';
+import { serve } from '../../.ci/serve.mjs';
+import { createStandIn } from '../stand-in/server.mjs';
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+/** The control side of one lane of the stand-in. */
+export function laneOf(origin, name) {
+  const base = `${origin}/lane/${encodeURIComponent(name)}`;
+  const post = async (path, body = {}) => (await fetch(`${base}/control/${path}`, { method: 'POST', body: JSON.stringify(body) })).json();
+  const get = async (path) => (await fetch(`${base}/control/${path}`)).json();
+  return {
+    base,
+    chat: `${base}/v1/chat/completions`,
+    messages: `${base}/v1/messages`,
+    script: (steps, options = {}) => post('script', { steps, delayMs: 0, ...options }),
+    openGate: (gate) => post(`gate/${gate}/open`),
+    requests: () => get('requests'),
+    tools: () => get('tools'),
+    waiting: () => get('waiting'),
+    reset: () => post('reset'),
+  };
+}
+
+/** {url, lane, page, context, close}. A page holds `rethread`, `drive` and the scenarios as globals; what it complains of fails the test that asks. */
+export async function openWorld() {
+  const standIn = createStandIn();
+  const server = await serve({
+    folders: { '/': here('pages'), '/js/': here('../../js'), '/dist/': here('../../dist'), '/scenarios/': here('../bindings/scenarios') },
+    handle: standIn.handle,
+  });
+  const browser = await launchBrowser();
+
+  /** A page in `context`, or in one of its own: two pages of one context are two tabs. */
+  async function page(context) {
+    const own = context ?? await browser.newContext();
+    const opened = await own.newPage();
+    opened.complaints = [];
+    opened.on('pageerror', (error) => opened.complaints.push(String(error?.stack ?? error)));
+    opened.on('console', (message) => {
+      // A request that the model refuses is written to the console by the browser itself.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) opened.complaints.push(message.text());
+    });
+    await opened.goto(`${server.url}/`);
+    await opened.evaluate(() => globalThis.ready);
+    return opened;
+  }
+
+  const close = async () => {
+    await browser.close();
+    standIn.state.dispose();
+    await server.close();
+  };
+  return { url: server.url, lane: (name) => laneOf(server.url, name), context: () => browser.newContext(), page, close };
+}

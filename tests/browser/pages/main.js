@@ -1,0 +1,11 @@
+// Puts the package where a test's functions find it.
+
+import * as rethread from 'rethread';
+import { drive } from 'rethread/host';
+import { caught, isRight } from '/scenarios/kit.mjs';
+import * as faults from '/scenarios/faults.mjs';
+import * as input from '/scenarios/input.mjs';
+import * as replay from '/scenarios/replay.mjs';
+
+Object.assign(globalThis, { rethread, drive, caught, isRight, scenarios: { faults, input, replay } });
+globalThis.settle();
