@@ -1,6 +1,6 @@
 //! Runs driven by a scripted host: what they store, what a kill leaves, what a failure leaves.
 #![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::unnecessary_get_then_check)]
 
 #[path = "runs/failures.rs"]
 mod failures;

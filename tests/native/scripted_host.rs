@@ -16,7 +16,6 @@ use rethread::session::RunEntry;
 use rethread::store::{Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -218,7 +217,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
         provider: provider(dialect, stream),
         instructions: Some("Be brief.".into()),
         tools: names.iter().map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None }).collect(),
-        treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect::<BTreeMap<_, _>>(),
+        treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect(),
         max_turns: 10,
         on_stop: OnStop::Discard,
         retry: RetryPolicy { attempts: 3, backoff_ms: 100 },

@@ -7,7 +7,6 @@ use rethread::message::{Dialect, Role};
 use rethread::run::{Input, OnInterrupted, Reply, RunStatus, Treatment, change_for};
 use rethread::store::{LogStore, MemoryStore, Table, commit, open_session, read_journal};
 use rethread::tool::InvocationStatus;
-use std::collections::BTreeMap;
 
 /// What a killed host had acknowledged, as its journal has it, in counts.
 struct Before {
@@ -57,8 +56,8 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 }
                 let mut setup = setup("run", dialect, stream);
                 if rerun {
-                    for treatment in setup.treatment.values_mut() {
-                        *treatment = Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() };
+                    for name in ["look", "find"] {
+                        setup.treatment.insert(name.into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
                     }
                 }
                 let entry = host.pending()[0].clone();
@@ -67,9 +66,9 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
                 let recovered = rethread::run::recover(&journal, SEED).unwrap();
                 let answered: Vec<_> = recovered.live.invocations().iter().filter(|call| call.result.is_some()).map(|call| call.id.clone()).collect();
-                let started: BTreeMap<_, _> = recovered.attempts.clone();
+                let started = recovered.attempts.clone();
                 assert!(before.asked <= recovered.turns as usize + 1);
-                assert!(before.ran.iter().all(|(_, id, _)| started.contains_key(id)), "a tool ran before its start was written");
+                assert!(before.ran.iter().all(|(_, id, _)| started.get(id).is_some()), "a tool ran before its start was written");
 
                 host.resume(setup).unwrap();
                 let outcome = host.drive(three_tools).unwrap();
@@ -78,9 +77,9 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 for (call, id, attempt) in &host.ran {
                     assert!(!answered.contains(id), "kill {writes}: {call} ran again");
                     assert_eq!(*attempt, started.get(id).copied().unwrap_or(0) + 1);
-                    assert!(rerun || !started.contains_key(id), "kill {writes}: {call} may have run");
+                    assert!(rerun || !started.get(id).is_some(), "kill {writes}: {call} may have run");
                 }
-                let cut: Vec<_> = recovered.live.invocations().iter().filter(|call| !rerun && call.result.is_none() && started.contains_key(&call.id)).map(|call| call.call_id.clone()).collect();
+                let cut: Vec<_> = recovered.live.invocations().iter().filter(|call| !rerun && call.result.is_none() && started.get(&call.id).is_some()).map(|call| call.call_id.clone()).collect();
                 check_end(&host, &cut, writes);
             }
             // Begin, three answers (the last is the append), three starts, three results.

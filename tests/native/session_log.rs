@@ -1,0 +1,398 @@
+//! The session log over a store that is counted, torn, refused and shared.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "scripted_host.rs"]
+mod scripted_host;
+#[path = "spy_store.rs"]
+mod spy_store;
+
+use rethread::error::{Code, Error};
+use rethread::history::{Incoming, Origin, join};
+use rethread::json::JsonRef;
+use rethread::provider::decode_body;
+use rethread::store::{Batch, Change, Kind, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_record, open_session, refresh};
+use scripted_host::{CHAT, Host, SEED, block_on};
+use spy_store::{Fault, Spy};
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+fn open(store: &dyn LogStore, session: &str) -> RefCell<SessionLog> {
+    RefCell::new(block_on(open_session(store, session, SEED, 1)).unwrap())
+}
+
+fn items(messages: &str) -> Vec<Incoming> {
+    decode_body(CHAT, JsonRef::parse(messages).unwrap()).unwrap()
+}
+
+/// An append as the bindings make it. `name` keeps the ids apart.
+fn change(log: &RefCell<SessionLog>, name: &str, messages: &str) -> Change {
+    let log = log.borrow();
+    let joined = join(None, &log.history, items(messages), &Origin { at: 1_000, ..Origin::default() }, &Named(name, 0.into()));
+    Change { operation: name.into(), at: 1_000, entries: joined.entries, ..Change::default() }
+}
+
+struct Named<'n>(&'n str, std::cell::Cell<u32>);
+
+impl rethread::id::IdSource for Named<'_> {
+    fn new_id(&self) -> String {
+        self.1.set(self.1.get() + 1);
+        format!("{}-{}", self.0, self.1.get())
+    }
+}
+
+fn append(store: &dyn LogStore, log: &RefCell<SessionLog>, name: &str, messages: &str) -> Result<u64, Error> {
+    let change = change(log, name, messages);
+    block_on(commit(store, log, &change))
+}
+
+fn said(text: &str) -> String {
+    format!(r#"[{{"role":"user","content":"{text}"}},{{"role":"assistant","content":"yes"}}]"#)
+}
+
+fn texts(log: &RefCell<SessionLog>) -> Vec<String> {
+    let user = |m: &&rethread::message::Message| m.role == rethread::message::Role::User;
+    log.borrow().history.messages().iter().filter(user).map(|m| if let rethread::message::PartBody::Text(t) = &m.parts[0].body { t.decode().into_owned() } else { String::new() }).collect()
+}
+
+/// Writes past the log, as a disk that rots does.
+fn tamper(store: &MemoryStore, session: &str, put: Vec<Record>, remove: Vec<(Table, u64)>, head: impl Fn(Vec<u8>) -> Vec<u8>) {
+    let now = block_on(store.head(session)).unwrap().unwrap();
+    let batch = Batch { head: head(now.value), put, remove, ..Batch::default() };
+    block_on(store.append(session, now.revision, batch, &format!("tamper{}", now.revision))).unwrap();
+}
+
+fn log_record(store: &MemoryStore, key: u64) -> Record {
+    block_on(store.read("s", Query { from: key, to: key, ..Query::all(Table::Log) })).unwrap().remove(0)
+}
+
+fn three_turns() -> MemoryStore {
+    let store = MemoryStore::default();
+    let log = open(&store, "s");
+    for name in ["a", "b", "c"] {
+        append(&store, &log, name, &said(name)).unwrap();
+    }
+    store
+}
+
+#[test]
+fn r06_an_empty_session_costs_one_read_of_its_head() {
+    let spy = Spy::default();
+    let log = open(&spy, "s");
+    assert_eq!((spy.heads.get(), spy.reads.get()), (1, 0));
+    assert_eq!(log.borrow().revision, 0);
+    // A session with a title and no message is empty, too.
+    let titled = Change { operation: "t".into(), at: 5, edit: Some(Box::new(|head| head.title = Some("T".into()))), ..Change::default() };
+    block_on(commit(&spy, &log, &titled)).unwrap();
+    let spy = Spy::new(&spy.data);
+    assert_eq!(open(&spy, "s").borrow().head.title.as_deref(), Some("T"));
+    assert_eq!((spy.heads.get(), spy.reads.get()), (1, 0));
+}
+
+#[test]
+fn r06_opening_reads_no_more_often_than_its_bytes_ask_for() {
+    for (count, size) in [(1, 10), (1, 3_000_000), (40, 100_000), (300, 2_000)] {
+        let store = MemoryStore::default();
+        let log = open(&store, "s");
+        for at in 0..count {
+            append(&store, &log, &format!("n{at}"), &said(&"x".repeat(size))).unwrap();
+        }
+        let bytes: u64 = block_on(store.read("s", Query::all(Table::Log))).unwrap().iter().map(|record| record.value.len() as u64).sum();
+        assert_eq!(log.borrow().head.log_bytes, bytes);
+        let spy = Spy::new(&store);
+        let opened = open(&spy, "s");
+        assert_eq!(opened.borrow().history.messages(), log.borrow().history.messages());
+        let reads = u64::from(spy.heads.get() + spy.reads.get());
+        assert!(reads <= 1 + bytes.div_ceil(256 * 1024), "{reads} reads for {bytes} bytes");
+    }
+}
+
+#[test]
+fn r07_a_corrupt_record_costs_that_record_alone() {
+    for broken in 0..3 {
+        let store = three_turns();
+        let mut record = log_record(&store, broken);
+        let middle = record.value.len() / 2;
+        record.value[middle] ^= 0x40;
+        tamper(&store, "s", vec![record.clone()], Vec::new(), |head| head);
+        let log = open(&store, "s");
+        let want: Vec<_> = ["a", "b", "c"].iter().enumerate().filter(|(at, _)| *at as u64 != broken).map(|(_, name)| (*name).to_owned()).collect();
+        assert_eq!(texts(&log), want);
+        assert_eq!(log.borrow().findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), ["malformed"]);
+        // Numbering goes on behind what cannot be read, and what cannot be read is left as it is.
+        append(&store, &log, "d", &said("d")).unwrap();
+        let last = log.borrow().history.messages().last().unwrap().clone();
+        assert_eq!((last.seq, last.turn), (7, 3));
+        assert_eq!(log_record(&store, broken), record);
+        let again = open(&store, "s");
+        assert_eq!(again.borrow().history.messages(), log.borrow().history.messages());
+    }
+}
+
+#[test]
+fn r07_a_record_that_is_gone_is_told_of() {
+    for gone in 0..3 {
+        let store = three_turns();
+        let stale = open(&store, "s");
+        tamper(&store, "s", Vec::new(), vec![(Table::Log, gone)], |head| head);
+        let log = open(&store, "s");
+        assert_eq!(texts(&log).len(), 2);
+        assert_eq!(log.borrow().findings.len(), 1, "record {gone}");
+        append(&store, &log, "d", &said("d")).unwrap();
+        assert_eq!(log.borrow().history.messages().last().unwrap().turn, 3);
+        // The one that has it in memory goes on from there.
+        block_on(refresh(&store, &stale)).unwrap();
+        assert_eq!(texts(&stale), ["a", "b", "c", "d"]);
+    }
+}
+
+#[test]
+fn r07_a_tail_that_is_gone_when_another_tab_looks_is_told_of() {
+    let store = MemoryStore::default();
+    let log = open(&store, "s");
+    append(&store, &log, "a", &said("a")).unwrap();
+    let other = open(&store, "s");
+    append(&store, &log, "b", &said("b")).unwrap();
+    tamper(&store, "s", Vec::new(), vec![(Table::Log, 1)], |head| head);
+    block_on(refresh(&store, &other)).unwrap();
+    assert_eq!(other.borrow().findings.len(), 1);
+    assert_eq!(other.borrow().head.next_record, 2);
+}
+
+#[test]
+fn r07_a_newer_schema_is_read_only_and_readable() {
+    // A newer record.
+    let store = three_turns();
+    let mut record = log_record(&store, 1);
+    record.value[0] += 1;
+    tamper(&store, "s", vec![record], Vec::new(), |head| head);
+    let log = open(&store, "s");
+    assert_eq!(texts(&log), ["a", "c"]);
+    assert_eq!(log.borrow().writable().unwrap_err().code, Code::UnsupportedVersion);
+    assert_eq!(append(&store, &log, "d", &said("d")).unwrap_err().code, Code::UnsupportedVersion);
+    // A newer head.
+    let store = three_turns();
+    let newer = |mut head: Vec<u8>| {
+        head[0] += 1;
+        head
+    };
+    let stale = open(&store, "s");
+    tamper(&store, "s", Vec::new(), Vec::new(), newer);
+    let log = open(&store, "s");
+    assert_eq!(texts(&log), ["a", "b", "c"]);
+    let before = block_on(store.head("s")).unwrap();
+    assert_eq!(append(&store, &log, "d", &said("d")).unwrap_err().code, Code::UnsupportedVersion);
+    // Nor does one write that had it open before the update.
+    assert_eq!(append(&store, &stale, "e", &said("e")).unwrap_err().code, Code::UnsupportedVersion);
+    assert_eq!(block_on(store.head("s")).unwrap(), before);
+}
+
+#[test]
+fn r07_a_corrupt_head_is_read_only_and_readable() {
+    let store = three_turns();
+    tamper(&store, "s", Vec::new(), Vec::new(), |mut head| {
+        head[8] ^= 1;
+        head
+    });
+    let log = open(&store, "s");
+    assert_eq!(texts(&log), ["a", "b", "c"]);
+    assert_eq!(log.borrow().findings.len(), 1);
+    assert_eq!(append(&store, &log, "d", &said("d")).unwrap_err().code, Code::CorruptRecord);
+    assert_eq!(block_on(store.read("s", Query::all(Table::Log))).unwrap().len(), 3);
+}
+
+#[test]
+fn r48_a_store_that_cannot_be_read_is_an_error_and_no_empty_chat() {
+    let spy = Spy::new(&three_turns());
+    spy.reading_fails.set(true);
+    assert_eq!(block_on(open_session(&spy, "s", SEED, 1)).err().unwrap().code, Code::StoreError);
+    spy.reading_fails.set(false);
+    let log = open(&spy, "s");
+    let other = open(&spy.data, "s");
+    append(&spy.data, &other, "d", &said("d")).unwrap();
+    spy.reading_fails.set(true);
+    // The conflict cannot be resolved: nothing is written, nothing is forgotten.
+    assert_eq!(append(&spy, &log, "e", &said("e")).unwrap_err().code, Code::StoreError);
+    assert_eq!(texts(&log), ["a", "b", "c"]);
+    spy.reading_fails.set(false);
+    append(&spy, &log, "e", &said("e")).unwrap();
+    assert_eq!(texts(&log), ["a", "b", "c", "d", "e"]);
+}
+
+#[test]
+fn r48_a_write_that_is_refused_changes_nothing() {
+    let spy = Spy::new(&three_turns());
+    let log = open(&spy, "s");
+    let before = block_on(spy.data.read("s", Query::all(Table::Log))).unwrap();
+    for code in [Code::QuotaExceeded, Code::StoreError, Code::Busy] {
+        spy.faults.borrow_mut().push(Some(Fault::Refuses(code)));
+        assert_eq!(append(&spy, &log, "d", &said("d")).unwrap_err().code, code);
+        assert_eq!((texts(&log).len(), log.borrow().revision, log.borrow().head.next_record), (3, 3, 3));
+    }
+    spy.limit.set(Some(500));
+    assert_eq!(append(&spy, &log, "d", &said(&"x".repeat(1_000))).unwrap_err().code, Code::TooLarge);
+    assert_eq!(block_on(spy.data.read("s", Query::all(Table::Log))).unwrap(), before);
+}
+
+#[test]
+fn r47_a_reply_that_was_lost_doubles_nothing() {
+    let spy = Spy::new(&three_turns());
+    let log = open(&spy, "s");
+    let change = change(&log, "d", &said("d"));
+    spy.faults.borrow_mut().push(Some(Fault::LosesReply));
+    assert_eq!(block_on(commit(&spy, &log, &change)).unwrap_err().code, Code::StoreError);
+    assert_eq!(block_on(commit(&spy, &log, &change)).unwrap(), 4);
+    assert_eq!(texts(&log), ["a", "b", "c", "d"]);
+    assert_eq!(block_on(spy.data.read("s", Query::all(Table::Log))).unwrap().len(), 4);
+    append(&spy, &log, "e", &said("e")).unwrap();
+    assert_eq!(texts(&open(&spy.data, "s")), ["a", "b", "c", "d", "e"]);
+}
+
+/// Polls two futures in turn until both are done.
+fn in_turn(one: impl Future<Output = ()>, two: impl Future<Output = ()>) {
+    let (mut one, mut two) = (pin!(one), pin!(two));
+    let mut done = [false, false];
+    while done != [true, true] {
+        let context = &mut Context::from_waker(Waker::noop());
+        done[0] = done[0] || matches!(one.as_mut().poll(context), Poll::Ready(()));
+        done[1] = done[1] || matches!(two.as_mut().poll(context), Poll::Ready(()));
+    }
+}
+
+#[test]
+fn r47_two_writers_lose_and_double_nothing() {
+    let data = MemoryStore::default();
+    let (one, two) = (Spy::new(&data), Spy::new(&data));
+    one.slow.set(true);
+    two.slow.set(true);
+    let (log_one, log_two) = (open(&one, "s"), open(&two, "s"));
+    let orphan = r#",{"role":"tool","tool_call_id":"nobody","content":"x"}]"#;
+    let write = async |store: &Spy, log: &RefCell<SessionLog>, who: &str| {
+        for at in 0..100 {
+            let messages = said(&format!("{who}{at}")).replace("}]", &format!("}}{orphan}"));
+            let change = change(log, &format!("{who}{at}"), &messages);
+            commit(store, log, &change).await.unwrap();
+        }
+    };
+    in_turn(write(&one, &log_one, "one"), write(&two, &log_two, "two"));
+    assert!(one.appends.get() + two.appends.get() > 250, "they hardly met");
+    for (store, log) in [(&one, &log_one), (&two, &log_two)] {
+        block_on(refresh(store, log)).unwrap();
+    }
+    let all = open(&data, "s");
+    let (a, b, c) = (log_one.borrow(), log_two.borrow(), all.borrow());
+    assert_eq!(c.history.messages().len(), 400);
+    for other in [&a, &b] {
+        assert_eq!((other.history.messages(), other.head.clone(), other.revision), (c.history.messages(), c.head.clone(), c.revision));
+        assert_eq!(other.history.set_aside().len(), 200);
+        assert!(other.findings.is_empty());
+    }
+    let seqs: Vec<_> = c.history.messages().iter().map(|message| message.seq).collect();
+    assert_eq!(seqs, (0..400).collect::<Vec<_>>());
+    // Each append is whole and in its writer's order.
+    for who in ["one", "two"] {
+        let own: Vec<_> = texts(&all).into_iter().filter(|text| text.starts_with(who)).collect();
+        assert_eq!(own, (0..100).map(|at| format!("{who}{at}")).collect::<Vec<_>>());
+    }
+    assert!(c.history.messages().chunks(2).all(|pair| pair[0].turn == pair[1].turn && pair[0].id.split('-').next() == pair[1].id.split('-').next()));
+}
+
+#[test]
+fn r47_the_loser_of_an_expected_revision_learns_of_it() {
+    let store = three_turns();
+    let (one, two) = (open(&store, "s"), open(&store, "s"));
+    let expecting = |log: &RefCell<SessionLog>, name: &str, expected| Change { expected: Some(expected), ..change(log, name, &said(name)) };
+    let first = expecting(&one, "d", 3);
+    assert_eq!(block_on(commit(&store, &one, &first)).unwrap(), 4);
+    // It has not seen the other's append yet.
+    let second = expecting(&two, "e", 3);
+    let error = block_on(commit(&store, &two, &second)).unwrap_err();
+    assert_eq!(error.code, Code::Conflict);
+    assert!(error.details.unwrap().as_str().contains("\"revision\":4"));
+    assert_eq!(texts(&two), ["a", "b", "c", "d"]);
+    // A title is no history: who expects the revision before it may append, and one from the future may not.
+    let titled = Change { operation: "t".into(), at: 5, edit: Some(Box::new(|head| head.title = Some("T".into()))), ..Change::default() };
+    assert_eq!(block_on(commit(&store, &one, &titled)).unwrap(), 5);
+    let future = expecting(&two, "f", 6);
+    assert_eq!(block_on(commit(&store, &two, &future)).unwrap_err().code, Code::Conflict);
+    let third = expecting(&two, "g", 4);
+    assert_eq!(block_on(commit(&store, &two, &third)).unwrap(), 6);
+    assert_eq!(two.borrow().head.title.as_deref(), Some("T"));
+    // A session that must not be there yet.
+    let fresh = open(&store, "new");
+    let created = expecting(&fresh, "h", 0);
+    assert_eq!(block_on(commit(&store, &fresh, &created)).unwrap(), 1);
+    let late = open(&MemoryStore::default(), "new");
+    let late = expecting(&late, "i", 0);
+    assert_eq!(block_on(commit(&store, &fresh, &late)).unwrap_err().code, Code::Conflict);
+}
+
+#[test]
+fn r48_a_deleted_session_is_not_brought_back_by_who_had_it_open() {
+    let store = three_turns();
+    let stale = open(&store, "s");
+    block_on(store.delete_session("s")).unwrap();
+    assert_eq!(append(&store, &stale, "d", &said("d")).unwrap_err().code, Code::NotFound);
+    assert!(texts(&stale).is_empty());
+    assert!(block_on(store.head("s")).unwrap().is_none());
+    // Opened after the deletion it is a new one.
+    let fresh = open(&store, "s");
+    append(&store, &fresh, "n", &said("new")).unwrap();
+    assert_eq!(texts(&open(&store, "s")), ["new"]);
+    assert_eq!((fresh.borrow().head.born, fresh.borrow().revision), (5, 5));
+}
+
+#[test]
+fn r48_a_session_that_was_begun_anew_is_another_one() {
+    let store = three_turns();
+    let (writer, reader) = (open(&store, "s"), open(&store, "s"));
+    block_on(store.delete_session("s")).unwrap();
+    let fresh = open(&store, "s");
+    for name in ["p", "q", "r", "t"] {
+        append(&store, &fresh, name, &said(name)).unwrap();
+    }
+    // Who had the old one open neither mixes the two nor writes to the new one unseen.
+    assert_eq!(append(&store, &writer, "d", &said("d")).unwrap_err().code, Code::NotFound);
+    let generation = reader.borrow().generation;
+    assert!(block_on(refresh(&store, &reader)).unwrap());
+    assert_eq!(texts(&reader), ["p", "q", "r", "t"]);
+    assert!(reader.borrow().generation > generation);
+    assert_eq!(texts(&open(&store, "s")), ["p", "q", "r", "t"]);
+    append(&store, &reader, "u", &said("u")).unwrap();
+    assert_eq!(reader.borrow().history.messages().last().unwrap().turn, 4);
+}
+
+#[test]
+fn r05_an_id_that_another_writer_used_meanwhile_is_told_apart() {
+    let store = MemoryStore::default();
+    let (one, two) = (open(&store, "s"), open(&store, "s"));
+    let turn = r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_0","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_0","content":"r"},{"role":"assistant","content":"done"}]"#;
+    let late = change(&two, "two", turn);
+    append(&store, &one, "one", turn).unwrap();
+    block_on(commit(&store, &two, &late)).unwrap();
+    let log = two.borrow();
+    let ids: Vec<_> = log.history.invocations().iter().map(|call| (call.number, call.turn, call.wire_id().to_owned())).collect();
+    assert_eq!((ids[0].0, ids[0].1, ids[0].2.as_str()), (0, 0, "call_0"));
+    assert_eq!((ids[1].0, ids[1].1), (1, 1));
+    assert_ne!(ids[1].2, "call_0");
+    drop(log);
+    Host::open(&store, "s", "r").render(CHAT);
+}
+
+#[test]
+fn r01_a_result_that_comes_later_changes_its_audit_row() {
+    let store = MemoryStore::default();
+    let log = open(&store, "s");
+    append(&store, &log, "one", r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}]"#).unwrap();
+    let rows = || -> Vec<rethread::store::AuditRow> {
+        let records = block_on(store.read("s", Query::all(Table::ToolInvocations))).unwrap();
+        records.iter().map(|record| open_record(Kind::Audit, &record.value).unwrap()).collect()
+    };
+    assert_eq!((rows()[0].status.as_str(), rows()[0].record, rows()[0].result_record, rows()[0].arguments_bytes), ("pending", 0, None, 7));
+    append(&store, &log, "two", r#"[{"role":"tool","tool_call_id":"c","content":"done"}]"#).unwrap();
+    let row = &rows()[0];
+    assert_eq!(rows().len(), 1);
+    assert_eq!((row.status.as_str(), row.record, row.result_record, row.result_bytes, row.finished_at), ("ok", 0, Some(1), Some(6), Some(1_000)));
+}

@@ -1,0 +1,178 @@
+//! What is stored, byte for byte: a change of layout must show here before it meets a user's data. `BLESS=1` writes the
+//! files anew, which is right for a version that nobody has stored anything with, and wrong for every other one.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use rethread::history::{Entry, LogRecord, ResultEntry, SetAside};
+use rethread::json::{Json, JsonStr};
+use rethread::message::{AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Shape, Slot, Source, SourceKind, Usage};
+use rethread::run::{Began, JournalEntry, StoredProvider};
+use rethread::session::{Owner, RunEntry, Session};
+use rethread::store::{AuditRow, Kind, open_record, seal_record};
+use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+
+fn fixed<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(name: &str, kind: Kind, value: &T) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/native/fixtures").join(format!("{name}.bin"));
+    let bytes = seal_record(kind, value).unwrap();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+    }
+    let stored = std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let read: T = open_record(kind, &stored).unwrap_or_else(|error| panic!("{name} is not read any more: {error}"));
+    assert_eq!(&read, value, "{name} reads as something else");
+    assert_eq!(bytes, stored, "{name} is written otherwise");
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap()
+}
+
+fn token(text: &str) -> JsonStr {
+    JsonStr::from_token(text).unwrap()
+}
+
+fn shape() -> Shape {
+    let slots = [
+        Slot::Raw(json("{\"a\": 1e3}")),
+        Slot::Part(300),
+        Slot::Parts,
+        Slot::ResultsThenParts,
+        Slot::Calls,
+        Slot::Text,
+        Slot::Id,
+        Slot::Name,
+        Slot::Arguments,
+        Slot::Content,
+        Slot::Shape(Shape(vec![(token("\"in\\u0073ide\""), Slot::Text)])),
+    ];
+    Shape(slots.into_iter().enumerate().map(|(at, slot)| (JsonStr::new(&format!("k{at}")), slot)).collect())
+}
+
+fn media() -> Media {
+    Media { url: Some(token("\"https:\\/\\/x\"")), data: Some(token("\"QUJD\"")), file_id: Some(token("\"f1\"")), media_type: Some("image/png".into()), name: Some("a.png".into()) }
+}
+
+fn message() -> Message {
+    let bodies = [
+        PartBody::Text(token("\"t\\ud800\"")),
+        PartBody::Image(media()),
+        PartBody::File(Media::default()),
+        PartBody::Data { name: "chart".into(), value: json("[1,2]") },
+        PartBody::Reasoning(token("\"r\"")),
+        PartBody::Refusal(token("\"no\"")),
+        PartBody::ToolCall { invocation: "i".into(), round: 2, place: 3 },
+        PartBody::Opaque(json("{\"type\":\"x\"}")),
+    ];
+    Message {
+        id: "m".into(),
+        seq: 1 << 40,
+        turn: 7,
+        role: Role::Assistant,
+        parts: bodies.into_iter().enumerate().map(|(at, body)| Part { body, shape: (at == 0).then(shape) }).collect(),
+        created_at: 1_700_000_000_123,
+        source: Source { kind: SourceKind::Context, id: Some("notes".into()) },
+        run_id: Some("run".into()),
+        status: MessageStatus::Truncated,
+        parent_id: Some("p".into()),
+        metadata: Some(json("{\"label\":\"x\"}")),
+        answer: Some(Box::new(AnswerFacts { model: Some("m-1".into()), usage: Some(usage()), finish_reason: Some("stop".into()), duration_ms: Some(12), response_id: Some("resp".into()) })),
+        dialect: Some(Dialect::Anthropic),
+        shape: Some(shape()),
+    }
+}
+
+fn usage() -> Usage {
+    Usage { input: 1, output: 2, cached_input: Some(3), cache_write: None, reasoning: Some(4) }
+}
+
+fn plain(role: Role, status: MessageStatus, kind: SourceKind) -> Message {
+    Message { role, status, source: Source { kind, id: None }, parts: Vec::new(), run_id: None, parent_id: None, metadata: None, answer: None, dialect: None, shape: None, ..message() }
+}
+
+fn invocation(status: InvocationStatus) -> ToolInvocation {
+    ToolInvocation {
+        id: "i".into(),
+        number: 4,
+        record: 5,
+        message_id: "m".into(),
+        turn: 6,
+        call_id: "call_1".into(),
+        replay_id: Some("call_x".into()),
+        name: "look".into(),
+        arguments: Arguments::Text(token("\"{\\\"n\\\":12345678901234567890}\"")),
+        round: 1,
+        place: 2,
+        status,
+        started_at: Some(10),
+        finished_at: Some(20),
+        stored_at: 30,
+        redacted: true,
+        channel: Some("mail".into()),
+        freshness: Some(Window::Millis(9)),
+        result: Some(result()),
+        shape: Some(shape()),
+    }
+}
+
+fn result() -> ToolResult {
+    ToolResult { content: json("{\"b\":1,\"b\":2}"), is_error: true, dialect: Some(Dialect::OpenAiChat), shape: Some(shape()) }
+}
+
+#[test]
+fn heads() {
+    fixed("head_empty", Kind::Head, &Session::new("s", 5));
+    let mut session = Session::new("a/b \u{1f600}", 5);
+    session.born = 300;
+    session.updated_at = 6;
+    session.title = Some("T".into());
+    session.channel = Some("mail".into());
+    session.metadata = Some(json("{}"));
+    session.owner = Owner::Session;
+    session.state = vec![("k".into(), json("[null]"))];
+    session.history_revision = 7;
+    session.next_seq = 8;
+    session.next_record = 9;
+    session.next_invocation = 10;
+    session.next_run = 11;
+    session.turns = 12;
+    session.log_bytes = 13;
+    session.source_high_water = 14;
+    session.runs = vec![RunEntry { id: "r".into(), number: 1, entries: 2, epoch: 3, lease_until: 4, started_at: 5, failed: true }];
+    fixed("head_full", Kind::Head, &session);
+}
+
+#[test]
+fn log_records() {
+    let roles = [Role::System, Role::Developer, Role::User, Role::Assistant];
+    let statuses = [MessageStatus::Complete, MessageStatus::Stopped, MessageStatus::Truncated, MessageStatus::Failed];
+    let kinds = [SourceKind::External, SourceKind::Context, SourceKind::History, SourceKind::External];
+    let mut entries = vec![Entry::Message(message())];
+    entries.extend((0..4).map(|at| Entry::Message(plain(roles[at], statuses[at], kinds[at]))));
+    entries.extend(Dialect::ALL.map(|dialect| Entry::Message(Message { dialect: Some(dialect), ..plain(Role::User, MessageStatus::Complete, SourceKind::External) })));
+    entries.extend(InvocationStatus::ALL.map(|status| Entry::Invocation(invocation(status))));
+    let bare = ToolInvocation { arguments: Arguments::Value(json("{\"a\": 1}")), freshness: Some(Window::Always), result: None, replay_id: None, started_at: None, finished_at: None, channel: None, shape: None, redacted: false, ..invocation(InvocationStatus::Pending) };
+    entries.push(Entry::Invocation(bare));
+    entries.push(Entry::Result(ResultEntry { invocation: "i".into(), status: InvocationStatus::Ok, started_at: None, finished_at: Some(9), result: Some(ToolResult { dialect: None, shape: None, ..result() }) }));
+    entries.push(Entry::SetAside(SetAside { reason: "orphan_result".into(), dialect: Some(Dialect::Gemini), value: json("\"x\""), at: 3 }));
+    fixed("log_record", Kind::Log, &LogRecord { operation: "run.0.9".into(), run: Some("run".into()), at: 44, entries });
+}
+
+#[test]
+fn audit_rows() {
+    fixed("audit_row", Kind::Audit, &AuditRow::new(&invocation(InvocationStatus::Rejected), Some(77)));
+    fixed("audit_row_open", Kind::Audit, &AuditRow::new(&ToolInvocation { result: None, channel: None, ..invocation(InvocationStatus::Pending) }, None));
+}
+
+#[test]
+fn journal_entries() {
+    let provider = StoredProvider { dialect: Dialect::OpenAiResponses, url: "https://x".into(), params: json("{\"model\": \"m\"}"), stream: true, headers: vec![("a".into(), "b".into())] };
+    fixed("journal_began", Kind::Journal, &JournalEntry::Began(Began { run: "r".into(), at: 1, provider, input: vec![plain(Role::User, MessageStatus::Complete, SourceKind::External)] }));
+    fixed("journal_answered", Kind::Journal, &JournalEntry::Answered { message: message(), invocations: vec![invocation(InvocationStatus::Pending)] });
+    fixed("journal_started", Kind::Journal, &JournalEntry::Started { invocation: "i".into(), at: 5, attempt: 2 });
+    fixed("journal_finished", Kind::Journal, &JournalEntry::Finished(ResultEntry { invocation: "i".into(), status: InvocationStatus::Error, started_at: Some(1), finished_at: Some(2), result: None }));
+    fixed("journal_failed", Kind::Journal, &JournalEntry::Failed { code: "model_error".into(), message: "no".into() });
+}
