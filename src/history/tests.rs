@@ -1,1 +1,187 @@
+use super::*;
+use crate::finding::Report;
+use crate::id::{CountingIds, Seed};
+use crate::json::JsonRef;
+use crate::message::Dialect;
+use crate::provider::decode_body;
 
+/// Appends, one body after the other; gives the history and what was found.
+fn appended(dialect: Dialect, bodies: &[&str]) -> (History, Report) {
+    let mut history = History::new(Seed(1));
+    let ids = CountingIds::default();
+    let mut report = Report::new();
+    for (at, body) in bodies.iter().enumerate() {
+        let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
+        let joined = join(None, &history, items, &Origin { at: 10 * (at as u64 + 1), ..Origin::default() }, &ids);
+        report.extend(joined.report);
+        for entry in joined.entries {
+            history.apply(entry);
+        }
+    }
+    (history, report)
+}
+
+fn chat(bodies: &[&str]) -> (History, Report) {
+    appended(Dialect::OpenAiChat, bodies)
+}
+
+fn calls(ids: &[&str]) -> String {
+    let list: Vec<_> = ids.iter().map(|id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#)).collect();
+    format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, list.join(","))
+}
+
+fn result(id: &str, text: &str) -> String {
+    format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#)
+}
+
+const USER: &str = r#"{"role":"user","content":"q"}"#;
+const TEXT: &str = r#"{"role":"assistant","content":"x"}"#;
+
+fn list(items: &[&str]) -> String {
+    format!("[{}]", items.join(","))
+}
+
+/// Call id, turn, round, place, result.
+fn rows(history: &History) -> Vec<(String, u32, u32, u32, Option<String>)> {
+    let text = |call: &ToolInvocation| call.result.as_ref().and_then(|result| result.content.view().as_text().map(std::borrow::Cow::into_owned));
+    history.invocations().iter().map(|call| (call.call_id.clone(), call.turn, call.round, call.place, text(call))).collect()
+}
+
+fn row(id: &str, turn: u32, round: u32, place: u32, result: Option<&str>) -> (String, u32, u32, u32, Option<String>) {
+    (id.into(), turn, round, place, result.map(str::to_owned))
+}
+
+fn codes(report: &Report) -> Vec<&'static str> {
+    report.iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn r02_rounds_and_places() {
+    let body = list(&[USER, &calls(&["a", "b"]), &result("b", "rb"), &result("a", "ra"), &calls(&["c"]), &result("c", "rc"), TEXT, USER, &calls(&["d"]), &result("d", "rd"), TEXT]);
+    let (history, report) = chat(&[&body]);
+    assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra")), row("b", 0, 0, 1, Some("rb")), row("c", 0, 1, 0, Some("rc")), row("d", 1, 0, 0, Some("rd"))]);
+    assert!(report.is_empty() && history.open().next().is_none());
+    assert_eq!(history.messages().iter().map(|message| message.turn).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1]);
+    assert!(history.invocations().iter().all(|call| call.finished_at == Some(10) && call.status == InvocationStatus::Ok));
+}
+
+#[test]
+fn r02_appended_in_pieces_it_is_the_same() {
+    let pieces = [USER.to_owned(), calls(&["a", "b"]), result("b", "rb"), result("a", "ra"), calls(&["c"]), result("c", "rc"), TEXT.to_owned(), USER.to_owned()];
+    let whole = list(&pieces.iter().map(String::as_str).collect::<Vec<_>>());
+    let (at_once, _) = chat(&[&whole]);
+    let singles: Vec<_> = pieces.iter().map(|piece| format!("[{piece}]")).collect();
+    let (one_by_one, report) = chat(&singles.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(rows(&at_once), rows(&one_by_one));
+    assert_eq!(at_once.messages().iter().map(|m| (m.turn, m.role)).collect::<Vec<_>>(), one_by_one.messages().iter().map(|m| (m.turn, m.role)).collect::<Vec<_>>());
+    assert!(report.is_empty());
+    assert_eq!(one_by_one.invocations()[0].finished_at, Some(40), "stamped with its own append");
+}
+
+#[test]
+fn r02_a_result_may_come_before_its_call_or_rounds_later() {
+    let (history, report) = chat(&[&list(&[USER, &result("a", "ra"), &calls(&["a"]), TEXT])]);
+    assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra"))]);
+    assert!(report.is_empty());
+    let (history, _) = chat(&[&list(&[USER, &calls(&["a"]), &calls(&["b"]), &result("b", "rb"), &result("a", "ra"), TEXT])]);
+    assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra")), row("b", 0, 1, 0, Some("rb"))]);
+    let (history, _) = chat(&[&list(&[USER, &calls(&["a"]), TEXT, USER]), &list(&[&result("a", "late")])]);
+    assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("late"))]);
+    assert!(history.open().next().is_none());
+}
+
+#[test]
+fn r02_what_belongs_to_nothing_is_kept_apart_with_its_text() {
+    let (history, report) = chat(&[&list(&[USER, &result("ghost", "boo"), &calls(&["a"]), &result("a", "one"), &result("a", "two"), r#"{"role":"alien","x":1e400}"#, "7", TEXT])]);
+    assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("one"))]);
+    let mut found = codes(&report);
+    found.sort_unstable();
+    assert_eq!(found, ["duplicate_result", "malformed", "malformed", "orphan_result"]);
+    let apart: Vec<_> = history.set_aside().iter().map(|item| item.value.as_str()).collect();
+    assert!(apart.contains(&r#"{"role":"alien","x":1e400}"#) && apart.contains(&"7") && apart.contains(&result("ghost", "boo").as_str()) && apart.contains(&result("a", "two").as_str()));
+    assert_eq!(history.messages().len(), 3);
+}
+
+#[test]
+fn r02_a_stored_call_takes_one_result_and_the_first_one_counts() {
+    let (history, report) = chat(&[&list(&[USER, &calls(&["a"])]), &list(&[&result("a", "one"), &result("a", "two")]), &list(&[&result("a", "three")])]);
+    assert_eq!(rows(&history)[0].4.as_deref(), Some("one"));
+    assert_eq!(codes(&report), ["duplicate_result", "duplicate_result"]);
+    assert_eq!(history.set_aside().len(), 2);
+}
+
+#[test]
+fn r02_an_id_of_two_rounds_is_paired_in_its_round() {
+    let one = list(&[USER, &calls(&["x"]), &result("x", "first"), &calls(&["x"]), &result("x", "second"), TEXT, USER, &calls(&["x"]), &result("x", "third"), TEXT]);
+    let (history, report) = chat(&[&one]);
+    assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("first")), row("x", 0, 1, 0, Some("second")), row("x", 1, 0, 0, Some("third"))]);
+    assert_eq!(codes(&report), ["duplicate_call_id", "duplicate_call_id"]);
+    let wire: std::collections::BTreeSet<_> = history.invocations().iter().map(|call| call.wire_id().to_owned()).collect();
+    assert_eq!((wire.len(), history.invocations()[0].wire_id()), (3, "x"));
+}
+
+#[test]
+fn r02_an_id_twice_in_one_round_is_paired_by_place() {
+    let (history, _) = chat(&[&list(&[USER, &calls(&["x", "x"]), &result("x", "first"), &result("x", "second")])]);
+    assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("first")), row("x", 0, 0, 1, Some("second"))]);
+    // The same with results that are appended later.
+    let (history, _) = chat(&[&list(&[USER, &calls(&["x", "x"])]), &list(&[&result("x", "first"), &result("x", "second")])]);
+    assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("first")), row("x", 0, 0, 1, Some("second"))]);
+}
+
+#[test]
+fn r02_a_late_result_goes_to_the_newest_open_round_of_its_id() {
+    let (history, _) = chat(&[&list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"])]), &list(&[&result("x", "new")]), &list(&[&result("x", "old")])]);
+    assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("old")), row("x", 1, 0, 0, Some("new"))]);
+}
+
+#[test]
+fn r05_empty_ids_get_one_each_and_always_the_same() {
+    let body = list(&[USER, &calls(&["", ""]), &result("", "first"), &result("", "second"), TEXT]);
+    let (history, report) = chat(&[&body]);
+    assert_eq!(rows(&history).iter().map(|row| row.4.as_deref()).collect::<Vec<_>>(), [Some("first"), Some("second")]);
+    assert_eq!(codes(&report), ["invalid_call_id", "invalid_call_id"]);
+    let wire: Vec<_> = history.invocations().iter().map(|call| call.wire_id().to_owned()).collect();
+    assert!(wire[0] != wire[1] && wire.iter().all(|id| !id.is_empty()));
+    let (again, _) = chat(&[&body]);
+    assert_eq!(wire, again.invocations().iter().map(|call| call.wire_id().to_owned()).collect::<Vec<_>>());
+}
+
+#[test]
+fn r02_prose_and_lists_and_errors_stay() {
+    let body = r#"[{"role":"user","content":"q"},
+        {"role":"assistant","content":[{"type":"text","text":"Let me"},{"type":"tool_use","id":"a","name":"f","input":{"n":1}},{"type":"text","text":"see"},{"type":"tool_use","id":"b","name":"f","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"b","is_error":true,"content":"no"},{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"1"},{"type":"text","text":"2"}]}]}]"#;
+    let (history, report) = appended(Dialect::Anthropic, &[body]);
+    assert!(report.is_empty());
+    let kinds: Vec<_> = history.messages()[1].parts.iter().map(|part| matches!(part.body, PartBody::Text(_))).collect();
+    assert_eq!(kinds, [true, false, true, false]);
+    let [a, b] = history.invocations() else { panic!() };
+    assert_eq!((a.status, b.status, b.place), (InvocationStatus::Ok, InvocationStatus::Error, 1));
+    assert_eq!(a.result.as_ref().unwrap().content.as_str(), r#"[{"type":"text","text":"1"},{"type":"text","text":"2"}]"#);
+    assert_eq!(history.messages().len(), 2);
+}
+
+#[test]
+fn an_entry_that_is_applied_twice_counts_once() {
+    let items = decode_body(Dialect::OpenAiChat, JsonRef::parse(&list(&[USER, &calls(&["a"]), &result("a", "x")])).unwrap()).unwrap();
+    let mut history = History::new(Seed(1));
+    let joined = join(None, &history, items, &Origin::default(), &CountingIds::default());
+    for entry in joined.entries.iter().chain(&joined.entries).cloned() {
+        history.apply(entry);
+    }
+    assert_eq!((history.messages().len(), history.invocations().len(), history.uses_of("a")), (2, 1, 1));
+}
+
+#[test]
+fn r18_a_real_result_takes_the_place_of_the_note_that_nothing_is_known() {
+    let (mut history, _) = chat(&[&list(&[USER, &calls(&["a"])])]);
+    let id = history.invocations()[0].id.clone();
+    let told = |status, text: &str| Entry::Result(ResultEntry { invocation: id.clone(), status, started_at: None, finished_at: Some(1), result: Some(crate::tool::ToolResult::failure(text)) });
+    history.apply(told(InvocationStatus::Interrupted, "unknown"));
+    assert!(history.open().next().is_none());
+    history.apply(told(InvocationStatus::Ok, "real"));
+    history.apply(told(InvocationStatus::Error, "again"));
+    history.apply(told(InvocationStatus::Interrupted, "unknown"));
+    assert_eq!((history.invocations()[0].status, history.invocations()[0].result.as_ref().unwrap().content.as_str()), (InvocationStatus::Ok, "\"real\""));
+}
