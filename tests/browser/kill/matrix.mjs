@@ -1,18 +1,31 @@
 // All kills of a list of points: a few browsers at once, each with one profile that goes through kill after kill.
 
+import assert from 'node:assert/strict';
+import test from 'node:test';
 import { approach, recover, strike } from './scenario.mjs';
 import { openWorld } from './world.mjs';
 
 const REPEATS = Number(process.env.RETHREAD_KILL_REPEATS || 5);
+/** Runs that die of one kill, each in a session of its own. */
+const TOGETHER = Number(process.env.RETHREAD_KILL_TOGETHER || 6);
 const LANES = Number(process.env.RETHREAD_KILL_LANES || 2);
 const ONLY = new RegExp(process.env.RETHREAD_KILL_POINTS || '');
 const COUNTS = ['kills', 'landed', 'resumed', 'ran', 'reported', 'reran', 'repeated', 'refused'];
 const DIALECTS = ['openai-chat', 'anthropic'];
 /** Milliseconds from letting a write go to the kill. */
-const DELAYS = [0, 2, 4, 1, 6, 3];
+const DELAYS = [0, 3, 6, 10, 20];
+
+/** A test a point, and a table of them all. */
+export function killTests(title, points) {
+  test(`${title}: what is killed there is finished after the restart`, async (t) => {
+    const rows = await matrix(points);
+    for (const row of rows) await t.test(row.name, () => assert.deepEqual(row.failures, []));
+    if (rows.length) printTable(rows, (line) => console.log(line));
+  });
+}
 
 /** Kills at each point, and gives a row a point: its counts and what was wrong. */
-export async function matrix(points) {
+async function matrix(points) {
   const world = await openWorld();
   const rows = points.filter(({ name }) => ONLY.test(name)).map((point) => ({ name: point.name, point, failures: [], ...Object.fromEntries(COUNTS.map((key) => [key, 0])) }));
   const queue = Array.from({ length: REPEATS }, (_, repeat) => rows.map((row, at) => ({ row, repeat, at }))).flat();
@@ -26,32 +39,56 @@ export async function matrix(points) {
 
 async function work(world, queue) {
   let browser = null;
-  for (let job = queue.shift(); job; job = queue.shift()) {
-    const { row, repeat, at } = job;
-    const name = `${at}-${repeat}`;
-    const given = { lane: name, session: `session ${name}`, dialect: DIALECTS[repeat % 2], ...(row.point.onInterrupted ? { onInterrupted: row.point.onInterrupted } : {}) };
+  const launch = async (profile) => { browser = await world.launch(profile); };
+  for (let jobs = take(queue); jobs.length; jobs = take(queue)) {
+    const failed = (job, error) => job.row.failures.push(`${job.given.lane}, ${job.given.dialect}: ${error.stack}`);
+    jobs.forEach((job, slot) => { job.given = givenFor(world, job, slot); });
     try {
-      browser ??= await world.launch(await world.newProfile());
+      if (!browser) await launch(await world.newProfile());
       const { profile } = browser;
-      const scene = { world, browser, given, point: row.point, delay: DELAYS[repeat % DELAYS.length] };
-      const before = await approach(scene);
-      const killed = await strike(scene);
-      browser = null;
+      const scenes = await each(jobs, failed, async ({ row, given }) => {
+        const scene = { world, browser, given, point: row.point };
+        return { ...scene, before: await approach(scene) };
+      });
+      const live = jobs.filter((_, i) => scenes[i]);
+      const killed = await strike({ world, browser, scenes: scenes.filter(Boolean), delay: DELAYS[jobs[0].repeat % DELAYS.length] });
       // The next kill is of this very browser.
-      browser = await world.launch(profile);
-      const counts = await recover({ ...scene, browser, before, killed });
-      for (const key of COUNTS) row[key] += counts[key];
+      await launch(profile);
+      const counts = await each(live, failed, ({ given }, i) => recover({ ...scenes.filter(Boolean)[i], browser, given, killed: killed[i] }));
+      live.forEach(({ row }, i) => { for (const key of counts[i] ? COUNTS : []) row[key] += counts[i][key]; });
     } catch (error) {
-      row.failures.push(`${name}, ${given.dialect}: ${error.stack}`);
+      for (const job of jobs) failed(job, error);
       await browser?.kill();
       browser = null;
     }
-    world.forget(name);
+    for (const { given } of jobs) world.forget(given.lane);
   }
   await browser?.kill();
 }
 
-export function printTable(rows, print) {
+/** The next runs that die together. One of them at the most is hit while it writes, so that each delay means one write. */
+function take(queue) {
+  const jobs = [];
+  while (queue.length && jobs.length < TOGETHER) {
+    const at = queue.findIndex(({ row }) => !row.point.race || !jobs.some((job) => job.row.point.race));
+    if (at < 0) break;
+    jobs.push(...queue.splice(at, 1));
+  }
+  return jobs;
+}
+
+function givenFor(world, { row, repeat, at }, slot) {
+  const lane = `${at}-${repeat}`;
+  const { onInterrupted } = row.point;
+  return { lane, session: `session ${lane}`, standIn: world.standIn(lane, slot), dialect: DIALECTS[repeat % 2], ...(onInterrupted ? { onInterrupted } : {}) };
+}
+
+/** Does it for all at once; what fails is told, and gives undefined. */
+async function each(jobs, failed, work) {
+  return Promise.all(jobs.map((job, i) => Promise.resolve().then(() => work(job, i)).catch((error) => failed(job, error) && undefined)));
+}
+
+function printTable(rows, print) {
   const width = Math.max(...rows.map(({ name }) => name.length));
   const line = (name, cells) => `${name.padEnd(width)} ${cells.map((cell) => String(cell).padStart(9)).join('')}`;
   print(line('point', COUNTS));

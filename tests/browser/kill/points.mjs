@@ -24,9 +24,11 @@ const none = { turn: 0, calls: {} };
 const [ready, running, done] = ['not_started', 'started', 'answered'];
 const either = (...states) => states;
 
-/** `at`: all of it hangs when the kill comes. `race`: that step is let go, and the kill comes while it is written.
- *  `stream`: that answer stops behind so many pieces. `turn`: how many answers are journalled; `calls`: the open round. */
-const POINTS = [
+// `at`: all of it hangs when the kill comes. `race`: that step is let go, and the kill comes while it is written.
+// `stream`: that answer stops behind so many pieces. `turn`: how many answers are journalled; `calls`: the open round.
+
+/** Up to the first answer. */
+export const answer = named([
   ['before the run is journalled', { at: [step('before run')], race: true, begun: 'maybe', ...none }],
   ['before call 1', { at: [step('before call 1')], ...none }],
   ['call 1 arrived', { at: [model(1)], ...none }],
@@ -37,6 +39,10 @@ const POINTS = [
   ['answer 1 whole, not journalled', { at: [step('before answer 1')], ...none }],
   ['answer 1 being journalled', { at: [step('before answer 1')], stay: [step('before start alpha'), step('before start beta')], race: true, turn: either(0, 1), calls: { alpha: ready, beta: ready } }],
   ['answer 1 journalled', { at: [step('after answer 1'), step('before start alpha'), step('before start beta')], ...one(ready, ready) }],
+]);
+
+/** The two tools of the first round. */
+export const tools = named([
   ["alpha's start being journalled", { at: [step('before start alpha'), step('before start beta')], stay: [starts('alpha')], race: true, ...one(either(ready, running), ready) }],
   ["alpha's start journalled", { at: [step('after start alpha'), step('before start beta')], ...one(running, ready) }],
   ['alpha runs', { at: [starts('alpha'), step('before start beta')], ...one(running, ready) }],
@@ -52,6 +58,10 @@ const POINTS = [
   ['alpha answered, beta ended outside', { at: [step('after result alpha'), ends('beta')], ...one(done, running) }],
   ["beta's result being journalled", { at: [step('after result alpha'), step('before result beta')], stay: [step('before call 2')], race: true, ...one(done, either(running, done)) }],
   ['both answered, before call 2', { at: [step('before call 2')], ...one(done, done) }],
+]);
+
+/** From the second call to the end. */
+export const rest = named([
   ['call 2 arrived', { at: [model(2)], ...one(done, done) }],
   ["answer 2: in gamma's arguments", { at: [gate], stream: [2, 4], ...one(done, done) }],
   ['answer 2 whole, not journalled', { at: [step('before answer 2')], ...one(done, done) }],
@@ -70,13 +80,13 @@ const POINTS = [
   ['at the save', { at: [step('before answer 3')], race: true, saved: 'maybe', ...two(done) }],
   ['saved', { at: [step('after answer 3')], saved: 'yes', turn: 3, calls: {} }],
   ['finished', { at: [step('after finish')], saved: 'yes', turn: 3, calls: {} }],
-];
+]);
 
-const plain = POINTS.map(([name, point]) => ({ name, ...point }));
-const mayRun = ({ calls }) => Object.values(calls).flat().includes(running);
+/** Where a tool may have run, for tools that say `rerun`. */
+export const rerun = [...tools, ...rest]
+  .filter(({ calls }) => Object.values(calls).flat().includes(running))
+  .map((point) => ({ ...point, name: `${point.name} (rerun)`, onInterrupted: 'rerun' }));
 
-/** Every point; and once more, where a tool may have run, for tools that say `rerun`. */
-export const points = [
-  ...plain,
-  ...plain.filter(mayRun).map((point) => ({ ...point, name: `${point.name} (rerun)`, onInterrupted: 'rerun' })),
-];
+function named(points) {
+  return points.map(([name, point]) => ({ name, ...point }));
+}

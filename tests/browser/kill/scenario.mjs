@@ -8,7 +8,7 @@ const TOOLS = ['alpha', 'beta', 'gamma'];
 const ROUND = { alpha: 0, beta: 0, gamma: 1 };
 const list = (value) => (Array.isArray(value) ? value : [value]);
 
-async function until(what, test, ms = 20_000) {
+export async function until(what, test, ms = 20_000) {
   const end = Date.now() + ms;
   for (;;) {
     const found = await test();
@@ -18,7 +18,7 @@ async function until(what, test, ms = 20_000) {
   }
 }
 
-const hangs = (lane, where) => lane.listWaiting().some((waiting) => (where.gate
+export const hangs = (lane, where) => lane.listWaiting().some((waiting) => (where.gate
   ? waiting.kind === 'gate'
   : waiting.phase === where.phase && (where.name ?? waiting.name) === waiting.name && (where.ordinal ?? waiting.ordinal) === waiting.ordinal));
 
@@ -33,31 +33,29 @@ export async function approach({ world, browser, given, point }) {
   const holds = [...point.at, ...(point.stay ?? [])].filter((where) => !where.gate);
   for (const where of holds) lane.hold(where);
   await browser.page.evaluate((given) => window.kill.begin(given), given);
-  await until(`the point "${point.name}"; ${given.lane}`, async () => {
-    const over = await browser.page.evaluate(() => window.kill.seen.over);
-    if (over) throw new Error(`the run was over before its point: ${JSON.stringify(over)}`);
-    return point.at.every((where) => hangs(lane, where));
+  await until(`the point "${point.name}"`, () => point.at.every((where) => hangs(lane, where))).catch(async (error) => {
+    const over = await browser.page.evaluate((id) => window.kill.seen(id).over, given.session);
+    throw new Error(`${error.message}; there hangs ${JSON.stringify(lane.listWaiting())}, the run is ${JSON.stringify(over ?? 'under way')}`);
   });
   // What the stand-in has sent is in the page too.
-  if (point.stream?.[1] > 0) await browser.page.waitForFunction(() => window.kill.seen.bytes > 0);
+  if (point.stream?.[1] > 0) await browser.page.waitForFunction((id) => window.kill.seen(id).bytes > 0, given.session);
   return before;
 }
 
-/** SIGKILL at the point. Where a write is to be hit, `delay` ms after it was let go. */
-export async function strike({ world, browser, given, point, delay }) {
-  const lane = world.lane(given.lane);
-  if (point.race) {
-    for (const where of point.at.slice(0, 1)) lane.release(where);
-    const end = performance.now() + delay;
-    while (performance.now() < end) await sleep(0);
-  }
+/** SIGKILL for all that runs in that browser. A write that is to be hit was let go `delay` ms before. */
+export async function strike({ world, browser, scenes, delay }) {
+  const lanes = scenes.map(({ given }) => world.lane(given.lane));
+  const races = scenes.flatMap(({ point }, i) => (point.race ? [[lanes[i], point.at[0]]] : []));
+  for (const [lane, where] of races) lane.release(where);
+  const end = performance.now() + delay;
+  while (races.length && performance.now() < end) await sleep(0);
   await browser.kill();
-  await until('its requests to end', () => lane.listWaiting().length === 0);
-  return { tools: lane.tools.map((entry) => ({ ...entry })), requests: lane.requests.length };
+  await until('its requests to end', () => lanes.every((lane) => lane.listWaiting().length === 0));
+  return lanes.map((lane) => ({ tools: lane.tools.map((entry) => ({ ...entry })), requests: lane.requests.length }));
 }
 
 /** Which round a request asks for: how many answers of this turn are in it. */
-function roundOf({ body }) {
+export function roundOf({ body }) {
   const said = (message) => message.role === 'user' && (typeof message.content === 'string' || message.content.some((part) => part.type === 'text'));
   const last = body.messages.findLastIndex(said);
   return body.messages.slice(last + 1).filter((message) => message.role === 'assistant').length;
@@ -73,7 +71,7 @@ export async function recover({ world, browser, given, point, before, killed }) 
   const pending = await browser.page.evaluate((id) => window.kill.pending(id), given.session);
   const counts = { kills: 1, landed: 0, resumed: 0, reported: 0, reran: 0, ran: 0, repeated: 0, refused: 0 };
 
-  assert.deepEqual(pending.here, pending.everywhere, 'one session has what all have');
+  assert.deepEqual(pending.here, pending.everywhere, 'the list of all has it too');
   assert.ok(pending.here.length <= 1, 'one unfinished run at the most');
   const [run] = pending.here;
   if (!run) {
@@ -121,7 +119,7 @@ export async function recover({ world, browser, given, point, before, killed }) 
   assert.deepEqual([result.status, result.saved, result.error, result.turns, result.text], ['finished', true, null, 3, STEPS[2].text]);
   counts.resumed = 1;
 
-  const [, ...asked] = lane.requests.map((request, i) => ({ request, round: roundOf(request), old: i < killed.requests })).slice(EARLIER.length - 1);
+  const asked = lane.requests.map((request, i) => ({ request, round: roundOf(request), old: i < killed.requests })).slice(EARLIER.length);
   assert.deepEqual(asked.filter(({ old }) => !old).map(({ round }) => round), [0, 1, 2].slice(run.turn), 'what was answered is not asked again');
   for (const round of [0, 1, 2]) {
     const own = asked.filter((one) => one.round === round);

@@ -20,7 +20,8 @@ export async function openWorld() {
   });
   const browsers = new Set();
   return {
-    url,
+    /** Where a page finds a lane. Each slot is a host of its own, as a browser opens few connections to one. */
+    standIn: (lane, slot) => `${url.replace('//', `//slot-${slot}.`)}/lane/${lane}`,
     lane: (name) => standIn.state.lane(name),
     forget: (name) => standIn.state.reset(name),
     async newProfile() {

@@ -8,16 +8,19 @@ let opened;
 const database = () => (opened ??= open({ name: NAME }));
 const session = async (id) => (await database()).session(id);
 
-/** What the test reads of the run that it is about to kill. */
-const seen = { bytes: 0, over: null };
+/** What the test reads of a session's run: bytes fed, and what came of it. */
+const runs = new Map();
+const seen = (id) => runs.get(id) ?? { bytes: 0, over: null };
 
-const control = async (lane, path, body) => {
-  const response = await fetch(`/lane/${lane}/control/${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+/** Reports to the stand-in, which may hold it. */
+const report = async ({ standIn }, body) => {
+  const response = await fetch(`${standIn}/control/tool`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
   return response.json();
 };
+const marker = (given) => (name) => report(given, { name, phase: 'point' });
 
-function provider({ lane, dialect }) {
-  const base = `${location.origin}/lane/${lane}/v1`;
+function provider({ standIn, dialect }) {
+  const base = `${standIn}/v1`;
   if (dialect === 'anthropic') {
     return { dialect, url: `${base}/messages`, params: { model: 'stand-in', max_tokens: 1000 }, headers: { 'anthropic-version': '2023-06-01' }, stream: true };
   }
@@ -25,16 +28,17 @@ function provider({ lane, dialect }) {
 }
 
 /** Tools that report to the stand-in when they start and when they end. */
-function tools({ lane, onInterrupted }, names) {
+function tools(given, names) {
+  const { onInterrupted } = given;
   const tool = (name) => ({
     description: `Does ${name}.`,
     parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
     ...(onInterrupted ? { onInterrupted } : {}),
-    async execute(given, { callId, invocationId, attempt }) {
-      const result = { tool: name, city: given.city };
-      const report = (phase) => control(lane, 'tool', { name, callId, invocationId, phase, arguments: { attempt, ...given }, result });
-      await report('start');
-      return (await report('end')).result;
+    async execute(asked, { callId, invocationId, attempt }) {
+      const result = { tool: name, city: asked.city };
+      const phase = (phase) => report(given, { name, callId, invocationId, phase, arguments: { attempt, ...asked }, result });
+      await phase('start');
+      return (await phase('end')).result;
     },
   });
   return Object.fromEntries(names.map((name) => [name, tool(name)]));
@@ -45,7 +49,7 @@ const request = (given, names = ['alpha', 'beta', 'gamma']) => ({
 });
 
 /** Each write of the run that the host waits for gets a step before and a step behind it. */
-function watched(run, mark, answered) {
+function watched(run, mark, answered, own) {
   const { answer, feed } = run;
   const calls = new Map();
   const stepOf = (id, given) => {
@@ -65,21 +69,25 @@ function watched(run, mark, answered) {
   };
   run.feed = async (id, bytes) => {
     await feed.call(run, id, bytes);
-    seen.bytes += bytes.length;
+    own.bytes += bytes.length;
   };
   return run;
 }
 
 /** Drives a run with its steps told; gives its result. */
 function driven(run, given, answered = 0) {
-  const mark = (name) => control(given.lane, 'tool', { name, phase: 'point' });
+  const own = { bytes: 0, over: null, run: run.id };
+  runs.set(given.session, own);
+  const mark = marker(given);
   let asked = answered;
   const ask = async (url, init) => {
     asked += 1;
     await mark(`before call ${asked}`);
     return fetch(url, init);
   };
-  return drive(watched(run, mark, answered), { fetch: ask }).result;
+  const { result } = drive(watched(run, mark, answered, own), { fetch: ask });
+  result.then((over) => { own.over = over; });
+  return result;
 }
 
 async function story(id) {
@@ -113,24 +121,23 @@ window.kill = {
 
   /** The run that is to be killed. Gives nothing: what it comes to is read elsewhere. */
   begin(given) {
-    Object.assign(seen, { bytes: 0, over: null });
-    const mark = (name) => control(given.lane, 'tool', { name, phase: 'point' });
+    runs.delete(given.session);
+    const mark = marker(given);
     const work = async () => {
       const own = await session(given.session);
       await mark('before run');
       const run = await own.run({ ...request(given), input: 'Do all three.' });
-      seen.run = run.id;
       await mark('after run');
-      const result = await driven(run, given);
+      await driven(run, given);
       await mark('after finish');
-      return result;
     };
-    work().then((result) => { seen.over = result; }, (error) => { seen.over = { failed: String(error?.stack ?? error) }; });
+    work().catch((error) => runs.set(given.session, { over: { failed: String(error?.stack ?? error) } }));
   },
 
   async pending(id) {
     const own = await session(id);
-    return { here: await own.pendingRuns(), everywhere: await (await database()).pendingRuns() };
+    const everywhere = await (await database()).pendingRuns();
+    return { here: await own.pendingRuns(), everywhere: everywhere.filter(({ session }) => session === id) };
   },
 
   story,
@@ -156,8 +163,7 @@ window.kill = {
     } catch (error) {
       return { code: error?.code ?? String(error) };
     }
-    Object.assign(seen, { bytes: 0, over: null });
-    const result = driven(run, given, answered).then((over) => (seen.over = over));
+    const result = driven(run, given, answered);
     return watch ? { code: 'ok' } : { code: 'ok', result: await result };
   },
 
