@@ -12,6 +12,7 @@ use crate::provider::rules::{
     Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words, id_of, object_text, omit_open,
     place_blocks, quoted, write_turns,
 };
+use std::collections::BTreeSet;
 
 const IDS: IdRule = IdRule {
     optional: true,
@@ -66,11 +67,14 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
             plan.edits.set(*value, value.get("name"), "name", quoted(&call.label));
         }
     }
+    let mut seen: BTreeSet<(usize, &str)> = BTreeSet::new();
+    let doubled: BTreeSet<(usize, &str)> = pairs.calls.iter().map(|call| (call.group, call.new_id.as_str())).filter(|id| !seen.insert(*id)).collect();
     let made = |c: usize| {
         let Some(call) = pairs.calls.get(c) else { return String::new() };
         ObjectWriter::build(|o| {
             o.object("functionResponse", |o| {
-                if !call.new_id.is_empty() {
+                // Where parallel calls share an id, the name tells them apart.
+                if !call.new_id.is_empty() && !doubled.contains(&(call.group, call.new_id.as_str())) {
                     o.text("id", &call.new_id);
                 }
                 o.text("name", &call.label).raw("response", &filler);

@@ -112,52 +112,79 @@ impl<'a> Pairs<'a> {
 
     /// Finds each call's result. A result belongs to the newest group before it that has an open call of its id, in the
     /// order of that group's calls, so an id that comes again in a later turn is matched turn by turn. Without any such
-    /// call before it, it belongs to the first one after it.
+    /// call before it, it belongs to the first one after it. One without an id belongs first of all where it stands.
     pub fn pair(&mut self) {
-        let mut open: BTreeMap<String, Vec<(usize, VecDeque<usize>)>> = BTreeMap::new();
-        let mut newest: BTreeMap<String, usize> = BTreeMap::new();
-        let mut answered: BTreeMap<String, usize> = BTreeMap::new();
-        let mut early: BTreeMap<String, VecDeque<usize>> = BTreeMap::new();
+        let mut found = Found::default();
+        let mut deferred = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
                 Event::Call(c) => {
                     let Some(call) = self.calls.get(c) else { continue };
                     let key = call.key.clone().unwrap_or_default();
-                    let stack = open.entry(key.clone()).or_default();
+                    let stack = found.open.entry(key.clone()).or_default();
                     match stack.last_mut() {
                         Some((group, queue)) if *group == call.group => queue.push_back(c),
                         _ => stack.push((call.group, VecDeque::from([c]))),
                     }
-                    newest.insert(key, call.group);
+                    found.newest.insert(key, call.group);
                 }
                 Event::Answer(a) => {
                     let Some(answer) = self.answers.get(a) else { continue };
-                    let key = answer.key.clone().unwrap_or_default();
-                    let last = answered.get(&key).copied();
-                    let stack = open.entry(key.clone()).or_default();
-                    // An older turn's open call of the same id takes a surplus result, unless that is a mere double.
-                    let older = stack.last().is_some_and(|(group, _)| Some(group) != newest.get(&key));
-                    if older && last.is_some_and(|c| self.content_of(c) == Some(answer.content)) {
-                        self.double(a, last);
-                        continue;
-                    }
-                    let next = stack.last_mut().and_then(|(_, queue)| queue.pop_front());
-                    if stack.last().is_some_and(|(_, queue)| queue.is_empty()) {
-                        stack.pop();
-                    }
-                    if let Some(c) = next {
-                        self.join(c, a);
-                        answered.insert(key, c);
-                    } else if newest.contains_key(&key) {
-                        self.double(a, last);
+                    let here = || found.open.get(answer.key.as_deref().unwrap_or_default()).and_then(|stack| stack.last()).map(|(group, _)| *group);
+                    if answer.id.is_none() && answer.near.is_some() && here() != answer.near {
+                        deferred.push(a);
                     } else {
-                        early.entry(key).or_default().push_back(a);
+                        self.pair_one(a, &mut found);
                     }
                 }
             }
         }
-        self.pair_early(&mut early);
-        self.pair_by_place();
+        self.pair_by_place(true);
+        for a in deferred {
+            if self.answers.get(a).is_some_and(|answer| answer.fate == Fate::Orphan) {
+                self.pair_one(a, &mut found);
+            }
+        }
+        self.pair_early(&mut found.early);
+        self.pair_by_place(false);
+    }
+
+    /// One result, by its key alone.
+    fn pair_one(&mut self, a: usize, found: &mut Found) {
+        let Some(answer) = self.answers.get(a) else { return };
+        let key = answer.key.clone().unwrap_or_default();
+        let last = found.answered.get(&key).copied();
+        let stack = found.open.entry(key.clone()).or_default();
+        let next = loop {
+            let Some((group, queue)) = stack.last_mut() else { break None };
+            let Some(c) = queue.front().copied() else {
+                stack.pop();
+                continue;
+            };
+            if self.calls.get(c).is_some_and(|call| call.answer.is_some()) {
+                queue.pop_front();
+                continue;
+            }
+            // An older turn's open call of the same id takes a surplus result, unless that is a mere double.
+            let older = Some(&*group) != found.newest.get(&key);
+            if older && last.is_some_and(|c| self.content_of(c) == Some(answer.content)) {
+                self.double(a, last);
+                return;
+            }
+            queue.pop_front();
+            break Some(c);
+        };
+        if stack.last().is_some_and(|(_, queue)| queue.is_empty()) {
+            stack.pop();
+        }
+        if let Some(c) = next {
+            self.join(c, a);
+            found.answered.insert(key, c);
+        } else if last.is_some() {
+            self.double(a, last);
+        } else {
+            found.early.entry(key).or_default().push_back(a);
+        }
     }
 
     fn content_of(&self, c: usize) -> Option<&'a str> {
@@ -213,7 +240,7 @@ impl<'a> Pairs<'a> {
 
     /// A result without an id, in the place of a reply, answers the first call there that has none; a result with a
     /// strange id answers the first call there that has no id. Where tools are named, only a call of the same tool.
-    fn pair_by_place(&mut self) {
+    fn pair_by_place(&mut self, nameless: bool) {
         let mut open: BTreeMap<(usize, bool, &str), VecDeque<usize>> = BTreeMap::new();
         for (c, call) in self.calls.iter().enumerate().filter(|(_, call)| call.answer.is_none()) {
             // A result that names no tool may answer any.
@@ -226,7 +253,7 @@ impl<'a> Pairs<'a> {
             }
         }
         let mut found: BTreeMap<usize, usize> = BTreeMap::new();
-        for (a, answer) in self.answers.iter().enumerate().filter(|(_, answer)| answer.fate == Fate::Orphan) {
+        for (a, answer) in self.answers.iter().enumerate().filter(|(_, answer)| answer.fate == Fate::Orphan && (answer.id.is_none() || !nameless)) {
             let Some(group) = answer.near else { continue };
             let Some(queue) = open.get_mut(&(group, answer.id.is_none(), answer.label.as_str())) else { continue };
             while let Some(c) = queue.pop_front() {
@@ -288,6 +315,19 @@ impl<'a> Pairs<'a> {
             call.new_id = id;
         }
     }
+}
+
+/// What has been seen of each key.
+#[derive(Default)]
+struct Found {
+    /// Open calls, by group; the newest group last.
+    open: BTreeMap<String, Vec<(usize, VecDeque<usize>)>>,
+    /// The newest group that calls by it.
+    newest: BTreeMap<String, usize>,
+    /// The call that was answered last.
+    answered: BTreeMap<String, usize>,
+    /// Results that no call came before.
+    early: BTreeMap<String, VecDeque<usize>>,
 }
 
 /// What a dialect asks of ids.
