@@ -5,6 +5,7 @@ import {
   openRethread, repair as wasmRepair, setErrorClass, validate as wasmValidate,
 } from '../dist/rethread.js';
 import { RethreadError } from './error.js';
+import { bytes, guardAll, openOptions, options as optionsGiven, text } from './guard.js';
 import { plainInput } from './input.js';
 import { init as load, isReady } from './load.js';
 
@@ -28,16 +29,20 @@ export async function init(source) {
 
 export async function open(options = {}) {
   await init();
+  openOptions(options);
   return openRethread(options);
 }
 
 export function validate(body, dialect) {
   ready();
+  text('the dialect')(dialect);
   return wasmValidate(body, dialect);
 }
 
 export function repair(body, dialect, options = {}) {
   ready();
+  text('the dialect')(dialect);
+  optionsGiven(options);
   return wasmRepair(body, dialect, options);
 }
 
@@ -47,30 +52,62 @@ export class StreamAssembler {
 
   constructor(dialect) {
     ready();
+    text('the dialect')(dialect);
     this.#inner = new WasmAssembler(dialect);
   }
 
-  push(bytes) {
-    return this.#inner.push(bytes);
+  push(piece) {
+    bytes('what is pushed')(piece);
+    return this.#alive().push(piece);
   }
 
   finish() {
-    return this.#inner.finish();
+    return this.#alive().finish();
+  }
+
+  #alive() {
+    if (!this.#inner) throw new RethreadError('closed', 'this assembler was disposed; make a new one');
+    return this.#inner;
   }
 
   [Symbol.dispose ?? Symbol.for('Symbol.dispose')]() {
-    this.#inner.free();
+    this.#inner?.free();
+    this.#inner = null;
   }
 }
 
-// Half of a surrogate pair has no UTF-8: two such ids would meet in one.
+// Writes of one session wait for each other: they are stored in the order of the calls, each joined to what the one before left.
+const tails = new WeakMap();
 const { session } = Rethread.prototype;
-Rethread.prototype.session = function (id, options = {}) {
-  if (typeof id !== 'string' || id.isWellFormed?.() === false) {
-    return Promise.reject(new RethreadError('invalid_input', 'a session id is a string of whole characters (no half of a surrogate pair)'));
-  }
-  return session.call(this, id, options);
+Rethread.prototype.session = async function (id, options) {
+  const opened = await session.call(this, id, options);
+  if (!tails.has(this)) tails.set(this, new Map());
+  const own = tails.get(this);
+  if (!own.has(id)) own.set(id, { tail: Promise.resolve() });
+  tails.set(opened, own.get(id));
+  return opened;
 };
+
+/** A body as it is now: who changes it while its turn has not come changes nothing. */
+function still(body) {
+  if (body instanceof Uint8Array) return body.slice();
+  try {
+    return typeof body === 'object' && body !== null && !Array.isArray(body) ? JSON.stringify(body) : body;
+  } catch {
+    return body; // what JSON cannot say is refused where it is read
+  }
+}
+
+for (const method of ['append', 'update', 'save']) {
+  const plain = Session.prototype[method];
+  Session.prototype[method] = function (...given) {
+    if (method === 'append') given[0] = still(given[0]);
+    const own = tails.get(this);
+    const done = own.tail.then(() => plain.apply(this, given));
+    own.tail = done.catch(() => {});
+    return done;
+  };
+}
 
 for (const method of ['run', 'render']) {
   const plain = Session.prototype[method];
@@ -78,6 +115,8 @@ for (const method of ['run', 'render']) {
     return plain.call(this, await plainInput(request));
   };
 }
+
+guardAll({ Rethread, Run, Session, SessionView, StateBag });
 
 const asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
 Rethread.prototype[asyncDispose] = function () {
