@@ -32,7 +32,13 @@ let store;
 let chat = null;
 const chats = new Map();
 
-const paint = perFrame(() => {
+/** At once, so that nothing is sent twice. */
+function controls() {
+  $('#send').hidden = chat.running;
+  $('#stop').hidden = !chat.running;
+}
+
+const paintSoon = perFrame(() => {
   if (!chat) return;
   const { running, view, pending } = chat;
   conversation.paint(view, running);
@@ -41,10 +47,14 @@ const paint = perFrame(() => {
   $('#welcome').hidden = running || pending.length > 0 || view.getSnapshot().messages.length > 0;
   $('#title').textContent = chat.title ?? 'New chat';
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
-  $('#send').hidden = running;
-  $('#stop').hidden = !running;
   $('#model-name').textContent = `${settings.model} · ${settings.dialect === 'anthropic' ? 'Anthropic' : 'OpenAI chat'}`;
 });
+
+function paint() {
+  if (!chat) return;
+  controls();
+  paintSoon();
+}
 
 async function show(id) {
   const next = chats.get(id) ?? (await Chat.open(db, id, settings, paint));

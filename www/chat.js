@@ -53,11 +53,12 @@ export class Chat {
   }
 
   /** Asks. Gives how it ended: a status of `RunResult`, or "refused" when it did not begin. */
-  async send(question) {
-    if (this.running) return 'refused';
-    // The chat is called by its first question.
-    const session = this.title ? this.#session : await this.#db.session(this.id, { title: clip(question.replace(/\s+/g, ' '), 60) });
-    return this.#drive((request) => session.run({ ...request, input: question }));
+  send(question) {
+    return this.#drive(async (request) => {
+      // The chat is called by its first question.
+      if (!this.title) await this.#db.session(this.id, { title: clip(question.replace(/\s+/g, ' '), 60) });
+      return this.#session.run({ ...request, input: question });
+    });
   }
 
   resume(runId) {

@@ -10,13 +10,14 @@ const ZONES = {
   Seoul: 'Asia/Seoul', Stockholm: 'Europe/Stockholm', Sydney: 'Australia/Sydney', Tokyo: 'Asia/Tokyo', Toronto: 'America/Toronto',
   Vienna: 'Europe/Vienna', Warsaw: 'Europe/Warsaw', 'Zürich': 'Europe/Zurich',
 };
-const SKIES = ['clear', 'partly cloudy', 'overcast', 'light rain', 'fog', 'snow showers'];
+const SKIES = ['clear', 'partly cloudy', 'overcast', 'light rain', 'fog'];
 
 /** Invented, yet the same each time it is asked. */
 function invent(city, day = 0) {
   let seed = 7 + day * 13;
   for (const letter of city) seed = (seed * 31 + letter.codePointAt(0)) % 1_000_003;
-  return { celsius: (seed % 28) - 2, sky: SKIES[seed % SKIES.length] };
+  const celsius = (seed % 28) - 2;
+  return { celsius, sky: celsius < 1 ? 'snow showers' : SKIES[seed % SKIES.length] };
 }
 
 const city = {
