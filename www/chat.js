@@ -16,9 +16,11 @@ export class Chat {
   #settings;
   #changed;
   #live = null;
+  #taking = null;
   #looking = null;
   #lookAgain = false;
   #timer = 0;
+  #misreads = 0;
   #ends;
 
   static async open(db, id, settings, changed) {
@@ -62,6 +64,10 @@ export class Chat {
   }
 
   resume(runId) {
+    if (this.running) return 'refused';
+    // It is no longer left behind, from the moment of the click.
+    this.pending = this.pending.filter((run) => run.id !== runId);
+    this.#taking = runId;
     return this.#drive((request) => this.#session.resume(runId, request));
   }
 
@@ -90,6 +96,7 @@ export class Chat {
       return await over;
     } finally {
       this.#live = null;
+      this.#taking = null;
       await this.look();
     }
   }
@@ -135,17 +142,21 @@ export class Chat {
 
   async #read() {
     clearTimeout(this.#timer);
+    let unread = false;
     try {
       const all = await this.#session.pendingRuns();
-      const own = this.running ? this.view.getSnapshot().run?.id : null;
-      const pending = all.filter((run) => run.id !== own);
+      const own = this.running ? [this.#taking, this.view.getSnapshot().run?.id] : [];
+      const pending = all.filter((run) => !own.includes(run.id));
       // The same thing read again is no change.
       if (JSON.stringify(pending) !== JSON.stringify(this.pending)) this.pending = pending;
+      this.#misreads = 0;
     } catch (error) {
-      if (error?.code === 'closed') return;
-      this.#fail(error);
+      // A run that ends in another tab while it is read cannot be read; one that never can be is worth a word.
+      unread = true;
+      this.#misreads += 1;
+      if (this.#misreads > 2) this.#fail(error);
     }
     this.#changed();
-    if (this.pending.length > 0) this.#timer = setTimeout(() => this.look(), LOOK_AGAIN_MS);
+    if (this.pending.length > 0 || unread) this.#timer = setTimeout(() => this.look(), LOOK_AGAIN_MS);
   }
 }

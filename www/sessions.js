@@ -10,6 +10,7 @@ export class Sessions {
   #acts;
   #rows = new Map();
   #current = null;
+  #states = new Map();
   #reading = false;
   #again = false;
 
@@ -36,11 +37,24 @@ export class Sessions {
       return;
     }
     this.#reading = true;
-    do {
-      this.#again = false;
-      await this.#read();
-    } while (this.#again);
-    this.#reading = false;
+    try {
+      do {
+        this.#again = false;
+        await this.#read();
+      } while (this.#again);
+    } finally {
+      this.#reading = false;
+    }
+  }
+
+  /** How unfinished runs stand, by session. One that ends while it is read cannot be read: then as it was before. */
+  async #unfinished(all) {
+    if (!all.some((one) => one.pendingRuns > 0)) return new Map();
+    try {
+      return new Map((await this.#db.pendingRuns()).map((run) => [run.session, run.state]));
+    } catch {
+      return this.#states;
+    }
   }
 
   async #read() {
@@ -51,8 +65,8 @@ export class Sessions {
       all.push(...page.items);
       cursor = page.cursor;
     } while (cursor);
-    const unfinished = all.some((one) => one.pendingRuns > 0) ? await this.#db.pendingRuns() : [];
-    const state = new Map(unfinished.map((run) => [run.session, run.state]));
+    const state = await this.#unfinished(all);
+    this.#states = state;
     all.sort((a, b) => b.updatedAt - a.updatedAt);
     const rows = all.map((one) => {
       const row = this.#rows.get(one.id) ?? this.#row(one.id);
