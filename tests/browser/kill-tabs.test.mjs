@@ -105,6 +105,23 @@ test('two tabs that resume the same run at once: one gets it, the other is told 
   }
 });
 
+test('asked for at any moment, the list of unfinished runs is whole, though runs begin and end in another tab', async (t) => {
+  const scene = await stage(t);
+  const TURNS = 40;
+  const other = await world.tab(scene.browser);
+  scene.lane.options.delayMs = 0;
+  scene.lane.script = Array.from({ length: TURNS }, () => ({ text: 'Yes.', pieces: 1 }));
+  const watched = other.evaluate(([given, turns]) => window.kill.watch(given, turns), [scene.given, TURNS]);
+  for (let i = 0; i < TURNS; i += 1) {
+    const result = await scene.browser.page.evaluate((given) => window.kill.after(given), scene.given);
+    assert.equal(result.status, 'finished');
+  }
+  const { asked, states } = await watched;
+  assert.ok(asked >= TURNS / 4, `asked ${asked} times`);
+  assert.deepEqual(states.filter((state) => state !== 'live'), []);
+  checkRefused(scene.lane);
+});
+
 for (const [how, end] of [
   ['crashed', async (tab) => {
     const devtools = await tab.context().newCDPSession(tab);

@@ -24,7 +24,7 @@ const none = { turn: 0, calls: {} };
 const [ready, running, done] = ['not_started', 'started', 'answered'];
 const either = (...states) => states;
 
-// `at`: all of it hangs when the kill comes. `race`: that step is let go, and the kill comes while it is written.
+// `at`: all of it hangs when the kill comes. `race`: the first of it is let go, and the kill comes while it is written.
 // `stream`: that answer stops behind so many pieces. `turn`: how many answers are journalled; `calls`: the open round.
 
 /** Up to the first answer. */
@@ -56,7 +56,7 @@ export const tools = named([
   ['alpha answered, beta runs', { at: [step('after result alpha'), starts('beta')], ...one(done, running) }],
   ['beta answered, alpha runs', { at: [step('after result beta'), starts('alpha')], ...one(running, done) }],
   ['alpha answered, beta ended outside', { at: [step('after result alpha'), ends('beta')], ...one(done, running) }],
-  ["beta's result being journalled", { at: [step('after result alpha'), step('before result beta')], stay: [step('before call 2')], race: true, ...one(done, either(running, done)) }],
+  ["beta's result being journalled", { at: [step('before result beta'), step('after result alpha')], stay: [step('before call 2')], race: true, ...one(done, either(running, done)) }],
   ['both answered, before call 2', { at: [step('before call 2')], ...one(done, done) }],
 ]);
 

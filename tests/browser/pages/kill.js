@@ -172,6 +172,19 @@ window.kill = {
     return codeOf(() => own.discard(id, options));
   },
 
+  /** Asks for all unfinished runs until `turns` turns are there, made by another tab. Gives what was seen. */
+  async watch(given, turns) {
+    const db = await database();
+    const states = new Set();
+    const own = await session(given.session);
+    let asked = 0;
+    while ((await own.refresh()) && (await own.messages({ limit: 1000 })).items.length < 2 * turns) {
+      for (const { state } of [...(await db.pendingRuns()), ...(await own.pendingRuns())]) states.add(state);
+      asked += 1;
+    }
+    return { asked, states: [...states] };
+  },
+
   /** One more turn, without tools. */
   async after(given) {
     const own = await session(given.session);
