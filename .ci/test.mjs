@@ -95,6 +95,10 @@ const STEPS = [
     await nodeTests('tests/packaging', 15);
   }],
   ['stand-in', 'the model that every other test talks to', () => nodeTests('tests/stand-in', 10)],
+  ['bindings', 'the JavaScript classes, in Node, in memory', async () => {
+    await Promise.all([build(), npm()]);
+    await nodeTests('tests/bindings', 10);
+  }],
   ['e2e', 'whole chats in Chromium', async () => {
     await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/browser', 30);

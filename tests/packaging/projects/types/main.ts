@@ -4,7 +4,7 @@ import { validate } from "rethread/slim";
 
 export async function chat(url: string, options: DriveOptions): Promise<RunResult> {
   await using rethread = await open({ store: "memory" });
-  using session = await rethread.session("types", { persistence: "call" });
+  using session = await rethread.session("types", { onStop: "keep" });
   const run = await session.run({ input: "hi", provider: { dialect: "anthropic", url, params: {} } });
   return drive(run, options).result;
 }

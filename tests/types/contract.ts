@@ -1,0 +1,322 @@
+// Uses every member that is built, as an application would. Compiled, never run.
+
+import {
+  RethreadError, StreamAssembler, init, open, repair, validate,
+  type AppendOptions, type AssembledResponse, type Bytes, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery,
+  type Message, type MessageSource, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
+  type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
+  type SessionSummary, type SessionView, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
+  type Usage, type ViewMessage, type WireBody, type WireInput,
+} from "rethread";
+import { drive, type DriveOptions } from "rethread/host";
+import * as slim from "rethread/slim";
+
+/** Fails to compile unless both are the same type. */
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false;
+const same = <A, B>(_: Same<A, B>): void => {};
+const never = (value: never): never => value;
+
+// ---- wire formats
+
+const dialects: Dialect[] = ["openai-chat", "openai-responses", "anthropic", "gemini", "mistral"];
+const bodies: WireInput[] = [{ messages: [] }, "{}", new Uint8Array(2)];
+const findings: Finding[] = bodies.flatMap((body) => dialects.flatMap((dialect) => validate(body, dialect)));
+for (const { severity, code, path, messageId, callId, action, message } of findings) {
+  same<typeof severity, "error" | "warning" | "info">(true);
+  same<typeof action, "dropped" | "moved" | "renamed" | "synthesized" | "rewritten" | "merged" | "kept" | undefined>(true);
+  console.log(code.length, path?.length, messageId?.length, callId?.length, message.length);
+}
+const repairing: RepairOptions = { danglingCalls: "omit", danglingText: "not run" };
+const asText: { body: string; report: Finding[] } = repair("{}" as string, "mistral", repairing);
+const asBytes: { body: Uint8Array } = repair(new Uint8Array(), "anthropic");
+const asObject = repair({ messages: [], model: "m" }, "openai-chat");
+asObject.body.model.toUpperCase();
+
+// ---- streams
+
+export function assemble(pieces: Uint8Array[]): AssembledResponse {
+  using assembler = new StreamAssembler("openai-chat");
+  for (const piece of pieces) for (const event of assembler.push(piece)) readStream(event);
+  const response = assembler.finish();
+  same<typeof response.status, "complete" | "truncated" | "incomplete" | "refused" | "blocked" | "failed">(true);
+  same<typeof response.finishReason, string | null>(true);
+  same<typeof response.wire, unknown>(true);
+  console.log(response.responseId, response.text, response.toolCalls.filter((call: ToolCall) => call.executable), response.error?.code, response.error?.message);
+  return response;
+}
+
+function readStream(event: StreamEvent): string | number | undefined {
+  switch (event.type) {
+    case "text_delta": case "reasoning_delta": return event.text;
+    case "tool_call_started": return `${event.index} ${event.callId} ${event.name}`;
+    case "tool_arguments_delta": return `${event.index} ${event.callId} ${event.json}`;
+    case "tool_call_ready": return event.call.arguments;
+    case "usage": return total(event.usage);
+    case "error": return event.error.code ?? event.error.message;
+    default: return never(event);
+  }
+}
+
+function total(usage: Usage): number {
+  return usage.inputTokens + usage.outputTokens + (usage.cachedInputTokens ?? 0) + (usage.cacheWriteInputTokens ?? 0) + (usage.reasoningTokens ?? 0);
+}
+
+// ---- opening
+
+const replay: ReplayPolicy = {
+  freshness: Infinity, toolFreshness: { get_weather: 0, get_time: null }, errorFreshness: null, onStale: "placeholder", staleUnit: "round", danglingCalls: "synthesize",
+};
+const opening: OpenOptions = {
+  store: "indexeddb", name: "chats", durability: "strict", replay, channels: { mail: { freshness: null } }, now: () => Date.now(), newId: () => crypto.randomUUID(),
+  onWarning: (warning: Finding) => console.warn(warning.code),
+};
+
+export async function client(): Promise<void> {
+  await init();
+  await init(new URL("https://example.com/rethread.wasm"));
+  await slim.init(new Uint8Array());
+  await open();
+  await using rethread: Rethread = await open(opening);
+  const page: Page<SessionSummary> = await rethread.sessions({ channel: "mail", limit: 10 });
+  for (const one of page.items) {
+    same<typeof one.title, string | null>(true);
+    console.log(one.id, one.channel, one.createdAt, one.updatedAt, one.revision, one.messageCount, one.pendingRuns, one.metadata);
+  }
+  if (page.cursor !== null) await rethread.sessions({ cursor: page.cursor });
+  const end: () => void = rethread.subscribe(({ session, revision, deleted }) => console.log(session, revision, deleted === true));
+  end();
+  const status: StoreStatus = await rethread.status();
+  same<typeof status.persisted, boolean | null>(true);
+  same<typeof status.state, "ready" | "degraded" | "evicted" | "read_only">(true);
+  console.log(status.store, status.usageBytes, status.quotaBytes, status.findings);
+  const kept: boolean = await rethread.persist();
+  console.log(kept, (await rethread.pendingRuns({ session: "s" })).map(pending));
+  const query: InvocationQuery = { session: "s", messageId: "m", tool: "t", status: "ok", channel: "mail", since: 0, until: 1, payload: true, limit: 5, cursor: "c" };
+  (await rethread.invocations(query)).items.forEach(row);
+  await rethread.deleteSession("s");
+  await rethread.close();
+}
+
+function row(call: ToolInvocation): void {
+  same<typeof call.status, "pending" | "ok" | "error" | "rejected" | "interrupted" | "aborted">(true);
+  same<typeof call.startedAt, number | null>(true);
+  console.log(call.id, call.sessionId, call.messageId, call.turn, call.callId, call.name, call.roundIndex, call.sequenceIndex, call.finishedAt, call.redacted, call.channel);
+  console.log(call.arguments, call.argumentsText?.length, call.result?.content, call.result?.isError);
+}
+
+function pending(run: PendingRun): string[] {
+  same<typeof run.state, "live" | "interrupted" | "waiting_approval" | "failed">(true);
+  console.log(run.id, run.session, run.startedAt, run.turn, run.provider.url, run.input.map(message), run.text, run.error?.code);
+  return run.openCalls.map(({ callId, name, arguments: given, state }) => `${callId} ${name} ${given} ${state}`);
+}
+
+// ---- sessions
+
+const own: SessionOptions = { channel: "mail", title: "T", owner: { kind: "session" }, persistence: "run", onStop: "keep", replay, metadata: { any: [1] } };
+
+export async function conversation(rethread: Rethread): Promise<void> {
+  using session: Session = await rethread.session("s", own);
+  const owner: StateOwner = session.owner;
+  const persistence: Persistence = "run";
+  console.log(session.id, session.revision + 1, owner.kind, session.branch, session.title?.length, persistence);
+  await session.update({ title: null, channel: "chat", metadata: 5 });
+  const bag: StateBag = session.state;
+  bag.set("key", { any: 1 });
+  console.log(bag.get("key"), bag.keys().join());
+  await session.save();
+  const source: MessageSource = { type: "context", id: "rag" };
+  const appending: AppendOptions = { expectedRevision: 0, source, at: Date.now() };
+  const { revision, messageIds } = await session.append({ messages: [] }, "openai-chat", appending);
+  await session.append("{}", "anthropic");
+  console.log(revision, messageIds.join());
+  const page: Page<Message> = await session.messages({ limit: 5, cursor: "5" });
+  page.items.map(message);
+  (await session.invocations({ payload: true })).items.forEach(row);
+  const stop = session.subscribe(() => {});
+  stop();
+  watch(session.view());
+  const { revision: now } = await session.refresh();
+  const rendering: RenderRequest = { dialect: "gemini", params: { model: "m" }, input: "hi", instructions: "Be brief.", tools, replay };
+  const rendered: Rendered = await session.render(rendering);
+  const body: Bytes = rendered.body;
+  await fetch("https://example.com", { method: "POST", body });
+  console.log(now, rendered.report, rendered.maxSourceNumber, rendered.sources[1], rendered.stablePrefix);
+  for (const one of await session.pendingRuns()) {
+    if (one.state === "failed") await session.discard(one.id, { keep: true });
+    else await drive(await session.resume(one.id, { provider: one.provider, tools })).result;
+  }
+}
+
+function message(one: Message): (string | number | undefined)[] {
+  same<typeof one.role, "system" | "developer" | "user" | "assistant">(true);
+  same<typeof one.status, "complete" | "stopped" | "truncated" | "failed">(true);
+  console.log(one.id, one.seq, one.turn, one.createdAt, one.source.type, one.runId, one.parentId, one.siblings.ids[one.siblings.index], one.metadata, one.model, one.usage?.inputTokens, one.finishReason, one.durationMs);
+  return one.parts.map(part);
+}
+
+function part(one: Part): string | number | undefined {
+  switch (one.type) {
+    case "text": case "reasoning": case "refusal": return one.text;
+    case "image": return one.url ?? one.data ?? one.mediaType;
+    case "file": return one.name ?? one.url ?? one.data ?? one.fileId ?? one.mediaType;
+    case "data": return one.name;
+    case "tool_call": return `${one.invocation} ${one.round} ${one.place}`;
+    case "opaque": return one.dialect;
+    default: return never(one);
+  }
+}
+
+function watch({ getSnapshot, subscribe, older }: SessionView): void {
+  const end = subscribe(() => {
+    const snapshot: SessionSnapshot = getSnapshot();
+    console.log(snapshot.loading, snapshot.revision, snapshot.branch, snapshot.hasOlder, snapshot.run?.id, snapshot.run?.status, snapshot.run?.retryAt, snapshot.run?.error?.code);
+    snapshot.messages.forEach((one: ViewMessage) => {
+      for (const each of one.parts) if (each.type === "tool") row(each.call);
+      console.log(one.saved, one.role);
+    });
+    // @ts-expect-error a snapshot is read only
+    snapshot.messages.push(snapshot.messages[0]!);
+  });
+  void older().then((more: boolean) => more && end());
+}
+
+// ---- runs
+
+const tools: Tools = {
+  get_weather: {
+    description: "Weather of a city.", parameters: { type: "object" }, endsRun: true, onInterrupted: "rerun", freshness: null,
+    async execute(args, { callId, invocationId, attempt, argumentsText, signal }) {
+      same<typeof args, unknown>(true);
+      signal.throwIfAborted();
+      return { callId, invocationId, attempt: attempt + 1, argumentsText };
+    },
+  },
+  form: {},
+};
+const provider: ProviderRequest = {
+  dialect: "openai-chat", url: "https://example.com", params: { model: "m" }, stream: true, headers: { "anthropic-version": "2023-06-01" },
+  compat: { reasoningField: "drop", streamUsage: false, systemRole: "developer" },
+};
+const input: InputPart[] = [{ type: "text", text: "hi" }, { type: "image", data: new Uint8Array(), mediaType: "image/png" }, { type: "file", data: new Blob([]), name: "a.pdf" }, { type: "image", url: "https://example.com/a.png" }];
+const request: RunRequest = {
+  input, inputId: "mine", whenBusy: "queue", onStop: "discard", instructions: "Be brief.", provider, tools, maxTurns: 5, replay, persistence: "run", retry: { attempts: 2, backoffMs: 100 },
+};
+const driving: DriveOptions = {
+  fetch, headers: ({ url, dialect, model }) => ({ authorization: `Bearer ${url}${dialect}${model ?? ""}` }), signal: AbortSignal.timeout(1000), idleTimeoutMs: 1, toolConcurrency: 2, toolTimeoutMs: 3,
+};
+
+export async function run(session: Session): Promise<RunResult> {
+  using one: Run = await session.run(request);
+  const driven = drive(one, driving);
+  for await (const event of driven) readEvent(event);
+  await one.cancel();
+  await one.save();
+  console.log(one.id, one.status === "running", one.tools?.["form"]?.description);
+  const result = await driven.result;
+  same<typeof result.status, "finished" | "failed" | "cancelled" | "waiting_approval">(true);
+  console.log(result.error?.code, result.text, result.turns, result.usage && total(result.usage), result.report, result.revision, result.branch, result.saved, result.messageIds, result.conversationId, result.responseId, result.replay);
+  return one.result();
+}
+
+export async function byHand(one: Run): Promise<void> {
+  while (one.status === "running") {
+    const changed = one.changed();
+    for (const effect of one.effects()) await one.answer(effect.id, await answer(one, effect));
+    one.events().forEach(readEvent);
+    await changed;
+  }
+}
+
+async function answer(one: Run, effect: Effect): Promise<EffectAnswer> {
+  switch (effect.type) {
+    case "wait": return effect.ms > 0 ? { type: "waited" } : { type: "failed", error: { message: "no time" }, sent: false };
+    case "run_tool":
+      await one.answer(effect.id, { type: "started" });
+      console.log(effect.callId, effect.invocationId, effect.attempt, effect.arguments, effect.argumentsText);
+      return { type: "tool_result", content: effect.name, isError: false };
+    case "call_model": {
+      const { method, url, headers, body } = effect.request;
+      const response = await fetch(url, { method, headers, body });
+      console.log(effect.dialect, effect.repeatable, effect.notBefore);
+      if (!effect.stream) return { type: "response", status: response.status, headers: {}, body: await response.text() };
+      await one.answer(effect.id, { type: "response_started", status: response.status, headers: {} });
+      await one.feed(effect.id, new Uint8Array(await response.arrayBuffer()));
+      return { type: "response_end" };
+    }
+    default: return never(effect);
+  }
+}
+
+function readEvent(event: RunEvent): unknown {
+  switch (event.type) {
+    case "model_called": return [event.turn, event.report];
+    case "message_started": return [event.messageId, event.turn, event.round];
+    case "tool_started": return [event.callId, event.name];
+    case "tool_finished": return [event.callId, event.isError, event.result, event.durationMs];
+    case "saved": return event.revision;
+    case "save_failed": return event.error.code;
+    case "retrying": return [event.attempt, event.at, event.error.message];
+    case "warning": return event.finding.code;
+    case "finished": return event.result.status;
+    default: return [event.messageId, readStream(event)];
+  }
+}
+
+// ---- errors
+
+try {
+  validate({}, "anthropic");
+} catch (error) {
+  if (error instanceof RethreadError) console.log(error.code, error.details["status"], error.cause, error.message);
+}
+
+// ---- what is refused
+
+const wire: WireBody = { messages: [] };
+export async function refused(rethread: Rethread, session: Session): Promise<void> {
+  // @ts-expect-error no such dialect
+  validate(wire, "morse");
+  // @ts-expect-error a body is an object, text or bytes
+  validate(5, "mistral");
+  // @ts-expect-error no such store
+  await open({ store: "sqlite" });
+  // @ts-expect-error not built
+  await open({ encryption: {} });
+  // @ts-expect-error a window is a number
+  await open({ replay: { freshness: "5 minutes" } });
+  // @ts-expect-error a session has an id
+  await rethread.session();
+  // @ts-expect-error not built
+  await rethread.session("s", { persistence: "call" });
+  // @ts-expect-error not built
+  await rethread.session("s", { owner: { kind: "caller" } });
+  // @ts-expect-error not built
+  await rethread.exportSession("s");
+  // @ts-expect-error a dialect says what the body is
+  await session.append(wire);
+  // @ts-expect-error not built
+  await session.append([{ role: "user", parts: [] }]);
+  // @ts-expect-error read only
+  session.revision = 5;
+  // @ts-expect-error not built
+  await session.fork(null);
+  // @ts-expect-error not built
+  await session.serialize();
+  // @ts-expect-error a provider is needed
+  await session.run({ input: "hi" });
+  // @ts-expect-error `url` is needed
+  await session.run({ provider: { dialect: "anthropic", params: {} } });
+  // @ts-expect-error not built
+  await session.run({ provider, inputFilter: (body: WireBody) => body });
+  // @ts-expect-error tools are named, not listed
+  await session.run({ provider, tools: [{ description: "x" }] });
+  const withApproval: Tool = {
+    // @ts-expect-error not built
+    needsApproval: true,
+  };
+  // @ts-expect-error input is not given again
+  await session.resume("id", { provider, input: "hi", tools: { withApproval } });
+  // @ts-expect-error no such status
+  await session.invocations({ status: "fine" });
+}
+export { asBytes, asText };
