@@ -13,7 +13,7 @@ const MAX_LINES = 600;
 
 /** From the ground up: a room uses those above it in this list, and its neighbours unless APART says otherwise. */
 const LEVELS = [
-  ['json', 'message', 'tool', 'session', 'id', 'clock', 'error', 'finding'],
+  ['json', 'message', 'tool', 'session', 'id', 'clock', 'error', 'finding', 'sorted'],
   ['history'],
   ['replay', 'provider', 'owner', 'store'],
   ['render'],

@@ -13,6 +13,7 @@ pub mod render;
 pub mod replay;
 pub mod run;
 pub mod session;
+pub mod sorted;
 pub mod store;
 pub mod tool;
 #[cfg(feature = "web")]

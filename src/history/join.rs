@@ -6,7 +6,7 @@ use crate::finding::{Action, Finding, Report};
 use crate::id::{IdSource, short_name};
 use crate::message::{Message, MessageStatus, Part, PartBody, Source};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
-use std::collections::BTreeMap;
+use crate::id::IdMap;
 
 /// What all items of one append have in common.
 #[derive(Clone, Debug, Default)]
@@ -39,12 +39,12 @@ pub struct Joined {
 ///
 /// `history` may be a live turn; then `before` is what it stands behind, whose call ids are taken too.
 pub fn join(before: Option<&History>, history: &History, incoming: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> Joined {
-    let mut stored: BTreeMap<&str, Vec<(String, &str)>> = BTreeMap::new();
+    let mut stored: IdMap<Vec<(String, String)>> = IdMap::with_hasher(history.seed());
     for call in history.open() {
-        stored.entry(&call.call_id).or_default().push((call.message_id.clone(), &call.id));
+        stored.entry(call.call_id.clone()).or_default().push((call.message_id.clone(), call.id.clone()));
     }
     let joined = Joined::default();
-    let mut work = Join { before, history, origin, joined, stored, fresh: BTreeMap::new(), late: Vec::new(), position: history.position() };
+    let mut work = Join { before, history, origin, joined, stored, fresh: IdMap::with_hasher(history.seed()), late: Vec::new(), position: history.position() };
     let mut given = origin.message_ids.iter();
     for item in incoming {
         match item {
@@ -71,9 +71,9 @@ struct Join<'h> {
     origin: &'h Origin,
     joined: Joined,
     /// Open calls of the history, by call id, oldest first: message and invocation.
-    stored: BTreeMap<&'h str, Vec<(String, &'h str)>>,
+    stored: IdMap<Vec<(String, String)>>,
     /// Calls of these items by call id, without those that have a result: message and place in the entries.
-    fresh: BTreeMap<String, Vec<(String, usize)>>,
+    fresh: IdMap<Vec<(String, usize)>>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
     position: Position,
@@ -174,7 +174,7 @@ impl<'h> Join<'h> {
         }
         if let Some(invocation) = self.stored.get_mut(result.call_id.as_str()).and_then(newest_open) {
             entries.push(Entry::Result(ResultEntry {
-                invocation: invocation.to_owned(),
+                invocation,
                 status: status_of(&result),
                 started_at: None,
                 finished_at: Some(self.origin.at),

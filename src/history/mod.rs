@@ -26,7 +26,7 @@ pub struct History {
     message_at: IdMap<usize>,
     invocation_at: IdMap<usize>,
     /// How often each call id was used.
-    call_ids: IdMap<u32>,
+    call_ids: IdMap<usize>,
     /// Invocations without a result, oldest first.
     open: Vec<usize>,
 }
@@ -70,6 +70,12 @@ impl History {
         }
     }
 
+    /// The seed of its maps.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        *self.message_at.hasher()
+    }
+
     /// All messages, in their order.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
@@ -107,7 +113,7 @@ impl History {
 
     /// How often a call id was used.
     #[must_use]
-    pub fn uses_of(&self, call_id: &str) -> u32 {
+    pub fn uses_of(&self, call_id: &str) -> usize {
         self.call_ids.get(call_id).copied().unwrap_or(0)
     }
 

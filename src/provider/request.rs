@@ -34,9 +34,36 @@ pub struct ToolDefinition {
     pub parameters: Option<Json>,
 }
 
-/// Words that name a credential, in an address or a header.
-const SECRETS: [&str; 11] =
-    ["key", "api_key", "apikey", "api-key", "access_token", "token", "auth", "authorization", "secret", "password", "subscription-key"];
+/// Words in which the name of a credential ends, in an address or a header.
+const SECRETS: [&str; 14] = [
+    "api-key", "apikey", "access-key", "subscription-key", "secret-key", "token", "auth", "authorization", "secret", "password", "credential",
+    "cookie", "signature", "jwt",
+];
+
+/// Whether a query parameter or a header of that name holds a credential.
+fn names_secret(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase().replace(['_', '.'], "-");
+    let bare = name.strip_prefix("x-").unwrap_or(&name);
+    matches!(bare, "key" | "sig" | "api-key") || SECRETS.iter().any(|secret| bare.ends_with(secret))
+}
+
+/// Whether a header's value is one, whatever its name.
+fn is_secret(value: &str) -> bool {
+    let value = value.trim_start().to_ascii_lowercase();
+    ["bearer ", "basic ", "sk-", "gsk_", "xai-", "aiza"].iter().any(|prefix| value.starts_with(prefix))
+}
+
+/// Undoes `%41` in the name of a parameter.
+fn unescaped(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = (*first == b'%').then(|| std::str::from_utf8(tail.get(..2)?).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok())).flatten();
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { tail.get(2..).unwrap_or(&[]) } else { tail };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
 
 impl ProviderRequest {
     /// Refuses what cannot be meant, above all a credential where it would be stored.
@@ -50,19 +77,13 @@ impl ProviderRequest {
         }
         let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let query = query.split('#').next().unwrap_or("");
-        let named = query.split('&').any(|pair| {
-            let name = pair.split('=').next().unwrap_or("").to_ascii_lowercase();
-            SECRETS.contains(&name.as_str())
-        });
+        let named = query.split('&').any(|pair| names_secret(&unescaped(pair.split('=').next().unwrap_or(""))));
         let authority = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
         if named || authority.contains('@') {
             return Err(Error::config("the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)"));
         }
-        for (name, _) in &self.headers {
-            let name = name.to_ascii_lowercase();
-            if SECRETS.iter().any(|secret| name == *secret || name.strip_prefix("x-").is_some_and(|rest| rest == *secret || rest.ends_with(secret))) || name == "cookie" || name == "proxy-authorization" {
-                return Err(Error::config(format!("the header `{name}` holds a credential; give it to the host instead (`headers` of `drive`)")));
-            }
+        if let Some((name, _)) = self.headers.iter().find(|(name, value)| names_secret(name) || is_secret(value)) {
+            return Err(Error::config(format!("the header `{name}` holds a credential; give it to the host instead (`headers` of `drive`)")));
         }
         if self.params.view().kind() != Kind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
@@ -98,8 +119,9 @@ impl ProviderRequest {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
                 "tools" | "stream" => continue,
-                "tool_choice" if tools.is_none() => {
-                    report.push(Finding::info("unsupported_key", "`tool_choice` is refused without tools; it is left out").did(Action::Dropped));
+                // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
+                "tool_choice" | "parallel_tool_calls" if tools.is_none() => {
+                    report.push(Finding::info("unsupported_key", format!("`{name}` is refused without tools; it is left out")).did(Action::Dropped));
                     continue;
                 }
                 "tool_choice" => {

@@ -12,6 +12,8 @@ pub struct Fragment {
     pub count: u32,
     /// Of its bytes.
     pub hash: u64,
+    /// Whether its dialect's rules take it; otherwise the body is mended.
+    pub sound: bool,
 }
 
 /// Encodings in the order of the history, by index.
@@ -52,7 +54,7 @@ impl Kept {
     }
 
     /// The fragment of the message at `index`, encoded now if it is not kept as `signature` wants it.
-    pub fn fragment(&mut self, index: usize, signature: u64, report: &mut Report, encode: impl FnOnce(&mut String, &mut Report) -> u32) -> Fragment {
+    pub fn fragment(&mut self, index: usize, signature: u64, report: &mut Report, encode: impl FnOnce(&mut String, &mut Report) -> (u32, bool)) -> Fragment {
         let Some(place) = self.fragments.get_mut(index) else { return Fragment::default() };
         if let Some(entry) = place.as_ref().filter(|entry| entry.signature == signature) {
             report.extend(entry.report.iter().cloned());
@@ -63,9 +65,9 @@ impl Kept {
         }
         let start = self.text.len();
         let mut found = Report::new();
-        let count = encode(&mut self.text, &mut found);
+        let (count, sound) = encode(&mut self.text, &mut found);
         let hash = hash_words(1, self.text.as_bytes().get(start..).unwrap_or(&[]));
-        let fragment = Fragment { start, end: self.text.len(), count, hash };
+        let fragment = Fragment { start, end: self.text.len(), count, hash, sound };
         report.extend(found.iter().cloned());
         *place = Some(Entry { signature, fragment, report: found });
         fragment
@@ -73,8 +75,14 @@ impl Kept {
 
     /// How many leading wire messages are those of the last body; keeps this one for the next time.
     pub fn stable_prefix<'f>(&mut self, fragments: impl Iterator<Item = &'f Fragment>) -> u32 {
-        let now: Vec<(u64, u32)> = fragments.filter(|fragment| fragment.count > 0).map(|fragment| (fragment.hash, fragment.count)).collect();
-        let same = now.iter().zip(&self.last).take_while(|(now, last)| now == last).map(|((_, count), _)| count).sum();
+        let mut sound = 0;
+        let mut now: Vec<(u64, u32)> = Vec::with_capacity(self.last.len() + 2);
+        for fragment in fragments.filter(|fragment| fragment.count > 0) {
+            // What is mended differs from what is kept: nothing is promised from there on.
+            sound += usize::from(fragment.sound && sound == now.len());
+            now.push((fragment.hash, fragment.count));
+        }
+        let same = now.get(..sound).unwrap_or(&[]).iter().zip(&self.last).take_while(|(now, last)| now == last).map(|((_, count), _)| count).sum();
         self.last = now;
         same
     }

@@ -6,16 +6,16 @@
 mod kept;
 
 use crate::clock::Ms;
-use crate::error::Result;
-use crate::finding::{Action, Finding, Report};
+use crate::error::{Code, Error, Result};
+use crate::finding::{Action, Finding, Report, Severity};
 use crate::history::History;
 use crate::id::hash_words;
-use crate::json::{Json, JsonStr, ObjectWriter};
+use crate::json::{Json, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
-use crate::provider::{ProviderRequest, Settings, ToolDefinition, Wire, anthropic, encode_message, stands_apart};
-use crate::replay::{Draft, DraftMessage, Origin, Policy, replay};
+use crate::provider::{ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, anthropic, encode_message, repair, stands_apart, validate};
+use crate::sorted::Sorted;
+use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, replay};
 use kept::{Fragment, Kept};
-use std::collections::BTreeMap;
 
 /// What is asked of a render beside the history.
 pub struct RenderRequest<'r> {
@@ -43,7 +43,7 @@ pub struct Rendered {
 /// Keeps encodings, by dialect.
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
-    dialects: BTreeMap<Dialect, Kept>,
+    dialects: Sorted<Dialect, Kept>,
     said_default: bool,
 }
 
@@ -71,23 +71,18 @@ impl Renderer {
         }
         object.key("messages").push('[');
 
-        let kept = self.dialects.entry(dialect).or_default();
+        let Some(kept) = self.dialects.get_or_insert_with(dialect, Kept::default) else { return Err(Error::new(Code::Internal, "no place for kept encodings")) };
         kept.prepare(settings.signature(), history.messages().len());
         let mut body = Body { head, fragments: Vec::with_capacity(draft.messages.len() + 1), fresh: String::new() };
         if let Some(instructions) = apart.instructions {
             body.push_fresh(dialect, &DraftMessage { message: &instructions, origin: Origin::Live(0), calls: Vec::new(), results_go_on: false }, None, &settings, &mut report);
         }
-        let last = draft.messages.len().checked_sub(1);
+        let mut written = Vec::with_capacity(draft.messages.len());
         for (at, item) in draft.messages.iter().enumerate() {
             if apart.taken.get(at) == Some(&true) {
                 continue;
             }
-            let before = at.checked_sub(1).and_then(|at| draft.messages.get(at)).filter(|before| before.results_go_on);
-            if Some(at) == last && let Some(trimmed) = trimmed_last(dialect, item) {
-                report.push(Finding::info("empty_content", "white space at the end of a final assistant message is refused; it is cut off").of_message(&item.message.id).did(Action::Rewritten));
-                body.push_fresh(dialect, &DraftMessage { message: &trimmed, ..item.clone() }, before, &settings, &mut report);
-                continue;
-            }
+            let before = before_of(&draft, at);
             match item.origin {
                 Origin::Stored(index) => {
                     let signature = item.signature() ^ before.map_or(0, |before| before.signature().rotate_left(17));
@@ -96,11 +91,20 @@ impl Renderer {
                 }
                 Origin::Live(_) => body.push_fresh(dialect, item, before, &settings, &mut report),
             }
+            written.push(at);
         }
+        body.trim_end(dialect, &draft, written, &settings, &mut report);
         let stable_prefix = kept.stable_prefix(body.fragments.iter().map(|(_, fragment)| fragment));
+        let sound = body.fragments.iter().all(|(_, fragment)| fragment.sound);
+        let mut body = body.assemble(kept);
+        if !sound {
+            // Something came in that its dialect refuses. The rules mend it, here and not in what is stored.
+            let (mended, found) = repair(&body, dialect, &RepairOptions::default());
+            body = mended;
+            report.extend(found.into_iter().filter(|finding| finding.severity == Severity::Error).map(|finding| Finding { severity: Severity::Warning, ..finding }));
+        }
         self.once_a_session(&mut report);
-        let kept = self.dialects.entry(dialect).or_default();
-        Ok(Rendered { body: body.assemble(kept), report, stable_prefix })
+        Ok(Rendered { body, report, stable_prefix })
     }
 
     /// The warning of the built-in window comes once a session.
@@ -113,10 +117,46 @@ impl Renderer {
     }
 }
 
-fn encode(dialect: Dialect, out: &mut String, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, settings: &Settings, report: &mut Report) -> u32 {
+/// The message whose results stand in the wire form of the one at that place.
+fn before_of<'d, 'h>(draft: &'d Draft<'h>, at: usize) -> Option<&'d DraftMessage<'h>> {
+    at.checked_sub(1).and_then(|at| draft.messages.get(at)).filter(|before| before.results_go_on)
+}
+
+/// Encodes a message; gives how many wire messages that makes, and whether its dialect's rules take them.
+fn encode(dialect: Dialect, out: &mut String, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, settings: &Settings, report: &mut Report) -> (u32, bool) {
+    let start = out.len();
     let mut wire = Wire::new(out);
     encode_message(dialect, &mut wire, item, before, settings, report);
-    wire.count()
+    let count = wire.count();
+    let text = out.get(start..).unwrap_or("");
+    (count, count == 0 || is_sound(dialect, text, item, before, settings))
+}
+
+/// Whether the rules take a message. What was encoded from neutral values they take by construction; what goes out as it came
+/// is looked at, once, between two messages that nobody refuses.
+fn is_sound(dialect: Dialect, text: &str, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, settings: &Settings) -> bool {
+    // Half a round: it is looked at together with the message that holds its results.
+    if item.results_go_on || !(as_it_came(item) || before.is_some_and(as_it_came)) {
+        return true;
+    }
+    const PLAIN: &str = r#"{"role":"user","content":"."}"#;
+    let mut probe = format!(r#"{{"model":"m","max_tokens":1,"messages":[{PLAIN},"#);
+    if let Some(before) = before {
+        let mut wire = Wire::new(&mut probe);
+        encode_message(dialect, &mut wire, before, None, settings, &mut Report::new());
+        probe.push(',');
+    }
+    probe.push_str(text);
+    probe.push_str(&format!(",{PLAIN}]}}"));
+    validate(probe.as_bytes(), dialect).iter().all(|finding| finding.severity != Severity::Error)
+}
+
+/// Whether something in a message goes out in a form that this crate did not give it.
+fn as_it_came(item: &DraftMessage<'_>) -> bool {
+    let message = item.message;
+    let part = |part: &Part| part.shape.is_some() || matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_));
+    let result = |call: &DraftCall<'_>| matches!(call.result, Some(DraftResult::Stored(result)) if result.shape.is_some() || (result.dialect.is_some() && result.content.view().kind() != Kind::String));
+    message.shape.is_some() || message.parts.iter().any(part) || item.calls.iter().any(|call| call.invocation.shape.is_some() || result(call))
 }
 
 /// A body in the making: its head, and the fragments in their order, kept ones and fresh ones.
@@ -129,10 +169,29 @@ struct Body {
 impl Body {
     fn push_fresh(&mut self, dialect: Dialect, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, settings: &Settings, report: &mut Report) {
         let start = self.fresh.len();
-        let count = encode(dialect, &mut self.fresh, item, before, settings, report);
+        let (count, sound) = encode(dialect, &mut self.fresh, item, before, settings, report);
         let bytes = self.fresh.as_bytes().get(start..).unwrap_or(&[]);
         let hash = hash_words(1, bytes);
-        self.fragments.push((true, Fragment { start, end: self.fresh.len(), count, hash }));
+        self.fragments.push((true, Fragment { start, end: self.fresh.len(), count, hash, sound }));
+    }
+
+    /// White space at the end of a final assistant message is refused. One that was nothing else goes, and another one is final.
+    /// `written` are the draft's messages, by their fragments.
+    fn trim_end(&mut self, dialect: Dialect, draft: &Draft<'_>, mut written: Vec<usize>, settings: &Settings, report: &mut Report) {
+        while let (Some(at), Some((_, last))) = (written.pop(), self.fragments.last()) {
+            let Some(item) = draft.messages.get(at) else { return };
+            let empty = last.count == 0;
+            if !empty {
+                let Some(trimmed) = trimmed_last(dialect, item) else { return };
+                report.push(Finding::info("empty_content", "white space at the end of a final assistant message is refused; it is cut off").of_message(&item.message.id).did(Action::Rewritten));
+                self.fragments.pop();
+                self.push_fresh(dialect, &DraftMessage { message: &trimmed, ..item.clone() }, before_of(draft, at), settings, report);
+            }
+            if self.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
+                return;
+            }
+            self.fragments.pop();
+        }
     }
 
     fn assemble(self, kept: &Kept) -> Vec<u8> {
@@ -227,12 +286,26 @@ fn trimmed_last(dialect: Dialect, item: &DraftMessage<'_>) -> Option<Message> {
     if dialect != Dialect::Anthropic || item.message.role != Role::Assistant || !item.calls.is_empty() {
         return None;
     }
-    let at = item.message.parts.iter().rposition(|part| matches!(&part.body, PartBody::Text(text) if !text.is_empty()))?;
-    let PartBody::Text(text) = &item.message.parts.get(at)?.body else { return None };
-    let trimmed = anthropic::trimmed_end(text)?;
-    let mut message = item.message.clone();
-    message.parts.get_mut(at)?.body = PartBody::Text(trimmed);
-    Some(message)
+    let mut trimmed = None;
+    for (at, part) in item.message.parts.iter().enumerate().rev() {
+        match &part.body {
+            PartBody::Text(text) if text.is_empty() => {}
+            PartBody::Text(text) => {
+                let Some(cut) = anthropic::trimmed_end(text) else { break };
+                let nothing = cut.is_empty();
+                let message = trimmed.get_or_insert_with(|| item.message.clone());
+                message.parts.get_mut(at)?.body = PartBody::Text(cut);
+                if !nothing {
+                    break;
+                }
+            }
+            // Neither of them is sent.
+            PartBody::Data { .. } => {}
+            PartBody::Reasoning(_) if item.message.dialect != Some(Dialect::Anthropic) || !anthropic::is_signed(part.shape.as_ref()) => {}
+            _ => break,
+        }
+    }
+    trimmed
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::finding::{Action, Finding, Report};
 use crate::history::History;
 use crate::message::Role;
 use crate::tool::Window;
-use std::collections::BTreeSet;
+use crate::sorted::Sorted;
 
 /// Clocks may differ by so much, in milliseconds.
 const SKEW: Ms = 60_000;
@@ -22,7 +22,7 @@ pub(super) fn freshness<'h>(draft: &mut Draft<'h>, history: &'h History, has_liv
     let running = running_turn(history, has_live);
     let mut by_default = 0_usize;
     // Which calls are too old; then their round or turn with them.
-    let mut units: BTreeSet<(u32, u32)> = BTreeSet::new();
+    let mut units: Sorted<(u32, u32), ()> = Sorted::new();
     let unit = policy.stale_unit();
     for item in &draft.messages {
         if matches!(item.origin, Origin::Live(_)) || Some(item.message.turn) == running {
@@ -31,17 +31,17 @@ pub(super) fn freshness<'h>(draft: &mut Draft<'h>, history: &'h History, has_liv
         for call in &item.calls {
             if let Some((_, built_in)) = staleness(call, policy, now) {
                 by_default += usize::from(built_in);
-                units.insert((item.message.turn, call.invocation.round));
+                units.insert((item.message.turn, call.invocation.round), ());
             }
         }
     }
     if units.is_empty() {
         return;
     }
-    let turns: BTreeSet<u32> = units.iter().map(|(turn, _)| *turn).collect();
+    let in_units = |turn: u32| units.from(&(turn, 0)).first().is_some_and(|((own, _), ())| *own == turn);
     for item in &mut draft.messages {
         let turn = item.message.turn;
-        if matches!(item.origin, Origin::Live(_)) || Some(turn) == running || !turns.contains(&turn) {
+        if matches!(item.origin, Origin::Live(_)) || Some(turn) == running || !in_units(turn) {
             continue;
         }
         item.calls.retain_mut(|call| {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::tool::{ToolInvocation, Window};
-use std::collections::BTreeMap;
+use crate::sorted::Sorted;
 
 /// Five minutes, in milliseconds.
 pub const BUILT_IN_FRESHNESS: u64 = 300_000;
@@ -44,7 +44,7 @@ pub enum DanglingCalls {
 #[allow(missing_docs)]
 pub struct PolicyLayer {
     pub freshness: Option<Window>,
-    pub tool_freshness: BTreeMap<String, Window>,
+    pub tool_freshness: Sorted<String, Window>,
     pub error_freshness: Option<Window>,
     pub on_stale: Option<OnStale>,
     pub stale_unit: Option<StaleUnit>,
@@ -57,7 +57,7 @@ pub struct PolicyLayer {
 pub struct Policy {
     pub call: PolicyLayer,
     /// `Tool.freshness` of the tools given with this call.
-    pub tools: BTreeMap<String, Window>,
+    pub tools: Sorted<String, Window>,
     pub session: PolicyLayer,
     pub channel: PolicyLayer,
     pub global: PolicyLayer,

@@ -18,7 +18,6 @@ fn draft_message<'h>(history: &'h History, message: &'h Message, origin: Origin)
     let mut calls = Vec::new();
     if message.role == Role::Assistant {
         calls.extend(history.calls_of(message).map(|invocation| DraftCall { invocation, result: invocation.result.as_ref().map(DraftResult::Stored) }));
-        calls.sort_by_key(|call| call.invocation.place);
     }
     DraftMessage { message, origin, calls, results_go_on: false }
 }

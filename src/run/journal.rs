@@ -10,7 +10,7 @@ use crate::provider::ProviderRequest;
 use crate::store::{Kind, open_record, seal_record};
 use crate::tool::ToolInvocation;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use crate::sorted::Sorted;
 
 /// One step of an unfinished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ pub struct Recovered {
     /// What they cost.
     pub usage: Option<Usage>,
     /// Calls that were started, with the number of tries.
-    pub attempts: BTreeMap<String, u32>,
+    pub attempts: Sorted<String, u32>,
     /// Why it failed, if it did.
     pub failed: Option<(String, String)>,
 }
@@ -117,7 +117,7 @@ pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
     for message in &began.input {
         live.apply(Entry::Message(message.clone()));
     }
-    let mut run = Recovered { began, live, turns: 0, usage: None, attempts: BTreeMap::new(), failed: None };
+    let mut run = Recovered { began, live, turns: 0, usage: None, attempts: Sorted::new(), failed: None };
     for entry in entries {
         match entry? {
             JournalEntry::Began(_) => {}

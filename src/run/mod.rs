@@ -35,7 +35,7 @@ use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::render::Renderer;
 use crate::replay::Policy;
 use crate::tool::Window;
-use std::collections::BTreeMap;
+use crate::sorted::Sorted;
 
 /// What a run was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ pub struct Setup {
     /// What the model may call.
     pub tools: Vec<ToolDefinition>,
     /// How each of them is treated, by name.
-    pub treatment: BTreeMap<String, Treatment>,
+    pub treatment: Sorted<String, Treatment>,
     /// How many model calls at the most.
     pub max_turns: u32,
     /// When a run that ends early keeps what there is.

@@ -121,7 +121,7 @@ impl Recovered {
         out.array("openCalls", |calls| {
             let last = self.live.messages().iter().rev().find(|message| message.role == Role::Assistant);
             for call in last.into_iter().flat_map(|message| self.live.calls_of(message)) {
-                let state = match (&call.result, self.attempts.contains_key(&call.id)) {
+                let state = match (&call.result, self.attempts.contains(&call.id)) {
                     (Some(_), _) => "answered",
                     (None, true) => "started",
                     (None, false) => "not_started",

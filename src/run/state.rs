@@ -377,7 +377,7 @@ impl Run {
 
     // ---- the tools; what a task does is in `tools.rs`, where it leads is here
 
-    fn begin_tools(&mut self, attempts: &std::collections::BTreeMap<String, u32>, resumed: bool, desk: &mut Desk<'_>) {
+    fn begin_tools(&mut self, attempts: &crate::sorted::Sorted<String, u32>, resumed: bool, desk: &mut Desk<'_>) {
         let mut tasks = Tasks::new(self, attempts, resumed, desk.now);
         for task in tasks.unoffered() {
             let effect = self.offer(task);
@@ -485,7 +485,7 @@ impl Run {
             }
             (State::Beginning { save, .. }, Err(error)) if *save == id => self.done(RunStatus::Failed, Some(error), 0, false),
             (State::Recording { save, then }, Ok(_)) if *save == id => match then {
-                Then::Tools => self.begin_tools(&std::collections::BTreeMap::new(), false, desk),
+                Then::Tools => self.begin_tools(&crate::sorted::Sorted::new(), false, desk),
                 Then::CallAgain => self.call_model(desk),
             },
             (State::Tools(tasks), Ok(_)) => {

@@ -11,7 +11,7 @@ use crate::json::{Json, JsonRef};
 use crate::message::Role;
 use crate::replay::INTERRUPTED;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::Sorted;
 
 /// The calls of one round.
 #[derive(Default)]
@@ -21,9 +21,9 @@ pub struct Tasks {
     closing: Vec<ResultEntry>,
     offering: Vec<usize>,
     /// Writes under way.
-    saves: BTreeSet<u64>,
+    saves: Vec<u64>,
     /// Of them, those of a start.
-    starts: BTreeSet<u64>,
+    starts: Vec<u64>,
     start_next: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Step {
 
 impl Tasks {
     /// The open calls of the last answer. `attempts` tells of calls that were started before a kill.
-    pub fn new(run: &Run, attempts: &BTreeMap<String, u32>, resumed: bool, now: Ms) -> Self {
+    pub fn new(run: &Run, attempts: &Sorted<String, u32>, resumed: bool, now: Ms) -> Self {
         let mut tasks = Self::default();
         let Some(answer) = run.live.messages().iter().rev().find(|message| message.role == Role::Assistant) else { return tasks };
         for call in run.live.calls_of(answer).filter(|call| call.result.is_none()) {
@@ -181,16 +181,16 @@ impl Tasks {
 
     /// The round waits for that write.
     pub fn wait_for(&mut self, save: u64) {
-        self.saves.insert(save);
+        self.saves.push(save);
         if std::mem::take(&mut self.start_next) {
-            self.starts.insert(save);
+            self.starts.push(save);
         }
     }
 
     /// A write is there.
     pub fn written(&mut self, save: u64) {
-        self.saves.remove(&save);
-        self.starts.remove(&save);
+        self.saves.retain(|own| *own != save);
+        self.starts.retain(|own| *own != save);
     }
 
     /// Whether that write told of a start.

@@ -5,14 +5,13 @@ use super::{
     SessionRow, StoreFuture, Table, audit_cursor, open_audit_cursor,
 };
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use crate::sorted::Sorted;
 use std::rc::Rc;
 
 /// Keeps everything in memory. A clone is another handle on the same data.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    sessions: Rc<RefCell<BTreeMap<String, Kept>>>,
+    sessions: Rc<RefCell<Sorted<String, Kept>>>,
 }
 
 /// A session, or its tombstone.
@@ -23,7 +22,7 @@ struct Kept {
     head: Option<Vec<u8>>,
     channel: Option<String>,
     operations: Operations,
-    records: BTreeMap<(Table, u64), Record>,
+    records: Sorted<(Table, u64), Record>,
     /// How far a segment's last key was ever from its first: so far before a range one that reaches in may begin.
     widest: u64,
 }
@@ -52,13 +51,15 @@ impl Kept {
         if query.from > query.to {
             return Vec::new();
         }
-        let range = (query.table, query.from.saturating_sub(self.widest))..=(query.table, query.to);
+        let (first, last) = ((query.table, query.from.saturating_sub(self.widest)), (query.table, query.to));
         let meeting = self
             .records
-            .range(range)
+            .from(&first)
+            .iter()
+            .take_while(|(place, _)| *place <= last)
             .map(|(_, record)| record)
             .filter(|record| record.last_key.unwrap_or(record.key) >= query.from);
-        if query.reverse { take(meeting.rev(), query.limit_bytes) } else { take(meeting, query.limit_bytes) }
+        if query.reverse { take(meeting.collect::<Vec<_>>().into_iter().rev(), query.limit_bytes) } else { take(meeting, query.limit_bytes) }
     }
 }
 
@@ -116,7 +117,10 @@ impl LogStore for MemoryStore {
             if expected != 0 {
                 return Ok(Appended::Conflict(0));
             }
-            Ok(sessions.entry(session.to_owned()).or_default().write(batch, operation))
+            let mut kept = Kept::default();
+            let appended = kept.write(batch, operation);
+            sessions.insert(session.to_owned(), kept);
+            Ok(appended)
         })
     }
 
@@ -135,9 +139,10 @@ impl LogStore for MemoryStore {
         Box::pin(async move {
             let limit = if limit == 0 { PAGE } else { limit };
             let sessions = self.sessions.borrow();
-            let after = cursor.map_or(Bound::Unbounded, Bound::Excluded);
             let rows = sessions
-                .range::<str, _>((after, Bound::Unbounded))
+                .from(cursor.unwrap_or(""))
+                .iter()
+                .filter(|(id, _)| cursor.is_none_or(|cursor| id != cursor))
                 .filter(|(_, kept)| channel.is_none() || kept.channel.as_deref() == channel)
                 .filter_map(|(id, kept)| Some(SessionRow { id: id.clone(), head: kept.head()? }))
                 .take(limit.saturating_add(1))
@@ -151,9 +156,9 @@ impl LogStore for MemoryStore {
             let limit = if query.limit == 0 { PAGE } else { query.limit };
             let after = query.cursor.as_deref().map(open_audit_cursor).transpose()?;
             let sessions = self.sessions.borrow();
-            let from = after.map_or(Bound::Unbounded, |(session, _)| Bound::Included(session));
             let rows = sessions
-                .range::<str, _>((from, Bound::Unbounded))
+                .from(after.map_or("", |(session, _)| session))
+                .iter()
                 .flat_map(|(id, kept)| kept.records.values().map(move |record| (id, record)))
                 .filter(|(_, record)| record.table == Table::ToolInvocations)
                 .filter(|(id, record)| after.is_none_or(|(session, key)| session != id.as_str() || record.key > key))

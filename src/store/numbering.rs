@@ -4,7 +4,6 @@ use crate::history::{Entry, History, Position};
 use crate::id::short_name;
 use crate::message::PartBody;
 use crate::session::Session;
-use std::collections::BTreeMap;
 
 /// Gives messages their `seq`, turn and round, and invocations their number; moves the head's counters on.
 pub(super) fn number(history: &History, head: &mut Session, entries: Vec<Entry>) -> Vec<Entry> {
@@ -14,7 +13,8 @@ pub(super) fn number(history: &History, head: &mut Session, entries: Vec<Entry>)
         position = Position { turns: head.turns, answered: true, rounds: 0 };
     }
     let record = head.next_record;
-    let mut places: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    // An invocation stands behind its message.
+    let mut last: Option<(String, u32, u32)> = None;
     let mut numbered = Vec::with_capacity(entries.len());
     for mut entry in entries {
         match &mut entry {
@@ -32,13 +32,13 @@ pub(super) fn number(history: &History, head: &mut Session, entries: Vec<Entry>)
                 }
                 position.rounds += u32::from(calls);
                 head.turns = head.turns.max(position.turns);
-                places.insert(message.id.clone(), (message.turn, own_round));
+                last = Some((message.id.clone(), message.turn, own_round));
             }
             Entry::Invocation(invocation) => {
                 invocation.number = head.next_invocation;
                 invocation.record = record;
                 head.next_invocation += 1;
-                if let Some((turn, round)) = places.get(&invocation.message_id) {
+                if let Some((_, turn, round)) = last.as_ref().filter(|(id, _, _)| *id == invocation.message_id) {
                     invocation.turn = *turn;
                     invocation.round = *round;
                 }

@@ -9,10 +9,10 @@ use crate::error::{Code, Error, Result};
 use crate::finding::Finding;
 use crate::id::Seed;
 use crate::replay::PolicyLayer;
+use crate::sorted::Sorted;
 use crate::store::LogStore;
 use js_sys::Function;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
 
@@ -26,11 +26,11 @@ pub struct Engine {
     pub ids: PlatformIds,
     pub seed: Seed,
     pub global: PolicyLayer,
-    pub channels: BTreeMap<String, PolicyLayer>,
+    pub channels: Sorted<String, PolicyLayer>,
     /// Runs that live here.
-    pub live: RefCell<BTreeSet<String>>,
+    pub live: RefCell<Sorted<String, ()>>,
     on_warning: Option<Function>,
-    sessions: RefCell<BTreeMap<String, Rc<SessionInner>>>,
+    sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
     listeners: Listeners,
     tabs: RefCell<Option<Tabs>>,
     closed: Cell<bool>,
@@ -93,7 +93,9 @@ impl Engine {
 
     /// Keeps an opened session; the first one of two opened at once is kept.
     pub fn keep(&self, id: &str, session: Rc<SessionInner>) -> Rc<SessionInner> {
-        self.sessions.borrow_mut().entry(id.to_owned()).or_insert(session).clone()
+        let mut sessions = self.sessions.borrow_mut();
+        let kept = sessions.get_or_insert_with(id.to_owned(), || session.clone()).map(|kept| kept.clone());
+        kept.unwrap_or(session)
     }
 
     /// Forgets a session.
@@ -155,12 +157,12 @@ impl Engine {
 
 /// Functions to call at a change.
 #[derive(Default)]
-pub struct Listeners(Rc<RefCell<BTreeMap<u32, Function>>>);
+pub struct Listeners(Rc<RefCell<Sorted<u32, Function>>>);
 
 impl Listeners {
     /// Adds one; gives the function that removes it.
     pub fn add(&self, listener: Function) -> Function {
-        let key = self.0.borrow().last_key_value().map_or(0, |(key, _)| key + 1);
+        let key = self.0.borrow().entries().last().map_or(0, |(key, _)| key + 1);
         self.0.borrow_mut().insert(key, listener);
         let all = self.0.clone();
         Closure::<dyn FnMut()>::new(move || {

@@ -34,6 +34,6 @@ impl From<Error> for JsValue {
 
 /// A failure that JavaScript threw, kept by its words.
 pub fn thrown(code: Code, what: &str, value: &JsValue) -> Error {
-    let text = value.dyn_ref::<js_sys::Error>().map_or_else(|| format!("{value:?}"), |error| String::from(error.message()));
+    let text = value.dyn_ref::<js_sys::Error>().map_or_else(|| value.as_string().unwrap_or_else(|| "no reason given".into()), |error| String::from(error.message()));
     Error::new(code, format!("{what}: {text}"))
 }

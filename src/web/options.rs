@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::replay::{DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
 use crate::tool::Window;
-use std::collections::BTreeMap;
+use crate::sorted::Sorted;
 use wasm_bindgen::JsValue;
 
 /// Refuses an option that would be ignored.
@@ -69,7 +69,7 @@ pub fn policy_at(options: &JsValue, key: &str) -> Result<PolicyLayer> {
 }
 
 /// `channels`: a policy each.
-pub fn channels(options: &JsValue) -> Result<BTreeMap<String, PolicyLayer>> {
+pub fn channels(options: &JsValue) -> Result<Sorted<String, PolicyLayer>> {
     members(&member(options, "channels")).into_iter().map(|(name, value)| Ok((name, policy(&value)?))).collect()
 }
 

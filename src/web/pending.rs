@@ -14,7 +14,7 @@ use crate::run::{Desk, recover, stopped_entries};
 use crate::session::{RunEntry, Session as Head};
 use crate::store::{AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Table, open_record, read_journal};
 use crate::tool::{InvocationStatus, ToolInvocation};
-use std::collections::BTreeMap;
+use crate::sorted::Sorted;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
@@ -35,15 +35,25 @@ pub async fn pending_of(engine: &Rc<Engine>, session: &str, head: &Head, out: &m
         } else {
             "interrupted"
         };
-        let records = read_journal(&*engine.store, session, run).await?;
-        match recover(&records, engine.seed) {
+        let recovered = read_journal(&*engine.store, session, run).await.and_then(|records| recover(&records, engine.seed));
+        match recovered {
             Ok(recovered) => out.object(|out| recovered.write(out, session, state)),
+            // One journal that cannot be read hides no other run.
+            Err(error) if !matches!(error.code, Code::CorruptRecord | Code::UnsupportedVersion) => return Err(error),
+            // It ended while this was read, and took its journal along.
+            Err(_) if is_over(engine, session, &run.id).await? => {}
             Err(error) => {
                 engine.warn([&crate::finding::Finding::warning("malformed", format!("the journal of run {} cannot be read: {}", run.id, error.message))]);
             }
         }
     }
     Ok(())
+}
+
+/// Whether the session's head, read again, has that run no more.
+async fn is_over(engine: &Engine, session: &str, id: &str) -> Result<bool> {
+    let Some(head) = engine.store.head(session).await? else { return Ok(true) };
+    Ok(open_record::<Head>(Kind::Head, &head.value)?.run(id).is_none())
 }
 
 fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
@@ -146,7 +156,7 @@ pub async fn audit_page(engine: &Rc<Engine>, query: &JsValue, session: Option<St
     let rows = engine.store.invocations(&wanted).await?;
     let mut items = String::new();
     let mut array = ArrayWriter::new(&mut items);
-    let mut read: BTreeMap<(String, u64), Option<LogRecord>> = BTreeMap::new();
+    let mut read: Sorted<(String, u64), Option<LogRecord>> = Sorted::new();
     for (session, record) in &rows.items {
         let row: AuditRow = match open_record(Kind::Audit, &record.value) {
             Ok(row) => row,
@@ -183,11 +193,11 @@ pub async fn audit_page(engine: &Rc<Engine>, query: &JsValue, session: Option<St
 }
 
 /// The invocation of a row, from the log records that it points to.
-async fn payload_of(engine: &Rc<Engine>, session: &str, row: &AuditRow, read: &mut BTreeMap<(String, u64), Option<LogRecord>>) -> Result<Option<ToolInvocation>> {
+async fn payload_of(engine: &Rc<Engine>, session: &str, row: &AuditRow, read: &mut Sorted<(String, u64), Option<LogRecord>>) -> Result<Option<ToolInvocation>> {
     let mut found: Option<ToolInvocation> = None;
     for key in [Some(row.record), row.result_record].into_iter().flatten() {
         let place = (session.to_owned(), key);
-        if !read.contains_key(&place) {
+        if !read.contains(&place) {
             let records = engine.store.read(session, Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) }).await?;
             let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
             read.insert(place.clone(), record);

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::id::IdSource;
 use js_sys::{Function, Promise, Reflect};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -161,7 +161,7 @@ pub async fn lock(name: &str) -> Locking {
 }
 
 /// The names of all locks that are held, in any tab; none where the platform has no locks.
-pub async fn held_locks() -> Option<BTreeSet<String>> {
+pub async fn held_locks() -> Option<Vec<String>> {
     let locks = locks()?;
     let query: Function = Reflect::get(&locks, &"query".into()).ok()?.dyn_into().ok()?;
     let answer = JsFuture::from(query.call0(&locks).ok()?.dyn_into::<Promise>().ok()?).await.ok()?;

@@ -9,10 +9,10 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, Json};
 use crate::message::Message;
+use crate::sorted::Sorted;
 use crate::run::{Desk, Effect, EffectKind, Input, Reply, RunEvent, RunStatus, SaveKind, change_for};
 use js_sys::{Function, Promise, Reflect, Uint8Array};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -28,7 +28,7 @@ pub struct RunInner {
     pub retry_at: Cell<Option<Ms>>,
     tools: JsValue,
     events: RefCell<Vec<RunEvent>>,
-    effects: RefCell<BTreeMap<String, JsValue>>,
+    effects: RefCell<Sorted<String, JsValue>>,
     waiting: RefCell<Vec<Function>>,
     lock: RefCell<Option<Lock>>,
     has_lock: bool,
@@ -94,7 +94,7 @@ impl RunInner {
     }
 
     pub fn new(session: &Rc<SessionInner>, id: String, machine: crate::run::Run, epoch: u32, request: &JsValue, lock: Option<Lock>, has_lock: bool) -> Rc<Self> {
-        session.engine.live.borrow_mut().insert(id.clone());
+        session.engine.live.borrow_mut().insert(id.clone(), ());
         Rc::new(Self {
             session: session.clone(),
             id,
@@ -247,7 +247,7 @@ impl Run {
     pub fn effects(&self) -> js_sys::Array {
         let machine = self.inner.machine.borrow();
         let mut kept = self.inner.effects.borrow_mut();
-        machine.effects().iter().map(|effect| kept.entry(effect.id.clone()).or_insert_with(|| effect_to_js(effect)).clone()).collect()
+        machine.effects().iter().filter_map(|effect| kept.get_or_insert_with(effect.id.clone(), || effect_to_js(effect)).map(|value| value.clone())).collect()
     }
 
     /// Drains the events so far.

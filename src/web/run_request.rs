@@ -12,7 +12,7 @@ use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition,
 use crate::replay::Policy;
 use crate::run::{OnInterrupted, RetryPolicy, Setup, Treatment};
 use js_sys::{Array, Uint8Array};
-use std::collections::BTreeMap;
+use crate::sorted::Sorted;
 use wasm_bindgen::prelude::*;
 
 /// What `render` needs beside its input.
@@ -94,14 +94,14 @@ fn check_branch(request: &JsValue) -> Result<()> {
     }
 }
 
-fn windows(treatment: &BTreeMap<String, Treatment>) -> BTreeMap<String, crate::tool::Window> {
-    treatment.iter().filter_map(|(name, treatment)| Some((name.clone(), treatment.freshness?))).collect()
+fn windows(treatment: &Sorted<String, Treatment>) -> Sorted<String, crate::tool::Window> {
+    treatment.entries().iter().filter_map(|(name, treatment)| Some((name.clone(), treatment.freshness?))).collect()
 }
 
 /// Reads `tools`: what the model is told, and how each is treated.
-fn tools(tools: &JsValue) -> Result<(Vec<ToolDefinition>, BTreeMap<String, Treatment>)> {
+fn tools(tools: &JsValue) -> Result<(Vec<ToolDefinition>, Sorted<String, Treatment>)> {
     let mut definitions = Vec::new();
-    let mut treatment = BTreeMap::new();
+    let mut treatment = Sorted::new();
     for (name, tool) in members(tools) {
         if flag(&tool, "needsApproval") {
             return Err(unbuilt(&format!("`needsApproval` (tool \"{name}\")")));
@@ -156,7 +156,7 @@ pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Se
     for tool in provider.params.view().find("tools").iter().flat_map(|tools| tools.items()) {
         let own = tool.get("function").unwrap_or(tool);
         if let Some(name) = own.text("name") {
-            treatment.entry(name.into_owned()).or_default();
+            treatment.get_or_insert_with(name.into_owned(), Treatment::default);
         }
     }
     let retry = member(request, "retry");

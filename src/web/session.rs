@@ -19,7 +19,7 @@ use crate::run::OnStop;
 use crate::store::{Change, SessionLog, commit, open_session, refresh};
 use js_sys::{Function, Promise, Reflect, Uint8Array};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use crate::sorted::Sorted;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -38,7 +38,7 @@ pub struct SessionInner {
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
     wishes: RefCell<Wishes>,
-    state: RefCell<BTreeMap<String, Json>>,
+    state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<RunInner>>>,
     /// Sends that wait for the run before them.
     queue: RefCell<Vec<Function>>,
@@ -128,7 +128,7 @@ impl SessionInner {
     }
 
     /// All levels of replay settings, with those of one call.
-    pub fn policy(&self, call: PolicyLayer, tools: BTreeMap<String, crate::tool::Window>) -> Policy {
+    pub fn policy(&self, call: PolicyLayer, tools: Sorted<String, crate::tool::Window>) -> Policy {
         let channel = self.channel().and_then(|channel| self.engine.channels.get(&channel).cloned()).unwrap_or_default();
         Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.engine.global.clone() }
     }
@@ -165,11 +165,14 @@ impl SessionInner {
                 if let Some(edit) = &edit {
                     edit(head);
                 }
-                for (key, value) in &state {
-                    head.state.retain(|(own, _)| own != key);
-                    head.state.push((key.clone(), value.clone()));
+                for (key, value) in state.entries() {
+                    let at = head.state.partition_point(|(own, _)| own < key);
+                    match head.state.get_mut(at).filter(|(own, _)| own == key) {
+                        Some((_, own)) => own.clone_from(value),
+                        None => head.state.insert(at, (key.clone(), value.clone())),
+                    }
                 }
-                head.state.sort_by(|(a, _), (b, _)| a.cmp(b));
+                
             }));
         }
         let shows = !change.entries.is_empty() || change.edit.is_some();
@@ -535,10 +538,10 @@ impl StateBag {
 
     /// All keys, sorted.
     pub fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = self.inner.log.borrow().head.state.iter().map(|(key, _)| key.clone()).collect();
-        keys.extend(self.inner.state.borrow().keys().cloned());
-        keys.sort();
-        keys.dedup();
-        keys
+        let mut keys: Sorted<String, ()> = self.inner.log.borrow().head.state.iter().map(|(key, _)| (key.clone(), ())).collect();
+        for key in self.inner.state.borrow().keys() {
+            keys.insert(key.clone(), ());
+        }
+        keys.keys().cloned().collect()
     }
 }

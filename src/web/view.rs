@@ -10,7 +10,6 @@ use crate::id::hash_words;
 use crate::json::ObjectWriter;
 use crate::message::Message;
 use js_sys::{Array, Function, Reflect};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -20,13 +19,20 @@ const WINDOW: usize = 100;
 /// What is shown, kept between changes.
 pub struct View {
     snapshot: Option<JsValue>,
-    messages: BTreeMap<String, (u64, JsValue)>,
+    messages: Vec<Painted>,
     window: usize,
+}
+
+/// A message as it was painted.
+struct Painted {
+    id: String,
+    version: u64,
+    value: JsValue,
 }
 
 impl Default for View {
     fn default() -> Self {
-        Self { snapshot: None, messages: BTreeMap::new(), window: WINDOW }
+        Self { snapshot: None, messages: Vec::new(), window: WINDOW }
     }
 }
 
@@ -95,7 +101,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let partial = run.as_ref().and_then(|run| run.partial());
     let log = inner.log.borrow();
     let mut view = inner.view.borrow_mut();
-    let mut painter = Painter { id: &inner.id, old: std::mem::take(&mut view.messages), new: BTreeMap::new(), items: Array::new() };
+    let mut painter = Painter { id: &inner.id, old: std::mem::take(&mut view.messages), at: 0, new: Vec::new(), items: Array::new() };
     let all = log.history.messages();
     let first = all.len().saturating_sub(view.window);
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
@@ -145,24 +151,29 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
 
 struct Painter<'v> {
     id: &'v str,
-    old: BTreeMap<String, (u64, JsValue)>,
-    new: BTreeMap<String, (u64, JsValue)>,
+    old: Vec<Painted>,
+    /// Where the next one of the old ones is looked for: their order stays.
+    at: usize,
+    new: Vec<Painted>,
     items: Array,
 }
 
 impl Painter<'_> {
     fn message(&mut self, message: &Message, history: &History, before: Option<&str>, saved: bool) {
         let version = version(message, history, before, saved);
-        let kept = self.old.remove(&message.id).filter(|(own, _)| *own == version);
-        let (_, value) = kept.unwrap_or_else(|| {
+        let later = self.old.get(self.at..).and_then(|old| old.iter().position(|old| old.id == message.id)).map(|ahead| self.at + ahead);
+        let found = later.or_else(|| self.old.iter().position(|old| old.id == message.id));
+        self.at = found.map_or(self.at, |at| at + 1);
+        let kept = found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
+        let value = kept.unwrap_or_else(|| {
             let mut text = String::new();
             let mut out = ObjectWriter::new(&mut text);
             write_message(&mut out, message, history, self.id, before, Showing::View { saved });
             out.end();
-            (version, to_js(crate::json::Json::trusted(text).view()))
+            to_js(crate::json::Json::trusted(text).view())
         });
         self.items.push(&value);
-        self.new.insert(message.id.clone(), (version, value));
+        self.new.push(Painted { id: message.id.clone(), version, value });
     }
 }
 

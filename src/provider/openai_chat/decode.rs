@@ -72,9 +72,8 @@ fn decode_assistant(wire: JsonRef<'_>) -> IncomingMessage {
 }
 
 fn doubled(shape: &Shape) -> bool {
-    let mut names: Vec<_> = shape.0.iter().filter(|(_, slot)| !matches!(slot, Slot::Raw(_))).map(|(key, _)| key.decode()).collect();
-    names.sort();
-    names.windows(2).any(|pair| pair.first() == pair.last())
+    let holes = || shape.0.iter().filter(|(_, slot)| !matches!(slot, Slot::Raw(_)));
+    holes().enumerate().any(|(at, (key, _))| holes().take(at).any(|(before, _)| before.decode() == key.decode()))
 }
 
 /// A member that is one text: the text becomes a part, the member a hole.

@@ -110,7 +110,11 @@ fn loop_without_thinking(turns: &[Turn<'_>]) -> Option<String> {
             _ => {}
         }
     }
-    let block = first?.blocks.first()?;
+    let first = first?;
+    if first.blocks.is_empty() && first.content.is_some_and(|content| content.kind() == Kind::String) {
+        return Some("text".into());
+    }
+    let block = first.blocks.first()?;
     if block.kind == BlockKind::Thought {
         return None;
     }

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::rows::{self, HEADS, HeadRow, Keys, table_name};
 use crate::store::{Appended, Batch, Record, Table};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sorted::Sorted;
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
@@ -16,14 +16,15 @@ pub(super) struct Append {
 impl Append {
     /// The object stores that it needs: every one named is locked in all tabs.
     pub(super) fn stores(&self) -> Vec<&'static str> {
-        let tables: BTreeSet<_> = self
+        let tables: Sorted<Table, ()> = self
             .batch
             .put
             .iter()
             .map(|record| record.table)
             .chain(self.batch.remove.iter().map(|(table, _)| *table))
+            .map(|table| (table, ()))
             .collect();
-        std::iter::once(HEADS).chain(tables.into_iter().map(table_name)).collect()
+        std::iter::once(HEADS).chain(tables.keys().copied().map(table_name)).collect()
     }
 
     /// Decides on the head's row and writes. Gives the outcome and how many bytes are written.
@@ -38,15 +39,17 @@ impl Append {
             return Ok((outcome, 0));
         }
         // Of two records with one key the last stays.
-        let put: BTreeMap<_, _> = self.batch.put.iter().map(|record| ((record.table, record.key), record)).collect();
+        let put: Sorted<_, _> = self.batch.put.iter().map(|record| ((record.table, record.key), record)).collect();
         let width = |record: &&Record| record.last_key.map_or(0, |last| last.saturating_sub(record.key));
         let segmented = self.batch.put.iter().any(|record| record.last_key.is_some());
         // A segment's place in IndexedDB is not that of another record with its key, so that a put need not replace it. A
         // segment of one record has no width, and counts as one here.
         let widest = put.values().map(width).max().unwrap_or(0).max(u64::from(segmented)).max(head.widest);
-        let mut clear: BTreeSet<_> = self.batch.remove.iter().copied().collect();
+        let mut clear: Sorted<_, ()> = self.batch.remove.iter().map(|place| (*place, ())).collect();
         if widest > 0 {
-            clear.extend(put.keys().copied());
+            for place in put.keys() {
+                clear.insert(*place, ());
+            }
         }
         for (table, first, last) in runs(&clear) {
             transaction.object_store(table_name(table))?.delete(&keys.range(first, last)?.into())?;
@@ -84,9 +87,9 @@ pub(super) fn bury(keys: &Keys, transaction: &IdbTransaction, row: &JsValue) -> 
 }
 
 /// Joins neighbouring keys: a request each is what a large batch would cost most.
-fn runs(places: &BTreeSet<(Table, u64)>) -> Vec<(Table, u64, u64)> {
+fn runs(places: &Sorted<(Table, u64), ()>) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
-    for (table, key) in places {
+    for (table, key) in places.keys() {
         match runs.last_mut() {
             Some((of, _, last)) if of == table && last.checked_add(1) == Some(*key) => *last = *key,
             _ => runs.push((*table, *key, *key)),
