@@ -41,6 +41,7 @@ function controls() {
 const paintSoon = perFrame(() => {
   if (!chat) return;
   const { running, view, pending } = chat;
+  const follows = conversation.isAtEnd();
   conversation.paint(view, running);
   unfinished.paint(pending);
   notices.paint(chat);
@@ -48,6 +49,7 @@ const paintSoon = perFrame(() => {
   $('#title').textContent = chat.title ?? 'New chat';
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
   $('#model-name').textContent = `${settings.model} · ${settings.dialect === 'anthropic' ? 'Anthropic' : 'OpenAI chat'}`;
+  if (follows) conversation.toEnd();
 });
 
 function paint() {
@@ -67,8 +69,9 @@ async function show(id) {
   conversation.clear();
   await chat.look();
   conversation.paint(chat.view, chat.running);
-  paint();
+  unfinished.paint(chat.pending);
   conversation.toEnd();
+  paint();
 }
 
 function leave(old) {

@@ -105,7 +105,7 @@ class MessageView {
 
   #facts({ model, durationMs, usage, status, parts }) {
     if (parts.some((part) => part.type === 'tool') && status === 'complete') return [];
-    const tokens = usage ? `${usage.inputTokens} in, ${usage.outputTokens} out` : '';
+    const tokens = usage ? `${usage.inputTokens} tokens in, ${usage.outputTokens} out` : '';
     return [ENDINGS[status], model, duration(durationMs), tokens].filter(Boolean);
   }
 }
@@ -136,7 +136,6 @@ export class Conversation {
     this.#painted = { snapshot, running };
     this.#loadOlder = view.older;
     const { messages, hasOlder } = snapshot;
-    const follows = this.#isAtEnd();
     const last = messages.at(-1);
     const seen = new Set();
     const wanted = hasOlder ? [this.#older] : [];
@@ -153,7 +152,6 @@ export class Conversation {
     if (running && this.#awaitsModel(last)) wanted.push(this.#waiting);
     this.#arrange(wanted);
     this.#root.setAttribute('aria-busy', String(running));
-    if (follows) this.toEnd();
   }
 
   /** Nothing of the next answer is there yet. */
@@ -177,7 +175,7 @@ export class Conversation {
     }
   }
 
-  #isAtEnd() {
+  isAtEnd() {
     const { scrollTop, scrollHeight, clientHeight } = this.#scroller;
     return scrollHeight - scrollTop - clientHeight < 80;
   }

@@ -24,7 +24,7 @@ function unfinished(chat, run) {
   if (run.state === 'live') return notice('live', [el('strong', {}, 'Running in another tab: '), quoted]);
   if (run.state === 'failed') {
     const reason = run.error?.message ?? 'no reason was given';
-    return notice('failed', [el('strong', {}, 'This run failed. '), `${reason.replace(/[.\s]*$/, '')}. Nothing of it is lost.`], go('Retry'), question);
+    return notice('failed', [el('strong', {}, 'This run failed: '), `${reason.replace(/[.\s]*$/, '')}. Nothing of it is lost.`], go('Retry'), question);
   }
   const answered = run.openCalls.filter((call) => call.state === 'answered').length;
   const started = run.openCalls.filter((call) => call.state === 'started').length;
@@ -32,7 +32,7 @@ function unfinished(chat, run) {
     answered ? `${answered} of ${run.openCalls.length} calls had finished and will not run again.` : '',
     started ? `${started === 1 ? 'One was' : `${started} were`} interrupted: the model will be told.` : '',
   ].filter(Boolean).join(' ');
-  return notice('cut', [el('strong', {}, `This run was cut off, begun at ${shortTime(run.startedAt)}: `), quoted, ` ${facts}`], go('Resume'), question);
+  return notice('cut', [el('strong', {}, 'This run was cut off: '), quoted, ` (${shortTime(run.startedAt)}). ${facts}`], go('Resume'), question);
 }
 
 export class Notices {

@@ -12,6 +12,8 @@ const ZONES = {
 };
 const SKIES = ['clear', 'partly cloudy', 'overcast', 'light rain', 'fog'];
 
+const DAYS = ['', 'tomorrow', 'then', 'and then'];
+
 /** Invented, yet the same each time it is asked. */
 function invent(city, day = 0) {
   let seed = 7 + day * 13;
@@ -19,6 +21,8 @@ function invent(city, day = 0) {
   const celsius = (seed % 28) - 2;
   return { celsius, sky: celsius < 1 ? 'snow showers' : SKIES[seed % SKIES.length] };
 }
+
+const spell = ({ celsius, sky }) => `${celsius} °C, ${sky}`;
 
 const city = {
   type: 'object',
@@ -41,7 +45,7 @@ const WORK = {
     description: 'The weather in a city right now.',
     parameters: city,
     ms: 700,
-    work: ({ city }) => ({ city, ...invent(city) }),
+    work: ({ city }) => `${city}: ${spell(invent(city))}`,
   },
   get_time: {
     description: 'The local time in a city.',
@@ -51,7 +55,7 @@ const WORK = {
       const timeZone = ZONES[city];
       if (!timeZone) throw new Error(`no time zone is known for "${city}"`);
       const time = new Intl.DateTimeFormat('en-GB', { timeZone, weekday: 'long', hour: '2-digit', minute: '2-digit' }).format(new Date());
-      return { city, time, timeZone };
+      return `${city}: ${time} (${timeZone})`;
     },
   },
   read_page: {
@@ -67,7 +71,7 @@ const WORK = {
     description: 'The weather in a city over the next three days.',
     parameters: city,
     ms: 600,
-    work: ({ city }) => ({ city, days: [1, 2, 3].map((day) => ({ day, ...invent(city, day) })) }),
+    work: ({ city }) => `${city}: ${[1, 2, 3].map((day) => `${DAYS[day]} ${spell(invent(city, day))}`).join('; ')}`,
   },
 };
 
