@@ -77,7 +77,8 @@ impl Renderer {
         if let Some(instructions) = apart.instructions {
             body.push_fresh(dialect, &DraftMessage { message: &instructions, origin: Origin::Live(0), calls: Vec::new(), results_go_on: false }, None, &settings, &mut report);
         }
-        let mut written = Vec::with_capacity(draft.messages.len());
+        // Anthropic has rules of its own for an answer that the model is to go on with.
+        let mut goes_on = false;
         for (at, item) in draft.messages.iter().enumerate() {
             if apart.taken.get(at) == Some(&true) {
                 continue;
@@ -91,14 +92,18 @@ impl Renderer {
                 }
                 Origin::Live(_) => body.push_fresh(dialect, item, before, &settings, &mut report),
             }
-            written.push(at);
+            if body.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
+                goes_on = dialect == Dialect::Anthropic && item.message.role == Role::Assistant && item.calls.is_empty();
+            }
         }
-        body.trim_end(dialect, &draft, written, &settings, &mut report);
+        if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
+            last.sound &= !goes_on;
+        }
         let stable_prefix = kept.stable_prefix(body.fragments.iter().map(|(_, fragment)| fragment));
         let sound = body.fragments.iter().all(|(_, fragment)| fragment.sound);
         let mut body = body.assemble(kept);
         if !sound {
-            // Something came in that its dialect refuses. The rules mend it, here and not in what is stored.
+            // Something came in that its dialect refuses, perhaps. The rules mend it, here and not in what is stored.
             let (mended, found) = repair(&body, dialect, &RepairOptions::default());
             body = mended;
             report.extend(found.into_iter().filter(|finding| finding.severity == Severity::Error).map(|finding| Finding { severity: Severity::Warning, ..finding }));
@@ -173,25 +178,6 @@ impl Body {
         let bytes = self.fresh.as_bytes().get(start..).unwrap_or(&[]);
         let hash = hash_words(1, bytes);
         self.fragments.push((true, Fragment { start, end: self.fresh.len(), count, hash, sound }));
-    }
-
-    /// White space at the end of a final assistant message is refused. One that was nothing else goes, and another one is final.
-    /// `written` are the draft's messages, by their fragments.
-    fn trim_end(&mut self, dialect: Dialect, draft: &Draft<'_>, mut written: Vec<usize>, settings: &Settings, report: &mut Report) {
-        while let (Some(at), Some((_, last))) = (written.pop(), self.fragments.last()) {
-            let Some(item) = draft.messages.get(at) else { return };
-            let empty = last.count == 0;
-            if !empty {
-                let Some(trimmed) = trimmed_last(dialect, item) else { return };
-                report.push(Finding::info("empty_content", "white space at the end of a final assistant message is refused; it is cut off").of_message(&item.message.id).did(Action::Rewritten));
-                self.fragments.pop();
-                self.push_fresh(dialect, &DraftMessage { message: &trimmed, ..item.clone() }, before_of(draft, at), settings, report);
-            }
-            if self.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
-                return;
-            }
-            self.fragments.pop();
-        }
     }
 
     fn assemble(self, kept: &Kept) -> Vec<u8> {
@@ -279,33 +265,6 @@ fn text_message(role: Role, text: &str) -> Message {
         dialect: None,
         shape: None,
     }
-}
-
-/// The last message without the white space at its end, where Anthropic would refuse it.
-fn trimmed_last(dialect: Dialect, item: &DraftMessage<'_>) -> Option<Message> {
-    if dialect != Dialect::Anthropic || item.message.role != Role::Assistant || !item.calls.is_empty() {
-        return None;
-    }
-    let mut trimmed = None;
-    for (at, part) in item.message.parts.iter().enumerate().rev() {
-        match &part.body {
-            PartBody::Text(text) if text.is_empty() => {}
-            PartBody::Text(text) => {
-                let Some(cut) = anthropic::trimmed_end(text) else { break };
-                let nothing = cut.is_empty();
-                let message = trimmed.get_or_insert_with(|| item.message.clone());
-                message.parts.get_mut(at)?.body = PartBody::Text(cut);
-                if !nothing {
-                    break;
-                }
-            }
-            // Neither of them is sent.
-            PartBody::Data { .. } => {}
-            PartBody::Reasoning(_) if item.message.dialect != Some(Dialect::Anthropic) || !anthropic::is_signed(part.shape.as_ref()) => {}
-            _ => break,
-        }
-    }
-    trimmed
 }
 
 #[cfg(test)]

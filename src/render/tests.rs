@@ -70,7 +70,7 @@ fn rendered_twice_it_is_the_same_bytes_and_all_of_them_stable() {
         let first = body(&mut renderer, &history, &provider);
         let second = body(&mut renderer, &history, &provider);
         assert_eq!(first.0, second.0);
-        assert_eq!((first.1, second.1), (0, 4));
+        assert_eq!((first.1, second.1), (0, if dialect == CLAUDE { 3 } else { 4 }));
         assert_eq!(body(&mut Renderer::default(), &history, &provider).0, first.0);
     }
 }
@@ -139,7 +139,7 @@ fn a_dialect_keeps_its_own() {
     body(&mut renderer, &history, &chat);
     assert_eq!(body(&mut renderer, &history, &claude).1, 0);
     assert_eq!(body(&mut renderer, &history, &chat).1, 4);
-    assert_eq!(body(&mut renderer, &history, &claude).1, 4);
+    assert_eq!(body(&mut renderer, &history, &claude).1, 3);
 }
 
 // ---- R45
@@ -397,7 +397,7 @@ fn valid_in_both(history: &History, live: Option<&History>, now: u64) -> std::re
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn r04_r05_whatever_was_appended_both_dialects_are_valid(list in proptest::collection::vec(wire(), 0..10), more in proptest::collection::vec(wire(), 0..3), now in 0_u64..900_000) {

@@ -3,7 +3,7 @@
 use super::decode::is_signed;
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::json::{Kind, ObjectWriter, push_escaped};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::write_shape;
 use crate::provider::words::result_words;
@@ -281,13 +281,6 @@ fn result_block(call: &DraftCall<'_>) -> String {
     }
     block.end();
     out
-}
-
-/// The text of the last message without white space at its end: Anthropic refuses it there.
-pub fn trimmed_end(text: &JsonStr) -> Option<JsonStr> {
-    let decoded = text.decode();
-    let trimmed = decoded.trim_end();
-    (trimmed.len() < decoded.len()).then(|| JsonStr::new(trimmed))
 }
 
 // What is plain needs no shape of its own.

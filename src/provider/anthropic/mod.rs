@@ -5,5 +5,5 @@ mod encode;
 pub(crate) mod rules;
 pub(crate) mod stream;
 
-pub use decode::{decode_block, decode_message, decode_system, is_signed};
-pub use encode::{encode, system_blocks, trimmed_end};
+pub use decode::{decode_block, decode_message, decode_system};
+pub use encode::{encode, system_blocks};

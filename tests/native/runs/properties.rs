@@ -188,7 +188,7 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn r15_r18_any_order_any_kill(
