@@ -2,6 +2,12 @@
 
 const PATHS = { 'openai-chat': 'v1/chat/completions', anthropic: 'v1/messages' };
 
+/** An address with a query or a user may hold a key: it is not kept. */
+function isPlain(address) {
+  const { search, hash, username, password } = URL.canParse(address) ? new URL(address) : {};
+  return !search && !hash && !username && !password;
+}
+
 export class Settings {
   #keys = { 'openai-chat': '', anthropic: '' };
   #store;
@@ -84,7 +90,8 @@ export class Settings {
 
   #keep() {
     try {
-      localStorage.setItem(this.#store, JSON.stringify(this.#values));
+      const endpoints = Object.entries(this.#values.endpoints).filter(([, address]) => isPlain(address));
+      localStorage.setItem(this.#store, JSON.stringify({ ...this.#values, endpoints: Object.fromEntries(endpoints) }));
     } catch {
       // Without storage they last as long as the page.
     }

@@ -350,6 +350,7 @@ describe('the demo', { concurrency: 4 }, () => {
       await guest.notice('Dismiss').waitFor();
       assert.equal(await page.locator('#question').inputValue(), 'And in Rome?');
       assert.doesNotMatch(await guest.notice('Dismiss').innerText(), new RegExp(KEY));
+      assert.ok(!(await guest.stored()).text.includes(KEY), 'a key in the address is not kept either');
       assert.deepEqual(await guest.leave({ complaints: /ERR_|Failed to load/ }), CLEAN);
     });
   });
