@@ -101,6 +101,6 @@ pub struct RunEntry {
     pub lease_until: Ms,
     /// When it began.
     pub started_at: Ms,
-    /// Whether it failed, and waits to be resumed or discarded.
-    pub failed: bool,
+    /// Why it failed, if it did and waits to be resumed or discarded: the error's code and sentence.
+    pub failed: Option<(String, String)>,
 }

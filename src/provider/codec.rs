@@ -123,6 +123,17 @@ pub fn stands_apart(dialect: Dialect, message: &Message, leading: bool) -> bool 
         && (leading || message.dialect != Some(Dialect::Anthropic))
 }
 
+/// The name by which a call goes out. A model may invent one that its own provider refuses to take back.
+#[must_use]
+pub fn tool_name(call: &ToolInvocation) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !call.name.is_empty() && call.name.len() <= 64 && call.name.chars().all(plain) {
+        return Cow::Borrowed(&call.name);
+    }
+    let name: String = call.name.chars().take(64).map(|c| if plain(c) { c } else { '_' }).collect();
+    if name.is_empty() { Cow::Borrowed("unnamed") } else { Cow::Owned(name) }
+}
+
 /// The id by which a call and its result go out: legal for the dialect, and the same text for the same call.
 #[must_use]
 pub fn call_id(dialect: Dialect, call: &ToolInvocation) -> Cow<'_, str> {

@@ -53,7 +53,13 @@ pub fn change_for(save: &Save, run: &str, epoch: u32, now: Ms, lease_until: Ms) 
     let step = match &save.kind {
         SaveKind::Begin(entry) => JournalStep::Begin(vec![entry.seal()?]),
         SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect::<Result<_>>()?),
-        SaveKind::Fail(entry) => JournalStep::Fail(vec![entry.seal()?]),
+        SaveKind::Fail(entry) => {
+            let why = match &**entry {
+                super::JournalEntry::Failed { code, message } => (code.clone(), message.clone()),
+                _ => (String::new(), String::new()),
+            };
+            JournalStep::Fail { entries: vec![entry.seal()?], why }
+        }
         SaveKind::Append(entries) => {
             change.entries.clone_from(entries);
             JournalStep::End

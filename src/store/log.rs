@@ -80,7 +80,12 @@ pub enum JournalStep {
     /// More entries.
     Write(Vec<Vec<u8>>),
     /// The run failed, and waits: more entries.
-    Fail(Vec<Vec<u8>>),
+    Fail {
+        /// The entries.
+        entries: Vec<Vec<u8>>,
+        /// The error's code and sentence, for who only reads the head.
+        why: (String, String),
+    },
     /// Another owner takes the run over, whose epoch is one more.
     Take,
     /// The run is over: the journal goes.
@@ -207,7 +212,7 @@ fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, 
     if let JournalStep::Begin(_) = change.step {
         let number = head.next_run;
         head.next_run += 1;
-        head.runs.push(RunEntry { id: change.run.clone(), number, entries: 0, epoch: change.epoch, lease_until: change.lease_until, started_at: now, failed: false });
+        head.runs.push(RunEntry { id: change.run.clone(), number, entries: 0, epoch: change.epoch, lease_until: change.lease_until, started_at: now, failed: None });
     }
     let Some(at) = head.runs.iter().position(|run| run.id == change.run) else {
         return Err(Error::new(Code::Conflict, "the run is over: it was finished or discarded elsewhere"));
@@ -220,15 +225,15 @@ fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, 
     run.epoch += u32::from(taken);
     run.lease_until = change.lease_until;
     match &change.step {
-        JournalStep::Begin(values) | JournalStep::Write(values) | JournalStep::Fail(values) => {
+        JournalStep::Begin(values) | JournalStep::Write(values) | JournalStep::Fail { entries: values, .. } => {
             for value in values {
                 let key = first_journal_key(run) + run.entries;
                 run.entries += 1;
                 batch.put.push(Record { table: Table::Runs, key, last_key: None, index: None, value: value.clone() });
             }
-            run.failed = matches!(change.step, JournalStep::Fail(_));
+            run.failed = if let JournalStep::Fail { why, .. } = &change.step { Some(why.clone()) } else { None };
         }
-        JournalStep::Take => run.failed = false,
+        JournalStep::Take => run.failed = None,
         JournalStep::End => {
             let first = first_journal_key(run);
             batch.remove.extend((first..first + run.entries).map(|key| (Table::Runs, key)));

@@ -30,7 +30,7 @@ pub async fn pending_of(engine: &Rc<Engine>, session: &str, head: &Head, out: &m
         let live = engine.live.borrow().contains(&run.id) || held.as_ref().map_or(run.lease_until > now, |held| held.contains(&name));
         let state = if live {
             "live"
-        } else if run.failed {
+        } else if run.failed.is_some() {
             "failed"
         } else {
             "interrupted"
@@ -91,7 +91,8 @@ async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> R
     check_lease(session, &entry, has_lock)?;
     let recovered = recover(&read_journal(&*session.engine.store, &session.id, &entry).await?, session.engine.seed)?;
     session.engine.ids.draw();
-    session.commit(journal_change(session, id, entry.epoch, JournalStep::Take)).await?;
+    let revision = session.commit(journal_change(session, id, entry.epoch, JournalStep::Take)).await?;
+    session.engine.changed(&session.id, revision, false);
     let now = session.engine.now();
     session.engine.ids.draw();
     let machine = {
@@ -114,7 +115,7 @@ pub async fn discard(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result
     let mut change = journal_change(session, id, entry.epoch, JournalStep::End);
     if keep {
         let recovered = recover(&read_journal(&*session.engine.store, &session.id, &entry).await?, session.engine.seed)?;
-        let status = if entry.failed { MessageStatus::Failed } else { MessageStatus::Stopped };
+        let status = if entry.failed.is_some() { MessageStatus::Failed } else { MessageStatus::Stopped };
         change.entries = stopped_entries(&recovered.live, None, status);
     }
     let revision = session.commit(change).await?;

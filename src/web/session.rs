@@ -5,7 +5,8 @@ use super::convert::{given, member, object_to_js, page, text, to_js, to_json, wh
 use super::engine::{Engine, Listeners};
 use super::options::{on_stop, policy_at, refuse, unbuilt, word};
 use super::pending::{audit_page, discard, pending_of, resume};
-use super::run::{Run, RunInner};
+use super::platform::held_locks;
+use super::run::{Run, RunInner, lock_name};
 use super::run_request::{input_items, render_parts};
 use super::view::{SessionView, View};
 use crate::error::{Code, Error, Result};
@@ -40,6 +41,8 @@ pub struct SessionInner {
     wishes: RefCell<Wishes>,
     state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<RunInner>>>,
+    /// Names of runs that other tabs hold, as of the last look.
+    elsewhere: RefCell<Vec<String>>,
     /// Sends that wait for the run before them.
     queue: RefCell<Vec<Function>>,
     /// A send that has been let in and has no run yet.
@@ -97,6 +100,7 @@ impl SessionInner {
                         wishes: RefCell::default(),
                         state: RefCell::default(),
                         run: RefCell::default(),
+                        elsewhere: RefCell::default(),
                         queue: RefCell::default(),
                         entering: Cell::new(false),
                     }),
@@ -111,6 +115,7 @@ impl SessionInner {
         }
         *session.wishes.borrow_mut() = wishes;
         session.apply_wishes();
+        session.look_elsewhere().await;
         Ok(session)
     }
 
@@ -142,8 +147,22 @@ impl SessionInner {
             self.engine.warn(&found);
             self.history_moved();
             self.apply_wishes();
+            self.look_elsewhere().await;
         }
         Ok(changed)
+    }
+
+    /// Asks the platform which of the unfinished runs another tab holds: a lock, unlike a lease, is not in the head.
+    async fn look_elsewhere(&self) {
+        let runs: Vec<String> = self.log.borrow().head.runs.iter().map(|run| run.id.clone()).collect();
+        let held = if runs.is_empty() || !self.engine.store.capabilities().durable { None } else { held_locks().await };
+        let held = held.unwrap_or_default();
+        *self.elsewhere.borrow_mut() = runs.into_iter().filter(|run| held.contains(&lock_name(self, run))).collect();
+    }
+
+    /// Whether another tab held that run at the last look.
+    pub fn is_elsewhere(&self, run: &str) -> bool {
+        self.elsewhere.borrow().iter().any(|own| own == run)
     }
 
     fn history_moved(&self) {

@@ -126,8 +126,8 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
             }
         });
     } else if let Some(entry) = log.head.runs.last() {
-        let live_elsewhere = entry.lease_until > 0 && entry.lease_until > inner.engine.now();
-        let status = if entry.failed {
+        let live_elsewhere = inner.is_elsewhere(&entry.id) || entry.lease_until > inner.engine.now();
+        let status = if entry.failed.is_some() {
             "failed"
         } else if live_elsewhere {
             "running"
@@ -136,6 +136,11 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         };
         shown_run = object_to_js(|out| {
             out.text("id", &entry.id).text("status", status);
+            if let Some((code, message)) = &entry.failed {
+                out.object("error", |out| {
+                    out.text("code", code).text("message", message);
+                });
+            }
         });
     }
     view.messages = painter.new;

@@ -141,7 +141,7 @@ fn heads() {
     session.turns = 12;
     session.log_bytes = 13;
     session.source_high_water = 14;
-    session.runs = vec![RunEntry { id: "r".into(), number: 1, entries: 2, epoch: 3, lease_until: 4, started_at: 5, failed: true }];
+    session.runs = vec![RunEntry { id: "r".into(), number: 1, entries: 2, epoch: 3, lease_until: 4, started_at: 5, failed: Some(("model_error".into(), "the provider answered 500".into())) }];
     fixed("head_full", Kind::Head, &session);
 }
 

@@ -7,7 +7,7 @@ use crate::json::{Kind, ObjectWriter, push_escaped};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::write_shape;
 use crate::provider::words::result_words;
-use crate::provider::{Wire, call_id};
+use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::ToolInvocation;
 
@@ -215,7 +215,7 @@ fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
             match slot {
                 Slot::Raw(value) => out.push_str(value.as_str()),
                 Slot::Id => push_text(out, &id),
-                Slot::Name => push_text(out, &call.name),
+                Slot::Name => push_text(out, &tool_name(call)),
                 Slot::Arguments => push_input(out),
                 _ => return false,
             }
@@ -224,7 +224,7 @@ fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
         return out;
     }
     let mut block = ObjectWriter::new(&mut out);
-    block.text("type", "tool_use").text("id", &id).text("name", &call.name);
+    block.text("type", "tool_use").text("id", &id).text("name", &tool_name(call));
     push_input(block.key("input"));
     block.end();
     out

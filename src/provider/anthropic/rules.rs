@@ -12,8 +12,8 @@ use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::provider::rules::{
-    Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words, as_quoted, id_of, name_fit, name_valid,
-    object_text, omit_open, place_blocks, quoted, write_turns,
+    Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words,
+    as_quoted, id_of, name_fit, name_valid, object_text, omit_open, place_blocks, quoted, write_turns,
 };
 use std::collections::BTreeSet;
 
@@ -34,7 +34,8 @@ const WORDS: Words = Words {
     duplicate: "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}",
 };
 
-const SHAPE: Shape = Shape { user: "{\"role\":\"user\",\"content\":[", model: "{\"role\":\"assistant\",\"content\":[", close: "]}" };
+const SHAPE: Shape =
+    Shape { user: "{\"role\":\"user\",\"content\":[", model: "{\"role\":\"assistant\",\"content\":[", close: "]}" };
 
 const MAX_NAME: usize = 128;
 
@@ -43,7 +44,14 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     let filler = quoted(plan.options.text());
     let count = list.items().count();
     let mut reader = Reader {
-        plan, filler, count, pairs: Pairs::default(), turns: Vec::new(), runs: Runs::default(), uses: Vec::new(), results: Vec::new(),
+        plan,
+        filler,
+        count,
+        pairs: Pairs::default(),
+        turns: Vec::new(),
+        runs: Runs::default(),
+        uses: Vec::new(),
+        results: Vec::new(),
         served: BTreeSet::new(),
     };
     for (at, value) in list.items().enumerate() {
@@ -64,14 +72,24 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         if answer.id.as_deref() != Some(&call.new_id) || !answer.sound {
             plan.edits.set(*value, *given, "tool_use_id", quoted(&call.new_id));
             if !answer.sound || call.id != answer.id {
-                plan.call_error("invalid_call_id", &answer.path, &call.new_id, Action::Renamed, "tool_result.tool_use_id: Field required: the id of its `tool_use` block.");
+                plan.call_error(
+                    "invalid_call_id",
+                    &answer.path,
+                    &call.new_id,
+                    Action::Renamed,
+                    "tool_result.tool_use_id: Field required: the id of its `tool_use` block.",
+                );
             }
         }
     }
     let text = plan.options.text().to_owned();
     let made = |c: usize| {
         let id = pairs.calls.get(c).map_or("", |call| &call.new_id);
-        ObjectWriter::build(|o| { o.text("type", "tool_result").text("tool_use_id", id).text("content", &text).bool("is_error", true); }).as_str().to_owned()
+        ObjectWriter::build(|o| {
+            o.text("type", "tool_result").text("tool_use_id", id).text("content", &text).bool("is_error", true);
+        })
+        .as_str()
+        .to_owned()
     };
     let mut turns = place_blocks(plan, turns, &pairs, &WORDS, made);
     end::mend(plan, &mut turns);
@@ -99,12 +117,25 @@ impl<'a> Reader<'_, 'a, '_> {
     fn message(&mut self, at: usize, value: JsonRef<'a>) {
         let path = format!("{}/{at}", self.plan.base);
         let mut turn = Turn {
-            speaker: Speaker::User, value: Some(value), content: None, piece: None, path: path.clone(), blocks: Vec::new(), run: None, touched: false, gone: false,
+            speaker: Speaker::User,
+            value: Some(value),
+            content: None,
+            piece: None,
+            path: path.clone(),
+            blocks: Vec::new(),
+            run: None,
+            touched: false,
+            gone: false,
         };
         if !value.is_object() {
             let text = value.kind() == Kind::String && !value.is_text("");
             let action = if text { Action::Rewritten } else { Action::Dropped };
-            self.plan.error("malformed", path, action, format!("messages.{at}: Input should be a valid dictionary or object to extract fields from"));
+            self.plan.error(
+                "malformed",
+                path,
+                action,
+                format!("messages.{at}: Input should be a valid dictionary or object to extract fields from"),
+            );
             if text {
                 self.begin(&mut turn);
                 turn.content = Some(value);
@@ -132,14 +163,30 @@ impl<'a> Reader<'_, 'a, '_> {
                 self.turns.push(turn);
             }
             Some((content, Kind::Array)) if content.items().next().is_none() => self.empty(at, value, given, turn),
-            Some((content, Kind::Array)) => self.blocks(at, content.items().enumerate().map(|(k, block)| (format!("{here}/{k}"), block)), value, &fields, turn),
+            Some((content, Kind::Array)) => self.blocks(
+                at,
+                content.items().enumerate().map(|(k, block)| (format!("{here}/{k}"), block)),
+                value,
+                &fields,
+                turn,
+            ),
             Some((content, Kind::Object)) => {
-                self.plan.error("malformed", here.clone(), Action::Rewritten, format!("messages.{at}.content: Input should be a valid list"));
+                self.plan.error(
+                    "malformed",
+                    here.clone(),
+                    Action::Rewritten,
+                    format!("messages.{at}.content: Input should be a valid list"),
+                );
                 self.plan.edits.wrap(content, "[".into(), "]");
                 self.blocks(at, std::iter::once((here, content)), value, &fields, turn);
             }
             Some((content, _)) => {
-                self.plan.error("malformed", here, Action::Rewritten, format!("messages.{at}.content: Input should be a valid string or list"));
+                self.plan.error(
+                    "malformed",
+                    here,
+                    Action::Rewritten,
+                    format!("messages.{at}.content: Input should be a valid string or list"),
+                );
                 self.plan.edits.replace(content, Piece::New(as_quoted(content)));
                 self.begin(&mut turn);
                 self.runs.near = None;
@@ -151,7 +198,8 @@ impl<'a> Reader<'_, 'a, '_> {
     }
 
     fn text_block(&self, text: JsonRef<'a>) -> Block<'a> {
-        let piece = Piece::Wrapped("{\"type\":\"text\",\"text\":".into(), vec![self.plan.edits.source(text)], "}".into());
+        let piece =
+            Piece::Wrapped("{\"type\":\"text\",\"text\":".into(), vec![self.plan.edits.source(text)], "}".into());
         Block { kind: BlockKind::Other, value: Some(text), piece }
     }
 
@@ -163,8 +211,17 @@ impl<'a> Reader<'_, 'a, '_> {
             "system" => return Speaker::Aside,
             _ => {}
         }
-        let (speaker, role) = if matches!(&*given, "model" | "ai" | "bot" | "agent") { (Speaker::Model, "assistant") } else { (Speaker::User, "user") };
-        self.plan.error("role_order", format!("{path}/role"), Action::Rewritten, format!("messages.{at}.role: Input should be 'user' or 'assistant'"));
+        let (speaker, role) = if matches!(&*given, "model" | "ai" | "bot" | "agent") {
+            (Speaker::Model, "assistant")
+        } else {
+            (Speaker::User, "user")
+        };
+        self.plan.error(
+            "role_order",
+            format!("{path}/role"),
+            Action::Rewritten,
+            format!("messages.{at}.role: Input should be 'user' or 'assistant'"),
+        );
         self.plan.edits.set(value, fields.get("role"), "role", format!("\"{role}\""));
         speaker
     }
@@ -177,7 +234,8 @@ impl<'a> Reader<'_, 'a, '_> {
 
     /// A message without content goes, unless it is the assistant's and the last, where nothing will stand behind it.
     fn empty(&mut self, at: usize, value: JsonRef<'a>, given: Option<JsonRef<'a>>, mut turn: Turn<'a>) {
-        let calls = self.runs.last == Some(Speaker::Model) && self.pairs.calls.last().is_some_and(|call| call.group == self.runs.run);
+        let calls = self.runs.last == Some(Speaker::Model)
+            && self.pairs.calls.last().is_some_and(|call| call.group == self.runs.run);
         let typed = given.is_some_and(|content| !content.is_null());
         if at + 1 == self.count && turn.speaker == Speaker::Model && !calls && typed {
             self.turns.push(turn);
@@ -190,7 +248,14 @@ impl<'a> Reader<'_, 'a, '_> {
         self.turns.push(turn);
     }
 
-    fn blocks(&mut self, at: usize, blocks: impl Iterator<Item = (String, JsonRef<'a>)>, value: JsonRef<'a>, fields: &Fields<'a>, turn: Turn<'a>) {
+    fn blocks(
+        &mut self,
+        at: usize,
+        blocks: impl Iterator<Item = (String, JsonRef<'a>)>,
+        value: JsonRef<'a>,
+        fields: &Fields<'a>,
+        turn: Turn<'a>,
+    ) {
         let own = turn.speaker;
         let mut first = Some(turn);
         let mut current: Option<Turn<'a>> = None;
@@ -198,7 +263,8 @@ impl<'a> Reader<'_, 'a, '_> {
         for (path, block) in blocks {
             let inner = Fields::of(block);
             let kind = inner.text("type").unwrap_or_default().into_owned();
-            let only_model = matches!(&*kind, "tool_use" | "thinking" | "redacted_thinking" | "server_tool_use" | "mcp_tool_use");
+            let only_model =
+                matches!(&*kind, "tool_use" | "thinking" | "redacted_thinking" | "server_tool_use" | "mcp_tool_use");
             let speaker = if only_model { Speaker::Model } else { own };
             if current.as_ref().is_none_or(|turn| turn.speaker != speaker) {
                 // Looked at before the turn is opened: a block that goes must not open one.
@@ -207,7 +273,12 @@ impl<'a> Reader<'_, 'a, '_> {
                     continue;
                 }
                 if speaker != own {
-                    self.plan.error("role_order", path.clone(), Action::Moved, format!("messages.{at}: `{kind}` blocks can only be in `assistant` messages"));
+                    self.plan.error(
+                        "role_order",
+                        path.clone(),
+                        Action::Moved,
+                        format!("messages.{at}: `{kind}` blocks can only be in `assistant` messages"),
+                    );
                 }
                 dropped |= current.is_some();
                 self.turns.extend(current.take());
@@ -221,7 +292,14 @@ impl<'a> Reader<'_, 'a, '_> {
                     }
                     None => Turn {
                         speaker: if speaker == Speaker::Aside { Speaker::User } else { speaker },
-                        value: None, content: None, piece: None, path: path.clone(), blocks: Vec::new(), run: None, touched: true, gone: false,
+                        value: None,
+                        content: None,
+                        piece: None,
+                        path: path.clone(),
+                        blocks: Vec::new(),
+                        run: None,
+                        touched: true,
+                        gone: false,
                     },
                 };
                 self.begin(&mut next);
@@ -230,7 +308,12 @@ impl<'a> Reader<'_, 'a, '_> {
                 dropped = true;
                 continue;
             } else if speaker != own {
-                self.plan.error("role_order", path.clone(), Action::Moved, format!("messages.{at}: `{kind}` blocks can only be in `assistant` messages"));
+                self.plan.error(
+                    "role_order",
+                    path.clone(),
+                    Action::Moved,
+                    format!("messages.{at}: `{kind}` blocks can only be in `assistant` messages"),
+                );
             }
             let Some(block) = self.block(at, path, block, &inner, &kind, speaker) else {
                 dropped = true;
@@ -253,7 +336,15 @@ impl<'a> Reader<'_, 'a, '_> {
         }
     }
 
-    fn block(&mut self, at: usize, path: String, value: JsonRef<'a>, fields: &Fields<'a>, kind: &str, speaker: Speaker) -> Option<Block<'a>> {
+    fn block(
+        &mut self,
+        at: usize,
+        path: String,
+        value: JsonRef<'a>,
+        fields: &Fields<'a>,
+        kind: &str,
+        speaker: Speaker,
+    ) -> Option<Block<'a>> {
         let piece = self.plan.edits.source(value);
         let block = |kind| Some(Block { kind, value: Some(value), piece: piece.clone() });
         if kind == "tool_result" {
@@ -263,7 +354,18 @@ impl<'a> Reader<'_, 'a, '_> {
             let filler = content == self.filler;
             content::result(self.plan, value, fields, &path);
             let near = self.runs.near;
-            let a = self.pairs.answer(Answer { near, key: id.clone(), id, sound, path, content, filler, fate: Fate::Orphan, order: 0, label: String::new() });
+            let a = self.pairs.answer(Answer {
+                near,
+                key: id.clone(),
+                id,
+                sound,
+                path,
+                content,
+                filler,
+                fate: Fate::Orphan,
+                order: 0,
+                label: String::new(),
+            });
             self.results.push((value, given));
             return block(BlockKind::Answer(a));
         }
@@ -279,12 +381,28 @@ impl<'a> Reader<'_, 'a, '_> {
                 }
                 let input = fields.get("input");
                 if !input.is_some_and(JsonRef::is_object) {
-                    self.plan.error("invalid_arguments", format!("{path}/input"), Action::Rewritten, format!("messages.{at}.tool_use.input: Input should be a valid dictionary"));
+                    self.plan.error(
+                        "invalid_arguments",
+                        format!("{path}/input"),
+                        Action::Rewritten,
+                        format!("messages.{at}.tool_use.input: Input should be a valid dictionary"),
+                    );
                     self.plan.edits.set(value, input, "input", object_text(input));
                 }
                 let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
                 let c = self.pairs.call(Call {
-                    group: self.runs.run, key: id.clone(), id, sound, path, raw, answer: None, new_id: String::new(), wants: true, omitted: false, order: 0, label: String::new(),
+                    group: self.runs.run,
+                    key: id.clone(),
+                    id,
+                    sound,
+                    path,
+                    raw,
+                    answer: None,
+                    new_id: String::new(),
+                    wants: true,
+                    omitted: false,
+                    order: 0,
+                    label: String::new(),
                 });
                 self.uses.push((value, given));
                 block(BlockKind::Call(c))

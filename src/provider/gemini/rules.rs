@@ -9,8 +9,8 @@ mod parts;
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::provider::rules::{
-    Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words, id_of, object_text, omit_open,
-    place_blocks, quoted, write_turns,
+    Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words, id_of,
+    object_text, omit_open, place_blocks, quoted, write_turns,
 };
 use std::collections::BTreeSet;
 
@@ -31,7 +31,8 @@ const WORDS: Words = Words {
     duplicate: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn. More than one response: {id}.",
 };
 
-const SHAPE: Shape = Shape { user: "{\"role\":\"user\",\"parts\":[", model: "{\"role\":\"model\",\"parts\":[", close: "]}" };
+const SHAPE: Shape =
+    Shape { user: "{\"role\":\"user\",\"parts\":[", model: "{\"role\":\"model\",\"parts\":[", close: "]}" };
 
 /// What a user turn says that stands only where a provider wants one.
 const GO_ON: &str = "{\"text\":\"Continue.\"}";
@@ -40,9 +41,23 @@ const UNSIGNED: &str = "\"skip_thought_signature_validator\"";
 
 /// Plans the repair of a Gemini body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRef<'a>) {
-    let failed = |text: &str| ObjectWriter::build(|o| { o.text("error", text); }).as_str().to_owned();
+    let failed = |text: &str| {
+        ObjectWriter::build(|o| {
+            o.text("error", text);
+        })
+        .as_str()
+        .to_owned()
+    };
     let filler = failed(plan.options.text());
-    let mut reader = Reader { plan, filler, pairs: Pairs::default(), turns: Vec::new(), runs: Runs::default(), calls: Vec::new(), results: Vec::new() };
+    let mut reader = Reader {
+        plan,
+        filler,
+        pairs: Pairs::default(),
+        turns: Vec::new(),
+        runs: Runs::default(),
+        calls: Vec::new(),
+        results: Vec::new(),
+    };
     for (at, value) in list.items().enumerate() {
         reader.content(at, value);
     }
@@ -59,16 +74,29 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         let Fate::Answers(c) = answer.fate else { continue };
         let Some(call) = pairs.calls.get(c) else { continue };
         if answer.id.is_some() && !answer.sound {
-            plan.call_error("invalid_call_id", &answer.path, &call.new_id, Action::Renamed, "Invalid value at 'functionResponse.id' (TYPE_STRING)");
+            plan.call_error(
+                "invalid_call_id",
+                &answer.path,
+                &call.new_id,
+                Action::Renamed,
+                "Invalid value at 'functionResponse.id' (TYPE_STRING)",
+            );
             plan.edits.set(*value, value.get("id"), "id", quoted(answer.id.as_deref().unwrap_or_default()));
         }
         if answer.label.is_empty() {
-            plan.call_error("malformed", format!("{}/name", answer.path), &call.new_id, Action::Rewritten, "functionResponse.name: Name cannot be empty: it is the name of the call.");
+            plan.call_error(
+                "malformed",
+                format!("{}/name", answer.path),
+                &call.new_id,
+                Action::Rewritten,
+                "functionResponse.name: Name cannot be empty: it is the name of the call.",
+            );
             plan.edits.set(*value, value.get("name"), "name", quoted(&call.label));
         }
     }
     let mut seen: BTreeSet<(usize, &str)> = BTreeSet::new();
-    let doubled: BTreeSet<(usize, &str)> = pairs.calls.iter().map(|call| (call.group, call.new_id.as_str())).filter(|id| !seen.insert(*id)).collect();
+    let doubled: BTreeSet<(usize, &str)> =
+        pairs.calls.iter().map(|call| (call.group, call.new_id.as_str())).filter(|id| !seen.insert(*id)).collect();
     let made = |c: usize| {
         let Some(call) = pairs.calls.get(c) else { return String::new() };
         ObjectWriter::build(|o| {
@@ -79,7 +107,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
                 }
                 o.text("name", &call.label).raw("response", &filler);
             });
-        }).as_str().to_owned()
+        })
+        .as_str()
+        .to_owned()
     };
     let mut turns = place_blocks(plan, turns, &pairs, &WORDS, made);
     sign(plan, &turns);
@@ -90,7 +120,14 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
 /// A user turn before a call that would come first, and after a model turn that would come last.
 fn frame<'a>(plan: &mut Plan<'a, '_>, turns: &mut Vec<Turn<'a>>) {
     let made = || Turn {
-        speaker: Speaker::User, value: None, content: None, piece: None, path: String::new(), run: None, touched: true, gone: false,
+        speaker: Speaker::User,
+        value: None,
+        content: None,
+        piece: None,
+        path: String::new(),
+        run: None,
+        touched: true,
+        gone: false,
         blocks: vec![Block { kind: BlockKind::Other, value: None, piece: Piece::New(GO_ON.into()) }],
     };
     let opening = turns.iter().filter(|turn| !turn.gone).take_while(|turn| turn.speaker == Speaker::Model);
@@ -99,7 +136,12 @@ fn frame<'a>(plan: &mut Plan<'a, '_>, turns: &mut Vec<Turn<'a>>) {
         turns.insert(0, made());
     }
     if turns.iter().rev().find(|turn| !turn.gone).is_some_and(|turn| turn.speaker == Speaker::Model) {
-        plan.error("role_order", plan.base.clone(), Action::Synthesized, "Please ensure that multiturn requests end with a user role or a function response.");
+        plan.error(
+            "role_order",
+            plan.base.clone(),
+            Action::Synthesized,
+            "Please ensure that multiturn requests end with a user role or a function response.",
+        );
         turns.push(made());
     }
 }
@@ -108,18 +150,31 @@ fn frame<'a>(plan: &mut Plan<'a, '_>, turns: &mut Vec<Turn<'a>>) {
 /// that says something. Only the address names the model as a rule, so mostly this can but warn.
 fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>]) {
     let third = plan.body.text("model").is_some_and(|model| model.contains("gemini-3"));
-    let signature = |part: JsonRef<'_>| ["thoughtSignature", "thought_signature"].iter().any(|key| part.find(key).is_some_and(|value| !value.is_text("")));
+    let signature = |part: JsonRef<'_>| {
+        ["thoughtSignature", "thought_signature"]
+            .iter()
+            .any(|key| part.find(key).is_some_and(|value| !value.is_text("")))
+    };
     let call = |block: &&Block<'a>| matches!(block.kind, BlockKind::Call(_));
     let all = || turns.iter().filter(|turn| !turn.gone);
-    let signing = all().flat_map(|turn| turn.blocks.iter().filter(call)).any(|block| block.value.is_some_and(signature));
+    let signing =
+        all().flat_map(|turn| turn.blocks.iter().filter(call)).any(|block| block.value.is_some_and(signature));
     if !third && !signing {
         return;
     }
-    let says = |turn: &Turn<'_>| turn.speaker == Speaker::User && turn.blocks.iter().any(|block| block.kind == BlockKind::Other && block.value.is_some());
+    let says = |turn: &Turn<'_>| {
+        turn.speaker == Speaker::User
+            && turn.blocks.iter().any(|block| block.kind == BlockKind::Other && block.value.is_some())
+    };
     let current = turns.iter().rposition(|turn| !turn.gone && says(turn)).map_or(0, |at| at + 1);
     let mut seen = None;
-    for turn in turns.iter().skip(current).filter(|turn| !turn.gone && turn.speaker == Speaker::Model && turn.run.is_some()) {
-        let Some(part) = turn.blocks.iter().find(call).and_then(|block| block.value).filter(|_| seen != turn.run) else { continue };
+    for turn in
+        turns.iter().skip(current).filter(|turn| !turn.gone && turn.speaker == Speaker::Model && turn.run.is_some())
+    {
+        let Some(part) = turn.blocks.iter().find(call).and_then(|block| block.value).filter(|_| seen != turn.run)
+        else {
+            continue;
+        };
         seen = turn.run;
         if signature(part) {
             continue;
@@ -159,12 +214,25 @@ impl<'a> Reader<'_, 'a, '_> {
     fn content(&mut self, at: usize, value: JsonRef<'a>) {
         let path = format!("{}/{at}", self.plan.base);
         let mut turn = Turn {
-            speaker: Speaker::User, value: Some(value), content: None, piece: None, path: path.clone(), blocks: Vec::new(), run: None, touched: false, gone: false,
+            speaker: Speaker::User,
+            value: Some(value),
+            content: None,
+            piece: None,
+            path: path.clone(),
+            blocks: Vec::new(),
+            run: None,
+            touched: false,
+            gone: false,
         };
         if !value.is_object() {
             let text = value.kind() == Kind::String && !value.is_text("");
             let action = if text { Action::Rewritten } else { Action::Dropped };
-            self.plan.error("malformed", path, action, format!("Invalid value at 'contents[{at}]': an object was expected."));
+            self.plan.error(
+                "malformed",
+                path,
+                action,
+                format!("Invalid value at 'contents[{at}]': an object was expected."),
+            );
             turn.gone = !text;
             if text {
                 self.runs.begin(&mut turn);
@@ -181,15 +249,30 @@ impl<'a> Reader<'_, 'a, '_> {
         let here = format!("{path}/parts");
         match given.map(|list| (list, list.kind())) {
             Some((list, Kind::Array)) if list.items().next().is_some() => {
-                self.parts(list.items().enumerate().map(|(k, part)| (format!("{here}/{k}"), part)), value, &fields, turn);
+                self.parts(
+                    list.items().enumerate().map(|(k, part)| (format!("{here}/{k}"), part)),
+                    value,
+                    &fields,
+                    turn,
+                );
             }
             Some((one, Kind::Object | Kind::String)) => {
-                self.plan.error("malformed", here.clone(), Action::Rewritten, format!("Invalid value at 'contents[{at}].parts': a list was expected."));
+                self.plan.error(
+                    "malformed",
+                    here.clone(),
+                    Action::Rewritten,
+                    format!("Invalid value at 'contents[{at}].parts': a list was expected."),
+                );
                 self.plan.edits.wrap(one, "[".into(), "]");
                 self.parts(std::iter::once((here, one)), value, &fields, turn);
             }
             _ => {
-                self.plan.error("empty_content", path, Action::Dropped, format!("contents[{at}].parts: contents.parts must not be empty."));
+                self.plan.error(
+                    "empty_content",
+                    path,
+                    Action::Dropped,
+                    format!("contents[{at}].parts: contents.parts must not be empty."),
+                );
                 turn.gone = true;
                 self.turns.push(turn);
             }
@@ -204,12 +287,23 @@ impl<'a> Reader<'_, 'a, '_> {
             Some("assistant" | "ai" | "bot" | "agent") => (Speaker::Model, "\"model\""),
             _ => (Speaker::User, "\"user\""),
         };
-        self.plan.error("role_order", format!("{path}/role"), Action::Rewritten, "Please use a valid role: user, model.");
+        self.plan.error(
+            "role_order",
+            format!("{path}/role"),
+            Action::Rewritten,
+            "Please use a valid role: user, model.",
+        );
         self.plan.edits.set(value, Some(given), "role", role.into());
         speaker
     }
 
-    fn parts(&mut self, list: impl Iterator<Item = (String, JsonRef<'a>)>, value: JsonRef<'a>, fields: &Fields<'a>, turn: Turn<'a>) {
+    fn parts(
+        &mut self,
+        list: impl Iterator<Item = (String, JsonRef<'a>)>,
+        value: JsonRef<'a>,
+        fields: &Fields<'a>,
+        turn: Turn<'a>,
+    ) {
         let (own, start) = (turn.speaker, self.turns.len());
         let (mut first, mut current, mut changed) = (Some(turn), None::<Turn<'a>>, false);
         for (path, part) in list {
@@ -221,7 +315,12 @@ impl<'a> Reader<'_, 'a, '_> {
             let call = object(&inner, "functionCall", "function_call");
             let speaker = if call.is_some() { Speaker::Model } else { own };
             if speaker != own {
-                self.plan.error("role_order", path.clone(), Action::Moved, "Please ensure that function call parts stand in a model turn.");
+                self.plan.error(
+                    "role_order",
+                    path.clone(),
+                    Action::Moved,
+                    "Please ensure that function call parts stand in a model turn.",
+                );
             }
             if current.as_ref().is_none_or(|turn| turn.speaker != speaker) {
                 changed |= current.is_some();
@@ -234,7 +333,17 @@ impl<'a> Reader<'_, 'a, '_> {
                         }
                         turn
                     }
-                    None => Turn { speaker, value: None, content: None, piece: None, path: path.clone(), blocks: Vec::new(), run: None, touched: true, gone: false },
+                    None => Turn {
+                        speaker,
+                        value: None,
+                        content: None,
+                        piece: None,
+                        path: path.clone(),
+                        blocks: Vec::new(),
+                        run: None,
+                        touched: true,
+                        gone: false,
+                    },
                 };
                 self.runs.begin(&mut next);
                 current = Some(next);
@@ -260,11 +369,21 @@ impl<'a> Reader<'_, 'a, '_> {
     }
 
     /// The id of a call or response, and what pairs it: the id, or the name where there is none.
-    fn key(&mut self, inner: JsonRef<'a>, fields: &Fields<'a>, path: &str) -> (Option<String>, bool, Option<String>, String) {
+    fn key(
+        &mut self,
+        inner: JsonRef<'a>,
+        fields: &Fields<'a>,
+        path: &str,
+    ) -> (Option<String>, bool, Option<String>, String) {
         let given = fields.find("id");
         let (id, sound) = id_of(given);
         if given.is_some_and(|id| !matches!(id.kind(), Kind::String | Kind::Number)) {
-            self.plan.error("invalid_call_id", format!("{path}/id"), Action::Dropped, "Invalid value at 'id' (TYPE_STRING)");
+            self.plan.error(
+                "invalid_call_id",
+                format!("{path}/id"),
+                Action::Dropped,
+                "Invalid value at 'id' (TYPE_STRING)",
+            );
             self.plan.edits.remove(inner, "id");
         }
         let name = fields.text("name").unwrap_or_default().into_owned();
@@ -278,16 +397,37 @@ impl<'a> Reader<'_, 'a, '_> {
         let (id, sound, key, mut label) = self.key(call, &fields, &path);
         if label.is_empty() {
             label = "unknown".into();
-            self.plan.error("malformed", format!("{path}/name"), Action::Rewritten, "functionCall.name: Name cannot be empty.");
+            self.plan.error(
+                "malformed",
+                format!("{path}/name"),
+                Action::Rewritten,
+                "functionCall.name: Name cannot be empty.",
+            );
             self.plan.edits.set(call, fields.get("name"), "name", quoted(&label));
         }
         let arguments = fields.find("args");
         if arguments.is_some_and(|arguments| !arguments.is_object()) {
-            self.plan.error("invalid_arguments", format!("{path}/args"), Action::Rewritten, "Invalid value at 'functionCall.args' (type.googleapis.com/google.protobuf.Struct)");
+            self.plan.error(
+                "invalid_arguments",
+                format!("{path}/args"),
+                Action::Rewritten,
+                "Invalid value at 'functionCall.args' (type.googleapis.com/google.protobuf.Struct)",
+            );
             self.plan.edits.set(call, arguments, "args", object_text(arguments));
         }
         let c = self.pairs.call(Call {
-            group: self.runs.run, key, id, sound, path, raw: String::new(), answer: None, new_id: String::new(), wants: true, omitted: false, order: 0, label,
+            group: self.runs.run,
+            key,
+            id,
+            sound,
+            path,
+            raw: String::new(),
+            answer: None,
+            new_id: String::new(),
+            wants: true,
+            omitted: false,
+            order: 0,
+            label,
         });
         self.calls.push(call);
         Block { kind: BlockKind::Call(c), value: Some(part), piece: self.plan.edits.source(part) }
@@ -299,13 +439,31 @@ impl<'a> Reader<'_, 'a, '_> {
         let (id, sound, key, label) = self.key(response, &fields, &path);
         let given = fields.get("response");
         if !given.is_some_and(JsonRef::is_object) {
-            self.plan.error("malformed", format!("{path}/response"), Action::Rewritten, "Invalid value at 'functionResponse.response' (type.googleapis.com/google.protobuf.Struct)");
-            let text = given.filter(|value| !value.is_null()).map_or_else(|| "{}".into(), |value| format!("{{\"result\":{}}}", value.as_raw()));
+            self.plan.error(
+                "malformed",
+                format!("{path}/response"),
+                Action::Rewritten,
+                "Invalid value at 'functionResponse.response' (type.googleapis.com/google.protobuf.Struct)",
+            );
+            let text = given
+                .filter(|value| !value.is_null())
+                .map_or_else(|| "{}".into(), |value| format!("{{\"result\":{}}}", value.as_raw()));
             self.plan.edits.set(response, given, "response", text);
         }
         let content = given.map_or("", JsonRef::as_raw);
         let filler = content == self.filler;
-        let a = self.pairs.answer(Answer { near: self.runs.near, key, id, sound, path, content, filler, fate: Fate::Orphan, order: 0, label });
+        let a = self.pairs.answer(Answer {
+            near: self.runs.near,
+            key,
+            id,
+            sound,
+            path,
+            content,
+            filler,
+            fate: Fate::Orphan,
+            order: 0,
+            label,
+        });
         self.results.push(response);
         Block { kind: BlockKind::Answer(a), value: Some(part), piece: self.plan.edits.source(part) }
     }

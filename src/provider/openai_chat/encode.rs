@@ -8,7 +8,7 @@ use crate::message::{Dialect, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::write_shape;
 use crate::provider::words::{Words, result_words};
-use crate::provider::{call_id, Wire};
+use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
 
@@ -213,7 +213,7 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool) {
             match slot {
                 Slot::Raw(value) => out.push_str(value.as_str()),
                 Slot::Id => push_text(out, &call_id(Dialect::OpenAiChat, call)),
-                Slot::Name => push_text(out, &call.name),
+                Slot::Name => push_text(out, &tool_name(call)),
                 Slot::Arguments => push_arguments(out, &call.arguments),
                 _ => return false,
             }
@@ -223,7 +223,7 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool) {
     }
     let mut object = ObjectWriter::new(out);
     object.text("id", &call_id(Dialect::OpenAiChat, call)).text("type", "function").object("function", |function| {
-        function.text("name", &call.name);
+        function.text("name", &tool_name(call));
         push_arguments(function.key("arguments"), &call.arguments);
     });
     object.end();

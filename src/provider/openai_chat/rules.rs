@@ -13,7 +13,8 @@ use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::provider::rules::{
-    Answer, Call, Fate, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, id_of, omit_open, place_messages, quoted,
+    Answer, Call, Fate, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, id_of, omit_open,
+    place_messages, quoted,
 };
 
 /// Where two providers of this format differ.
@@ -70,7 +71,17 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
 pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &Flavour) {
     let model = plan.body.text("model").unwrap_or_default().into_owned();
     let filler = quoted(plan.options.text());
-    let mut reader = Reader { plan, flavour, model, filler, pairs: Pairs::default(), group: 0, near: None, talks: Vec::new(), results: Vec::new() };
+    let mut reader = Reader {
+        plan,
+        flavour,
+        model,
+        filler,
+        pairs: Pairs::default(),
+        group: 0,
+        near: None,
+        talks: Vec::new(),
+        results: Vec::new(),
+    };
     let messages: Vec<Message> = list.items().enumerate().map(|(at, value)| reader.message(at, value)).collect();
     let Reader { plan, mut pairs, talks, results, .. } = reader;
     pairs.pair();
@@ -93,11 +104,23 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
             if answer.sound && call.id == answer.id {
                 continue; // Reported at the call.
             }
-            plan.call_error("invalid_call_id", &answer.path, &call.new_id, Action::Renamed, "Missing or invalid parameter: 'tool_call_id' must be the id of its call.");
+            plan.call_error(
+                "invalid_call_id",
+                &answer.path,
+                &call.new_id,
+                Action::Renamed,
+                "Missing or invalid parameter: 'tool_call_id' must be the id of its call.",
+            );
         }
     }
     let text = plan.options.text().to_owned();
-    let made = |id: &str| ObjectWriter::build(|o| { o.text("role", "tool").text("tool_call_id", id).text("content", &text); }).as_str().to_owned();
+    let made = |id: &str| {
+        ObjectWriter::build(|o| {
+            o.text("role", "tool").text("tool_call_id", id).text("content", &text);
+        })
+        .as_str()
+        .to_owned()
+    };
     let user = |parts: Vec<Piece>| Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), parts, "]}".into());
     if let Some(pieces) = place_messages(plan, messages, &pairs, &flavour.words, made, user) {
         plan.edits.rebuild(list, pieces);
@@ -152,9 +175,15 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             self.near = None;
             let text = value.kind() == Kind::String;
             let action = if text { Action::Rewritten } else { Action::Dropped };
-            self.plan.error("malformed", path, action, format!("Invalid type for 'messages[{at}]': expected an object."));
+            self.plan.error(
+                "malformed",
+                path,
+                action,
+                format!("Invalid type for 'messages[{at}]': expected an object."),
+            );
             if text {
-                message.piece = Piece::Wrapped("{\"role\":\"user\",\"content\":".into(), vec![message.piece], "}".into());
+                message.piece =
+                    Piece::Wrapped("{\"role\":\"user\",\"content\":".into(), vec![message.piece], "}".into());
             } else {
                 message.kind = MessageKind::Gone;
             }
@@ -176,7 +205,18 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             let (id, sound) = id_of(given);
             let content = fields.get("content").map_or("", JsonRef::as_raw);
             let filler = content == self.filler;
-            let answer = Answer { near: self.near, key: id.clone(), id, sound, path, content, filler, fate: Fate::Orphan, order: 0, label: String::new() };
+            let answer = Answer {
+                near: self.near,
+                key: id.clone(),
+                id,
+                sound,
+                path,
+                content,
+                filler,
+                fate: Fate::Orphan,
+                order: 0,
+                label: String::new(),
+            };
             message.kind = MessageKind::Answer(self.pairs.answer(answer));
             self.results.push((value, given));
         }
@@ -188,7 +228,8 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         let given = fields.text("role").unwrap_or_default();
         // Recorded: o1-mini takes neither system nor developer messages.
         let no_system = self.model.starts_with("o1-mini") && matches!(&*given, "system" | "developer");
-        let known = matches!(&*given, "system" | "user" | "assistant" | "tool" | "function") || (given == "developer" && self.flavour.developer);
+        let known = matches!(&*given, "system" | "user" | "assistant" | "tool" | "function")
+            || (given == "developer" && self.flavour.developer);
         if known && !no_system {
             return given.into_owned();
         }
@@ -200,15 +241,28 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             _ if fields.find("tool_call_id").is_some() => "tool",
             _ => "user",
         };
-        let message = if no_system { format!("Unsupported value: 'messages[{at}].role' does not support '{given}' with this model.") }
-            else { format!("Invalid value: '{given}' in 'messages[{at}].role'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.") };
+        let message = if no_system {
+            format!("Unsupported value: 'messages[{at}].role' does not support '{given}' with this model.")
+        } else {
+            format!(
+                "Invalid value: '{given}' in 'messages[{at}].role'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
+            )
+        };
         self.plan.error("role_order", format!("{path}/role"), Action::Rewritten, message);
         self.plan.edits.set(value, fields.get("role"), "role", format!("\"{role}\""));
         role.to_owned()
     }
 
     /// The content of a message that must have one.
-    fn content(&mut self, at: usize, path: &str, value: JsonRef<'a>, fields: &Fields<'a>, role: &str, message: &mut Message) {
+    fn content(
+        &mut self,
+        at: usize,
+        path: &str,
+        value: JsonRef<'a>,
+        fields: &Fields<'a>,
+        role: &str,
+        message: &mut Message,
+    ) {
         let here = format!("{path}/content");
         let given = fields.get("content");
         let nothing = match given.map(|content| (content, content.kind())) {
@@ -220,14 +274,19 @@ impl<'a> Reader<'_, 'a, '_, '_> {
                 Spilled::Empty => true,
                 Spilled::Parts { stay, spill } => {
                     message.spill = spill;
-                    let stay = if stay.is_empty() && role == "tool" { vec![Piece::New(parts::note("See the next user message."))] } else { stay };
+                    let stay = if stay.is_empty() && role == "tool" {
+                        vec![Piece::New(parts::note("See the next user message."))]
+                    } else {
+                        stay
+                    };
                     if stay.is_empty() {
                         message.kind = MessageKind::Gone;
                         // What it held stands in the message that takes its place.
                         let spill = std::mem::take(&mut message.spill);
                         if !spill.is_empty() {
                             message.kind = MessageKind::Other;
-                            message.piece = Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), spill, "]}".into());
+                            message.piece =
+                                Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), spill, "]}".into());
                         }
                         return;
                     }
@@ -236,7 +295,12 @@ impl<'a> Reader<'_, 'a, '_, '_> {
                 }
             },
             Some((content, _)) => {
-                self.plan.error("malformed", here, Action::Rewritten, format!("Invalid type for 'messages[{at}].content': expected one of a string or array of objects."));
+                self.plan.error(
+                    "malformed",
+                    here,
+                    Action::Rewritten,
+                    format!("Invalid type for 'messages[{at}].content': expected one of a string or array of objects."),
+                );
                 self.plan.edits.replace(content, Piece::New(as_quoted(content)));
                 return;
             }
@@ -263,34 +327,53 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         let says = ["function_call", "audio"].iter().any(|key| fields.find(key).is_some())
             || fields.find("refusal").is_some_and(|refusal| !refusal.is_text(""));
         let extra = fields.iter().any(|(key, value)| {
-            !["role", "content", "name", "tool_calls", "prefix"].iter().any(|known| key.is_text(known)) && !value.is_null()
+            !["role", "content", "name", "tool_calls", "prefix"].iter().any(|known| key.is_text(known))
+                && !value.is_null()
         });
         let content = fields.get("content");
         let mut content_gone = false;
         let here = format!("{path}/content");
         match content.map(|content| (content, content.kind())) {
             None | Some((_, Kind::Null | Kind::String)) => {}
-            Some((content, Kind::Array)) => match self.parts(content, "assistant", &here) {
-                Spilled::Same => {}
-                Spilled::Empty if self.flavour.loose => {}
-                Spilled::Empty => {
-                    content_gone = true;
-                    self.plan.error("empty_content", here, Action::Rewritten, format!("Invalid 'messages[{at}].content': empty array. Expected an array with minimum length 1."));
-                }
-                Spilled::Parts { stay, spill } => {
-                    message.spill = spill;
-                    content_gone = stay.is_empty();
-                    if !content_gone {
-                        self.plan.edits.rebuild(content, stay);
+            Some((content, Kind::Array)) => {
+                match self.parts(content, "assistant", &here) {
+                    Spilled::Same => {}
+                    Spilled::Empty if self.flavour.loose => {}
+                    Spilled::Empty => {
+                        content_gone = true;
+                        self.plan.error("empty_content", here, Action::Rewritten, format!("Invalid 'messages[{at}].content': empty array. Expected an array with minimum length 1."));
+                    }
+                    Spilled::Parts { stay, spill } => {
+                        message.spill = spill;
+                        content_gone = stay.is_empty();
+                        if !content_gone {
+                            self.plan.edits.rebuild(content, stay);
+                        }
                     }
                 }
-            },
+            }
             Some((content, _)) => {
-                self.plan.error("malformed", here, Action::Rewritten, format!("Invalid type for 'messages[{at}].content': expected one of a string or array of objects."));
+                self.plan.error(
+                    "malformed",
+                    here,
+                    Action::Rewritten,
+                    format!("Invalid type for 'messages[{at}].content': expected one of a string or array of objects."),
+                );
                 self.plan.edits.replace(content, Piece::New(as_quoted(content)));
             }
         }
-        let mut talk = Talk { at, value, path, list: fields.get("tool_calls"), items: Vec::new(), rebuilt: false, content, content_gone, says, extra };
+        let mut talk = Talk {
+            at,
+            value,
+            path,
+            list: fields.get("tool_calls"),
+            items: Vec::new(),
+            rebuilt: false,
+            content,
+            content_gone,
+            says,
+            extra,
+        };
         self.calls(&mut talk);
         if !talk.items.is_empty() {
             self.near = Some(self.group);
@@ -309,7 +392,12 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             }
             talk.rebuilt = true;
             let code = if list.is_null() { "empty_tool_calls" } else { "malformed" };
-            self.plan.error(code, path.clone(), Action::Rewritten, format!("Invalid type for 'messages[{}].tool_calls': expected an array of objects.", talk.at));
+            self.plan.error(
+                code,
+                path.clone(),
+                Action::Rewritten,
+                format!("Invalid type for 'messages[{}].tool_calls': expected an array of objects.", talk.at),
+            );
             if list.is_object() {
                 let piece = self.call(list, path);
                 talk.items.push(piece);
@@ -325,7 +413,12 @@ impl<'a> Reader<'_, 'a, '_, '_> {
                 talk.items.push(piece);
             } else {
                 talk.rebuilt = true;
-                self.plan.error("malformed", here, Action::Dropped, format!("Invalid type for 'messages[{}].tool_calls[{place}]': expected an object.", talk.at));
+                self.plan.error(
+                    "malformed",
+                    here,
+                    Action::Dropped,
+                    format!("Invalid type for 'messages[{}].tool_calls[{place}]': expected an object.", talk.at),
+                );
             }
         }
         if empty && !self.flavour.loose {
@@ -342,7 +435,18 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         calls::mend(self.plan, value, &fields, &path, self.flavour.loose);
         let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
         let call = Call {
-            group: self.group, key: id.clone(), id, sound, path, raw, answer: None, new_id: String::new(), wants: true, omitted: false, order: 0, label: String::new(),
+            group: self.group,
+            key: id.clone(),
+            id,
+            sound,
+            path,
+            raw,
+            answer: None,
+            new_id: String::new(),
+            wants: true,
+            omitted: false,
+            order: 0,
+            label: String::new(),
         };
         Asked { call: self.pairs.call(call), value, id: given }
     }
@@ -353,12 +457,19 @@ fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_
     let last = messages.iter().rposition(|message| matches!(message.kind, MessageKind::Other | MessageKind::Calls(_)));
     let Some(talk) = talks.iter().rev().find(|talk| Some(talk.at) == last) else { return };
     let calls = talk.items.iter().any(|asked| pairs.calls.get(asked.call).is_some_and(|call| !call.omitted));
-    let spills = messages.get(talk.at).is_none_or(|message| !message.spill.is_empty() || !matches!(message.piece, Piece::Source(_)));
+    let spills = messages
+        .get(talk.at)
+        .is_none_or(|message| !message.spill.is_empty() || !matches!(message.piece, Piece::Source(_)));
     let prefix = talk.value.get("prefix");
     if calls || spills || prefix.and_then(JsonRef::as_bool) == Some(true) {
         return;
     }
-    plan.error("role_order", talk.path.clone(), Action::Rewritten, "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant");
+    plan.error(
+        "role_order",
+        talk.path.clone(),
+        Action::Rewritten,
+        "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
+    );
     plan.edits.set(talk.value, prefix, "prefix", "true".into());
 }
 
@@ -390,7 +501,11 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
     }
     if calls || talk.says || !(none || empty && omitted) {
         if empty && !calls && !talk.says {
-            plan.warn("empty_content", format!("{}/content", talk.path), "An assistant message with neither text nor calls: accepted, yet it says nothing.");
+            plan.warn(
+                "empty_content",
+                format!("{}/content", talk.path),
+                "An assistant message with neither text nor calls: accepted, yet it says nothing.",
+            );
         }
         return;
     }
@@ -402,7 +517,8 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
         message.kind = MessageKind::Gone;
     } else {
         message.kind = MessageKind::Other;
-        message.piece = Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), std::mem::take(&mut message.spill), "]}".into());
+        message.piece =
+            Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), std::mem::take(&mut message.spill), "]}".into());
     }
     if !reported || talk.extra {
         let action = if talk.extra { Action::Rewritten } else { Action::Dropped };

@@ -10,7 +10,9 @@ mod order;
 use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::rules::{Answer, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Words, id_of, omit_open, quoted, report_pairs};
+use crate::provider::rules::{
+    Answer, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Words, id_of, omit_open, quoted, report_pairs,
+};
 
 const MAX_ID: usize = 64;
 
@@ -63,7 +65,16 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     let adjacent = plan.body.text("model").is_some_and(|model| model.contains("deepseek"));
     let filler = quoted(plan.options.text());
     let mut reader = Reader {
-        plan, filler, pairs: Pairs::default(), group: 0, fresh: true, era: 0, said: 0, said_at_call: 0, calls: Vec::new(), outputs: Vec::new(),
+        plan,
+        filler,
+        pairs: Pairs::default(),
+        group: 0,
+        fresh: true,
+        era: 0,
+        said: 0,
+        said_at_call: 0,
+        calls: Vec::new(),
+        outputs: Vec::new(),
     };
     let items: Vec<(Item, Piece)> = list.items().enumerate().map(|(at, value)| reader.item(at, value)).collect();
     let Reader { plan, mut pairs, calls, outputs, .. } = reader;
@@ -87,17 +98,28 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         if answer.id.as_deref() != Some(&call.new_id) || !answer.sound {
             plan.edits.set(output.value, output.id, "call_id", quoted(&call.new_id));
             if !answer.sound || call.id != answer.id {
-                plan.call_error("invalid_call_id", &answer.path, &call.new_id, Action::Renamed, "Missing or invalid parameter: 'call_id' must be that of its call.");
+                plan.call_error(
+                    "invalid_call_id",
+                    &answer.path,
+                    &call.new_id,
+                    Action::Renamed,
+                    "Missing or invalid parameter: 'call_id' must be that of its call.",
+                );
             }
         }
     }
     let groups = pairs.groups();
     report_pairs(plan, &pairs, &groups, &WORDS);
     let text = plan.options.text().to_owned();
-    let made = |call: &Call| ObjectWriter::build(|o| {
-        o.text("type", &format!("{}_output", call.label)).text("call_id", &call.new_id).text("output", &text);
-    }).as_str().to_owned();
-    let stays = |a: usize| pairs.answers.get(a).is_some_and(|answer| answer.near.is_some() || answer.fate == Fate::Held);
+    let made = |call: &Call| {
+        ObjectWriter::build(|o| {
+            o.text("type", &format!("{}_output", call.label)).text("call_id", &call.new_id).text("output", &text);
+        })
+        .as_str()
+        .to_owned()
+    };
+    let stays =
+        |a: usize| pairs.answers.get(a).is_some_and(|answer| answer.near.is_some() || answer.fate == Fate::Held);
     if let Some(pieces) = order::place(plan, items, &pairs, &groups, stays, made) {
         plan.edits.rebuild(list, pieces);
     }
@@ -185,11 +207,31 @@ impl<'a> Reader<'_, 'a, '_> {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn new_call(&mut self, kind: &str, path: String, value: JsonRef<'a>, given: Option<JsonRef<'a>>, id: Option<String>, sound: bool, wants: bool) -> usize {
+    fn new_call(
+        &mut self,
+        kind: &str,
+        path: String,
+        value: JsonRef<'a>,
+        given: Option<JsonRef<'a>>,
+        id: Option<String>,
+        sound: bool,
+        wants: bool,
+    ) -> usize {
         let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
         self.calls.push(Asked { value, id: given, era: self.era, said: self.said });
         self.pairs.call(Call {
-            group: self.group, key: id.clone(), id, sound, path, raw, answer: None, new_id: String::new(), wants, omitted: false, order: 0, label: kind.to_owned(),
+            group: self.group,
+            key: id.clone(),
+            id,
+            sound,
+            path,
+            raw,
+            answer: None,
+            new_id: String::new(),
+            wants,
+            omitted: false,
+            order: 0,
+            label: kind.to_owned(),
         })
     }
 
@@ -209,7 +251,18 @@ impl<'a> Reader<'_, 'a, '_> {
         let content = fields.get("output").map_or("", JsonRef::as_raw);
         let filler = content == self.filler;
         let label = kind.trim_end_matches("_output").to_owned();
-        let a = self.pairs.answer(Answer { near, key: id.clone(), id, sound, path, content, filler, fate: Fate::Orphan, order: 0, label });
+        let a = self.pairs.answer(Answer {
+            near,
+            key: id.clone(),
+            id,
+            sound,
+            path,
+            content,
+            filler,
+            fate: Fate::Orphan,
+            order: 0,
+            label,
+        });
         self.outputs.push(Asked { value, id: given, era: self.era, said: self.said_at_call });
         Item::Output(a)
     }

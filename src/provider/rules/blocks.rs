@@ -91,11 +91,16 @@ pub(crate) struct Shape {
 /// Puts every result at the head of the reply to its call, closes or leaves out what is open, and reports it.
 /// `made` writes a synthetic result for a call, by its number. A turn left without a block by that is gone.
 pub(crate) fn place_blocks<'a>(
-    plan: &mut Plan<'a, '_>, turns: Vec<Turn<'a>>, pairs: &Pairs<'_>, words: &Words, made: impl Fn(usize) -> String,
+    plan: &mut Plan<'a, '_>,
+    turns: Vec<Turn<'a>>,
+    pairs: &Pairs<'_>,
+    words: &Words,
+    made: impl Fn(usize) -> String,
 ) -> Vec<Turn<'a>> {
     let groups = pairs.groups();
     report_pairs(plan, pairs, &groups, words);
-    let settled = |a: usize| pairs.answered_by(a).zip(pairs.answers.get(a)).is_some_and(|(call, answer)| in_place(answer, call));
+    let settled =
+        |a: usize| pairs.answered_by(a).zip(pairs.answers.get(a)).is_some_and(|(call, answer)| in_place(answer, call));
     let mut moved: Vec<Option<Block<'a>>> = Vec::new();
     moved.resize_with(pairs.answers.len(), || None);
     let mut turns = turns;
@@ -150,7 +155,13 @@ pub(crate) fn place_blocks<'a>(
 }
 
 /// The results that a run still lacks at its place: those that stand elsewhere, then synthetic ones.
-fn due<'a>(groups: &[Vec<usize>], run: usize, pairs: &Pairs<'_>, moved: &mut [Option<Block<'a>>], made: &impl Fn(usize) -> String) -> Vec<Block<'a>> {
+fn due<'a>(
+    groups: &[Vec<usize>],
+    run: usize,
+    pairs: &Pairs<'_>,
+    moved: &mut [Option<Block<'a>>],
+    made: &impl Fn(usize) -> String,
+) -> Vec<Block<'a>> {
     let members = groups.get(run).map_or(&[][..], Vec::as_slice);
     let mut given: Vec<usize> = members.iter().filter_map(|c| pairs.calls.get(*c)?.answer).collect();
     given.sort_unstable();
@@ -174,7 +185,17 @@ fn add<'a>(turn: &mut Turn<'a>, due: Vec<Block<'a>>) {
 }
 
 fn reply(blocks: Vec<Block<'_>>) -> Turn<'_> {
-    Turn { speaker: Speaker::User, value: None, content: None, piece: None, path: String::new(), blocks, run: None, touched: true, gone: false }
+    Turn {
+        speaker: Speaker::User,
+        value: None,
+        content: None,
+        piece: None,
+        path: String::new(),
+        blocks,
+        run: None,
+        touched: true,
+        gone: false,
+    }
 }
 
 /// Writes the turns back as edits: the blocks of those that were touched, and the list if it has other turns.

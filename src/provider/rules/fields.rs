@@ -57,7 +57,11 @@ pub(crate) fn name_valid(text: &str, max: usize) -> bool {
 
 /// A text with `_` for what a name may not hold, cut to `max`.
 pub(crate) fn name_fit(text: &str, max: usize) -> String {
-    let fit: String = text.chars().take(max).map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect();
+    let fit: String = text
+        .chars()
+        .take(max)
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
+        .collect();
     if fit.is_empty() { "unknown".into() } else { fit }
 }
 

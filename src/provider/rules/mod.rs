@@ -9,7 +9,7 @@ mod place;
 mod splice;
 
 pub(crate) use blocks::{Block, BlockKind, Runs, Shape, Speaker, Turn, place_blocks, write_turns};
-pub(crate) use fields::{as_quoted, Fields, id_of, name_fit, name_valid, object_text};
+pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, object_text};
 pub(crate) use pair::{Answer, Call, Fate, IdRule, Pairs};
 pub(crate) use place::{Message, MessageKind, Words, omit_open, place_messages, report_pairs};
 pub(crate) use splice::{Edits, Piece, quoted};
@@ -85,10 +85,21 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
     };
     let value = match JsonRef::parse(text) {
         Ok(value) => value,
-        Err(error) => return malformed(format!("We could not parse the JSON body of your request: it stops being JSON at byte {}.", error.at)),
+        Err(error) => {
+            return malformed(format!(
+                "We could not parse the JSON body of your request: it stops being JSON at byte {}.",
+                error.at
+            ));
+        }
     };
     let list = list_name(dialect);
-    let mut plan = Plan { edits: Edits::new(text), report: Report::new(), options, base: format!("/{list}"), body: Fields::of(value) };
+    let mut plan = Plan {
+        edits: Edits::new(text),
+        report: Report::new(),
+        options,
+        base: format!("/{list}"),
+        body: Fields::of(value),
+    };
     let items = plan.list(value, list);
     if let Some(items) = items {
         match dialect {
@@ -100,7 +111,11 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
         }
     }
     let Plan { edits, report, .. } = plan;
-    debug_assert_eq!(edits.is_empty(), report.iter().all(|f| f.severity != Severity::Error), "edits without an error, or an error without edits: {report:?}");
+    debug_assert_eq!(
+        edits.is_empty(),
+        report.iter().all(|f| f.severity != Severity::Error),
+        "edits without an error, or an error without edits: {report:?}"
+    );
     let mended = if edits.is_empty() { None } else { Some(edits.apply()) };
     (mended, report)
 }
@@ -130,7 +145,14 @@ impl<'a> Plan<'a, '_> {
         self.report.push(Finding::error(code, message.into()).at(path).did(action));
     }
 
-    pub fn call_error(&mut self, code: &'static str, path: impl Into<String>, call: &str, action: Action, message: impl Into<String>) {
+    pub fn call_error(
+        &mut self,
+        code: &'static str,
+        path: impl Into<String>,
+        call: &str,
+        action: Action,
+        message: impl Into<String>,
+    ) {
         self.report.push(Finding::error(code, message.into()).at(path).of_call(call).did(action));
     }
 
@@ -145,7 +167,8 @@ impl<'a> Plan<'a, '_> {
             (Kind::Object, Some(Kind::Array)) => found,
             (Kind::Object, Some(Kind::String)) if name == "input" => None,
             (Kind::Object, _) => {
-                let (item, text) = (found.filter(|item| item.is_object()), found.filter(|text| text.kind() == Kind::String));
+                let (item, text) =
+                    (found.filter(|item| item.is_object()), found.filter(|text| text.kind() == Kind::String));
                 match (found, item.or(text)) {
                     // One message where a list of them is due; a dialect's own rules mend a bare text in it.
                     (Some(old), Some(one)) => {
@@ -154,24 +177,42 @@ impl<'a> Plan<'a, '_> {
                     }
                     (old, _) => self.edits.set(value, old, name, "[]".into()),
                 }
-                let what = if found.is_some() { format!("Invalid type for '{name}': expected an array of objects.") } else { format!("Missing required parameter: '{name}'.") };
+                let what = if found.is_some() {
+                    format!("Invalid type for '{name}': expected an array of objects.")
+                } else {
+                    format!("Missing required parameter: '{name}'.")
+                };
                 self.error("malformed", self.base.clone(), Action::Rewritten, what);
                 None
             }
             (Kind::Array, _) => {
                 self.edits.wrap(value, format!("{{\"{name}\":"), "}");
                 self.base = String::new();
-                self.error("malformed", "", Action::Rewritten, format!("Invalid body: expected a JSON object with '{name}', but got an array."));
+                self.error(
+                    "malformed",
+                    "",
+                    Action::Rewritten,
+                    format!("Invalid body: expected a JSON object with '{name}', but got an array."),
+                );
                 Some(value)
             }
             _ => {
                 self.edits.replace(value, Piece::New(format!("{{\"{name}\":[]}}")));
-                self.error("malformed", "", Action::Rewritten, format!("Invalid body: expected a JSON object with '{name}'."));
+                self.error(
+                    "malformed",
+                    "",
+                    Action::Rewritten,
+                    format!("Invalid body: expected a JSON object with '{name}'."),
+                );
                 None
             }
         };
         if list.is_some_and(|list| list.items().next().is_none()) {
-            self.warn("malformed", self.base.clone(), format!("[] is too short - '{name}': at least one message is required."));
+            self.warn(
+                "malformed",
+                self.base.clone(),
+                format!("[] is too short - '{name}': at least one message is required."),
+            );
         }
         list
     }

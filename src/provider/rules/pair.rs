@@ -130,7 +130,13 @@ impl<'a> Pairs<'a> {
                 }
                 Event::Answer(a) => {
                     let Some(answer) = self.answers.get(a) else { continue };
-                    let here = || found.open.get(answer.key.as_deref().unwrap_or_default()).and_then(|stack| stack.last()).map(|(group, _)| *group);
+                    let here = || {
+                        found
+                            .open
+                            .get(answer.key.as_deref().unwrap_or_default())
+                            .and_then(|stack| stack.last())
+                            .map(|(group, _)| *group)
+                    };
                     if answer.id.is_none() && answer.near.is_some() && here() != answer.near {
                         deferred.push(a);
                     } else {
@@ -253,7 +259,12 @@ impl<'a> Pairs<'a> {
             }
         }
         let mut found: BTreeMap<usize, usize> = BTreeMap::new();
-        for (a, answer) in self.answers.iter().enumerate().filter(|(_, answer)| answer.fate == Fate::Orphan && (answer.id.is_none() || !nameless)) {
+        for (a, answer) in self
+            .answers
+            .iter()
+            .enumerate()
+            .filter(|(_, answer)| answer.fate == Fate::Orphan && (answer.id.is_none() || !nameless))
+        {
             let Some(group) = answer.near else { continue };
             let Some(queue) = open.get_mut(&(group, answer.id.is_none(), answer.label.as_str())) else { continue };
             while let Some(c) = queue.pop_front() {
@@ -285,7 +296,11 @@ impl<'a> Pairs<'a> {
                 continue;
             }
             let (code, base, message) = if call.id.is_none() {
-                let given = call.answer.and_then(|a| answers.get(a)).filter(|a| a.sound).and_then(|a| a.id.clone())
+                let given = call
+                    .answer
+                    .and_then(|a| answers.get(a))
+                    .filter(|a| a.sound)
+                    .and_then(|a| a.id.clone())
                     .filter(|id| (rule.valid)(id) && !used.contains(id));
                 let base = given.unwrap_or_else(|| (rule.derive)(&format!("{place}:{}", call.raw)));
                 ("invalid_call_id", base, rule.missing.to_owned())
@@ -297,8 +312,15 @@ impl<'a> Pairs<'a> {
                     ("duplicate_call_id", own.clone(), rule.double.replace("{id}", &own))
                 } else {
                     if before.is_some() {
-                        report.push(Finding::warning("duplicate_call_id", "This id was used in an earlier turn: accepted, and paired turn by turn.")
-                            .at(&call.path).of_call(&own).did(Action::Kept));
+                        report.push(
+                            Finding::warning(
+                                "duplicate_call_id",
+                                "This id was used in an earlier turn: accepted, and paired turn by turn.",
+                            )
+                            .at(&call.path)
+                            .of_call(&own)
+                            .did(Action::Kept),
+                        );
                     }
                     call.new_id = own;
                     continue;

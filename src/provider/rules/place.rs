@@ -28,8 +28,12 @@ pub(crate) enum MessageKind {
 /// Puts every result behind its call, in the order in which they stood, closes or leaves out what is open, and reports
 /// it. None where nothing changes. `made` writes a synthetic result for an id, `user` a message around spilled parts.
 pub(crate) fn place_messages(
-    plan: &mut Plan<'_, '_>, messages: Vec<Message>, pairs: &Pairs<'_>, words: &Words,
-    made: impl Fn(&str) -> String, user: impl Fn(Vec<Piece>) -> Piece,
+    plan: &mut Plan<'_, '_>,
+    messages: Vec<Message>,
+    pairs: &Pairs<'_>,
+    words: &Words,
+    made: impl Fn(&str) -> String,
+    user: impl Fn(Vec<Piece>) -> Piece,
 ) -> Option<Vec<Piece>> {
     let groups = pairs.groups();
     report_pairs(plan, pairs, &groups, words);
@@ -62,25 +66,36 @@ pub(crate) fn place_messages(
                         fresh.push(Piece::New(made(&call.new_id)));
                     }
                 }
-                plan_order.extend(given.iter().filter(|at| kinds.get(**at).is_some_and(|(_, whole)| !whole)).map(|at| Slot::Spill(*at)));
+                plan_order.extend(
+                    given
+                        .iter()
+                        .filter(|at| kinds.get(**at).is_some_and(|(_, whole)| !whole))
+                        .map(|at| Slot::Spill(*at)),
+                );
             }
         }
         if !whole {
             plan_order.push(Slot::Spill(at));
         }
     }
-    let same = plan_order.len() == messages.len() && plan_order.iter().enumerate().all(|(at, slot)| matches!(slot, Slot::Old(old) if *old == at));
+    let same = plan_order.len() == messages.len()
+        && plan_order.iter().enumerate().all(|(at, slot)| matches!(slot, Slot::Old(old) if *old == at));
     let same = same && messages.iter().all(|message| matches!(message.piece, Piece::Source(_)));
     if same {
         return None;
     }
     let mut pieces: Vec<(Option<Piece>, Vec<Piece>)> = messages.into_iter().map(|m| (Some(m.piece), m.spill)).collect();
     let mut fresh: Vec<Option<Piece>> = fresh.into_iter().map(Some).collect();
-    Some(plan_order.into_iter().filter_map(|slot| match slot {
-        Slot::Old(at) => pieces.get_mut(at)?.0.take(),
-        Slot::New(at) => fresh.get_mut(at)?.take(),
-        Slot::Spill(at) => Some(user(std::mem::take(&mut pieces.get_mut(at)?.1))),
-    }).collect())
+    Some(
+        plan_order
+            .into_iter()
+            .filter_map(|slot| match slot {
+                Slot::Old(at) => pieces.get_mut(at)?.0.take(),
+                Slot::New(at) => fresh.get_mut(at)?.take(),
+                Slot::Spill(at) => Some(user(std::mem::take(&mut pieces.get_mut(at)?.1))),
+            })
+            .collect(),
+    )
 }
 
 enum Slot {
@@ -122,11 +137,23 @@ pub(crate) fn report_pairs(plan: &mut Plan<'_, '_>, pairs: &Pairs<'_>, groups: &
         let id = answer.id.as_deref().unwrap_or("");
         match answer.fate {
             Fate::Held => {}
-            Fate::Orphan => plan.call_error("orphan_result", &answer.path, id, Action::Dropped, words.orphan.replace("{id}", id)),
-            Fate::Duplicate(_) => plan.call_error("duplicate_result", &answer.path, id, Action::Dropped, words.duplicate.replace("{id}", id)),
+            Fate::Orphan => {
+                plan.call_error("orphan_result", &answer.path, id, Action::Dropped, words.orphan.replace("{id}", id))
+            }
+            Fate::Duplicate(_) => plan.call_error(
+                "duplicate_result",
+                &answer.path,
+                id,
+                Action::Dropped,
+                words.duplicate.replace("{id}", id),
+            ),
             Fate::Answers(c) => {
                 let Some(call) = pairs.calls.get(c).filter(|call| !in_place(answer, call)) else { continue };
-                let (code, sentence) = if answer.order < call.order { ("result_before_call", words.orphan) } else { ("interposed_message", words.dangling) };
+                let (code, sentence) = if answer.order < call.order {
+                    ("result_before_call", words.orphan)
+                } else {
+                    ("interposed_message", words.dangling)
+                };
                 plan.call_error(code, &answer.path, id, Action::Moved, sentence.replace("{id}", id));
             }
         }

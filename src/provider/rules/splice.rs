@@ -114,8 +114,12 @@ impl<'a> Edits<'a> {
     pub fn apply(mut self) -> String {
         for members in std::mem::take(&mut self.objects).into_values() {
             let stays = |key: JsonRef<'_>| !members.remove.iter().any(|name| key.is_text(name));
-            let mut items: Vec<Piece> = members.object.entries().filter(|(key, _)| stays(*key))
-                .map(|(key, value)| Piece::Source(Span { start: self.span(key).start, end: self.span(value).end })).collect();
+            let mut items: Vec<Piece> = members
+                .object
+                .entries()
+                .filter(|(key, _)| stays(*key))
+                .map(|(key, value)| Piece::Source(Span { start: self.span(key).start, end: self.span(value).end }))
+                .collect();
             items.extend(members.add.into_iter().map(Piece::New));
             self.rebuild(members.object, items);
         }
@@ -128,8 +132,14 @@ impl<'a> Edits<'a> {
     fn write(&self, out: &mut String, span: Span, within: Option<Place>) {
         let mut at = span.start;
         loop {
-            let inner = |place: &Place| place.1.0 <= span.end && within.is_none_or(|(start, end, layer)| (place.0, place.1) != (start, end) || place.2 > layer);
-            let next = self.patches.range((at, Reverse(usize::MAX), 0)..).find(|(place, _)| inner(place) || place.0 >= span.end);
+            let inner = |place: &Place| {
+                place.1.0 <= span.end
+                    && within.is_none_or(|(start, end, layer)| (place.0, place.1) != (start, end) || place.2 > layer)
+            };
+            let next = self
+                .patches
+                .range((at, Reverse(usize::MAX), 0)..)
+                .find(|(place, _)| inner(place) || place.0 >= span.end);
             let Some((place, piece)) = next.filter(|(place, _)| place.0 < span.end) else { break };
             out.push_str(self.text(at, place.0));
             self.write_piece(out, piece, *place);

@@ -61,7 +61,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                     }
                 }
                 let entry = host.pending()[0].clone();
-                assert_eq!((entry.id.as_str(), entry.epoch, entry.failed), ("run", 0, false));
+                assert_eq!((entry.id.as_str(), entry.epoch, entry.failed.is_some()), ("run", 0, false));
                 // Who had an answer journalled is not asked again.
                 let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
                 let recovered = rethread::run::recover(&journal, SEED).unwrap();
@@ -173,12 +173,12 @@ fn r18_a_run_that_failed_waits_and_goes_on() {
         assert_eq!((outcome.status, outcome.saved), (RunStatus::Failed, false));
         assert!(host.log.borrow().history.messages().is_empty());
         let mut host = Host::open(&store, "s", "again");
-        assert!(host.pending()[0].failed);
+        assert!(host.pending()[0].failed.is_some());
         let journal = block_on(read_journal(&store, "s", &host.pending()[0])).unwrap();
         let recovered = rethread::run::recover(&journal, SEED).unwrap();
         assert_eq!(recovered.failed.unwrap().0, "model_error");
         host.resume(setup("run", dialect, stream)).unwrap();
-        assert!(!host.pending()[0].failed);
+        assert!(host.pending()[0].failed.is_none());
         assert_eq!(host.drive(three_tools).unwrap().status, RunStatus::Finished);
         assert_eq!((host.asked.len(), host.ran.len()), (2, 1));
         check_end(&host, &[], 0);

@@ -27,22 +27,44 @@ fn takes(body: Value, dialect: Dialect) {
 #[test]
 fn case02_results_in_another_order_stay() {
     takes(chat(vec![user("q"), calls(&["a", "b"]), tool("b", "2"), tool("a", "1"), says("x")]), CHAT);
-    takes(claude(vec![human(vec![text("q")]), model(vec![use_("a"), use_("b")]), human(vec![result("b", "2"), result("a", "1")])]), CLAUDE);
+    takes(
+        claude(vec![
+            human(vec![text("q")]),
+            model(vec![use_("a"), use_("b")]),
+            human(vec![result("b", "2"), result("a", "1")]),
+        ]),
+        CLAUDE,
+    );
 }
 
 #[test]
 fn case03_a_dangling_call_before_a_user_message_is_closed_before_it() {
-    mends(vec![user("q"), calls(&["a"]), user("p")], "dangling_call", vec![user("q"), calls(&["a"]), closed("a"), user("p")]);
-    mends_claude(vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![text("p")])], "dangling_call",
-        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![cut("a"), text("p")])]);
+    mends(
+        vec![user("q"), calls(&["a"]), user("p")],
+        "dangling_call",
+        vec![user("q"), calls(&["a"]), closed("a"), user("p")],
+    );
+    mends_claude(
+        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![text("p")])],
+        "dangling_call",
+        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![cut("a"), text("p")])],
+    );
     // A text that is no list yet becomes one.
-    mends_claude(vec![user("q"), model(vec![use_("a")]), user("p")], "dangling_call", vec![user("q"), model(vec![use_("a")]), human(vec![cut("a"), text("p")])]);
+    mends_claude(
+        vec![user("q"), model(vec![use_("a")]), user("p")],
+        "dangling_call",
+        vec![user("q"), model(vec![use_("a")]), human(vec![cut("a"), text("p")])],
+    );
 }
 
 #[test]
 fn case04_a_dangling_call_at_the_tail_is_closed() {
     mends(vec![user("q"), calls(&["a"])], "dangling_call", vec![user("q"), calls(&["a"]), closed("a")]);
-    mends_claude(vec![user("q"), model(vec![use_("a")])], "dangling_call", vec![user("q"), model(vec![use_("a")]), human(vec![cut("a")])]);
+    mends_claude(
+        vec![user("q"), model(vec![use_("a")])],
+        "dangling_call",
+        vec![user("q"), model(vec![use_("a")]), human(vec![cut("a")])],
+    );
 }
 
 #[test]
@@ -62,68 +84,133 @@ fn case04_with_a_text_of_ones_own() {
 
 #[test]
 fn case05_only_the_missing_one_of_two_results_is_made() {
-    mends(vec![calls(&["a", "b"]), tool("b", "2"), user("p")], "missing_parallel_result", vec![calls(&["a", "b"]), tool("b", "2"), closed("a"), user("p")]);
-    mends_claude(vec![model(vec![use_("a"), use_("b")]), human(vec![result("b", "2"), text("p")])], "missing_parallel_result",
-        vec![model(vec![use_("a"), use_("b")]), human(vec![result("b", "2"), cut("a"), text("p")])]);
+    mends(
+        vec![calls(&["a", "b"]), tool("b", "2"), user("p")],
+        "missing_parallel_result",
+        vec![calls(&["a", "b"]), tool("b", "2"), closed("a"), user("p")],
+    );
+    mends_claude(
+        vec![model(vec![use_("a"), use_("b")]), human(vec![result("b", "2"), text("p")])],
+        "missing_parallel_result",
+        vec![model(vec![use_("a"), use_("b")]), human(vec![result("b", "2"), cut("a"), text("p")])],
+    );
 }
 
 #[test]
 fn case06_an_orphan_result_goes() {
     mends(vec![user("q"), tool("a", "1"), says("x")], "orphan_result", vec![user("q"), says("x")]);
-    mends_claude(vec![user("q"), human(vec![result("a", "1")]), model(vec![text("x")])], "orphan_result", vec![user("q"), model(vec![text("x")])]);
+    mends_claude(
+        vec![user("q"), human(vec![result("a", "1")]), model(vec![text("x")])],
+        "orphan_result",
+        vec![user("q"), model(vec![text("x")])],
+    );
     let report = validate(chat(vec![tool("a", "1")]).to_string().as_bytes(), CHAT);
-    assert_eq!((report[0].path.as_deref(), report[0].call_id.as_deref(), report[0].action), (Some("/messages/0"), Some("a"), None));
+    assert_eq!(
+        (report[0].path.as_deref(), report[0].call_id.as_deref(), report[0].action),
+        (Some("/messages/0"), Some("a"), None)
+    );
     assert!(report[0].message.contains("must be a response to a preceeding message with 'tool_calls'"));
 }
 
 #[test]
 fn case07_an_orphan_inside_a_valid_block_goes_alone() {
-    mends(vec![calls(&["a", "b"]), tool("a", "1"), tool("z", "9"), tool("b", "2")], "orphan_result", vec![calls(&["a", "b"]), tool("a", "1"), tool("b", "2")]);
-    mends_claude(vec![model(vec![use_("a")]), human(vec![result("z", "9"), result("a", "1"), text("p")])], "orphan_result",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("p")])]);
+    mends(
+        vec![calls(&["a", "b"]), tool("a", "1"), tool("z", "9"), tool("b", "2")],
+        "orphan_result",
+        vec![calls(&["a", "b"]), tool("a", "1"), tool("b", "2")],
+    );
+    mends_claude(
+        vec![model(vec![use_("a")]), human(vec![result("z", "9"), result("a", "1"), text("p")])],
+        "orphan_result",
+        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("p")])],
+    );
 }
 
 #[test]
 fn case08_a_result_before_its_call_moves_behind_it() {
-    mends(vec![user("q"), tool("a", "1"), calls(&["a"]), says("x")], "result_before_call", vec![user("q"), calls(&["a"]), tool("a", "1"), says("x")]);
-    mends_claude(vec![human(vec![text("q"), result("a", "1")]), model(vec![use_("a")])], "result_before_call",
-        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![result("a", "1")])]);
+    mends(
+        vec![user("q"), tool("a", "1"), calls(&["a"]), says("x")],
+        "result_before_call",
+        vec![user("q"), calls(&["a"]), tool("a", "1"), says("x")],
+    );
+    mends_claude(
+        vec![human(vec![text("q"), result("a", "1")]), model(vec![use_("a")])],
+        "result_before_call",
+        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![result("a", "1")])],
+    );
 }
 
 #[test]
 fn case09_user_text_between_call_and_result_moves_behind() {
-    mends(vec![calls(&["a"]), user("wait"), tool("a", "1"), says("x")], "interposed_message", vec![calls(&["a"]), tool("a", "1"), user("wait"), says("x")]);
-    mends_claude(vec![model(vec![use_("a")]), human(vec![text("wait"), result("a", "1")])], "interposed_message",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("wait")])]);
-    mends_claude(vec![model(vec![use_("a")]), user("wait"), human(vec![result("a", "1")])], "interposed_message",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("wait")])]);
+    mends(
+        vec![calls(&["a"]), user("wait"), tool("a", "1"), says("x")],
+        "interposed_message",
+        vec![calls(&["a"]), tool("a", "1"), user("wait"), says("x")],
+    );
+    mends_claude(
+        vec![model(vec![use_("a")]), human(vec![text("wait"), result("a", "1")])],
+        "interposed_message",
+        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("wait")])],
+    );
+    mends_claude(
+        vec![model(vec![use_("a")]), user("wait"), human(vec![result("a", "1")])],
+        "interposed_message",
+        vec![model(vec![use_("a")]), human(vec![result("a", "1"), text("wait")])],
+    );
 }
 
 #[test]
 fn case10_system_text_between_call_and_result_moves_behind() {
-    mends(vec![calls(&["a"]), system("s"), tool("a", "1")], "interposed_message", vec![calls(&["a"]), tool("a", "1"), system("s")]);
-    mends_claude(vec![model(vec![use_("a")]), system("s"), human(vec![result("a", "1")]), model(vec![text("x")])], "interposed_message",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1")]), system("s"), model(vec![text("x")])]);
+    mends(
+        vec![calls(&["a"]), system("s"), tool("a", "1")],
+        "interposed_message",
+        vec![calls(&["a"]), tool("a", "1"), system("s")],
+    );
+    mends_claude(
+        vec![model(vec![use_("a")]), system("s"), human(vec![result("a", "1")]), model(vec![text("x")])],
+        "interposed_message",
+        vec![model(vec![use_("a")]), human(vec![result("a", "1")]), system("s"), model(vec![text("x")])],
+    );
 }
 
 #[test]
 fn case11_of_two_results_the_first_real_one_stays() {
     mends(vec![calls(&["a"]), tool("a", "1"), tool("a", "2")], "duplicate_result", vec![calls(&["a"]), tool("a", "1")]);
-    mends(vec![calls(&["a"]), closed("a"), user("p"), tool("a", "late")], "duplicate_result", vec![calls(&["a"]), tool("a", "late"), user("p")]);
+    mends(
+        vec![calls(&["a"]), closed("a"), user("p"), tool("a", "late")],
+        "duplicate_result",
+        vec![calls(&["a"]), tool("a", "late"), user("p")],
+    );
     mends(vec![calls(&["a"]), tool("a", "1"), closed("a")], "duplicate_result", vec![calls(&["a"]), tool("a", "1")]);
-    mends_claude(vec![model(vec![use_("a")]), human(vec![result("a", "1"), result("a", "2")])], "duplicate_result",
-        vec![model(vec![use_("a")]), human(vec![result("a", "1")])]);
-    mends_claude(vec![model(vec![use_("a")]), human(vec![cut("a"), result("a", "real")])], "duplicate_result",
-        vec![model(vec![use_("a")]), human(vec![result("a", "real")])]);
+    mends_claude(
+        vec![model(vec![use_("a")]), human(vec![result("a", "1"), result("a", "2")])],
+        "duplicate_result",
+        vec![model(vec![use_("a")]), human(vec![result("a", "1")])],
+    );
+    mends_claude(
+        vec![model(vec![use_("a")]), human(vec![cut("a"), result("a", "real")])],
+        "duplicate_result",
+        vec![model(vec![use_("a")]), human(vec![result("a", "real")])],
+    );
 }
 
 #[test]
 fn case12_the_second_of_two_calls_with_one_id_is_renamed_with_its_result() {
-    mends(vec![calls(&["a", "a"]), tool("a", "1"), tool("a", "2")], "duplicate_call_id", vec![calls(&["a", "a_2"]), tool("a", "1"), tool("a_2", "2")]);
-    mends(vec![calls(&["a", "a_2", "a"]), tool("a_2", "0"), tool("a", "1")], "duplicate_call_id",
-        vec![calls(&["a", "a_2", "a_3"]), tool("a_2", "0"), tool("a", "1"), closed("a_3")]);
-    mends_claude(vec![model(vec![use_("a")]), model(vec![use_("a")]), human(vec![result("a", "1"), result("a", "2")])], "duplicate_call_id",
-        vec![model(vec![use_("a")]), model(vec![use_("a_2")]), human(vec![result("a", "1"), result("a_2", "2")])]);
+    mends(
+        vec![calls(&["a", "a"]), tool("a", "1"), tool("a", "2")],
+        "duplicate_call_id",
+        vec![calls(&["a", "a_2"]), tool("a", "1"), tool("a_2", "2")],
+    );
+    mends(
+        vec![calls(&["a", "a_2", "a"]), tool("a_2", "0"), tool("a", "1")],
+        "duplicate_call_id",
+        vec![calls(&["a", "a_2", "a_3"]), tool("a_2", "0"), tool("a", "1"), closed("a_3")],
+    );
+    mends_claude(
+        vec![model(vec![use_("a")]), model(vec![use_("a")]), human(vec![result("a", "1"), result("a", "2")])],
+        "duplicate_call_id",
+        vec![model(vec![use_("a")]), model(vec![use_("a_2")]), human(vec![result("a", "1"), result("a_2", "2")])],
+    );
 }
 
 #[test]
@@ -131,15 +218,31 @@ fn case13_an_id_that_comes_again_in_a_later_turn_is_a_warning() {
     let body = chat(vec![calls(&["a"]), tool("a", "1"), user("p"), calls(&["a"]), tool("a", "2")]);
     takes(body.clone(), CHAT);
     assert_eq!(codes(&validate(body.to_string().as_bytes(), CHAT), Severity::Warning), ["duplicate_call_id"]);
-    takes(claude(vec![model(vec![use_("a")]), human(vec![result("a", "1")]), model(vec![use_("a")]), human(vec![result("a", "2")])]), CLAUDE);
+    takes(
+        claude(vec![
+            model(vec![use_("a")]),
+            human(vec![result("a", "1")]),
+            model(vec![use_("a")]),
+            human(vec![result("a", "2")]),
+        ]),
+        CLAUDE,
+    );
     // A second, open call that reuses an answered id is closed in its own turn.
-    mends(vec![calls(&["a"]), tool("a", "1"), calls(&["a"]), user("p")], "dangling_call", vec![calls(&["a"]), tool("a", "1"), calls(&["a"]), closed("a"), user("p")]);
+    mends(
+        vec![calls(&["a"]), tool("a", "1"), calls(&["a"]), user("p")],
+        "dangling_call",
+        vec![calls(&["a"]), tool("a", "1"), calls(&["a"]), closed("a"), user("p")],
+    );
 }
 
 #[test]
 fn case14_text_behind_a_call_in_one_turn_keeps_the_pair() {
     takes(claude(vec![user("q"), model(vec![use_("a"), text("so")]), human(vec![result("a", "1")])]), CLAUDE);
-    mends(vec![calls(&["a"]), says("so"), tool("a", "1")], "interposed_message", vec![calls(&["a"]), tool("a", "1"), says("so")]);
+    mends(
+        vec![calls(&["a"]), says("so"), tool("a", "1")],
+        "interposed_message",
+        vec![calls(&["a"]), tool("a", "1"), says("so")],
+    );
 }
 
 #[test]
@@ -149,15 +252,22 @@ fn case15_text_and_call_in_one_message_are_taken() {
 
 #[test]
 fn case16_an_empty_text_block_goes() {
-    mends_claude(vec![user("q"), model(vec![text(""), use_("a")]), human(vec![result("a", "1")])], "empty_content",
-        vec![user("q"), model(vec![use_("a")]), human(vec![result("a", "1")])]);
+    mends_claude(
+        vec![user("q"), model(vec![text(""), use_("a")]), human(vec![result("a", "1")])],
+        "empty_content",
+        vec![user("q"), model(vec![use_("a")]), human(vec![result("a", "1")])],
+    );
     takes(chat(vec![json!({ "role": "assistant", "content": "", "tool_calls": [call("a")] }), tool("a", "")]), CHAT);
     takes(chat(vec![json!({ "role": "assistant", "tool_calls": [call("a")] }), tool("a", "1")]), CHAT);
 }
 
 #[test]
 fn case17_an_assistant_with_nothing_goes() {
-    for nothing in [json!({ "role": "assistant" }), json!({ "role": "assistant", "content": null }), json!({ "role": "assistant", "content": [] })] {
+    for nothing in [
+        json!({ "role": "assistant" }),
+        json!({ "role": "assistant", "content": null }),
+        json!({ "role": "assistant", "content": [] }),
+    ] {
         mends(vec![user("q"), nothing, user("p")], "empty_content", vec![user("q"), user("p")]);
     }
     for nothing in [json!({ "role": "assistant" }), says(""), model(vec![]), model(vec![text("")])] {
@@ -170,14 +280,19 @@ fn case17_an_assistant_with_nothing_goes() {
 #[test]
 fn case18_an_empty_list_of_calls_goes() {
     for none in [json!([]), Value::Null] {
-        mends(vec![user("q"), json!({ "role": "assistant", "content": "x", "tool_calls": none })], "empty_tool_calls", vec![user("q"), says("x")]);
+        mends(
+            vec![user("q"), json!({ "role": "assistant", "content": "x", "tool_calls": none })],
+            "empty_tool_calls",
+            vec![user("q"), says("x")],
+        );
     }
     takes(chat(vec![user("q"), json!({ "role": "assistant", "content": "x", "tool_calls": [] }), user("p")]), MISTRAL);
 }
 
 #[test]
 fn case19_and_20_mistral_ids_are_nine_letters_and_digits_and_distinct() {
-    let body = chat(vec![calls(&["call_abc_123", "call_abc_124"]), tool("call_abc_124", "2"), tool("call_abc_123", "1")]);
+    let body =
+        chat(vec![calls(&["call_abc_123", "call_abc_124"]), tool("call_abc_124", "2"), tool("call_abc_123", "1")]);
     assert!(errors(&body, MISTRAL).contains(&"invalid_call_id"));
     let out = mended(&body, MISTRAL);
     let (one, two) = (out[0]["tool_calls"][0]["id"].as_str().unwrap(), out[0]["tool_calls"][1]["id"].as_str().unwrap());
@@ -187,8 +302,17 @@ fn case19_and_20_mistral_ids_are_nine_letters_and_digits_and_distinct() {
 
 #[test]
 fn case20_ids_that_collide_once_sanitised_stay_distinct() {
-    mends_claude(vec![model(vec![use_("a b"), use_("a_b"), use_("a:b")]), human(vec![result("a:b", "3"), result("a_b", "2"), result("a b", "1")])], "invalid_call_id",
-        vec![model(vec![use_("a_b_2"), use_("a_b"), use_("a_b_3")]), human(vec![result("a_b_3", "3"), result("a_b", "2"), result("a_b_2", "1")])]);
+    mends_claude(
+        vec![
+            model(vec![use_("a b"), use_("a_b"), use_("a:b")]),
+            human(vec![result("a:b", "3"), result("a_b", "2"), result("a b", "1")]),
+        ],
+        "invalid_call_id",
+        vec![
+            model(vec![use_("a_b_2"), use_("a_b"), use_("a_b_3")]),
+            human(vec![result("a_b_3", "3"), result("a_b", "2"), result("a_b_2", "1")]),
+        ],
+    );
     let (one, two) = (format!("{}1", "x".repeat(82)), format!("{}2", "x".repeat(82)));
     let out = mended(&chat(vec![calls(&[&one, &two]), tool(&two, "2"), tool(&one, "1")]), CHAT);
     assert_ne!(out[0]["tool_calls"][0]["id"], out[0]["tool_calls"][1]["id"]);
@@ -197,7 +321,11 @@ fn case20_ids_that_collide_once_sanitised_stay_distinct() {
 
 #[test]
 fn case21_an_id_is_sanitised_in_both_places() {
-    mends_claude(vec![model(vec![use_("a b:c")]), human(vec![result("a b:c", "1")])], "invalid_call_id", vec![model(vec![use_("a_b_c")]), human(vec![result("a_b_c", "1")])]);
+    mends_claude(
+        vec![model(vec![use_("a b:c")]), human(vec![result("a b:c", "1")])],
+        "invalid_call_id",
+        vec![model(vec![use_("a_b_c")]), human(vec![result("a_b_c", "1")])],
+    );
     takes(claude(vec![model(vec![use_("call_1")]), human(vec![result("call_1", "1")])]), CLAUDE);
 }
 
@@ -228,7 +356,10 @@ fn r5_a_missing_or_empty_id_is_the_same_in_call_and_result() {
     }
     // A result without an id, in its place, answers the call that has none yet, and a call without one takes its result's.
     let mut given = chat(vec![calls(&["a", "b"]), tool("b", "2"), json!({ "role": "tool", "content": "1" })]);
-    assert_eq!(mended(&given, CHAT), json!([calls(&["a", "b"]), tool("b", "2"), { "role": "tool", "content": "1", "tool_call_id": "a" }]));
+    assert_eq!(
+        mended(&given, CHAT),
+        json!([calls(&["a", "b"]), tool("b", "2"), { "role": "tool", "content": "1", "tool_call_id": "a" }])
+    );
     given["messages"] = json!([{ "role": "assistant", "tool_calls": [{ "type": "function", "function": { "name": "f", "arguments": "{}" } }] }, tool("x1", "1")]);
     let out = mended(&given, CHAT);
     assert_eq!((&out[0]["tool_calls"][0]["id"], &out[1]), (&json!("x1"), &tool("x1", "1")));
@@ -264,7 +395,12 @@ fn case26_invalid_json_in_arguments_is_reported() {
 #[test]
 fn case27_arguments_that_are_no_object() {
     let mut body = claude(vec![model(vec![use_("a")]), human(vec![result("a", "1")])]);
-    for (given, out) in [(json!([1]), json!({ "value": [1] })), (json!("[1]"), json!({ "value": [1] })), (json!("{\"b\":1}"), json!({ "b": 1 })), (json!(true), json!({ "value": true }))] {
+    for (given, out) in [
+        (json!([1]), json!({ "value": [1] })),
+        (json!("[1]"), json!({ "value": [1] })),
+        (json!("{\"b\":1}"), json!({ "b": 1 })),
+        (json!(true), json!({ "value": true })),
+    ] {
         body["messages"][0]["content"][0]["input"] = given;
         assert_eq!(mended(&body, CLAUDE)[0]["content"][0]["input"], out);
     }
@@ -290,21 +426,38 @@ fn case29_and_30_an_error_result_says_something() {
         assert!(!mended(&body, CLAUDE)[1]["content"][0]["content"].as_str().unwrap().is_empty());
     }
     takes(claude(vec![model(vec![use_("a")]), human(vec![result("a", "")])]), CLAUDE);
-    mends(vec![calls(&["a"]), json!({ "role": "tool", "tool_call_id": "a", "content": null })], "empty_content", vec![calls(&["a"]), tool("a", "")]);
+    mends(
+        vec![calls(&["a"]), json!({ "role": "tool", "tool_call_id": "a", "content": null })],
+        "empty_content",
+        vec![calls(&["a"]), tool("a", "")],
+    );
 }
 
 #[test]
 fn case31_an_image_result_moves_to_a_user_message_on_chat() {
     let image = json!({ "type": "image_url", "image_url": { "url": "data:image/png;base64,AAAA" } });
     let given = json!({ "role": "tool", "tool_call_id": "a", "content": [{ "type": "text", "text": "see" }, image] });
-    mends(vec![calls(&["a", "b"]), given, tool("b", "2"), says("x")], "unsupported_part", vec![
-        calls(&["a", "b"]), json!({ "role": "tool", "tool_call_id": "a", "content": [{ "type": "text", "text": "see" }] }), tool("b", "2"),
-        human(vec![image.clone()]), says("x"),
-    ]);
+    mends(
+        vec![calls(&["a", "b"]), given, tool("b", "2"), says("x")],
+        "unsupported_part",
+        vec![
+            calls(&["a", "b"]),
+            json!({ "role": "tool", "tool_call_id": "a", "content": [{ "type": "text", "text": "see" }] }),
+            tool("b", "2"),
+            human(vec![image.clone()]),
+            says("x"),
+        ],
+    );
     let only = chat(vec![calls(&["a"]), json!({ "role": "tool", "tool_call_id": "a", "content": [image] })]);
     assert_eq!(mended(&only, CHAT)[1]["content"][0]["type"], "text");
     let png = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "AAAA" } });
-    takes(claude(vec![model(vec![use_("a")]), human(vec![json!({ "type": "tool_result", "tool_use_id": "a", "content": [png] })])]), CLAUDE);
+    takes(
+        claude(vec![
+            model(vec![use_("a")]),
+            human(vec![json!({ "type": "tool_result", "tool_use_id": "a", "content": [png] })]),
+        ]),
+        CLAUDE,
+    );
 }
 
 fn signed() -> Value {
@@ -314,14 +467,29 @@ fn signed() -> Value {
 #[test]
 fn case34_and_35_signed_thinking_is_left_alone() {
     let redacted = json!({ "type": "redacted_thinking", "data": "d" });
-    takes(claude(vec![user("q"), model(vec![signed(), redacted.clone(), use_("a")]), human(vec![result("a", "1")])]), CLAUDE);
-    mends_claude(vec![user("q"), model(vec![signed(), redacted.clone(), use_("a")])], "dangling_call", vec![user("q"), model(vec![signed(), redacted, use_("a")]), human(vec![cut("a")])]);
+    takes(
+        claude(vec![user("q"), model(vec![signed(), redacted.clone(), use_("a")]), human(vec![result("a", "1")])]),
+        CLAUDE,
+    );
+    mends_claude(
+        vec![user("q"), model(vec![signed(), redacted.clone(), use_("a")])],
+        "dangling_call",
+        vec![user("q"), model(vec![signed(), redacted, use_("a")]), human(vec![cut("a")])],
+    );
 }
 
 #[test]
 fn case36_and_37_unsigned_thinking_goes() {
-    for unsigned in [json!({ "type": "thinking", "thinking": "t" }), json!({ "type": "thinking", "thinking": "t", "signature": "" }), json!({ "type": "redacted_thinking" })] {
-        mends_claude(vec![user("q"), model(vec![unsigned, text("x")]), user("p")], "unsigned_thinking", vec![user("q"), model(vec![text("x")]), user("p")]);
+    for unsigned in [
+        json!({ "type": "thinking", "thinking": "t" }),
+        json!({ "type": "thinking", "thinking": "t", "signature": "" }),
+        json!({ "type": "redacted_thinking" }),
+    ] {
+        mends_claude(
+            vec![user("q"), model(vec![unsigned, text("x")]), user("p")],
+            "unsigned_thinking",
+            vec![user("q"), model(vec![text("x")]), user("p")],
+        );
     }
 }
 
@@ -332,25 +500,41 @@ fn a_running_tool_loop_begins_with_thinking_or_goes_without() {
     takes(body.clone(), CLAUDE);
     body["messages"][1] = model(vec![use_("a")]);
     assert_eq!(errors(&body, CLAUDE), ["unsigned_thinking"]);
-    let out: Value = serde_json::from_slice(&repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).0).unwrap();
+    let out: Value =
+        serde_json::from_slice(&repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).0).unwrap();
     assert_eq!((&out["thinking"], &out["messages"]), (&json!({ "type": "disabled" }), &body["messages"]));
     // Thinking that is off may not stand at the end, and may in the middle.
     takes(claude(vec![user("q"), model(vec![signed(), text("x")]), user("p")]), CLAUDE);
-    mends_claude(vec![user("q"), model(vec![signed(), text("x")])], "orphan_reasoning", vec![user("q"), model(vec![text("x")])]);
+    mends_claude(
+        vec![user("q"), model(vec![signed(), text("x")])],
+        "orphan_reasoning",
+        vec![user("q"), model(vec![text("x")])],
+    );
 }
 
 #[test]
 fn case42_a_list_cut_inside_a_block_is_mended_at_its_boundary() {
     mends(vec![tool("b", "2"), says("x"), user("p")], "orphan_result", vec![says("x"), user("p")]);
-    mends_claude(vec![human(vec![result("b", "2"), text("p")]), model(vec![text("x")])], "orphan_result", vec![human(vec![text("p")]), model(vec![text("x")])]);
+    mends_claude(
+        vec![human(vec![result("b", "2"), text("p")]), model(vec![text("x")])],
+        "orphan_result",
+        vec![human(vec![text("p")]), model(vec![text("x")])],
+    );
 }
 
 #[test]
 fn case48_server_calls_are_no_client_calls() {
-    let (served, found) = (json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} }), json!({ "type": "web_search_tool_result", "tool_use_id": "s", "content": [] }));
+    let (served, found) = (
+        json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} }),
+        json!({ "type": "web_search_tool_result", "tool_use_id": "s", "content": [] }),
+    );
     takes(claude(vec![user("q"), model(vec![served.clone(), found.clone(), text("x")]), user("p")]), CLAUDE);
     takes(claude(vec![user("q"), model(vec![served, use_("a")]), human(vec![result("a", "1")])]), CLAUDE);
-    mends_claude(vec![user("q"), model(vec![found, text("x")]), user("p")], "orphan_result", vec![user("q"), model(vec![text("x")]), user("p")]);
+    mends_claude(
+        vec![user("q"), model(vec![found, text("x")]), user("p")],
+        "orphan_result",
+        vec![user("q"), model(vec![text("x")]), user("p")],
+    );
 }
 
 #[test]
@@ -364,7 +548,11 @@ fn case54_a_history_that_ends_in_an_assistant_message() {
     takes(chat(vec![user("q"), says("x")]), CHAT);
     takes(claude(vec![user("q"), says("x")]), CLAUDE);
     mends_claude(vec![user("q"), says("x \n\u{a0}")], "empty_content", vec![user("q"), says("x")]);
-    mends_claude(vec![user("q"), model(vec![text("x"), text(" \n")])], "empty_content", vec![user("q"), model(vec![text("x")])]);
+    mends_claude(
+        vec![user("q"), model(vec![text("x"), text(" \n")])],
+        "empty_content",
+        vec![user("q"), model(vec![text("x")])],
+    );
     let out = mended(&chat(vec![user("q"), says("x")]), MISTRAL);
     assert_eq!(out[1]["prefix"], json!(true));
 }
@@ -378,13 +566,27 @@ fn case55_tools_pass_untouched() {
 
 #[test]
 fn an_odd_role_is_mended_and_its_text_kept() {
-    mends(vec![json!({ "role": "model", "content": "x" }), json!({ "role": 1, "content": "y" }), json!({ "content": "z" })], "role_order",
-        vec![says("x"), user("y"), json!({ "content": "z", "role": "user" })]);
+    mends(
+        vec![
+            json!({ "role": "model", "content": "x" }),
+            json!({ "role": 1, "content": "y" }),
+            json!({ "content": "z" }),
+        ],
+        "role_order",
+        vec![says("x"), user("y"), json!({ "content": "z", "role": "user" })],
+    );
     mends_claude(vec![json!({ "role": "tool", "content": "x" })], "role_order", vec![user("x")]);
     // A call in a user's message is the assistant's; its answer stays.
-    mends_claude(vec![human(vec![text("q"), use_("a")]), human(vec![result("a", "1")])], "role_order",
-        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![result("a", "1")])]);
-    mends_claude(vec![model(vec![use_("a"), result("a", "1"), text("x")])], "interposed_message", vec![model(vec![use_("a"), text("x")]), human(vec![result("a", "1")])]);
+    mends_claude(
+        vec![human(vec![text("q"), use_("a")]), human(vec![result("a", "1")])],
+        "role_order",
+        vec![human(vec![text("q")]), model(vec![use_("a")]), human(vec![result("a", "1")])],
+    );
+    mends_claude(
+        vec![model(vec![use_("a"), result("a", "1"), text("x")])],
+        "interposed_message",
+        vec![model(vec![use_("a"), text("x")]), human(vec![result("a", "1")])],
+    );
 }
 
 #[test]
@@ -393,7 +595,9 @@ fn what_models_refuse_by_name() {
     takes(body.clone(), CHAT);
     body["model"] = json!("o1-mini");
     assert_eq!(errors(&body, CHAT), ["role_order"]);
-    let mut body = chat(vec![json!({ "role": "user", "content": [{ "type": "input_audio", "input_audio": { "data": "AAAA", "format": "mp3" } }] })]);
+    let mut body = chat(vec![
+        json!({ "role": "user", "content": [{ "type": "input_audio", "input_audio": { "data": "AAAA", "format": "mp3" } }] }),
+    ]);
     takes(body.clone(), CHAT);
     body["model"] = json!("gpt-5-mini");
     assert_eq!(errors(&body, CHAT), ["unsupported_part"]);
@@ -404,22 +608,47 @@ fn what_models_refuse_by_name() {
 /// Rows of what four libraries do with broken histories: thrown, dropped, run again, invented, or sent as they are.
 #[test]
 fn r41_what_other_libraries_get_wrong() {
-    mends(vec![user("q"), calls(&["a"]), user("p")], "dangling_call", vec![user("q"), calls(&["a"]), closed("a"), user("p")]);
-    mends(vec![user("q"), calls(&["a", "b"]), tool("a", "1")], "missing_parallel_result", vec![user("q"), calls(&["a", "b"]), tool("a", "1"), closed("b")]);
+    mends(
+        vec![user("q"), calls(&["a"]), user("p")],
+        "dangling_call",
+        vec![user("q"), calls(&["a"]), closed("a"), user("p")],
+    );
+    mends(
+        vec![user("q"), calls(&["a", "b"]), tool("a", "1")],
+        "missing_parallel_result",
+        vec![user("q"), calls(&["a", "b"]), tool("a", "1"), closed("b")],
+    );
     mends(vec![user("q"), tool("a", "1")], "orphan_result", vec![user("q")]);
-    mends(vec![user("q"), calls(&["a"]), user("p"), tool("a", "1")], "interposed_message", vec![user("q"), calls(&["a"]), tool("a", "1"), user("p")]);
+    mends(
+        vec![user("q"), calls(&["a"]), user("p"), tool("a", "1")],
+        "interposed_message",
+        vec![user("q"), calls(&["a"]), tool("a", "1"), user("p")],
+    );
     takes(chat(vec![user("q"), calls(&["a", "b"]), tool("b", "2"), tool("a", "1")]), CHAT);
     takes(chat(vec![user("q"), calls(&["a"]), tool("a", "1"), user("p"), calls(&["a"]), tool("a", "2")]), CHAT);
-    mends(vec![user("q"), calls(&["a"]), tool("a", "1"), tool("a", "1")], "duplicate_result", vec![user("q"), calls(&["a"]), tool("a", "1")]);
+    mends(
+        vec![user("q"), calls(&["a"]), tool("a", "1"), tool("a", "1")],
+        "duplicate_result",
+        vec![user("q"), calls(&["a"]), tool("a", "1")],
+    );
 }
 
 #[test]
 fn r40_findings_carry_place_call_and_the_providers_words() {
-    let report = validate(chat(vec![user("q"), calls(&["a", "b"]), tool("a", "1"), user("p")]).to_string().as_bytes(), CHAT);
+    let report =
+        validate(chat(vec![user("q"), calls(&["a", "b"]), tool("a", "1"), user("p")]).to_string().as_bytes(), CHAT);
     let found = &report[0];
-    assert_eq!((found.code, found.path.as_deref(), found.call_id.as_deref()), ("missing_parallel_result", Some("/messages/1/tool_calls/1"), Some("b")));
-    assert!(found.message.starts_with("An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."));
+    assert_eq!(
+        (found.code, found.path.as_deref(), found.call_id.as_deref()),
+        ("missing_parallel_result", Some("/messages/1/tool_calls/1"), Some("b"))
+    );
+    assert!(found.message.starts_with(
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
+    ));
     let report = validate(claude(vec![user("q"), model(vec![text("x"), use_("a")])]).to_string().as_bytes(), CLAUDE);
-    assert_eq!((report[0].code, report[0].path.as_deref(), report[0].call_id.as_deref()), ("dangling_call", Some("/messages/1/content/1"), Some("a")));
+    assert_eq!(
+        (report[0].code, report[0].path.as_deref(), report[0].call_id.as_deref()),
+        ("dangling_call", Some("/messages/1/content/1"), Some("a"))
+    );
     assert!(report[0].message.contains("ids were found without `tool_result` blocks immediately after: a."));
 }

@@ -9,16 +9,21 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 fn folder(dialect: Dialect) -> PathBuf {
-    let root = std::env::var_os("RETHREAD_DATA").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpora"), PathBuf::from);
+    let root = std::env::var_os("RETHREAD_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpora"), PathBuf::from);
     root.join("exchanges").join(dialect.as_str())
 }
 
 fn judge(dialect: Dialect) {
     let folder = folder(dialect);
-    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder:?}: {e}")).map(|f| f.unwrap().path()).collect();
+    let mut files: Vec<_> =
+        std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder:?}: {e}")).map(|f| f.unwrap().path()).collect();
     files.sort();
     let (mut taken, mut refused, mut wrong) = (0, 0, Vec::new());
-    for file in files.iter().filter(|f| f.extension().is_some_and(|e| e == "json") && f.file_name().is_some_and(|n| n != "index.json")) {
+    for file in files
+        .iter()
+        .filter(|f| f.extension().is_some_and(|e| e == "json") && f.file_name().is_some_and(|n| n != "index.json"))
+    {
         let exchange: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         for (at, step) in exchange["steps"].as_array().unwrap().iter().enumerate() {
             let body = step["request"].to_string();
@@ -42,7 +47,10 @@ fn judge(dialect: Dialect) {
             }
         }
     }
-    println!("{}: {taken} accepted requests without error and byte for byte, {refused} refused ones with an error", dialect.as_str());
+    println!(
+        "{}: {taken} accepted requests without error and byte for byte, {refused} refused ones with an error",
+        dialect.as_str()
+    );
     assert!(taken > 0 && wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -16,15 +16,42 @@ fn cases() -> ProptestConfig {
 
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
-        Just(Value::Null), any::<bool>().prop_map(Value::from), any::<i32>().prop_map(Value::from), "[ -~]{0,6}".prop_map(Value::from),
-        Just(json!("user")), Just(json!("assistant")), Just(json!(1e300)),
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[ -~]{0,6}".prop_map(Value::from),
+        Just(json!("user")),
+        Just(json!("assistant")),
+        Just(json!(1e300)),
     ];
     leaf.prop_recursive(5, 60, 5, |inner| {
-        let key = select(vec!["role", "content", "messages", "contents", "input", "parts", "tool_calls", "id", "tool_call_id", "type", "text", "function",
-            "name", "arguments", "functionCall", "functionResponse", "call_id", "output", "tool_use_id", "thinking", "x"]);
+        let key = select(vec![
+            "role",
+            "content",
+            "messages",
+            "contents",
+            "input",
+            "parts",
+            "tool_calls",
+            "id",
+            "tool_call_id",
+            "type",
+            "text",
+            "function",
+            "name",
+            "arguments",
+            "functionCall",
+            "functionResponse",
+            "call_id",
+            "output",
+            "tool_use_id",
+            "thinking",
+            "x",
+        ]);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            prop::collection::vec((key, inner), 0..5).prop_map(|m| Value::Object(m.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+            prop::collection::vec((key, inner), 0..5)
+                .prop_map(|m| Value::Object(m.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
         ]
     })
 }
@@ -52,7 +79,8 @@ fn mostly(value: impl Strategy<Value = Value> + 'static) -> BoxedStrategy<Value>
 }
 
 fn chat_message() -> BoxedStrategy<Value> {
-    let call = (id(), arguments()).prop_map(|(id, a)| json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": a } }));
+    let call = (id(), arguments())
+        .prop_map(|(id, a)| json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": a } }));
     let part = prop_oneof![4 => words().prop_map(|t| json!({ "type": "text", "text": t })), 1 => Just(json!({ "type": "image_url", "image_url": { "url": "u" } })), 1 => any_json()];
     let content = prop_oneof![4 => words(), 1 => prop::collection::vec(part, 0..3).prop_map(Value::from)].boxed();
     mostly(prop_oneof![
@@ -76,7 +104,10 @@ fn claude_message() -> BoxedStrategy<Value> {
         1 => id().prop_map(|i| json!({ "type": "web_search_tool_result", "tool_use_id": i, "content": [] })),
     ]);
     let content = prop_oneof![1 => words(), 6 => prop::collection::vec(block, 0..4).prop_map(Value::from)];
-    mostly((select(vec!["user", "assistant", "user", "assistant", "system", "tool"]), content).prop_map(|(r, c)| json!({ "role": r, "content": c })))
+    mostly(
+        (select(vec!["user", "assistant", "user", "assistant", "system", "tool"]), content)
+            .prop_map(|(r, c)| json!({ "role": r, "content": c })),
+    )
 }
 
 fn gemini_content() -> BoxedStrategy<Value> {
@@ -89,7 +120,10 @@ fn gemini_content() -> BoxedStrategy<Value> {
         2 => (name(), arguments(), id()).prop_map(|(n, a, i)| json!({ "functionResponse": { "id": i, "name": n, "response": a } })),
         1 => Just(json!({ "text": "t", "thought": true })),
     ]);
-    mostly((select(vec!["user", "model", "user", "model", "function"]), prop::collection::vec(part, 0..4)).prop_map(|(r, p)| json!({ "role": r, "parts": p })))
+    mostly(
+        (select(vec!["user", "model", "user", "model", "function"]), prop::collection::vec(part, 0..4))
+            .prop_map(|(r, p)| json!({ "role": r, "parts": p })),
+    )
 }
 
 fn responses_item() -> BoxedStrategy<Value> {
@@ -113,35 +147,47 @@ fn body(dialect: Dialect) -> BoxedStrategy<Value> {
         Dialect::OpenAiResponses => ("input", responses_item()),
     };
     let thinking = prop_oneof![5 => Just(Value::Null), 1 => Just(json!({ "type": "enabled", "budget_tokens": 9 }))];
-    (prop::collection::vec(item, 0..9), thinking, select(vec!["m", "gpt-5", "o1-mini", "gemini-3-pro"])).prop_map(move |(items, thinking, model)| {
-        let mut body = json!({ "model": model, name: items, "x": [1, 2] });
-        if !thinking.is_null() && dialect == Dialect::Anthropic {
-            body["thinking"] = thinking;
-        }
-        body
-    }).boxed()
+    (prop::collection::vec(item, 0..9), thinking, select(vec!["m", "gpt-5", "o1-mini", "gemini-3-pro"]))
+        .prop_map(move |(items, thinking, model)| {
+            let mut body = json!({ "model": model, name: items, "x": [1, 2] });
+            if !thinking.is_null() && dialect == Dialect::Anthropic {
+                body["thinking"] = thinking;
+            }
+            body
+        })
+        .boxed()
 }
 
 /// Valid bodies, some messages then taken out, doubled or moved.
 fn mutated(dialect: Dialect) -> BoxedStrategy<Value> {
-    (body(dialect), prop::collection::vec((0..3u8, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4)).prop_map(move |(body, changes)| {
-        let (out, _) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default());
-        let mut body: Value = serde_json::from_slice(&out).unwrap();
-        let name = ["messages", "contents", "input"].into_iter().find(|n| body.get(n).is_some()).unwrap();
-        let Some(items) = body[name].as_array_mut() else { return body };
-        for (kind, from, to) in changes {
-            if items.is_empty() {
-                break;
+    (body(dialect), prop::collection::vec((0..3u8, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..4))
+        .prop_map(move |(body, changes)| {
+            let (out, _) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default());
+            let mut body: Value = serde_json::from_slice(&out).unwrap();
+            let name = ["messages", "contents", "input"].into_iter().find(|n| body.get(n).is_some()).unwrap();
+            let Some(items) = body[name].as_array_mut() else { return body };
+            for (kind, from, to) in changes {
+                if items.is_empty() {
+                    break;
+                }
+                let (from, to) = (from.index(items.len()), to.index(items.len()));
+                match kind {
+                    0 => {
+                        items.remove(from);
+                    }
+                    1 => {
+                        let item = items[from].clone();
+                        items.insert(to, item);
+                    }
+                    _ => {
+                        let item = items.remove(from);
+                        items.insert(to.min(items.len()), item);
+                    }
+                }
             }
-            let (from, to) = (from.index(items.len()), to.index(items.len()));
-            match kind {
-                0 => { items.remove(from); }
-                1 => { let item = items[from].clone(); items.insert(to, item); }
-                _ => { let item = items.remove(from); items.insert(to.min(items.len()), item); }
-            }
-        }
-        body
-    }).boxed()
+            body
+        })
+        .boxed()
 }
 
 fn holds(text: &str, dialect: Dialect, options: &RepairOptions) -> Result<(), TestCaseError> {
@@ -149,12 +195,22 @@ fn holds(text: &str, dialect: Dialect, options: &RepairOptions) -> Result<(), Te
     let shown = String::from_utf8_lossy(&out).into_owned();
     prop_assert!(serde_json::from_slice::<Value>(&out).is_ok(), "no JSON: {shown}");
     let left = validate(&out, dialect);
-    prop_assert!(left.iter().all(|f| f.severity != Severity::Error), "still refused: {left:?}\nfrom {text}\nto   {shown}");
+    prop_assert!(
+        left.iter().all(|f| f.severity != Severity::Error),
+        "still refused: {left:?}\nfrom {text}\nto   {shown}"
+    );
     prop_assert_eq!(&repair(&out, dialect, options).0, &out, "no fixpoint: {}", shown);
     prop_assert_eq!(&repair(text.as_bytes(), dialect, options).0, &out, "not deterministic");
     let before = validate(text.as_bytes(), dialect);
     let broken = before.iter().any(|f| f.severity == Severity::Error);
-    prop_assert_eq!(broken, out != text.as_bytes(), "error and change must go together: {:?}\nfrom {}\nto   {}", before, text, shown);
+    prop_assert_eq!(
+        broken,
+        out != text.as_bytes(),
+        "error and change must go together: {:?}\nfrom {}\nto   {}",
+        before,
+        text,
+        shown
+    );
     Ok(())
 }
 
@@ -163,7 +219,10 @@ fn keeps(text: &str, dialect: Dialect) -> Result<(), TestCaseError> {
     let (out, _) = repair(text.as_bytes(), dialect, &RepairOptions::default());
     let (before, after): (Value, Value) = (serde_json::from_str(text).unwrap(), serde_json::from_slice(&out).unwrap());
     let (said, left) = (crate::shapes::said(&before, dialect), crate::shapes::said(&after, dialect));
-    let mut left = left.into_iter().fold(std::collections::BTreeMap::new(), |mut m, t| { *m.entry(t).or_insert(0) += 1; m });
+    let mut left = left.into_iter().fold(std::collections::BTreeMap::new(), |mut m, t| {
+        *m.entry(t).or_insert(0) += 1;
+        m
+    });
     for words in said {
         let count = left.entry(words.clone()).or_insert(0);
         prop_assert!(*count > 0, "lost {words:?}\nfrom {text}\nto   {after}");

@@ -25,7 +25,13 @@ pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
         let content = if dialect == Dialect::Gemini { &message["parts"] } else { &message["content"] };
         match content {
             Value::String(text) => out.push(text.trim_end().to_owned()),
-            Value::Array(parts) => out.extend(parts.iter().filter(|p| dialect == Dialect::Gemini || p["type"] == "text").filter_map(|p| p["text"].as_str()).map(|t| t.trim_end().to_owned())),
+            Value::Array(parts) => out.extend(
+                parts
+                    .iter()
+                    .filter(|p| dialect == Dialect::Gemini || p["type"] == "text")
+                    .filter_map(|p| p["text"].as_str())
+                    .map(|t| t.trim_end().to_owned()),
+            ),
             _ => {}
         }
     }
@@ -35,22 +41,45 @@ pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
 
 /// How many well-formed calls it holds.
 pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
-    let count = |list: &Value, is: &dyn Fn(&Value) -> bool| list.as_array().map_or(0, |list| list.iter().filter(|v| is(v)).count());
-    items(body, dialect).iter().map(|message| match dialect {
-        Dialect::OpenAiChat | Dialect::Mistral if message["role"] == "assistant" => count(&message["tool_calls"], &Value::is_object),
-        Dialect::Anthropic if message["role"] == "assistant" => count(&message["content"], &|b| b["type"] == "tool_use"),
-        Dialect::Gemini if message["role"] == "model" => count(&message["parts"], &|p| p["functionCall"].is_object()),
-        Dialect::OpenAiResponses => usize::from(message["type"] == "function_call"),
-        _ => 0,
-    }).sum()
+    let count = |list: &Value, is: &dyn Fn(&Value) -> bool| {
+        list.as_array().map_or(0, |list| list.iter().filter(|v| is(v)).count())
+    };
+    items(body, dialect)
+        .iter()
+        .map(|message| match dialect {
+            Dialect::OpenAiChat | Dialect::Mistral if message["role"] == "assistant" => {
+                count(&message["tool_calls"], &Value::is_object)
+            }
+            Dialect::Anthropic if message["role"] == "assistant" => {
+                count(&message["content"], &|b| b["type"] == "tool_use")
+            }
+            Dialect::Gemini if message["role"] == "model" => {
+                count(&message["parts"], &|p| p["functionCall"].is_object())
+            }
+            Dialect::OpenAiResponses => usize::from(message["type"] == "function_call"),
+            _ => 0,
+        })
+        .sum()
 }
 
 #[test]
 fn r41_scalars_and_wrong_roots_return() {
     for dialect in Dialect::ALL {
-        for text in ["null", "1", "true", "\"x\"", "[]", "{}", "[null]", "{\"messages\":null,\"contents\":null,\"input\":null}", "{\"messages\":{},\"contents\":{},\"input\":{}}",
-            "{\"messages\":\"hi\",\"contents\":\"hi\",\"input\":\"hi\"}", "{\"messages\":[[]],\"contents\":[[]],\"input\":[[]]}", " \n{ \"messages\" : [ ] , \"a\" : 1 } ",
-            "[{\"role\":\"user\",\"content\":\"x\",\"parts\":[{\"text\":\"x\"}]}]"] {
+        for text in [
+            "null",
+            "1",
+            "true",
+            "\"x\"",
+            "[]",
+            "{}",
+            "[null]",
+            "{\"messages\":null,\"contents\":null,\"input\":null}",
+            "{\"messages\":{},\"contents\":{},\"input\":{}}",
+            "{\"messages\":\"hi\",\"contents\":\"hi\",\"input\":\"hi\"}",
+            "{\"messages\":[[]],\"contents\":[[]],\"input\":[[]]}",
+            " \n{ \"messages\" : [ ] , \"a\" : 1 } ",
+            "[{\"role\":\"user\",\"content\":\"x\",\"parts\":[{\"text\":\"x\"}]}]",
+        ] {
             let (out, report) = repair(text.as_bytes(), dialect, &RepairOptions::default());
             let shown = String::from_utf8_lossy(&out);
             serde_json::from_slice::<Value>(&out).unwrap_or_else(|e| panic!("{e}: {shown}"));
@@ -70,7 +99,9 @@ fn r41_scalars_and_wrong_roots_return() {
 #[test]
 fn r41_untouched_tokens_keep_their_bytes() {
     let odd = r#"{"a" : 1.50e+1, "a": 9007199254740993123 ,"s":"\u00e9\ud800\/"}"#;
-    let text = format!(" {{ \"x\" : {odd} ,\n \"messages\" : [ {{\"role\" : \"user\", \"content\":\"\\u0061\", \"k\": {odd}}} ,\n {{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[ {{\"id\":\"a\",\"type\":\"function\",\"function\":{{\"name\":\"f\",\"arguments\":{odd}}}}} ]}} ] }} ");
+    let text = format!(
+        " {{ \"x\" : {odd} ,\n \"messages\" : [ {{\"role\" : \"user\", \"content\":\"\\u0061\", \"k\": {odd}}} ,\n {{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[ {{\"id\":\"a\",\"type\":\"function\",\"function\":{{\"name\":\"f\",\"arguments\":{odd}}}}} ]}} ] }} "
+    );
     let (out, _) = repair(text.as_bytes(), CHAT, &RepairOptions::default());
     let out = String::from_utf8(out).unwrap();
     let closed = format!(",{{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"{}\"}}", crate::TEXT);
@@ -90,14 +121,28 @@ fn r41_deep_and_large_bodies_take_linear_time() {
         }
     }
     let many = |n: usize, dialect: Dialect| {
-        let messages: Vec<Value> = (0..n).flat_map(|i| {
-            let id = format!("c{}", i % 7);
-            if dialect == CLAUDE { [crate::model(vec![crate::use_(&id)]), crate::human(vec![crate::text("x")])] } else { [crate::calls(&[&id]), crate::user("x")] }
-        }).chain((0..n).map(|i| { let id = format!("c{}", i % 7); if dialect == CLAUDE { crate::human(vec![crate::result(&id, "r")]) } else { crate::tool(&id, "r") } })).collect();
+        let messages: Vec<Value> = (0..n)
+            .flat_map(|i| {
+                let id = format!("c{}", i % 7);
+                if dialect == CLAUDE {
+                    [crate::model(vec![crate::use_(&id)]), crate::human(vec![crate::text("x")])]
+                } else {
+                    [crate::calls(&[&id]), crate::user("x")]
+                }
+            })
+            .chain((0..n).map(|i| {
+                let id = format!("c{}", i % 7);
+                if dialect == CLAUDE { crate::human(vec![crate::result(&id, "r")]) } else { crate::tool(&id, "r") }
+            }))
+            .collect();
         crate::chat(messages).to_string()
     };
     for dialect in [CHAT, CLAUDE] {
-        let time = |text: &str| { let start = Instant::now(); let _ = repair(text.as_bytes(), dialect, &RepairOptions::default()); start.elapsed().as_secs_f64() };
+        let time = |text: &str| {
+            let start = Instant::now();
+            let _ = repair(text.as_bytes(), dialect, &RepairOptions::default());
+            start.elapsed().as_secs_f64()
+        };
         let (small, large) = (many(1_000, dialect), many(16_000, dialect));
         let (small, large) = (time(&small).max(1e-4), time(&large));
         println!("{}: 16 times the messages take {:.1} times as long", dialect.as_str(), large / small);

@@ -32,14 +32,25 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
                 "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
             turn.blocks.retain(|block| block.kind != BlockKind::Thought);
         }
-        while let Some(text) = turn.blocks.last().filter(|block| block.kind == BlockKind::Other).and_then(|block| block.value).and_then(text_of) {
+        while let Some(text) = turn
+            .blocks
+            .last()
+            .filter(|block| block.kind == BlockKind::Other)
+            .and_then(|block| block.value)
+            .and_then(text_of)
+        {
             let Some(kept) = trimmed(text) else { break };
             // Trimmed before: this is the second look at the same turn.
             if plan.edits.replaced(text) {
                 break;
             }
             let action = if kept.is_empty() { Action::Dropped } else { Action::Rewritten };
-            plan.error("empty_content", format!("{}/content", turn.path), action, "messages: final assistant content cannot end with trailing whitespace");
+            plan.error(
+                "empty_content",
+                format!("{}/content", turn.path),
+                action,
+                "messages: final assistant content cannot end with trailing whitespace",
+            );
             if !kept.is_empty() {
                 plan.edits.replace(text, Piece::New(format!("\"{kept}\"")));
                 break;

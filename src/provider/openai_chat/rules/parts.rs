@@ -12,8 +12,20 @@ const USER_SILENT: &[&str] = &["text", "image_url", "file"];
 const MEDIA: &[&str] = &["image_url", "input_audio", "file"];
 /// Parts of other wire formats. Only these are refused beside the known ones: servers that speak this format have parts of their own.
 const FOREIGN: &[&str] = &[
-    "tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "image", "document", "input_text", "output_text", "input_image",
-    "input_file", "function_call", "function_call_output", "reasoning",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "server_tool_use",
+    "image",
+    "document",
+    "input_text",
+    "output_text",
+    "input_image",
+    "input_file",
+    "function_call",
+    "function_call_output",
+    "reasoning",
 ];
 /// Up to this size a part that cannot stay is kept as its JSON text.
 const QUOTABLE: usize = 4096;
@@ -21,7 +33,8 @@ const QUOTABLE: usize = 4096;
 /// What OpenAI lets a role hold. Only a user message takes more than text: "Image URLs are only allowed for messages with
 /// role 'user'". Recorded: a model without hearing refuses `input_audio` ("Content blocks are expected to be either text or image_url type").
 pub(crate) fn allowed(role: &str, model: &str) -> Option<&'static [&'static str]> {
-    let own = model.starts_with("gpt-") || model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let own = model.starts_with("gpt-")
+        || model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let silent = own && !["audio", "realtime", "omni"].iter().any(|word| model.contains(word));
     Some(match role {
         "assistant" => ASSISTANT,
@@ -43,7 +56,11 @@ pub(crate) enum Spilled {
 
 /// A text part that stands for something that went.
 pub(crate) fn note(text: &str) -> String {
-    ObjectWriter::build(|o| { o.text("type", "text").text("text", text); }).as_str().to_owned()
+    ObjectWriter::build(|o| {
+        o.text("type", "text").text("text", text);
+    })
+    .as_str()
+    .to_owned()
 }
 
 fn text_part(plan: &Plan<'_, '_>, text: JsonRef<'_>) -> Piece {
@@ -53,7 +70,12 @@ fn text_part(plan: &Plan<'_, '_>, text: JsonRef<'_>) -> Piece {
 
 /// Reads a list of parts, reporting what the provider refuses. `allowed` none means that anything goes.
 pub(crate) fn read<'a>(
-    plan: &mut Plan<'a, '_>, content: JsonRef<'a>, role: &str, path: &str, allowed: Option<&[&str]>, at_user: Option<&[&str]>,
+    plan: &mut Plan<'a, '_>,
+    content: JsonRef<'a>,
+    role: &str,
+    path: &str,
+    allowed: Option<&[&str]>,
+    at_user: Option<&[&str]>,
 ) -> Spilled {
     let (mut stay, mut spill, mut same, mut empty) = (Vec::new(), Vec::new(), true, true);
     for (place, part) in content.items().enumerate() {
@@ -62,7 +84,12 @@ pub(crate) fn read<'a>(
         if !part.is_object() {
             same = false;
             let drop = part.is_null();
-            plan.error("malformed", here, if drop { Action::Dropped } else { Action::Rewritten }, "Invalid type for a content part: expected an object.");
+            plan.error(
+                "malformed",
+                here,
+                if drop { Action::Dropped } else { Action::Rewritten },
+                "Invalid type for a content part: expected an object.",
+            );
             if !drop {
                 stay.push(text_part(plan, part));
             }
@@ -75,7 +102,12 @@ pub(crate) fn read<'a>(
             match text.map(JsonRef::kind) {
                 Some(Kind::String) => stay.push(plan.edits.source(part)),
                 Some(_) => {
-                    plan.error("malformed", format!("{here}/text"), Action::Rewritten, "Invalid type for 'text': expected a string.");
+                    plan.error(
+                        "malformed",
+                        format!("{here}/text"),
+                        Action::Rewritten,
+                        "Invalid type for 'text': expected a string.",
+                    );
                     if let Some(text) = text {
                         plan.edits.replace(text, Piece::New(as_quoted(text)));
                     }
@@ -83,7 +115,12 @@ pub(crate) fn read<'a>(
                 }
                 None => {
                     same = false;
-                    plan.error("empty_content", here, Action::Dropped, "Missing required parameter: 'text' of a text part.");
+                    plan.error(
+                        "empty_content",
+                        here,
+                        Action::Dropped,
+                        "Missing required parameter: 'text' of a text part.",
+                    );
                 }
             }
             continue;
@@ -92,7 +129,11 @@ pub(crate) fn read<'a>(
         let own = !kind.is_empty() && !known && !MEDIA.contains(&&*kind) && !FOREIGN.contains(&&*kind);
         if (known && !kind.is_empty()) || own {
             if own {
-                plan.warn("unsupported_part", here, format!("Content parts of type '{kind}' are no part of this format: some servers take them."));
+                plan.warn(
+                    "unsupported_part",
+                    here,
+                    format!("Content parts of type '{kind}' are no part of this format: some servers take them."),
+                );
             }
             stay.push(plan.edits.source(part));
             continue;

@@ -11,15 +11,25 @@ enum Slot {
 
 /// The new list, or none where nothing changes. `stays` tells whether an output is where it may be.
 pub(super) fn place(
-    plan: &mut Plan<'_, '_>, items: Vec<(Item, Piece)>, pairs: &Pairs<'_>, groups: &[Vec<usize>], stays: impl Fn(usize) -> bool, made: impl Fn(&Call) -> String,
+    plan: &mut Plan<'_, '_>,
+    items: Vec<(Item, Piece)>,
+    pairs: &Pairs<'_>,
+    groups: &[Vec<usize>],
+    stays: impl Fn(usize) -> bool,
+    made: impl Fn(&Call) -> String,
 ) -> Option<Vec<Piece>> {
     let kinds: Vec<Item> = items.iter().map(|(item, _)| *item).collect();
-    let kept: Vec<usize> = kinds.iter().enumerate().filter(|(_, kind)| match kind {
-        Item::Gone => false,
-        Item::Output(a) => stays(*a),
-        Item::Call(c) => pairs.calls.get(*c).is_some_and(|call| !call.omitted),
-        _ => true,
-    }).map(|(at, _)| at).collect();
+    let kept: Vec<usize> = kinds
+        .iter()
+        .enumerate()
+        .filter(|(_, kind)| match kind {
+            Item::Gone => false,
+            Item::Output(a) => stays(*a),
+            Item::Call(c) => pairs.calls.get(*c).is_some_and(|call| !call.omitted),
+            _ => true,
+        })
+        .map(|(at, _)| at)
+        .collect();
     let mut outputs: Vec<Option<usize>> = vec![None; pairs.answers.len()];
     let mut ends: Vec<Option<usize>> = vec![None; pairs.calls.len()];
     for (at, kind) in kinds.iter().enumerate() {
@@ -72,15 +82,21 @@ pub(super) fn place(
         order.extend(due.remove(&at).unwrap_or_default());
     }
     let order = without_orphans(plan, order, &kinds);
-    let same = order.len() == items.len() && order.iter().enumerate().all(|(at, slot)| matches!(slot, Slot::Old(old) if *old == at));
+    let same = order.len() == items.len()
+        && order.iter().enumerate().all(|(at, slot)| matches!(slot, Slot::Old(old) if *old == at));
     if same && items.iter().all(|(_, piece)| matches!(piece, Piece::Source(_))) {
         return None;
     }
     let mut pieces: Vec<Option<Piece>> = items.into_iter().map(|(_, piece)| Some(piece)).collect();
-    Some(order.into_iter().filter_map(|slot| match slot {
-        Slot::Old(at) => pieces.get_mut(at)?.take(),
-        Slot::New(piece) => Some(piece),
-    }).collect())
+    Some(
+        order
+            .into_iter()
+            .filter_map(|slot| match slot {
+                Slot::Old(at) => pieces.get_mut(at)?.take(),
+                Slot::New(piece) => Some(piece),
+            })
+            .collect(),
+    )
 }
 
 /// "Item 'rs_…' of type 'reasoning' was provided without its required following item" (continue#8933): also where the
@@ -96,8 +112,12 @@ fn without_orphans(plan: &mut Plan<'_, '_>, order: Vec<Slot>, kinds: &[Item]) ->
         if own == Some(Item::Reasoning) {
             if matches!(follower, None | Some(Item::Barrier | Item::Output(_) | Item::Said(false))) {
                 if let Slot::Old(at) = slot {
-                    plan.error("orphan_reasoning", format!("{}/{at}", plan.base), Action::Dropped,
-                        "Item of type 'reasoning' was provided without its required following item.");
+                    plan.error(
+                        "orphan_reasoning",
+                        format!("{}/{at}", plan.base),
+                        Action::Dropped,
+                        "Item of type 'reasoning' was provided without its required following item.",
+                    );
                 }
                 continue;
             }
