@@ -6,6 +6,10 @@
 mod cases;
 #[path = "wire_rules/exchanges.rs"]
 mod exchanges;
+#[path = "wire_rules/ids.rs"]
+mod ids;
+#[path = "wire_rules/other_wires.rs"]
+mod other_wires;
 #[path = "wire_rules/properties.rs"]
 mod properties;
 #[path = "wire_rules/shapes.rs"]
@@ -102,3 +106,24 @@ pub fn claude(messages: Vec<Value>) -> Value {
 pub const CHAT: Dialect = Dialect::OpenAiChat;
 pub const CLAUDE: Dialect = Dialect::Anthropic;
 pub const MISTRAL: Dialect = Dialect::Mistral;
+
+/// An openai-chat body has an error of that code, and this is what is left once it is mended.
+pub fn mends(given: Vec<Value>, code: &str, expected: Vec<Value>) {
+    let body = chat(given);
+    let found = errors(&body, CHAT);
+    assert!(found.contains(&code), "{code} not in {found:?}");
+    assert_eq!(mended(&body, CHAT), Value::from(expected));
+}
+
+pub fn mends_claude(given: Vec<Value>, code: &str, expected: Vec<Value>) {
+    let body = claude(given);
+    let found = errors(&body, CLAUDE);
+    assert!(found.contains(&code), "{code} not in {found:?}");
+    assert_eq!(mended(&body, CLAUDE), Value::from(expected));
+}
+
+pub fn takes(body: Value, dialect: Dialect) {
+    assert_eq!(errors(&body, dialect), Vec::<&str>::new());
+    let text = body.to_string();
+    assert_eq!(repair(text.as_bytes(), dialect, &RepairOptions::default()).0, text.as_bytes());
+}

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 const BUILT: [Dialect; 5] = Dialect::ALL;
 
 fn cases() -> ProptestConfig {
-    ProptestConfig { cases: 2_500, max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: 2_000, max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
