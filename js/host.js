@@ -55,7 +55,7 @@ async function work(run, options, emit) {
   else signal?.addEventListener('abort', cancel, { once: true });
 
   const started = new Map();
-  const tools = limiter(options.toolConcurrency ?? Infinity);
+  const tools = limiter(Math.max(1, options.toolConcurrency ?? Infinity));
   try {
     for (;;) {
       const changed = run.changed();
@@ -102,6 +102,7 @@ async function callModel(run, effect, options, signal) {
   if (signal.aborted) return;
   let { headers } = options;
   if (typeof headers === 'function') headers = await headers({ url: request.url, dialect, model: modelOf(request.body) });
+  if (signal.aborted) return;
   const idle = watchdog(options.idleTimeoutMs, signal);
   const call = options.fetch ?? globalThis.fetch;
   let response;
@@ -216,7 +217,10 @@ function watchdog(ms, outer) {
       rest();
       return new Promise((resolve, reject) => {
         const fail = () => reject(signal.reason ?? new DOMException('aborted', 'AbortError'));
-        if (signal.aborted) return fail();
+        if (signal.aborted) {
+          Promise.resolve(work).catch(() => {}); // it fails, too, and nobody waits for it
+          return fail();
+        }
         signal.addEventListener('abort', fail, { once: true });
         if (ms > 0) timer = setTimeout(() => own.abort(new DOMException(`nothing came for ${ms} ms`, 'TimeoutError')), ms);
         Promise.resolve(work).then(resolve, reject).finally(() => {

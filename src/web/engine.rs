@@ -83,7 +83,11 @@ impl Engine {
             tabs.channel.set_onmessage(None);
             tabs.channel.close();
         }
-        self.sessions.borrow_mut().clear();
+        // Taken first: who is woken may call back.
+        let sessions = self.sessions.take();
+        for session in sessions.values() {
+            session.close();
+        }
     }
 
     /// The session that is open under that id.

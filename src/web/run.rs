@@ -166,6 +166,7 @@ impl RunInner {
     /// Takes events over, lets go when it is over, and tells who watches.
     fn collect(self: &Rc<Self>) {
         let events = self.machine.borrow_mut().take_events();
+        let shows = !events.is_empty();
         for event in &events {
             match event {
                 RunEvent::Retrying { at, .. } => self.retry_at.set(Some(*at)),
@@ -193,7 +194,16 @@ impl RunInner {
             self.session.left(self);
         }
         self.session.engine.warn(&warnings);
-        self.session.notify();
+        // A listener that calls back, and changes nothing, is not called again.
+        if shows {
+            self.session.notify();
+        }
+        self.wake();
+    }
+
+    /// Lets go of the run as a kill would: whoever opens the store may resume it.
+    pub fn let_go(&self) {
+        *self.lock.borrow_mut() = None;
         self.wake();
     }
 
@@ -262,10 +272,13 @@ impl Run {
         to_js(Json::trusted(text).view())
     }
 
-    /// Resolves at the next change of effects, events or status.
-    pub fn changed(&self) -> Promise {
+    /// Resolves at the next change of effects, events or status; of a run that goes on when its store was closed, none comes.
+    pub fn changed(&self) -> std::result::Result<Promise, JsValue> {
         let inner = &self.inner;
-        Promise::new(&mut |resolve, _| inner.waiting.borrow_mut().push(resolve))
+        if inner.machine.borrow().status() == RunStatus::Running {
+            inner.session.engine.check_open()?;
+        }
+        Ok(Promise::new(&mut |resolve, _| inner.waiting.borrow_mut().push(resolve)))
     }
 
     /// Answers an effect. Resolves when what must be durable is.

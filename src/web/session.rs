@@ -232,6 +232,7 @@ impl SessionInner {
             let turn = Promise::new(&mut |resolve, _| self.queue.borrow_mut().push(resolve));
             // A resolved promise does not fail.
             let _ = JsFuture::from(turn).await;
+            self.engine.check_open()?;
         }
         self.entering.set(true);
         Ok(())
@@ -253,6 +254,18 @@ impl SessionInner {
         if own {
             *self.run.borrow_mut() = None;
             self.next_in_queue();
+        }
+    }
+
+    /// The store was closed: the run here is nobody's any more, and who waits hears of it.
+    pub fn close(&self) {
+        let run = self.run.borrow_mut().take();
+        if let Some(run) = run {
+            run.let_go();
+        }
+        for waiting in self.queue.take() {
+            // Resolving a promise does not throw.
+            let _ = waiting.call0(&JsValue::NULL);
         }
     }
 
