@@ -143,6 +143,25 @@ describe('two tabs', () => {
     assert.deepEqual(await two.evaluate(() => session.pendingRuns()), []);
   });
 
+  test('a client closed in the middle of a run lets go of it: it can be resumed at once', async () => {
+    const [page] = await tabs('closed');
+    const lane = world.lane('closed');
+    await lane.script([{ text: 'One two three.', gate: 'never', atPiece: 1 }, { text: 'Again.' }]);
+    const facts = await page.evaluate(async (provider) => {
+      globalThis.kept = await session.run({ input: 'Q', provider });
+      const driven = drive(kept);
+      await until(() => session.view().getSnapshot().messages.length === 2);
+      await client.close();
+      const end = await caught(() => driven.result);
+      const other = await rethread.open({ name: 'closed' });
+      const pending = await other.pendingRuns();
+      const anew = await other.session('s');
+      const resumed = await caught(async () => (await drive(await anew.resume(pending[0].id, { provider })).result).status);
+      return { end: end.code, states: pending.map(({ state }) => state), resumed, messages: (await anew.messages()).items.length };
+    }, { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true });
+    assert.deepEqual(facts, { end: 'closed', states: ['interrupted'], resumed: { code: null, value: 'finished' }, messages: 2 });
+  });
+
   test('subscribe hears of the other tab: of a session, and of all', async () => {
     const [one, two] = await tabs('listen');
     await two.evaluate(() => {
