@@ -1,5 +1,5 @@
 //! Validate and repair of request bodies: the conformance cases, what other libraries do with broken histories, recorded
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+#![allow(missing_docs, clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 //! exchanges with real providers, and properties over generated bodies.
 
 #[path = "wire_rules/cases.rs"]
