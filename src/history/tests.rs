@@ -133,6 +133,8 @@ fn r02_an_id_twice_in_one_round_is_paired_by_place() {
 fn r02_a_late_result_goes_to_the_newest_open_round_of_its_id() {
     let (history, _) = chat(&[&list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"])]), &list(&[&result("x", "new")]), &list(&[&result("x", "old")])]);
     assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("old")), row("x", 1, 0, 0, Some("new"))]);
+    let (history, _) = chat(&[&list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"]), TEXT, USER, &calls(&["x", "x"])]), &list(&[&result("x", "1")]), &list(&[&result("x", "2"), &result("x", "3")])]);
+    assert_eq!(rows(&history).iter().map(|row| row.4.as_deref()).collect::<Vec<_>>(), [None, Some("3"), Some("1"), Some("2")]);
 }
 
 #[test]

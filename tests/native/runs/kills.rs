@@ -330,3 +330,58 @@ fn r15_a_write_of_another_epoch_is_refused_by_the_log() {
     assert!(log.borrow().head.runs.is_empty());
     assert_eq!(log.borrow().head.history_revision, 0);
 }
+
+#[test]
+fn r18_the_next_step_is_offered_when_this_one_is_written() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.start(setup("run", CHAT, false), "Go").unwrap();
+    let effects = |host: &Host<'_>| host.run.as_ref().unwrap().effects().to_vec();
+    let answer = |host: &mut Host<'_>, say: Say| {
+        let effect = effects(host)[0].id.clone();
+        host.reply(&effect, Reply::Response { status: 200, headers: Vec::new(), body: say.body(CHAT) }).unwrap();
+    };
+    assert!(effects(&host).is_empty(), "asked before the run's beginning is written");
+    host.write();
+    answer(&mut host, calls(&[("a", "look", "{}"), ("b", "find", "{}"), ("c", "nothing", "{}")]));
+    assert!(effects(&host).is_empty(), "tools are offered before the answer is written");
+    host.write();
+    let tools = effects(&host);
+    assert_eq!(tools.len(), 2);
+    for tool in &tools {
+        host.reply(&tool.id, Reply::Started).unwrap();
+        host.reply(&tool.id, Reply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false }).unwrap();
+    }
+    // Four writes are under way: the model is asked after the last of them, and they come in their order.
+    let mut before = 0;
+    for left in (0..4).rev() {
+        assert!(effects(&host).is_empty(), "the model is asked while {left} writes are missing");
+        let save = host.run.as_mut().unwrap().take_save().unwrap();
+        assert!(save.id > before);
+        before = save.id;
+        let change = change_for(&save, "run", 0, 1, 2).unwrap();
+        let outcome = block_on(commit(&store, &host.log, &change));
+        host.handle(Input::Saved { save: save.id, outcome }).unwrap();
+    }
+    assert_eq!(effects(&host).len(), 1);
+    answer(&mut host, text("Done."));
+    assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Running, "over before it is written");
+    host.write();
+    assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Finished);
+}
+
+#[test]
+fn r18_a_tool_whose_start_cannot_be_written_does_not_run() {
+    use super::spy_store::{Fault, Spy};
+    for code in [Code::QuotaExceeded, Code::StoreError, Code::Conflict] {
+        let data = MemoryStore::default();
+        let spy = Spy::new(&data);
+        let mut host = Host::open(&spy, "s", "h");
+        *spy.faults.borrow_mut() = vec![None, None, Some(Fault::Refuses(code))];
+        host.start(setup("run", CHAT, false), "Go").unwrap();
+        let outcome = host.drive(three_tools).expect("it ends");
+        assert_eq!((outcome.status, outcome.error.unwrap().code), (RunStatus::Failed, code));
+        assert!(host.ran.is_empty());
+        assert!(host.run.as_ref().unwrap().effects().is_empty());
+    }
+}
