@@ -1,0 +1,93 @@
+// What was measured, beside what is wanted.
+
+import { cell, ms, ratio, ratioCell, table, verdict } from './table.mjs';
+
+const KB = 1024;
+const CELLS = 'cells: median / min';
+
+export function reportSizes(rows) {
+  const kb = (bytes) => (bytes / KB).toFixed(1);
+  table('Size (KB)', ['file', 'raw', 'gzip -9', 'brotli 11'], rows.map(({ file, raw, gzip, brotli }) => [file, kb(raw), kb(gzip), kb(brotli)]));
+}
+
+const W1_MOST = { 1000: 0.3, 10_000: 0.15 };
+const REQUEST_MOST = 0.2;
+
+export function reportW1(where, { empty, rows }, sizeOf) {
+  console.log('\nF0: the finished body copied. F1: JSON.stringify of the ready array, encoded. F2: plain JavaScript, every message encoded once, joined.');
+  for (const dialect of [...new Set(rows.map((row) => row.dialect))]) {
+    const own = rows.filter((row) => row.dialect === dialect);
+    table(
+      `W1, ${where}, ${dialect}: the next body (ms, ${CELLS})`,
+      ['messages', 'body bytes', 'F0 copy', 'F1 stringify', 'F2 plain JS', 'render', 'after a turn', 'F1 after it', 'cold render', 'append all'],
+      own.map(({ messages, bodyBytes, times: t }) => [messages, bodyBytes, cell(t.F0), cell(t.F1), cell(t.F2), cell(t.render), cell(t.afterTurn), cell(t.F1AfterTurn), cell(t.cold), cell(t.append)]),
+    );
+    table(
+      `  as ratios (${CELLS})`,
+      ['messages', 'render : F1', 'target', 'after a turn : F1', 'target', 'render : F2', 'render : copy', 'cold : F1', ...(own[0].times.requestF1 ? ['Request of render : of F1', 'target'] : [])],
+      own.map((row) => {
+        const { times: t } = row;
+        const most = W1_MOST[sizeOf(row)];
+        const [warm, after, handed] = [ratio(t.render, t.F1), ratio(t.afterTurn, t.F1AfterTurn), ratio(t.requestRender, t.requestF1)];
+        return [row.messages, ratioCell(warm), verdict(warm, most), ratioCell(after), verdict(after, most), ratioCell(ratio(t.render, t.F2)), ratioCell(ratio(t.render, t.F0)), ratioCell(ratio(t.cold, t.F1)), ...(handed ? [ratioCell(handed), verdict(handed, REQUEST_MOST)] : [])];
+      }),
+    );
+  }
+  console.log(`\n${where}: a render of an empty session (the way into the wasm and back): ${cell(empty)} ms`);
+}
+
+const APPEND_MOST = 1.15;
+const FLAT_MOST = 1.3;
+const BYTES_MOST = 1.5;
+
+export function reportW2({ relaxed, strict, whole, runs, stored }, sizes) {
+  for (const [durability, t] of Object.entries({ relaxed, strict })) {
+    table(
+      `W2, Chromium, IndexedDB ${durability}: one turn of 5 messages appended (ms, ${CELLS})`,
+      ['messages', 'rethread', 'raw 6 byte records', 'raw 1 record + head', 'raw, our own shape', ...(durability === 'relaxed' ? ['whole rewritten'] : [])],
+      sizes.map((size) => [size, ...['rethread', 'six', 'one', 'same'].map((name) => cell(t[`${name} ${size}`])), ...(durability === 'relaxed' ? [cell(whole[`whole ${size}`])] : [])]),
+    );
+    table(
+      `  as ratios (${CELLS})`,
+      ['messages', 'rethread : 6 records', 'target', 'rethread : 1 + head', 'rethread : our own shape', ...(durability === 'relaxed' ? ['whole : rethread'] : [])],
+      sizes.map((size) => {
+        const own = t[`rethread ${size}`];
+        const floor = ratio(own, t[`six ${size}`]);
+        return [size, ratioCell(floor), verdict(floor, APPEND_MOST), ratioCell(ratio(own, t[`one ${size}`])), ratioCell(ratio(own, t[`same ${size}`])), ...(durability === 'relaxed' ? [ratioCell(ratio(whole[`whole ${size}`], own))] : [])];
+      }),
+    );
+    const flat = ratio(t[`rethread ${sizes.at(-1)}`], t[`rethread ${sizes[0]}`]);
+    console.log(`flat, ${sizes.at(-1)} : ${sizes[0]} messages: ${ratioCell(flat)}, ${verdict(flat, FLAT_MOST)}; the floor's own: ${ratioCell(ratio(t[`six ${sizes.at(-1)}`], t[`six ${sizes[0]}`]))}`);
+  }
+  const sum = stored.log + stored.audit + stored.head;
+  const bytes = { median: sum / stored.wire, min: sum / stored.wire };
+  console.log(`\nbytes of one append: log ${stored.log} + audit ${stored.audit} + head ${stored.head} = ${sum}, of ${stored.wire} on the wire: ${ratioCell(bytes)}, ${verdict(bytes, BYTES_MOST)}`);
+  table(
+    `A whole run of one turn, every effect answered on the spot (ms, ${CELLS})`,
+    ['messages', 'run, IndexedDB', 'append, IndexedDB', 'run : append', 'run, memory', 'append, memory'],
+    sizes.map((size) => {
+      const [run, append] = [runs[`run indexeddb ${size}`], runs[`append indexeddb ${size}`]];
+      return [size, cell(run), cell(append), ratioCell(ratio(run, append)), cell(runs[`run memory ${size}`]), cell(runs[`append memory ${size}`])];
+    }),
+  );
+}
+
+const OPEN_MOST = { 1000: 0.35, 10_000: 0.2 };
+const BLOB_MOST = 1.6;
+
+export function reportW3(rows, init) {
+  table(
+    `W3, Chromium: cold open and first body, in a fresh page (ms, ${CELLS})`,
+    ['messages', 'rethread', 'of it open', 'of it render', 'all in one record', 'raw objects + JSON', 'raw byte rows', 'raw turn rows', 'raw blob'],
+    rows.map(({ size, times: t }) => [size, ...['rethread', 'rethread open', 'rethread render', 'oneRecord', 'objects', 'rows', 'turns', 'blob'].map((name) => cell(t[name]))]),
+  );
+  table(
+    `  as ratios (${CELLS})`,
+    ['messages', 'rethread : objects', 'target', 'rethread : byte rows', 'rethread : turn rows', 'rethread : blob', 'target', 'one record : blob'],
+    rows.map(({ size, times: t }) => {
+      const [floor, blob] = [ratio(t.rethread, t.objects), ratio(t.rethread, t.blob)];
+      return [size, ratioCell(floor), verdict(floor, OPEN_MOST[size]), ratioCell(ratio(t.rethread, t.rows)), ratioCell(ratio(t.rethread, t.turns)), ratioCell(blob), verdict(blob, BLOB_MOST), ratioCell(ratio(t.oneRecord, t.blob))];
+    }),
+  );
+  console.log(`wasm fetched and compiled (init), in ms: ${ms(init.median)} / ${ms(init.min)}`);
+}
