@@ -100,11 +100,14 @@ impl Finding {
 
     /// Writes it in the shape of the TypeScript `Finding`.
     pub fn write(&self, out: &mut ObjectWriter<'_>) {
-        out.text("severity", match self.severity {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        });
+        out.text(
+            "severity",
+            match self.severity {
+                Severity::Info => "info",
+                Severity::Warning => "warning",
+                Severity::Error => "error",
+            },
+        );
         out.text("code", self.code);
         for (key, value) in [("path", &self.path), ("messageId", &self.message_id), ("callId", &self.call_id)] {
             if let Some(value) = value {
@@ -112,15 +115,18 @@ impl Finding {
             }
         }
         if let Some(action) = self.action {
-            out.text("action", match action {
-                Action::Dropped => "dropped",
-                Action::Moved => "moved",
-                Action::Renamed => "renamed",
-                Action::Synthesized => "synthesized",
-                Action::Rewritten => "rewritten",
-                Action::Merged => "merged",
-                Action::Kept => "kept",
-            });
+            out.text(
+                "action",
+                match action {
+                    Action::Dropped => "dropped",
+                    Action::Moved => "moved",
+                    Action::Renamed => "renamed",
+                    Action::Synthesized => "synthesized",
+                    Action::Rewritten => "rewritten",
+                    Action::Merged => "merged",
+                    Action::Kept => "kept",
+                },
+            );
         }
         out.text("message", &self.message);
     }

@@ -215,11 +215,18 @@ pub enum PartBody {
     Image(Media),
     File(Media),
     /// An application's own: shown, never sent.
-    Data { name: String, value: Json },
+    Data {
+        name: String,
+        value: Json,
+    },
     Reasoning(JsonStr),
     Refusal(JsonStr),
     /// The call is the invocation of that id.
-    ToolCall { invocation: String, round: u32, place: u32 },
+    ToolCall {
+        invocation: String,
+        round: u32,
+        place: u32,
+    },
     /// A block of the message's dialect that has no neutral meaning; sent back to that dialect alone.
     Opaque(Json),
 }

@@ -3,10 +3,10 @@
 use super::{Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
+use crate::id::IdMap;
 use crate::id::{IdSource, short_name};
 use crate::message::{Message, MessageStatus, Part, PartBody, Source};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
-use crate::id::IdMap;
 
 /// What all items of one append have in common.
 #[derive(Clone, Debug, Default)]
@@ -38,23 +38,42 @@ pub struct Joined {
 /// is stored, comes earlier in the same items, or comes later. What finds no call is set aside (R2, R5).
 ///
 /// `history` may be a live turn; then `before` is what it stands behind, whose call ids are taken too.
-pub fn join(before: Option<&History>, history: &History, incoming: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> Joined {
+pub fn join(
+    before: Option<&History>,
+    history: &History,
+    incoming: Vec<Incoming>,
+    origin: &Origin,
+    ids: &dyn IdSource,
+) -> Joined {
     let mut stored: IdMap<Vec<(String, String)>> = IdMap::with_hasher(history.seed());
     for call in history.open() {
         stored.entry(call.call_id.clone()).or_default().push((call.message_id.clone(), call.id.clone()));
     }
     let joined = Joined::default();
-    let mut work = Join { before, history, origin, joined, stored, fresh: IdMap::with_hasher(history.seed()), late: Vec::new(), position: history.position() };
+    let mut work = Join {
+        before,
+        history,
+        origin,
+        joined,
+        stored,
+        fresh: IdMap::with_hasher(history.seed()),
+        late: Vec::new(),
+        position: history.position(),
+        taken: IdMap::with_hasher(history.seed()),
+    };
     let mut given = origin.message_ids.iter();
     for item in incoming {
         match item {
             Incoming::Message(message) => {
-                let id = given.next().cloned().unwrap_or_else(|| ids.new_id());
+                let id = work.untaken(given.next().cloned().unwrap_or_else(|| ids.new_id()));
                 work.message(message, id, ids);
             }
             Incoming::Result(result) => work.result(result, true),
             Incoming::Unknown(value) => {
-                work.joined.report.push(Finding::warning("malformed", "an item is no message of this dialect; it is stored and never sent").did(Action::Kept));
+                work.joined.report.push(
+                    Finding::warning("malformed", "an item is no message of this dialect; it is stored and never sent")
+                        .did(Action::Kept),
+                );
                 work.set_aside("malformed", value, None);
             }
         }
@@ -77,6 +96,8 @@ struct Join<'h> {
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
     position: Position,
+    /// Ids of this append.
+    taken: IdMap<usize>,
 }
 
 impl<'h> Join<'h> {
@@ -94,7 +115,7 @@ impl<'h> Join<'h> {
                 }
                 IncomingPart::Call(call) => call,
             };
-            let invocation = ids.new_id();
+            let invocation = self.untaken(ids.new_id());
             let replay_id = self.replay_id(&call.call_id, &invocation, &calls);
             parts.push(Part::from(PartBody::ToolCall { invocation: invocation.clone(), round, place }));
             calls.push(ToolInvocation {
@@ -142,22 +163,47 @@ impl<'h> Join<'h> {
             shape: incoming.shape,
         }));
         for call in calls {
-            self.fresh.entry(call.call_id.clone()).or_default().push((call.message_id.clone(), self.joined.entries.len()));
+            self.fresh
+                .entry(call.call_id.clone())
+                .or_default()
+                .push((call.message_id.clone(), self.joined.entries.len()));
             self.joined.entries.push(Entry::Invocation(call));
         }
     }
 
+    /// An id source that repeats itself, or an id that the caller gave twice, must not make a message vanish.
+    fn untaken(&mut self, id: String) -> String {
+        let known = |history: &History, id: &str| history.message(id).is_some() || history.invocation(id).is_some();
+        let mut own = id.clone();
+        let mut count = 1;
+        while self.taken.contains_key(&own)
+            || known(self.history, &own)
+            || self.before.is_some_and(|before| known(before, &own))
+        {
+            count += 1;
+            own = format!("{id}-{count}");
+        }
+        self.taken.insert(own.clone(), 0);
+        own
+    }
+
     /// An id that cannot serve gets another one, once and for all: the same in call and result, the same in every build.
     fn replay_id(&mut self, call_id: &str, invocation: &str, siblings: &[ToolInvocation]) -> Option<String> {
-        let used = self.before.is_some_and(|before| before.uses_of(call_id) > 0) || self.history.uses_of(call_id) > 0 || self.fresh.contains_key(call_id) || siblings.iter().any(|call| call.call_id == call_id);
+        let used = self.before.is_some_and(|before| before.uses_of(call_id) > 0)
+            || self.history.uses_of(call_id) > 0
+            || self.fresh.contains_key(call_id)
+            || siblings.iter().any(|call| call.call_id == call_id);
         if !call_id.is_empty() && !used {
             return None;
         }
         let code = if call_id.is_empty() { "invalid_call_id" } else { "duplicate_call_id" };
         self.joined.report.push(
-            Finding::warning(code, "a call's id is missing or was used before; call and result go out under one of their own")
-                .of_call(call_id)
-                .did(Action::Renamed),
+            Finding::warning(
+                code,
+                "a call's id is missing or was used before; call and result go out under one of their own",
+            )
+            .of_call(call_id)
+            .did(Action::Renamed),
         );
         Some(format!("call_{}", short_name(invocation, 20)))
     }
@@ -188,7 +234,10 @@ impl<'h> Join<'h> {
         }
         let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
         let (code, message) = if known {
-            ("duplicate_result", "a call that is answered already got another result; the first one counts, this one is stored and never sent")
+            (
+                "duplicate_result",
+                "a call that is answered already got another result; the first one counts, this one is stored and never sent",
+            )
         } else {
             ("orphan_result", "a result answers no call; it is stored and never sent")
         };

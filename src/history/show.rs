@@ -18,8 +18,18 @@ pub enum Showing {
 }
 
 /// Writes the members of a message.
-pub fn write_message(out: &mut ObjectWriter<'_>, message: &Message, history: &History, session: &str, before: Option<&str>, showing: Showing) {
-    out.text("id", &message.id).number("seq", message.seq).number("turn", u64::from(message.turn)).text("role", message.role.as_str());
+pub fn write_message(
+    out: &mut ObjectWriter<'_>,
+    message: &Message,
+    history: &History,
+    session: &str,
+    before: Option<&str>,
+    showing: Showing,
+) {
+    out.text("id", &message.id)
+        .number("seq", message.seq)
+        .number("turn", u64::from(message.turn))
+        .text("role", message.role.as_str());
     out.array("parts", |parts| {
         for part in &message.parts {
             parts.object(|out| write_part(out, part, message.dialect, history, session, showing));
@@ -51,7 +61,14 @@ pub fn write_message(out: &mut ObjectWriter<'_>, message: &Message, history: &Hi
     }
 }
 
-fn write_part(out: &mut ObjectWriter<'_>, part: &Part, dialect: Option<Dialect>, history: &History, session: &str, showing: Showing) {
+fn write_part(
+    out: &mut ObjectWriter<'_>,
+    part: &Part,
+    dialect: Option<Dialect>,
+    history: &History,
+    session: &str,
+    showing: Showing,
+) {
     match &part.body {
         PartBody::Text(text) => out.text("type", "text").token("text", text),
         PartBody::Reasoning(text) => out.text("type", "reasoning").token("text", text),
@@ -59,12 +76,19 @@ fn write_part(out: &mut ObjectWriter<'_>, part: &Part, dialect: Option<Dialect>,
         PartBody::Image(media) => write_media(out.text("type", "image"), media),
         PartBody::File(media) => write_media(out.text("type", "file"), media),
         PartBody::Data { name, value } => out.text("type", "data").text("name", name).json("value", value.view()),
-        PartBody::Opaque(value) => out.text("type", "opaque").text_or_null("dialect", dialect.map(Dialect::as_str)).json("value", value.view()),
+        PartBody::Opaque(value) => {
+            out.text("type", "opaque").text_or_null("dialect", dialect.map(Dialect::as_str)).json("value", value.view())
+        }
         PartBody::ToolCall { invocation, round, place } => match (showing, history.invocation(invocation)) {
-            (Showing::View { .. }, Some(call)) => {
-                out.text("type", "tool").object("call", |out| write_invocation(out, call, session, true)).bool("awaitingApproval", false)
-            }
-            _ => out.text("type", "tool_call").text("invocation", invocation).number("round", u64::from(*round)).number("place", u64::from(*place)),
+            (Showing::View { .. }, Some(call)) => out
+                .text("type", "tool")
+                .object("call", |out| write_invocation(out, call, session, true))
+                .bool("awaitingApproval", false),
+            _ => out
+                .text("type", "tool_call")
+                .text("invocation", invocation)
+                .number("round", u64::from(*round))
+                .number("place", u64::from(*place)),
         },
     };
 }
@@ -128,7 +152,11 @@ pub fn write_usage(out: &mut ObjectWriter<'_>, key: &str, usage: Option<Usage>) 
     };
     out.object(key, |out| {
         out.number("inputTokens", usage.input).number("outputTokens", usage.output);
-        for (key, value) in [("cachedInputTokens", usage.cached_input), ("cacheWriteInputTokens", usage.cache_write), ("reasoningTokens", usage.reasoning)] {
+        for (key, value) in [
+            ("cachedInputTokens", usage.cached_input),
+            ("cacheWriteInputTokens", usage.cache_write),
+            ("reasoningTokens", usage.reasoning),
+        ] {
             if let Some(value) = value {
                 out.number(key, value);
             }

@@ -26,7 +26,10 @@ fn chat(bodies: &[&str]) -> (History, Report) {
 }
 
 fn calls(ids: &[&str]) -> String {
-    let list: Vec<_> = ids.iter().map(|id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#)).collect();
+    let list: Vec<_> = ids
+        .iter()
+        .map(|id| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}"#))
+        .collect();
     format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, list.join(","))
 }
 
@@ -43,8 +46,14 @@ fn list(items: &[&str]) -> String {
 
 /// Call id, turn, round, place, result.
 fn rows(history: &History) -> Vec<(String, u32, u32, u32, Option<String>)> {
-    let text = |call: &ToolInvocation| call.result.as_ref().and_then(|result| result.content.view().as_text().map(std::borrow::Cow::into_owned));
-    history.invocations().iter().map(|call| (call.call_id.clone(), call.turn, call.round, call.place, text(call))).collect()
+    let text = |call: &ToolInvocation| {
+        call.result.as_ref().and_then(|result| result.content.view().as_text().map(std::borrow::Cow::into_owned))
+    };
+    history
+        .invocations()
+        .iter()
+        .map(|call| (call.call_id.clone(), call.turn, call.round, call.place, text(call)))
+        .collect()
 }
 
 fn row(id: &str, turn: u32, round: u32, place: u32, result: Option<&str>) -> (String, u32, u32, u32, Option<String>) {
@@ -57,23 +66,57 @@ fn codes(report: &Report) -> Vec<&'static str> {
 
 #[test]
 fn r02_rounds_and_places() {
-    let body = list(&[USER, &calls(&["a", "b"]), &result("b", "rb"), &result("a", "ra"), &calls(&["c"]), &result("c", "rc"), TEXT, USER, &calls(&["d"]), &result("d", "rd"), TEXT]);
+    let body = list(&[
+        USER,
+        &calls(&["a", "b"]),
+        &result("b", "rb"),
+        &result("a", "ra"),
+        &calls(&["c"]),
+        &result("c", "rc"),
+        TEXT,
+        USER,
+        &calls(&["d"]),
+        &result("d", "rd"),
+        TEXT,
+    ]);
     let (history, report) = chat(&[&body]);
-    assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra")), row("b", 0, 0, 1, Some("rb")), row("c", 0, 1, 0, Some("rc")), row("d", 1, 0, 0, Some("rd"))]);
+    assert_eq!(
+        rows(&history),
+        [
+            row("a", 0, 0, 0, Some("ra")),
+            row("b", 0, 0, 1, Some("rb")),
+            row("c", 0, 1, 0, Some("rc")),
+            row("d", 1, 0, 0, Some("rd"))
+        ]
+    );
     assert!(report.is_empty() && history.open().next().is_none());
     assert_eq!(history.messages().iter().map(|message| message.turn).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1]);
-    assert!(history.invocations().iter().all(|call| call.finished_at == Some(10) && call.status == InvocationStatus::Ok));
+    assert!(
+        history.invocations().iter().all(|call| call.finished_at == Some(10) && call.status == InvocationStatus::Ok)
+    );
 }
 
 #[test]
 fn r02_appended_in_pieces_it_is_the_same() {
-    let pieces = [USER.to_owned(), calls(&["a", "b"]), result("b", "rb"), result("a", "ra"), calls(&["c"]), result("c", "rc"), TEXT.to_owned(), USER.to_owned()];
+    let pieces = [
+        USER.to_owned(),
+        calls(&["a", "b"]),
+        result("b", "rb"),
+        result("a", "ra"),
+        calls(&["c"]),
+        result("c", "rc"),
+        TEXT.to_owned(),
+        USER.to_owned(),
+    ];
     let whole = list(&pieces.iter().map(String::as_str).collect::<Vec<_>>());
     let (at_once, _) = chat(&[&whole]);
     let singles: Vec<_> = pieces.iter().map(|piece| format!("[{piece}]")).collect();
     let (one_by_one, report) = chat(&singles.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(rows(&at_once), rows(&one_by_one));
-    assert_eq!(at_once.messages().iter().map(|m| (m.turn, m.role)).collect::<Vec<_>>(), one_by_one.messages().iter().map(|m| (m.turn, m.role)).collect::<Vec<_>>());
+    assert_eq!(
+        at_once.messages().iter().map(|m| (m.turn, m.role)).collect::<Vec<_>>(),
+        one_by_one.messages().iter().map(|m| (m.turn, m.role)).collect::<Vec<_>>()
+    );
     assert!(report.is_empty());
     assert_eq!(one_by_one.invocations()[0].finished_at, Some(40), "stamped with its own append");
 }
@@ -83,7 +126,8 @@ fn r02_a_result_may_come_before_its_call_or_rounds_later() {
     let (history, report) = chat(&[&list(&[USER, &result("a", "ra"), &calls(&["a"]), TEXT])]);
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra"))]);
     assert!(report.is_empty());
-    let (history, _) = chat(&[&list(&[USER, &calls(&["a"]), &calls(&["b"]), &result("b", "rb"), &result("a", "ra"), TEXT])]);
+    let (history, _) =
+        chat(&[&list(&[USER, &calls(&["a"]), &calls(&["b"]), &result("b", "rb"), &result("a", "ra"), TEXT])]);
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra")), row("b", 0, 1, 0, Some("rb"))]);
     let (history, _) = chat(&[&list(&[USER, &calls(&["a"]), TEXT, USER]), &list(&[&result("a", "late")])]);
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("late"))]);
@@ -92,19 +136,37 @@ fn r02_a_result_may_come_before_its_call_or_rounds_later() {
 
 #[test]
 fn r02_what_belongs_to_nothing_is_kept_apart_with_its_text() {
-    let (history, report) = chat(&[&list(&[USER, &result("ghost", "boo"), &calls(&["a"]), &result("a", "one"), &result("a", "two"), r#"{"role":"alien","x":1e400}"#, "7", TEXT])]);
+    let (history, report) = chat(&[&list(&[
+        USER,
+        &result("ghost", "boo"),
+        &calls(&["a"]),
+        &result("a", "one"),
+        &result("a", "two"),
+        r#"{"role":"alien","x":1e400}"#,
+        "7",
+        TEXT,
+    ])]);
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("one"))]);
     let mut found = codes(&report);
     found.sort_unstable();
     assert_eq!(found, ["duplicate_result", "malformed", "malformed", "orphan_result"]);
     let apart: Vec<_> = history.set_aside().iter().map(|item| item.value.as_str()).collect();
-    assert!(apart.contains(&r#"{"role":"alien","x":1e400}"#) && apart.contains(&"7") && apart.contains(&result("ghost", "boo").as_str()) && apart.contains(&result("a", "two").as_str()));
+    assert!(
+        apart.contains(&r#"{"role":"alien","x":1e400}"#)
+            && apart.contains(&"7")
+            && apart.contains(&result("ghost", "boo").as_str())
+            && apart.contains(&result("a", "two").as_str())
+    );
     assert_eq!(history.messages().len(), 3);
 }
 
 #[test]
 fn r02_a_stored_call_takes_one_result_and_the_first_one_counts() {
-    let (history, report) = chat(&[&list(&[USER, &calls(&["a"])]), &list(&[&result("a", "one"), &result("a", "two")]), &list(&[&result("a", "three")])]);
+    let (history, report) = chat(&[
+        &list(&[USER, &calls(&["a"])]),
+        &list(&[&result("a", "one"), &result("a", "two")]),
+        &list(&[&result("a", "three")]),
+    ]);
     assert_eq!(rows(&history)[0].4.as_deref(), Some("one"));
     assert_eq!(codes(&report), ["duplicate_result", "duplicate_result"]);
     assert_eq!(history.set_aside().len(), 2);
@@ -112,11 +174,26 @@ fn r02_a_stored_call_takes_one_result_and_the_first_one_counts() {
 
 #[test]
 fn r02_an_id_of_two_rounds_is_paired_in_its_round() {
-    let one = list(&[USER, &calls(&["x"]), &result("x", "first"), &calls(&["x"]), &result("x", "second"), TEXT, USER, &calls(&["x"]), &result("x", "third"), TEXT]);
+    let one = list(&[
+        USER,
+        &calls(&["x"]),
+        &result("x", "first"),
+        &calls(&["x"]),
+        &result("x", "second"),
+        TEXT,
+        USER,
+        &calls(&["x"]),
+        &result("x", "third"),
+        TEXT,
+    ]);
     let (history, report) = chat(&[&one]);
-    assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("first")), row("x", 0, 1, 0, Some("second")), row("x", 1, 0, 0, Some("third"))]);
+    assert_eq!(
+        rows(&history),
+        [row("x", 0, 0, 0, Some("first")), row("x", 0, 1, 0, Some("second")), row("x", 1, 0, 0, Some("third"))]
+    );
     assert_eq!(codes(&report), ["duplicate_call_id", "duplicate_call_id"]);
-    let wire: std::collections::BTreeSet<_> = history.invocations().iter().map(|call| call.wire_id().to_owned()).collect();
+    let wire: std::collections::BTreeSet<_> =
+        history.invocations().iter().map(|call| call.wire_id().to_owned()).collect();
     assert_eq!((wire.len(), history.invocations()[0].wire_id()), (3, "x"));
 }
 
@@ -125,16 +202,28 @@ fn r02_an_id_twice_in_one_round_is_paired_by_place() {
     let (history, _) = chat(&[&list(&[USER, &calls(&["x", "x"]), &result("x", "first"), &result("x", "second")])]);
     assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("first")), row("x", 0, 0, 1, Some("second"))]);
     // The same with results that are appended later.
-    let (history, _) = chat(&[&list(&[USER, &calls(&["x", "x"])]), &list(&[&result("x", "first"), &result("x", "second")])]);
+    let (history, _) =
+        chat(&[&list(&[USER, &calls(&["x", "x"])]), &list(&[&result("x", "first"), &result("x", "second")])]);
     assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("first")), row("x", 0, 0, 1, Some("second"))]);
 }
 
 #[test]
 fn r02_a_late_result_goes_to_the_newest_open_round_of_its_id() {
-    let (history, _) = chat(&[&list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"])]), &list(&[&result("x", "new")]), &list(&[&result("x", "old")])]);
+    let (history, _) = chat(&[
+        &list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"])]),
+        &list(&[&result("x", "new")]),
+        &list(&[&result("x", "old")]),
+    ]);
     assert_eq!(rows(&history), [row("x", 0, 0, 0, Some("old")), row("x", 1, 0, 0, Some("new"))]);
-    let (history, _) = chat(&[&list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"]), TEXT, USER, &calls(&["x", "x"])]), &list(&[&result("x", "1")]), &list(&[&result("x", "2"), &result("x", "3")])]);
-    assert_eq!(rows(&history).iter().map(|row| row.4.as_deref()).collect::<Vec<_>>(), [None, Some("3"), Some("1"), Some("2")]);
+    let (history, _) = chat(&[
+        &list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"]), TEXT, USER, &calls(&["x", "x"])]),
+        &list(&[&result("x", "1")]),
+        &list(&[&result("x", "2"), &result("x", "3")]),
+    ]);
+    assert_eq!(
+        rows(&history).iter().map(|row| row.4.as_deref()).collect::<Vec<_>>(),
+        [None, Some("3"), Some("1"), Some("2")]
+    );
 }
 
 #[test]
@@ -160,13 +249,18 @@ fn r02_prose_and_lists_and_errors_stay() {
     assert_eq!(kinds, [true, false, true, false]);
     let [a, b] = history.invocations() else { panic!() };
     assert_eq!((a.status, b.status, b.place), (InvocationStatus::Ok, InvocationStatus::Error, 1));
-    assert_eq!(a.result.as_ref().unwrap().content.as_str(), r#"[{"type":"text","text":"1"},{"type":"text","text":"2"}]"#);
+    assert_eq!(
+        a.result.as_ref().unwrap().content.as_str(),
+        r#"[{"type":"text","text":"1"},{"type":"text","text":"2"}]"#
+    );
     assert_eq!(history.messages().len(), 2);
 }
 
 #[test]
 fn an_entry_that_is_applied_twice_counts_once() {
-    let items = decode_body(Dialect::OpenAiChat, JsonRef::parse(&list(&[USER, &calls(&["a"]), &result("a", "x")])).unwrap()).unwrap();
+    let items =
+        decode_body(Dialect::OpenAiChat, JsonRef::parse(&list(&[USER, &calls(&["a"]), &result("a", "x")])).unwrap())
+            .unwrap();
     let mut history = History::new(Seed(1));
     let joined = join(None, &history, items, &Origin::default(), &CountingIds::default());
     for entry in joined.entries.iter().chain(&joined.entries).cloned() {
@@ -179,11 +273,22 @@ fn an_entry_that_is_applied_twice_counts_once() {
 fn r18_a_real_result_takes_the_place_of_the_note_that_nothing_is_known() {
     let (mut history, _) = chat(&[&list(&[USER, &calls(&["a"])])]);
     let id = history.invocations()[0].id.clone();
-    let told = |status, text: &str| Entry::Result(ResultEntry { invocation: id.clone(), status, started_at: None, finished_at: Some(1), result: Some(crate::tool::ToolResult::failure(text)) });
+    let told = |status, text: &str| {
+        Entry::Result(ResultEntry {
+            invocation: id.clone(),
+            status,
+            started_at: None,
+            finished_at: Some(1),
+            result: Some(crate::tool::ToolResult::failure(text)),
+        })
+    };
     history.apply(told(InvocationStatus::Interrupted, "unknown"));
     assert!(history.open().next().is_none());
     history.apply(told(InvocationStatus::Ok, "real"));
     history.apply(told(InvocationStatus::Error, "again"));
     history.apply(told(InvocationStatus::Interrupted, "unknown"));
-    assert_eq!((history.invocations()[0].status, history.invocations()[0].result.as_ref().unwrap().content.as_str()), (InvocationStatus::Ok, "\"real\""));
+    assert_eq!(
+        (history.invocations()[0].status, history.invocations()[0].result.as_ref().unwrap().content.as_str()),
+        (InvocationStatus::Ok, "\"real\"")
+    );
 }

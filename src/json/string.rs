@@ -158,11 +158,15 @@ fn unescape(inside: &str) -> Cow<'_, str> {
 fn unescape_unit(tail: &str) -> (char, usize) {
     let unit = |at: usize| tail.get(at..at + 4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
     let Some(high) = unit(1) else { return ('\u{fffd}', 1) };
-    if (0xd800..0xdc00).contains(&high) && tail.get(5..7) == Some("\\u") {
-        if let Some(low) = unit(7).filter(|low| (0xdc00..0xe000).contains(low)) {
-            let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-            return (char::from_u32(code).unwrap_or('\u{fffd}'), 11);
-        }
+    let low = || {
+        tail.get(5..7)
+            .filter(|escape| *escape == "\\u")
+            .and_then(|_| unit(7))
+            .filter(|low| (0xdc00..0xe000).contains(low))
+    };
+    if let Some(low) = (0xd800..0xdc00).contains(&high).then(low).flatten() {
+        let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+        return (char::from_u32(code).unwrap_or('\u{fffd}'), 11);
     }
     (char::from_u32(high).unwrap_or('\u{fffd}'), 5)
 }

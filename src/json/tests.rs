@@ -6,7 +6,9 @@ fn accepts_what_json_parse_accepts() {
     for text in ["null", " true ", "-0.5e+10", "[]", "{}", r#"{"a":[1,{"b":"\ud800"}],"a":2}"#, "\"\\/\\u00e9\""] {
         assert!(check(text).is_ok(), "{text}");
     }
-    for text in ["", "nul", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"\n\"", "\"\\x\"", "[1 2]", "1 2", "{\"a\":1,}", "]"] {
+    for text in
+        ["", "nul", "01", "1.", "[1,]", "{\"a\"}", "{a:1}", "\"\n\"", "\"\\x\"", "[1 2]", "1 2", "{\"a\":1,}", "]"]
+    {
         assert!(check(text).is_err(), "{text}");
     }
 }
@@ -24,7 +26,10 @@ fn reads_members_in_order_and_the_last_of_doubled() {
     let keys: Vec<_> = json.view().entries().map(|(k, v)| format!("{}={}", k.as_raw(), v.as_raw())).collect();
     assert_eq!(keys, ["\"a\"=1", "\"b\"=[ 1, \"x\" ,{}]", "\"a\"=9007199254740993"]);
     assert_eq!(json.view().get("a").and_then(JsonRef::as_u64), Some(9_007_199_254_740_993));
-    assert_eq!(json.view().get("b").map(|b| b.items().map(JsonRef::as_raw).collect::<Vec<_>>()), Some(vec!["1", "\"x\"", "{}"]));
+    assert_eq!(
+        json.view().get("b").map(|b| b.items().map(JsonRef::as_raw).collect::<Vec<_>>()),
+        Some(vec!["1", "\"x\"", "{}"])
+    );
 }
 
 #[test]

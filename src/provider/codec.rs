@@ -25,7 +25,7 @@ impl<'o> Wire<'o> {
     }
 
     /// Begins the next wire message.
-    pub fn next(&mut self) -> &mut String {
+    pub fn begin(&mut self) -> &mut String {
         if self.count > 0 {
             self.out.push(',');
         }
@@ -47,9 +47,10 @@ impl<'o> Wire<'o> {
 pub fn supported(dialect: Dialect) -> Result<()> {
     match dialect {
         Dialect::OpenAiChat | Dialect::Anthropic => Ok(()),
-        Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mistral => {
-            Err(Error::config(format!("the dialect \"{}\" is not built yet; use \"openai-chat\" or \"anthropic\"", dialect.as_str())))
-        }
+        Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mistral => Err(Error::config(format!(
+            "the dialect \"{}\" is not built yet; use \"openai-chat\" or \"anthropic\"",
+            dialect.as_str()
+        ))),
     }
 }
 
@@ -59,9 +60,16 @@ pub fn supported(dialect: Dialect) -> Result<()> {
 /// `invalid_input` when it is neither; `config_invalid` for a dialect without a codec.
 pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
     supported(dialect)?;
-    let list = if body.kind() == Kind::Array { Some(body) } else { body.get("messages").filter(|list| list.kind() == Kind::Array) };
+    let list = if body.kind() == Kind::Array {
+        Some(body)
+    } else {
+        body.get("messages").filter(|list| list.kind() == Kind::Array)
+    };
     let Some(list) = list else {
-        return Err(Error::invalid(format!("a body of the dialect \"{}\" is an object with a list `messages`", dialect.as_str())));
+        return Err(Error::invalid(format!(
+            "a body of the dialect \"{}\" is an object with a list `messages`",
+            dialect.as_str()
+        )));
     };
     let mut items = Vec::new();
     match dialect {

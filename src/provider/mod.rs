@@ -18,7 +18,9 @@ mod words;
 
 pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
 pub use assembler::{StreamAssembler, read_response};
-pub use codec::{Wire, blocks_of, call_id, decode_answer, decode_body, encode_message, stands_apart, supported, tool_name};
+pub use codec::{
+    Wire, blocks_of, call_id, decode_answer, decode_body, encode_message, stands_apart, supported, tool_name,
+};
 pub use request::{ProviderRequest, ToolDefinition};
 pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};
 pub use settings::{ReasoningField, Settings};

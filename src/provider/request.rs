@@ -36,8 +36,20 @@ pub struct ToolDefinition {
 
 /// Words in which the name of a credential ends, in an address or a header.
 const SECRETS: [&str; 14] = [
-    "api-key", "apikey", "access-key", "subscription-key", "secret-key", "token", "auth", "authorization", "secret", "password", "credential",
-    "cookie", "signature", "jwt",
+    "api-key",
+    "apikey",
+    "access-key",
+    "subscription-key",
+    "secret-key",
+    "token",
+    "auth",
+    "authorization",
+    "secret",
+    "password",
+    "credential",
+    "cookie",
+    "signature",
+    "jwt",
 ];
 
 /// Whether a query parameter or a header of that name holds a credential.
@@ -58,7 +70,9 @@ fn unescaped(name: &str) -> String {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.as_bytes();
     while let [first, tail @ ..] = rest {
-        let escaped = (*first == b'%').then(|| std::str::from_utf8(tail.get(..2)?).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok())).flatten();
+        let escaped = (*first == b'%')
+            .then(|| std::str::from_utf8(tail.get(..2)?).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok()))
+            .flatten();
         bytes.push(escaped.unwrap_or(*first));
         rest = if escaped.is_some() { tail.get(2..).unwrap_or(&[]) } else { tail };
     }
@@ -80,17 +94,23 @@ impl ProviderRequest {
         let named = query.split('&').any(|pair| names_secret(&unescaped(pair.split('=').next().unwrap_or(""))));
         let authority = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
         if named || authority.contains('@') {
-            return Err(Error::config("the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)"));
+            return Err(Error::config(
+                "the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)",
+            ));
         }
         if let Some((name, _)) = self.headers.iter().find(|(name, value)| names_secret(name) || is_secret(value)) {
-            return Err(Error::config(format!("the header `{name}` holds a credential; give it to the host instead (`headers` of `drive`)")));
+            return Err(Error::config(format!(
+                "the header `{name}` holds a credential; give it to the host instead (`headers` of `drive`)"
+            )));
         }
         if self.params.view().kind() != Kind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
         for reserved in reserved(self.dialect) {
             if self.params.view().get(reserved).is_some() {
-                return Err(Error::config(format!("`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`")));
+                return Err(Error::config(format!(
+                    "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"
+                )));
             }
         }
         Ok(())
@@ -100,7 +120,9 @@ impl ProviderRequest {
     #[must_use]
     pub fn wire_headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        if self.dialect == Dialect::Anthropic && !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("anthropic-version")) {
+        if self.dialect == Dialect::Anthropic
+            && !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("anthropic-version"))
+        {
             headers.push(("anthropic-version".into(), "2023-06-01".into()));
         }
         headers.extend(self.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type")).cloned());
@@ -111,7 +133,12 @@ impl ProviderRequest {
     ///
     /// # Errors
     /// `config_invalid` for a tool that is named twice.
-    pub fn write_head(&self, object: &mut ObjectWriter<'_>, tools: &[ToolDefinition], report: &mut Report) -> Result<()> {
+    pub fn write_head(
+        &self,
+        object: &mut ObjectWriter<'_>,
+        tools: &[ToolDefinition],
+        report: &mut Report,
+    ) -> Result<()> {
         let params = self.params.view();
         let tools = encode_tools(self.dialect, tools, params.find("tools"))?;
         let mut named = Vec::new();
@@ -121,14 +148,23 @@ impl ProviderRequest {
                 "tools" | "stream" => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 "tool_choice" | "parallel_tool_calls" if tools.is_none() => {
-                    report.push(Finding::info("unsupported_key", format!("`{name}` is refused without tools; it is left out")).did(Action::Dropped));
+                    report.push(
+                        Finding::info("unsupported_key", format!("`{name}` is refused without tools; it is left out"))
+                            .did(Action::Dropped),
+                    );
                     continue;
                 }
                 "tool_choice" => {
                     object.json("tool_choice", encode_tool_choice(self.dialect, value).view());
                 }
                 foreign if foreign_keys(self.dialect).contains(&foreign) => {
-                    report.push(Finding::info("unsupported_key", format!("`{foreign}` is no key of this dialect; it is left out")).did(Action::Dropped));
+                    report.push(
+                        Finding::info(
+                            "unsupported_key",
+                            format!("`{foreign}` is no key of this dialect; it is left out"),
+                        )
+                        .did(Action::Dropped),
+                    );
                     continue;
                 }
                 _ => object.key_token(key.as_raw()).push_str(value.as_raw()),
@@ -144,7 +180,10 @@ impl ProviderRequest {
         }
         if self.dialect == Dialect::Anthropic && missing("max_tokens") {
             object.number("max_tokens", 4096);
-            report.push(Finding::info("unsupported_key", "Anthropic wants `max_tokens`; without one in `params` it is 4096"));
+            report.push(Finding::info(
+                "unsupported_key",
+                "Anthropic wants `max_tokens`; without one in `params` it is 4096",
+            ));
         }
         if let Some(tools) = tools {
             object.json("tools", tools.view());
@@ -164,10 +203,27 @@ fn reserved(dialect: Dialect) -> &'static [&'static str] {
 fn foreign_keys(dialect: Dialect) -> &'static [&'static str] {
     match dialect {
         Dialect::Anthropic => &[
-            "stream_options", "n", "frequency_penalty", "presence_penalty", "logit_bias", "logprobs", "top_logprobs", "response_format",
-            "seed", "parallel_tool_calls", "user", "store", "max_completion_tokens", "reasoning_effort", "stop", "modalities", "prediction",
+            "stream_options",
+            "n",
+            "frequency_penalty",
+            "presence_penalty",
+            "logit_bias",
+            "logprobs",
+            "top_logprobs",
+            "response_format",
+            "seed",
+            "parallel_tool_calls",
+            "user",
+            "store",
+            "max_completion_tokens",
+            "reasoning_effort",
+            "stop",
+            "modalities",
+            "prediction",
         ],
-        Dialect::OpenAiChat => &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
+        Dialect::OpenAiChat => {
+            &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"]
+        }
         _ => &[],
     }
 }
@@ -189,9 +245,14 @@ fn encode_tools(dialect: Dialect, tools: &[ToolDefinition], given: Option<JsonRe
         push_item(&mut out, tool.as_raw());
     }
     for tool in tools {
-        let legal = !tool.name.is_empty() && tool.name.len() <= 64 && tool.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+        let legal = !tool.name.is_empty()
+            && tool.name.len() <= 64
+            && tool.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
         if !legal {
-            return Err(Error::config(format!("the tool name \"{}\" is refused by providers; use up to 64 letters, digits, `_` and `-`", tool.name)));
+            return Err(Error::config(format!(
+                "the tool name \"{}\" is refused by providers; use up to 64 letters, digits, `_` and `-`",
+                tool.name
+            )));
         }
         if tool.parameters.as_ref().is_some_and(|schema| !schema.view().is_object()) {
             return Err(Error::config(format!("`parameters` of the tool \"{}\" is a JSON Schema object", tool.name)));

@@ -10,15 +10,20 @@ impl StreamEvent {
         match self {
             Self::TextDelta(text) => out.text("type", "text_delta").token("text", text),
             Self::ReasoningDelta(text) => out.text("type", "reasoning_delta").token("text", text),
-            Self::CallStarted { index, call_id, name } => {
-                out.text("type", "tool_call_started").number("index", u64::from(*index)).text("callId", call_id).text("name", name)
-            }
-            Self::ArgumentsDelta { index, call_id, json } => {
-                out.text("type", "tool_arguments_delta").number("index", u64::from(*index)).text("callId", call_id).token("json", json)
-            }
-            Self::CallReady { index, call } => {
-                out.text("type", "tool_call_ready").number("index", u64::from(*index)).object("call", |out| call.write(out))
-            }
+            Self::CallStarted { index, call_id, name } => out
+                .text("type", "tool_call_started")
+                .number("index", u64::from(*index))
+                .text("callId", call_id)
+                .text("name", name),
+            Self::ArgumentsDelta { index, call_id, json } => out
+                .text("type", "tool_arguments_delta")
+                .number("index", u64::from(*index))
+                .text("callId", call_id)
+                .token("json", json),
+            Self::CallReady { index, call } => out
+                .text("type", "tool_call_ready")
+                .number("index", u64::from(*index))
+                .object("call", |out| call.write(out)),
             Self::Usage(usage) => {
                 write_usage(out.text("type", "usage"), "usage", Some(*usage));
                 out
@@ -31,7 +36,10 @@ impl StreamEvent {
 impl AssembledCall {
     /// Writes the members of a `ToolCall`.
     pub fn write(&self, out: &mut ObjectWriter<'_>) {
-        out.text("callId", &self.call_id).text("name", &self.name).token("arguments", &self.arguments).bool("executable", self.executable);
+        out.text("callId", &self.call_id)
+            .text("name", &self.name)
+            .token("arguments", &self.arguments)
+            .bool("executable", self.executable);
     }
 }
 

@@ -68,7 +68,9 @@ impl<'m> Words<'m> {
 
     /// All reasoning as one, if there is any.
     pub fn reasoning(&self) -> Option<JsonStr> {
-        (!self.reasoning.is_empty()).then(|| JsonStr::from_inside(&self.reasoning.iter().map(|text| text.inside()).collect::<Vec<_>>().join("\\n\\n")))
+        (!self.reasoning.is_empty()).then(|| {
+            JsonStr::from_inside(&self.reasoning.iter().map(|text| text.inside()).collect::<Vec<_>>().join("\\n\\n"))
+        })
     }
 }
 
@@ -113,9 +115,19 @@ pub struct ResultWords {
 pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
     let result = match call.result {
         Some(DraftResult::Stored(result)) => result,
-        Some(DraftResult::Closing(text)) => return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: true },
-        Some(DraftResult::Placeholder(text)) => return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: false },
-        None => return ResultWords { texts: vec![JsonStr::new(crate::replay::INTERRUPTED)], media: Vec::new(), is_error: true },
+        Some(DraftResult::Closing(text)) => {
+            return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: true };
+        }
+        Some(DraftResult::Placeholder(text)) => {
+            return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: false };
+        }
+        None => {
+            return ResultWords {
+                texts: vec![JsonStr::new(crate::replay::INTERRUPTED)],
+                media: Vec::new(),
+                is_error: true,
+            };
+        }
     };
     let (mut texts, media) = content_words(&result.content, result.dialect);
     // Where a dialect has no flag for a failure, the text must say it.

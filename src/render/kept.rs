@@ -54,7 +54,13 @@ impl Kept {
     }
 
     /// The fragment of the message at `index`, encoded now if it is not kept as `signature` wants it.
-    pub fn fragment(&mut self, index: usize, signature: u64, report: &mut Report, encode: impl FnOnce(&mut String, &mut Report) -> (u32, bool)) -> Fragment {
+    pub fn fragment(
+        &mut self,
+        index: usize,
+        signature: u64,
+        report: &mut Report,
+        encode: impl FnOnce(&mut String, &mut Report) -> (u32, bool),
+    ) -> Fragment {
         let Some(place) = self.fragments.get_mut(index) else { return Fragment::default() };
         if let Some(entry) = place.as_ref().filter(|entry| entry.signature == signature) {
             report.extend(entry.report.iter().cloned());
@@ -82,7 +88,14 @@ impl Kept {
             sound += usize::from(fragment.sound && sound == now.len());
             now.push((fragment.hash, fragment.count));
         }
-        let same = now.get(..sound).unwrap_or(&[]).iter().zip(&self.last).take_while(|(now, last)| now == last).map(|((_, count), _)| count).sum();
+        let same = now
+            .get(..sound)
+            .unwrap_or(&[])
+            .iter()
+            .zip(&self.last)
+            .take_while(|(now, last)| now == last)
+            .map(|((_, count), _)| count)
+            .sum();
         self.last = now;
         same
     }

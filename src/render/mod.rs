@@ -12,9 +12,12 @@ use crate::history::History;
 use crate::id::hash_words;
 use crate::json::{Json, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
-use crate::provider::{ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, anthropic, encode_message, repair, stands_apart, validate};
-use crate::sorted::Sorted;
+use crate::provider::{
+    ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, anthropic, encode_message, repair, stands_apart,
+    validate,
+};
 use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, replay};
+use crate::sorted::Sorted;
 use kept::{Fragment, Kept};
 
 /// What is asked of a render beside the history.
@@ -57,7 +60,13 @@ impl Renderer {
     ///
     /// # Errors
     /// `config_invalid` from the request.
-    pub fn render(&mut self, history: &History, live: Option<&History>, request: &RenderRequest<'_>, now: Ms) -> Result<Rendered> {
+    pub fn render(
+        &mut self,
+        history: &History,
+        live: Option<&History>,
+        request: &RenderRequest<'_>,
+        now: Ms,
+    ) -> Result<Rendered> {
         let mut report = Report::new();
         let dialect = request.provider.dialect;
         let settings = request.provider.settings;
@@ -71,11 +80,24 @@ impl Renderer {
         }
         object.key("messages").push('[');
 
-        let Some(kept) = self.dialects.get_or_insert_with(dialect, Kept::default) else { return Err(Error::new(Code::Internal, "no place for kept encodings")) };
+        let Some(kept) = self.dialects.get_or_insert_with(dialect, Kept::default) else {
+            return Err(Error::new(Code::Internal, "no place for kept encodings"));
+        };
         kept.prepare(settings.signature(), history.messages().len());
         let mut body = Body { head, fragments: Vec::with_capacity(draft.messages.len() + 1), fresh: String::new() };
         if let Some(instructions) = apart.instructions {
-            body.push_fresh(dialect, &DraftMessage { message: &instructions, origin: Origin::Live(0), calls: Vec::new(), results_go_on: false }, None, &settings, &mut report);
+            body.push_fresh(
+                dialect,
+                &DraftMessage {
+                    message: &instructions,
+                    origin: Origin::Live(0),
+                    calls: Vec::new(),
+                    results_go_on: false,
+                },
+                None,
+                &settings,
+                &mut report,
+            );
         }
         // Anthropic has rules of its own for an answer that the model is to go on with.
         let mut goes_on = false;
@@ -87,13 +109,16 @@ impl Renderer {
             match item.origin {
                 Origin::Stored(index) => {
                     let signature = item.signature() ^ before.map_or(0, |before| before.signature().rotate_left(17));
-                    let fragment = kept.fragment(index, signature, &mut report, |out, report| encode(dialect, out, item, before, &settings, report));
+                    let fragment = kept.fragment(index, signature, &mut report, |out, report| {
+                        encode(dialect, out, item, before, &settings, report)
+                    });
                     body.fragments.push((false, fragment));
                 }
                 Origin::Live(_) => body.push_fresh(dialect, item, before, &settings, &mut report),
             }
             if body.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
-                goes_on = dialect == Dialect::Anthropic && item.message.role == Role::Assistant && item.calls.is_empty();
+                goes_on =
+                    dialect == Dialect::Anthropic && item.message.role == Role::Assistant && item.calls.is_empty();
             }
         }
         if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
@@ -106,7 +131,12 @@ impl Renderer {
             // Something came in that its dialect refuses, perhaps. The rules mend it, here and not in what is stored.
             let (mended, found) = repair(&body, dialect, &RepairOptions::default());
             body = mended;
-            report.extend(found.into_iter().filter(|finding| finding.severity == Severity::Error).map(|finding| Finding { severity: Severity::Warning, ..finding }));
+            report.extend(
+                found
+                    .into_iter()
+                    .filter(|finding| finding.severity == Severity::Error)
+                    .map(|finding| Finding { severity: Severity::Warning, ..finding }),
+            );
         }
         self.once_a_session(&mut report);
         Ok(Rendered { body, report, stable_prefix })
@@ -128,7 +158,14 @@ fn before_of<'d, 'h>(draft: &'d Draft<'h>, at: usize) -> Option<&'d DraftMessage
 }
 
 /// Encodes a message; gives how many wire messages that makes, and whether its dialect's rules take them.
-fn encode(dialect: Dialect, out: &mut String, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, settings: &Settings, report: &mut Report) -> (u32, bool) {
+fn encode(
+    dialect: Dialect,
+    out: &mut String,
+    item: &DraftMessage<'_>,
+    before: Option<&DraftMessage<'_>>,
+    settings: &Settings,
+    report: &mut Report,
+) -> (u32, bool) {
     let start = out.len();
     let mut wire = Wire::new(out);
     encode_message(dialect, &mut wire, item, before, settings, report);
@@ -139,7 +176,13 @@ fn encode(dialect: Dialect, out: &mut String, item: &DraftMessage<'_>, before: O
 
 /// Whether the rules take a message. What was encoded from neutral values they take by construction; what goes out as it came
 /// is looked at, once, between two messages that nobody refuses.
-fn is_sound(dialect: Dialect, text: &str, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, settings: &Settings) -> bool {
+fn is_sound(
+    dialect: Dialect,
+    text: &str,
+    item: &DraftMessage<'_>,
+    before: Option<&DraftMessage<'_>>,
+    settings: &Settings,
+) -> bool {
     // Half a round: it is looked at together with the message that holds its results.
     if item.results_go_on || !(as_it_came(item) || before.is_some_and(as_it_came)) {
         return true;
@@ -159,9 +202,13 @@ fn is_sound(dialect: Dialect, text: &str, item: &DraftMessage<'_>, before: Optio
 /// Whether something in a message goes out in a form that this crate did not give it.
 fn as_it_came(item: &DraftMessage<'_>) -> bool {
     let message = item.message;
-    let part = |part: &Part| part.shape.is_some() || matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_));
+    let part = |part: &Part| {
+        part.shape.is_some() || matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_))
+    };
     let result = |call: &DraftCall<'_>| matches!(call.result, Some(DraftResult::Stored(result)) if result.shape.is_some() || (result.dialect.is_some() && result.content.view().kind() != Kind::String));
-    message.shape.is_some() || message.parts.iter().any(part) || item.calls.iter().any(|call| call.invocation.shape.is_some() || result(call))
+    message.shape.is_some()
+        || message.parts.iter().any(part)
+        || item.calls.iter().any(|call| call.invocation.shape.is_some() || result(call))
 }
 
 /// A body in the making: its head, and the fragments in their order, kept ones and fresh ones.
@@ -172,7 +219,14 @@ struct Body {
 }
 
 impl Body {
-    fn push_fresh(&mut self, dialect: Dialect, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, settings: &Settings, report: &mut Report) {
+    fn push_fresh(
+        &mut self,
+        dialect: Dialect,
+        item: &DraftMessage<'_>,
+        before: Option<&DraftMessage<'_>>,
+        settings: &Settings,
+        report: &mut Report,
+    ) {
         let start = self.fresh.len();
         let (count, sound) = encode(dialect, &mut self.fresh, item, before, settings, report);
         let bytes = self.fresh.as_bytes().get(start..).unwrap_or(&[]);
@@ -226,7 +280,14 @@ fn set_apart(dialect: Dialect, draft: &Draft<'_>, instructions: Option<&str>, re
         let system = matches!(item.message.role, Role::System | Role::Developer);
         if stands_apart(dialect, item.message, leading) {
             if !leading {
-                report.push(Finding::info("interposed_message", "Anthropic takes the system text apart from the messages; it is moved there").of_message(&item.message.id).did(Action::Moved));
+                report.push(
+                    Finding::info(
+                        "interposed_message",
+                        "Anthropic takes the system text apart from the messages; it is moved there",
+                    )
+                    .of_message(&item.message.id)
+                    .did(Action::Moved),
+                );
             }
             blocks.extend(anthropic::system_blocks(item.message));
             if let Some(place) = taken.get_mut(at) {
@@ -238,10 +299,12 @@ fn set_apart(dialect: Dialect, draft: &Draft<'_>, instructions: Option<&str>, re
     let system = match blocks.as_slice() {
         [] => None,
         // One plain text goes as a text.
-        [only] => Json::parse(only).ok().map(|block| match (block.view().entries().count(), block.view().json_str("text")) {
-            (2, Some(text)) => text.to_json(),
-            _ => Json::trusted(format!("[{only}]")),
-        }),
+        [only] => {
+            Json::parse(only).ok().map(|block| match (block.view().entries().count(), block.view().json_str("text")) {
+                (2, Some(text)) => text.to_json(),
+                _ => Json::trusted(format!("[{only}]")),
+            })
+        }
         blocks => Some(Json::trusted(format!("[{}]", blocks.join(",")))),
     };
     Apart { system, instructions: None, taken }

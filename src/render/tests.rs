@@ -13,7 +13,14 @@ const CHAT: Dialect = Dialect::OpenAiChat;
 const CLAUDE: Dialect = Dialect::Anthropic;
 
 fn provider(dialect: Dialect, params: &str) -> ProviderRequest {
-    ProviderRequest { dialect, url: "https://model.example/v1".into(), params: Json::parse(params).unwrap(), stream: false, headers: Vec::new(), settings: Settings::default() }
+    ProviderRequest {
+        dialect,
+        url: "https://model.example/v1".into(),
+        params: Json::parse(params).unwrap(),
+        stream: false,
+        headers: Vec::new(),
+        settings: Settings::default(),
+    }
 }
 
 /// Appends and stores: what is rendered afterwards has been in a record.
@@ -39,9 +46,19 @@ fn always() -> Policy {
     Policy { call: PolicyLayer { freshness: Some(Window::Always), ..PolicyLayer::default() }, ..Policy::default() }
 }
 
-fn render_with(renderer: &mut Renderer, history: &History, provider: &ProviderRequest, tools: &[ToolDefinition], policy: &Policy) -> Result<Rendered> {
-    let rendered = renderer.render(history, None, &RenderRequest { provider, instructions: None, tools, policy }, 2_000_000)?;
-    let errors: Vec<_> = validate(&rendered.body, provider.dialect).into_iter().filter(|finding| finding.severity == crate::finding::Severity::Error).collect();
+fn render_with(
+    renderer: &mut Renderer,
+    history: &History,
+    provider: &ProviderRequest,
+    tools: &[ToolDefinition],
+    policy: &Policy,
+) -> Result<Rendered> {
+    let rendered =
+        renderer.render(history, None, &RenderRequest { provider, instructions: None, tools, policy }, 2_000_000)?;
+    let errors: Vec<_> = validate(&rendered.body, provider.dialect)
+        .into_iter()
+        .filter(|finding| finding.severity == crate::finding::Severity::Error)
+        .collect();
     assert!(errors.is_empty(), "{errors:?} {}", String::from_utf8_lossy(&rendered.body));
     Ok(rendered)
 }
@@ -82,7 +99,16 @@ fn the_prefix_is_stable_until_a_pass_drops_something() {
     let mut renderer = Renderer::default();
     append(&mut history, CHAT, TALK, &ids);
     let chat = provider(CHAT, "{}");
-    let at = |now, renderer: &mut Renderer, history: &History| renderer.render(history, None, &RenderRequest { provider: &chat, instructions: None, tools: &[], policy: &Policy::default() }, now).unwrap();
+    let at = |now, renderer: &mut Renderer, history: &History| {
+        renderer
+            .render(
+                history,
+                None,
+                &RenderRequest { provider: &chat, instructions: None, tools: &[], policy: &Policy::default() },
+                now,
+            )
+            .unwrap()
+    };
     assert_eq!(at(1_000, &mut renderer, &history).stable_prefix, 0);
     append(&mut history, CHAT, TALK, &ids);
     let all = at(301_000, &mut renderer, &history);
@@ -94,7 +120,10 @@ fn the_prefix_is_stable_until_a_pass_drops_something() {
     assert_eq!(short.report.iter().filter(|finding| finding.code == "stale_default").count(), 1);
     // Said once a session; the bytes are kept in both forms of the message.
     let again = at(301_001, &mut renderer, &history);
-    assert_eq!((again.stable_prefix, again.report.iter().filter(|finding| finding.code == "stale_default").count()), (4, 0));
+    assert_eq!(
+        (again.stable_prefix, again.report.iter().filter(|finding| finding.code == "stale_default").count()),
+        (4, 0)
+    );
     assert_eq!(at(301_000, &mut renderer, &history).body, all.body);
 }
 
@@ -102,7 +131,12 @@ fn the_prefix_is_stable_until_a_pass_drops_something() {
 fn a_result_that_comes_later_is_seen() {
     let ids = CountingIds::default();
     let mut history = History::new(Seed(1));
-    append(&mut history, CHAT, r#"[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}]"#, &ids);
+    append(
+        &mut history,
+        CHAT,
+        r#"[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}]"#,
+        &ids,
+    );
     let mut renderer = Renderer::default();
     let chat = provider(CHAT, "{}");
     assert!(body(&mut renderer, &history, &chat).0.contains("Interrupted"));
@@ -114,10 +148,16 @@ fn a_result_that_comes_later_is_seen() {
 
 #[test]
 fn settings_that_change_the_bytes_encode_anew_and_those_that_do_not_keep() {
-    let history = history_of(CHAT, r#"[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","reasoning_content":"hm","content":"x"}]"#);
+    let history = history_of(
+        CHAT,
+        r#"[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","reasoning_content":"hm","content":"x"}]"#,
+    );
     let mut renderer = Renderer::default();
     let plain = provider(CHAT, "{}");
-    let with = |system_role, reasoning| ProviderRequest { settings: Settings { system_role, reasoning, no_stream_usage: false }, ..plain.clone() };
+    let with = |system_role, reasoning| ProviderRequest {
+        settings: Settings { system_role, reasoning, no_stream_usage: false },
+        ..plain.clone()
+    };
     let first = body(&mut renderer, &history, &plain).0;
     assert!(first.contains(r#""role":"system""#) && first.contains("reasoning_content"));
     let developer = body(&mut renderer, &history, &with(Some(Role::Developer), ReasoningField::AsCame)).0;
@@ -166,7 +206,8 @@ fn r45_arguments_and_results_survive_byte_for_byte_in_chat() {
     for odd in ODD {
         let body = format!(
             r#"[{{"role":"user","content":"q"}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"a","type":"function","function":{{"name":"f","arguments":"{}"}}}}]}},{{"role":"tool","tool_call_id":"a","content":"{}"}},{{"role":"assistant","content":"x"}}]"#,
-            inside(odd), inside(odd)
+            inside(odd),
+            inside(odd)
         );
         assert_eq!(messages(&history_of(CHAT, &body), CHAT), body);
     }
@@ -213,17 +254,31 @@ fn r45_from_a_stream_to_the_next_request() {
         let mut assembler = StreamAssembler::new(CHAT).unwrap();
         assembler.push(format!("{start}\n\n{pieces}{end}\n\ndata: [DONE]\n\n").as_bytes(), &mut Vec::new());
         let wire = assembler.finish().wire.unwrap();
-        let history = history_of(CHAT, &format!(r#"[{{"role":"user","content":"q"}},{},{{"role":"tool","tool_call_id":"a","content":"r"}}]"#, wire.as_str()));
+        let history = history_of(
+            CHAT,
+            &format!(
+                r#"[{{"role":"user","content":"q"}},{},{{"role":"tool","tool_call_id":"a","content":"r"}}]"#,
+                wire.as_str()
+            ),
+        );
         assert!(messages(&history, CHAT).contains(&format!(r#""arguments":"{}""#, inside(odd))), "{odd}");
         // In Anthropic they are the object itself.
-        assert!(messages(&history, CLAUDE).contains(&format!(r#""input":{odd}"#)), "{odd}: {}", messages(&history, CLAUDE));
+        assert!(
+            messages(&history, CLAUDE).contains(&format!(r#""input":{odd}"#)),
+            "{odd}: {}",
+            messages(&history, CLAUDE)
+        );
     }
 }
 
 // ---- R55
 
 fn tool(name: &str, parameters: Option<&str>) -> ToolDefinition {
-    ToolDefinition { name: name.into(), description: parameters.map(|_| "does \"it\"".into()), parameters: parameters.map(|text| Json::parse(text).unwrap()) }
+    ToolDefinition {
+        name: name.into(),
+        description: parameters.map(|_| "does \"it\"".into()),
+        parameters: parameters.map(|text| Json::parse(text).unwrap()),
+    }
 }
 
 /// The body's members but the messages, and the codes of what was found.
@@ -232,7 +287,11 @@ fn head(dialect: Dialect, params: &str, tools: &[ToolDefinition]) -> Result<(Str
     let rendered = render_with(&mut Renderer::default(), &history, &provider(dialect, params), tools, &always())?;
     let text = String::from_utf8(rendered.body).unwrap();
     let found = rendered.report.iter().map(|finding| format!("{} {}", finding.code, finding.message)).collect();
-    Ok((text.replace(r#","messages":[{"role":"user","content":"q"}]"#, "").replace(r#""messages":[{"role":"user","content":"q"}]"#, ""), found))
+    Ok((
+        text.replace(r#","messages":[{"role":"user","content":"q"}]"#, "")
+            .replace(r#""messages":[{"role":"user","content":"q"}]"#, ""),
+        found,
+    ))
 }
 
 #[test]
@@ -243,8 +302,17 @@ fn r55_tools_go_out_in_the_dialects_own_shape() {
     let claude = r#"{"max_tokens":9,"tools":[{"name":"look","description":"does \"it\"","input_schema":{"type":"object","properties":{"n":{"maximum":1E2}}}},{"name":"find","input_schema":{"type":"object","properties":{}}}]}"#;
     assert_eq!(head(CLAUDE, r#"{"max_tokens":9}"#, &tools).unwrap().0, claude);
     // A schema without a type gets the one that Anthropic wants; those of `params` come first, as they are.
-    let mixed = head(CLAUDE, r#"{"max_tokens":9,"tools":[{"type":"web_search_20250305","name":"web_search"}]}"#, &[tool("f", Some(r#"{"properties":{}}"#))]).unwrap().0;
-    assert_eq!(mixed, r#"{"max_tokens":9,"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","description":"does \"it\"","input_schema":{"type":"object","properties":{}}}]}"#);
+    let mixed = head(
+        CLAUDE,
+        r#"{"max_tokens":9,"tools":[{"type":"web_search_20250305","name":"web_search"}]}"#,
+        &[tool("f", Some(r#"{"properties":{}}"#))],
+    )
+    .unwrap()
+    .0;
+    assert_eq!(
+        mixed,
+        r#"{"max_tokens":9,"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","description":"does \"it\"","input_schema":{"type":"object","properties":{}}}]}"#
+    );
     assert!(!head(CHAT, r#"{"tools":[]}"#, &[]).unwrap().0.contains("tools"), "an empty list is refused by some");
 }
 
@@ -266,7 +334,10 @@ fn r55_tool_choice_is_translated() {
         assert_eq!(choice(CHAT, claude), chat);
         assert_eq!((choice(CHAT, chat), choice(CLAUDE, claude)), (chat.to_owned(), claude.to_owned()));
     }
-    assert_eq!(choice(CLAUDE, r#"{"type":"auto","disable_parallel_tool_use":true}"#), r#"{"type":"auto","disable_parallel_tool_use":true}"#);
+    assert_eq!(
+        choice(CLAUDE, r#"{"type":"auto","disable_parallel_tool_use":true}"#),
+        r#"{"type":"auto","disable_parallel_tool_use":true}"#
+    );
 }
 
 #[test]
@@ -277,7 +348,10 @@ fn r55_a_name_that_is_there_twice_or_cannot_be_is_refused() {
         error.message
     };
     assert!(refused(CHAT, "{}", &[tool("f", None), tool("f", None)]).contains("\"f\""));
-    assert!(refused(CHAT, r#"{"tools":[{"type":"function","function":{"name":"f"}}]}"#, &[tool("f", None)]).contains("twice"));
+    assert!(
+        refused(CHAT, r#"{"tools":[{"type":"function","function":{"name":"f"}}]}"#, &[tool("f", None)])
+            .contains("twice")
+    );
     assert!(refused(CLAUDE, r#"{"tools":[{"name":"f","input_schema":{}}]}"#, &[tool("f", None)]).contains("twice"));
     let long = "x".repeat(65);
     for name in ["", "a b", "gr\u{fc}n", "a.b", &long] {
@@ -289,15 +363,24 @@ fn r55_a_name_that_is_there_twice_or_cannot_be_is_refused() {
 
 #[test]
 fn r55_what_the_target_refuses_is_left_out_and_told() {
-    let (text, found) = head(CLAUDE, r#"{"model":"m","max_tokens":9,"seed":1,"stop":["x"],"parallel_tool_calls":true,"top_k":5}"#, &[]).unwrap();
+    let (text, found) =
+        head(CLAUDE, r#"{"model":"m","max_tokens":9,"seed":1,"stop":["x"],"parallel_tool_calls":true,"top_k":5}"#, &[])
+            .unwrap();
     assert_eq!(text, r#"{"model":"m","max_tokens":9,"top_k":5}"#);
     assert_eq!(found.len(), 3);
     assert!(found.iter().all(|line| line.starts_with("unsupported_key")));
-    let (text, found) = head(CHAT, r#"{"model":"m","stop_sequences":["x"],"temperature":1.0,"tool_choice":"auto","parallel_tool_calls":false}"#, &[]).unwrap();
+    let (text, found) = head(
+        CHAT,
+        r#"{"model":"m","stop_sequences":["x"],"temperature":1.0,"tool_choice":"auto","parallel_tool_calls":false}"#,
+        &[],
+    )
+    .unwrap();
     assert_eq!(text, r#"{"model":"m","temperature":1.0}"#);
     assert_eq!(found.len(), 3);
     // What the session writes itself cannot be given.
-    for (dialect, params) in [(CHAT, r#"{"messages":[]}"#), (CLAUDE, r#"{"messages":[]}"#), (CLAUDE, r#"{"system":"s"}"#), (CHAT, "[]")] {
+    for (dialect, params) in
+        [(CHAT, r#"{"messages":[]}"#), (CLAUDE, r#"{"messages":[]}"#), (CLAUDE, r#"{"system":"s"}"#), (CHAT, "[]")]
+    {
         assert_eq!(provider(dialect, params).check().unwrap_err().code, Code::ConfigInvalid, "{params}");
     }
     assert_eq!(provider(Dialect::Mistral, "{}").check().unwrap_err().code, Code::ConfigInvalid);
@@ -318,23 +401,59 @@ fn a_stream_asks_for_its_usage_unless_told_otherwise() {
 #[test]
 fn a_credential_is_refused_where_it_would_be_stored_and_never_quoted() {
     const KEY: &str = "hunter2-secret-value";
-    let check = |url: String, headers: Vec<(String, String)>| ProviderRequest { url, headers, ..provider(CHAT, "{}") }.check();
+    let check =
+        |url: String, headers: Vec<(String, String)>| ProviderRequest { url, headers, ..provider(CHAT, "{}") }.check();
     let refused = |url: &str, headers: &[(&str, &str)]| {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), value.replace("@@", KEY))).collect();
         let error = check(url.replace("@@", KEY), headers).expect_err(url);
         assert_eq!(error.code, Code::ConfigInvalid);
         assert!(!format!("{error:?}").contains(KEY), "{error:?}");
     };
-    for url in ["https://h/v1?key=@@", "https://h/v1?a=b&api_key=@@#x", "https://h/?API-KEY=@@", "https://user:@@@h/v1", "https://h/v1?access_token=@@", "https://h/v1?%6bey=@@", "https://h/?x-goog-api-key=@@", "https://h/?sig=@@"] {
+    for url in [
+        "https://h/v1?key=@@",
+        "https://h/v1?a=b&api_key=@@#x",
+        "https://h/?API-KEY=@@",
+        "https://user:@@@h/v1",
+        "https://h/v1?access_token=@@",
+        "https://h/v1?%6bey=@@",
+        "https://h/?x-goog-api-key=@@",
+        "https://h/?sig=@@",
+    ] {
         refused(url, &[]);
     }
-    for name in ["Authorization", "x-api-key", "API-Key", "x-goog-api-key", "Ocp-Apim-Subscription-Key", "cookie", "Proxy-Authorization", "cf-aig-authorization", "x-auth-token", "X_API_KEY"] {
+    for name in [
+        "Authorization",
+        "x-api-key",
+        "API-Key",
+        "x-goog-api-key",
+        "Ocp-Apim-Subscription-Key",
+        "cookie",
+        "Proxy-Authorization",
+        "cf-aig-authorization",
+        "x-auth-token",
+        "X_API_KEY",
+    ] {
         refused("https://h/v1", &[(name, "@@")]);
     }
     refused("https://h/v1", &[("x-mine", "Bearer @@")]);
     refused("https://h/v1", &[("x-mine", "sk-@@")]);
-    for url in ["https://h/v1?api-version=2024-10-21", "https://h/v1/keys?keyed=1&max_tokens=9", "http://localhost:1234/v1", "https://h/v1?tokenizer=x", "/api/chat"] {
-        check(url.into(), vec![("anthropic-version".into(), "2023-06-01".into()), ("anthropic-beta".into(), "token-efficient-tools-2025-02-19".into()), ("Idempotency-Key".into(), "abc".into()), ("x-title".into(), "My keys".into())]).unwrap_or_else(|error| panic!("{url}: {error}"));
+    for url in [
+        "https://h/v1?api-version=2024-10-21",
+        "https://h/v1/keys?keyed=1&max_tokens=9",
+        "http://localhost:1234/v1",
+        "https://h/v1?tokenizer=x",
+        "/api/chat",
+    ] {
+        check(
+            url.into(),
+            vec![
+                ("anthropic-version".into(), "2023-06-01".into()),
+                ("anthropic-beta".into(), "token-efficient-tools-2025-02-19".into()),
+                ("Idempotency-Key".into(), "abc".into()),
+                ("x-title".into(), "My keys".into()),
+            ],
+        )
+        .unwrap_or_else(|error| panic!("{url}: {error}"));
     }
     assert!(check(String::new(), Vec::new()).is_err());
 }
@@ -342,21 +461,54 @@ fn a_credential_is_refused_where_it_would_be_stored_and_never_quoted() {
 // ---- whatever is stored
 
 fn text_message(role: &'static str) -> impl Strategy<Value = String> {
-    prop_oneof![Just("\"\""), Just("\" \""), Just("\"hi\""), Just("null"), Just("[]"), Just(r#"[{"type":"text","text":""}]"#), Just(r#"[{"type":"text","text":"x"},{"type":"weird","a":1}]"#), Just(r#"[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]"#), Just("7")].prop_map(move |content| format!(r#"{{"role":"{role}","content":{content}}}"#))
+    prop_oneof![
+        Just("\"\""),
+        Just("\" \""),
+        Just("\"hi\""),
+        Just("null"),
+        Just("[]"),
+        Just(r#"[{"type":"text","text":""}]"#),
+        Just(r#"[{"type":"text","text":"x"},{"type":"weird","a":1}]"#),
+        Just(r#"[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]"#),
+        Just("7")
+    ]
+    .prop_map(move |content| format!(r#"{{"role":"{role}","content":{content}}}"#))
 }
 
 fn wire() -> impl Strategy<Value = String> {
-    let id = prop_oneof![Just(""), Just("a"), Just("b"), Just("an id with spaces \u{e9}"), Just("call_0123456789012345678901234567890123456789012345678901234567890123456789")];
+    let id = prop_oneof![
+        Just(""),
+        Just("a"),
+        Just("b"),
+        Just("an id with spaces \u{e9}"),
+        Just("call_0123456789012345678901234567890123456789012345678901234567890123456789")
+    ];
     let arguments = prop_oneof![Just("{}"), Just(""), Just("{oops"), Just("[1]"), Just(r#"{\"a\":1}"#)];
-    let call = (id.clone(), arguments).prop_map(|(id, arguments)| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{arguments}"}}}}"#));
-    let content = prop_oneof![Just("null"), Just("\"\""), Just("\"said\""), Just("7"), Just("[]"), Just(r#"[{"type":"thinking","thinking":"t"},7,{"type":"text"}]"#)];
+    let call = (id.clone(), arguments).prop_map(|(id, arguments)| {
+        format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{arguments}"}}}}"#)
+    });
+    let content = prop_oneof![
+        Just("null"),
+        Just("\"\""),
+        Just("\"said\""),
+        Just("7"),
+        Just("[]"),
+        Just(r#"[{"type":"thinking","thinking":"t"},7,{"type":"text"}]"#)
+    ];
     prop_oneof![
         text_message("user"),
         text_message("assistant"),
         text_message("system"),
         text_message("developer"),
-        (content, proptest::collection::vec(call, 0..3)).prop_map(|(content, calls)| format!(r#"{{"role":"assistant","content":{content},"tool_calls":[{}]}}"#, calls.join(","))),
-        (id.clone(), prop_oneof![Just("\"r\""), Just("\"\""), Just(r#"[{"type":"text","text":"r"}]"#), Just("null"), Just("{}")]).prop_map(|(id, content)| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":{content}}}"#)),
+        (content, proptest::collection::vec(call, 0..3)).prop_map(|(content, calls)| format!(
+            r#"{{"role":"assistant","content":{content},"tool_calls":[{}]}}"#,
+            calls.join(",")
+        )),
+        (
+            id.clone(),
+            prop_oneof![Just("\"r\""), Just("\"\""), Just(r#"[{"type":"text","text":"r"}]"#), Just("null"), Just("{}")]
+        )
+            .prop_map(|(id, content)| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":{content}}}"#)),
         id.prop_map(|id| format!(r#"{{"role":"tool","tool_call_id":"{id}"}}"#)),
     ]
 }
@@ -365,10 +517,15 @@ fn claude_wire() -> impl Strategy<Value = String> {
     let id = prop_oneof![Just(""), Just("a"), Just("b"), Just("b\u{e9} !")];
     let text = prop_oneof![Just("\"\""), Just("\" \""), Just("\"hi \""), Just("null"), Just("7")];
     let block = prop_oneof![
-        text.clone().prop_map(|text| format!(r#"{{"type":"text","text":{text},"cache_control":{{"type":"ephemeral"}}}}"#)),
+        text.clone()
+            .prop_map(|text| format!(r#"{{"type":"text","text":{text},"cache_control":{{"type":"ephemeral"}}}}"#)),
         text.clone().prop_map(|text| format!(r#"{{"type":"text","text":{text}}}"#)),
-        (id.clone(), prop_oneof![Just("{}"), Just("[]"), Just("\"{}\""), Just("null")]).prop_map(|(id, input)| format!(r#"{{"type":"tool_use","id":"{id}","name":"f","input":{input}}}"#)),
-        (id, prop_oneof![Just("\"r\""), Just("\"\""), Just("[]"), Just("7"), Just(r#"[{"type":"text","text":""}]"#)]).prop_map(|(id, content)| format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":{content},"is_error":true}}"#)),
+        (id.clone(), prop_oneof![Just("{}"), Just("[]"), Just("\"{}\""), Just("null")])
+            .prop_map(|(id, input)| format!(r#"{{"type":"tool_use","id":"{id}","name":"f","input":{input}}}"#)),
+        (id, prop_oneof![Just("\"r\""), Just("\"\""), Just("[]"), Just("7"), Just(r#"[{"type":"text","text":""}]"#)])
+            .prop_map(|(id, content)| format!(
+                r#"{{"type":"tool_result","tool_use_id":"{id}","content":{content},"is_error":true}}"#
+            )),
         Just(r#"{"type":"thinking","thinking":"hm","signature":""}"#.to_owned()),
         Just(r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#.to_owned()),
         Just(r#"{"type":"redacted_thinking","data":"x"}"#.to_owned()),
@@ -389,7 +546,10 @@ fn valid_in_both(history: &History, live: Option<&History>, now: u64) -> std::re
         let rendered = renderer.render(history, live, &request, now).unwrap();
         let text = String::from_utf8(rendered.body.clone()).unwrap();
         prop_assert!(JsonRef::parse(&text).is_ok(), "{text}");
-        let errors: Vec<_> = validate(&rendered.body, dialect).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+        let errors: Vec<_> = validate(&rendered.body, dialect)
+            .into_iter()
+            .filter(|finding| finding.severity == Severity::Error)
+            .collect();
         prop_assert!(errors.is_empty(), "{errors:?}\n{text}");
         prop_assert_eq!(renderer.render(history, live, &request, now).unwrap().body, rendered.body);
     }

@@ -10,15 +10,22 @@ use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
 use crate::history::History;
 use crate::message::Role;
-use crate::tool::Window;
 use crate::sorted::Sorted;
+use crate::tool::Window;
 
 /// Clocks may differ by so much, in milliseconds.
 const SKEW: Ms = 60_000;
 
 const EXPIRED: &str = "Expired: this result is too old to rely on. Call the tool again if it matters.";
 
-pub(super) fn freshness<'h>(draft: &mut Draft<'h>, history: &'h History, has_live: bool, policy: &Policy, now: Ms, report: &mut Report) {
+pub(super) fn freshness<'h>(
+    draft: &mut Draft<'h>,
+    history: &'h History,
+    has_live: bool,
+    policy: &Policy,
+    now: Ms,
+    report: &mut Report,
+) {
     let running = running_turn(history, has_live);
     let mut by_default = 0_usize;
     // Which calls are too old; then their round or turn with them.
@@ -54,7 +61,8 @@ pub(super) fn freshness<'h>(draft: &mut Draft<'h>, history: &'h History, has_liv
             if !goes {
                 return true;
             }
-            let (code, message) = own.map_or(("stale", "it goes with another one of its unit that is too old"), |(why, _)| why);
+            let (code, message) =
+                own.map_or(("stale", "it goes with another one of its unit that is too old"), |(why, _)| why);
             let finding = Finding::info(code, message).of_message(&item.message.id).of_call(&call.invocation.call_id);
             if policy.on_stale() == OnStale::Placeholder {
                 call.result = Some(DraftResult::Placeholder(EXPIRED));

@@ -19,9 +19,22 @@ use crate::message::Role;
 
 /// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet.
 #[must_use]
-pub fn replay<'h>(history: &'h History, live: Option<&'h History>, policy: &Policy, now: Ms, report: &mut Report) -> Draft<'h> {
+pub fn replay<'h>(
+    history: &'h History,
+    live: Option<&'h History>,
+    policy: &Policy,
+    now: Ms,
+    report: &mut Report,
+) -> Draft<'h> {
     let mut draft = select::select(history, live);
-    freshness::freshness(&mut draft, history, live.is_some_and(|live| live.messages().first().is_some_and(|first| first.role != Role::Assistant)), policy, now, report);
+    freshness::freshness(
+        &mut draft,
+        history,
+        live.is_some_and(|live| live.messages().first().is_some_and(|first| first.role != Role::Assistant)),
+        policy,
+        now,
+        report,
+    );
     pairing::pairing(&mut draft, policy, report);
     draft
 }

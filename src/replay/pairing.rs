@@ -3,7 +3,7 @@
 use super::draft::{Draft, DraftResult};
 use super::policy::{DanglingCalls, Policy};
 use crate::finding::{Action, Finding, Report};
-use crate::message::{Slot, Role};
+use crate::message::{Role, Slot};
 
 /// Closes a call of which nobody knows whether it ran.
 pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It may or may not have run; check before relying on it or repeating it.";
@@ -15,7 +15,8 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
     for item in &mut draft.messages {
         // A round of which nothing was started is left out. One that came in by `append` may have run: nobody knows.
         let ours = item.message.run_id.is_some();
-        let untouched = ours && item.calls.iter().all(|call| call.result.is_none() && call.invocation.started_at.is_none());
+        let untouched =
+            ours && item.calls.iter().all(|call| call.result.is_none() && call.invocation.started_at.is_none());
         item.calls.retain_mut(|call| {
             let id = &call.invocation.call_id;
             if call.result.is_none() {
@@ -48,7 +49,12 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
 fn join_results(draft: &mut Draft<'_>) {
     for at in 1..draft.messages.len() {
         let joins = draft.messages.get(at).is_some_and(|item| {
-            item.message.role == Role::User && item.message.shape.as_ref().is_some_and(|shape| shape.0.iter().any(|(_, slot)| *slot == Slot::ResultsThenParts))
+            item.message.role == Role::User
+                && item
+                    .message
+                    .shape
+                    .as_ref()
+                    .is_some_and(|shape| shape.0.iter().any(|(_, slot)| *slot == Slot::ResultsThenParts))
         });
         if let Some(before) = draft.messages.get_mut(at - 1).filter(|before| joins && !before.calls.is_empty()) {
             before.results_go_on = true;

@@ -1,8 +1,8 @@
 //! Replay settings, and who wins where several speak.
 
 use crate::error::{Error, Result};
-use crate::tool::{ToolInvocation, Window};
 use crate::sorted::Sorted;
+use crate::tool::{ToolInvocation, Window};
 
 /// Five minutes, in milliseconds.
 pub const BUILT_IN_FRESHNESS: u64 = 300_000;
@@ -110,7 +110,9 @@ impl Window {
     /// `config_invalid` for a negative one and for NaN.
     pub fn from_millis(millis: f64) -> Result<Self> {
         if millis.is_nan() || millis < 0.0 {
-            return Err(Error::config("a freshness window is milliseconds: 0 for never, Infinity for always, never negative"));
+            return Err(Error::config(
+                "a freshness window is milliseconds: 0 for never, Infinity for always, never negative",
+            ));
         }
         // Longer than any clock runs.
         if millis >= 9_007_199_254_740_992.0 {

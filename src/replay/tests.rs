@@ -23,7 +23,14 @@ struct Chat {
 
 impl Chat {
     fn new() -> Self {
-        Self { body: String::new(), finished: Vec::new(), errors: Vec::new(), open: Vec::new(), started: Vec::new(), run: None }
+        Self {
+            body: String::new(),
+            finished: Vec::new(),
+            errors: Vec::new(),
+            open: Vec::new(),
+            started: Vec::new(),
+            run: None,
+        }
     }
 
     fn push(mut self, message: &str) -> Self {
@@ -44,7 +51,12 @@ impl Chat {
 
     /// A round: call id and age of its result; `name` is the id's first letter.
     fn round(mut self, calls: &[(&str, i64)]) -> Self {
-        let list: Vec<_> = calls.iter().map(|(id, _)| format!(r#"{{"id":"{id}","type":"function","function":{{"name":"{}","arguments":"{{}}"}}}}"#, &id[..1])).collect();
+        let list: Vec<_> = calls
+            .iter()
+            .map(|(id, _)| {
+                format!(r#"{{"id":"{id}","type":"function","function":{{"name":"{}","arguments":"{{}}"}}}}"#, &id[..1])
+            })
+            .collect();
         self = self.push(&format!(r#"{{"role":"assistant","content":null,"tool_calls":[{}]}}"#, list.join(",")));
         for (id, age) in calls {
             self.finished.push(((*id).into(), Some(NOW.saturating_add_signed(-age))));
@@ -102,7 +114,13 @@ fn shown(history: &History, policy: &Policy) -> (Vec<String>, Vec<&'static str>)
             .iter()
             .map(|call| {
                 let kind = match call.result.expect("every call has a result") {
-                    DraftResult::Stored(result) => if result.is_error { "error" } else { "ok" },
+                    DraftResult::Stored(result) => {
+                        if result.is_error {
+                            "error"
+                        } else {
+                            "ok"
+                        }
+                    }
                     DraftResult::Closing(text) if text == INTERRUPTED => "interrupted",
                     DraftResult::Closing(text) => {
                         assert_eq!(text, NOT_RUN);
@@ -139,7 +157,9 @@ fn fresh(age: i64, policy: &Policy) -> bool {
 #[test]
 fn r10_the_window_is_inclusive_and_zero_is_never() {
     let policy = global(window(300_000.0));
-    for (age, want) in [(100_000, true), (299_999, true), (300_000, true), (300_001, false), (300_900, false), (400_000, false)] {
+    for (age, want) in
+        [(100_000, true), (299_999, true), (300_000, true), (300_001, false), (300_900, false), (400_000, false)]
+    {
         assert_eq!(fresh(age, &policy), want, "age {age}");
     }
     for age in [-30_000, 0, 1] {
@@ -205,7 +225,13 @@ fn r10_who_speaks_last_by_level() {
     let with = |levels: [Option<f64>; 5]| {
         let [call, tool, session, channel, global] = levels;
         let layer = |value: Option<f64>| value.map_or_else(PolicyLayer::default, window);
-        Policy { call: layer(call), tools: tool.map(|tool| ("a".to_owned(), Window::from_millis(tool).unwrap())).into_iter().collect(), session: layer(session), channel: layer(channel), global: layer(global) }
+        Policy {
+            call: layer(call),
+            tools: tool.map(|tool| ("a".to_owned(), Window::from_millis(tool).unwrap())).into_iter().collect(),
+            session: layer(session),
+            channel: layer(channel),
+            global: layer(global),
+        }
     };
     let is_fresh = |policy: &Policy| shown(&chat, policy).0.len() == 3;
     // Each level against all below it; below the built-in 300 seconds there is only 0.
@@ -219,11 +245,17 @@ fn r10_who_speaks_last_by_level() {
     }
     assert!(is_fresh(&with([None; 5])));
     // By name, in each level but the tool's own, it beats the plain one of its level, and loses to a higher level.
-    let named = |freshness: f64, tool: f64| PolicyLayer { tool_freshness: [("a".to_owned(), Window::from_millis(tool).unwrap())].into_iter().collect(), ..window(freshness) };
+    let named = |freshness: f64, tool: f64| PolicyLayer {
+        tool_freshness: [("a".to_owned(), Window::from_millis(tool).unwrap())].into_iter().collect(),
+        ..window(freshness)
+    };
     assert!(is_fresh(&global(named(10.0, 2_000.0))));
     assert!(!is_fresh(&global(named(2_000.0, 10.0))));
     assert!(!is_fresh(&Policy { session: window(10.0), ..global(named(10.0, 2_000.0)) }));
-    let other = PolicyLayer { tool_freshness: [("b".to_owned(), Window::Millis(1))].into_iter().collect(), ..PolicyLayer::default() };
+    let other = PolicyLayer {
+        tool_freshness: [("b".to_owned(), Window::Millis(1))].into_iter().collect(),
+        ..PolicyLayer::default()
+    };
     assert!(is_fresh(&Policy { call: other, ..Policy::default() }));
     // What the tool said when it ran, where this call brings no tools.
     let mut stored = chat.clone();
@@ -244,17 +276,31 @@ fn r11_errors_have_their_own_window_if_they_are_given_one() {
     assert_eq!(shown(&history, &global(layer(2_000.0, Window::Millis(0)))).0[1], "b=ok");
     assert_eq!(shown(&history, &global(layer(10.0, Window::Always))).0[1], "a=error");
     // Field by field: an error window far down counts before a plain one above it.
-    assert_eq!(shown(&history, &Policy { call: window(f64::INFINITY), ..global(layer(1.0, Window::Millis(0))) }).0[1], "b=ok");
+    assert_eq!(
+        shown(&history, &Policy { call: window(f64::INFINITY), ..global(layer(1.0, Window::Millis(0))) }).0[1],
+        "b=ok"
+    );
 }
 
 #[test]
 fn r11_what_goes_when_one_is_stale() {
-    let history = Chat::new().user("q").round(&[("a", 10), ("b", 9_999)]).round(&[("c", 10)]).says("x").user("q").round(&[("d", 10)]).says("y").history();
+    let history = Chat::new()
+        .user("q")
+        .round(&[("a", 10), ("b", 9_999)])
+        .round(&[("c", 10)])
+        .says("x")
+        .user("q")
+        .round(&[("d", 10)])
+        .says("y")
+        .history();
     let by = |unit| shown(&history, &global(PolicyLayer { stale_unit: Some(unit), ..window(1_000.0) }));
     assert_eq!(by(StaleUnit::Call).0, ["user", "a=ok", "c=ok", "text", "user", "d=ok", "text"]);
     assert_eq!(by(StaleUnit::Round).0, ["user", "c=ok", "text", "user", "d=ok", "text"]);
     assert_eq!(by(StaleUnit::Turn).0, ["user", "text", "user", "d=ok", "text"]);
-    assert_eq!([by(StaleUnit::Call), by(StaleUnit::Round), by(StaleUnit::Turn)].map(|(_, report)| report.len()), [1, 2, 3]);
+    assert_eq!(
+        [by(StaleUnit::Call), by(StaleUnit::Round), by(StaleUnit::Turn)].map(|(_, report)| report.len()),
+        [1, 2, 3]
+    );
 }
 
 #[test]
@@ -283,12 +329,14 @@ fn r10_the_running_turn_is_never_stale() {
     let live = Chat::new().user("now").round(&[("c", 9_999)]).history();
     let mut report = Report::new();
     let draft = replay(&history, Some(&live), &global(window(1.0)), NOW, &mut report);
-    let ids: Vec<_> = draft.messages.iter().flat_map(|item| &item.calls).map(|call| call.invocation.call_id.as_str()).collect();
+    let ids: Vec<_> =
+        draft.messages.iter().flat_map(|item| &item.calls).map(|call| call.invocation.call_id.as_str()).collect();
     assert_eq!(ids, ["c"]);
     // A run without input goes on with it.
     let more = Chat::new().round(&[("c", 9_999)]).history();
     let draft = replay(&history, Some(&more), &global(window(1.0)), NOW, &mut report);
-    let ids: Vec<_> = draft.messages.iter().flat_map(|item| &item.calls).map(|call| call.invocation.call_id.as_str()).collect();
+    let ids: Vec<_> =
+        draft.messages.iter().flat_map(|item| &item.calls).map(|call| call.invocation.call_id.as_str()).collect();
     assert_eq!(ids, ["b", "c"]);
 }
 
@@ -303,7 +351,10 @@ fn r04_open_calls() {
     };
     let plain = Policy::default();
     // Of a run, nothing started: the round is left out; dangling, and never stale.
-    assert_eq!(shown(&with(Some("r"), &["a", "b"], &[]), &global(window(0.0))), (vec!["user".into(), "text".into()], vec!["dangling_call", "dangling_call"]));
+    assert_eq!(
+        shown(&with(Some("r"), &["a", "b"], &[]), &global(window(0.0))),
+        (vec!["user".into(), "text".into()], vec!["dangling_call", "dangling_call"])
+    );
     // Started: nobody knows. The sibling that was not started says so; one that was answered stays.
     assert_eq!(shown(&with(Some("r"), &["a", "b"], &["a"]), &plain).0[1], "a=interrupted b=not_run");
     assert_eq!(shown(&with(Some("r"), &["a"], &["a", "b"]), &plain).0[1], "a=interrupted b=ok");

@@ -10,7 +10,14 @@ use crate::tool::ToolInvocation;
 
 impl Run {
     /// The message that an answer makes, and its calls.
-    pub(super) fn message_of(&self, assembled: &Assembled, id: &str, status: MessageStatus, asked_at: u64, desk: &Desk<'_>) -> Option<(Message, Vec<ToolInvocation>)> {
+    pub(super) fn message_of(
+        &self,
+        assembled: &Assembled,
+        id: &str,
+        status: MessageStatus,
+        asked_at: u64,
+        desk: &Desk<'_>,
+    ) -> Option<(Message, Vec<ToolInvocation>)> {
         let incoming = decode_answer(self.setup.provider.dialect, assembled.wire.as_ref()?.view())?;
         let origin = Origin {
             at: desk.now,
@@ -20,7 +27,8 @@ impl Run {
             ..Origin::default()
         };
         let (mut found, mut calls) = (None, Vec::new());
-        for entry in join(Some(desk.history), &self.live, vec![Incoming::Message(incoming)], &origin, desk.ids).entries {
+        for entry in join(Some(desk.history), &self.live, vec![Incoming::Message(incoming)], &origin, desk.ids).entries
+        {
             match entry {
                 Entry::Message(mut message) => {
                     message.status = status;
@@ -51,12 +59,21 @@ pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> 
         AnswerStatus::Complete | AnswerStatus::Refused => {
             // Without it the answer would read as finished, and the call would be lost in silence.
             let broken = assembled.calls.iter().any(|call| !call.executable);
-            broken.then(|| "a tool call of the answer is broken: it has no name, or its arguments are no JSON object".into())
+            broken.then(|| {
+                "a tool call of the answer is broken: it has no name, or its arguments are no JSON object".into()
+            })
         }
-        AnswerStatus::Incomplete => cut_call.then(|| "the answer was cut in the middle of a tool call; raise the token limit".to_owned()),
+        AnswerStatus::Incomplete => {
+            cut_call.then(|| "the answer was cut in the middle of a tool call; raise the token limit".to_owned())
+        }
         AnswerStatus::Truncated => Some("the stream ended before the answer was whole".to_owned()),
         AnswerStatus::Blocked => Some("the provider's filter withheld the answer".to_owned()),
-        AnswerStatus::Failed => Some(assembled.error.as_ref().map_or_else(|| "what the provider sent is no answer".into(), |said| scrub(&said.message))),
+        AnswerStatus::Failed => Some(
+            assembled
+                .error
+                .as_ref()
+                .map_or_else(|| "what the provider sent is no answer".into(), |said| scrub(&said.message)),
+        ),
     }
 }
 
@@ -86,7 +103,8 @@ pub(super) fn refused_request(status: u16, assembled: &Assembled) -> (Error, boo
 pub(super) fn scrub(text: &str) -> String {
     let secret = |word: &str| {
         let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        ["sk-", "sk_", "pk-", "AIza", "Bearer", "gsk_", "xai-"].iter().any(|prefix| bare.starts_with(prefix)) && bare.len() > 8
+        ["sk-", "sk_", "pk-", "AIza", "Bearer", "gsk_", "xai-"].iter().any(|prefix| bare.starts_with(prefix))
+            && bare.len() > 8
     };
     text.split(' ').map(|word| if secret(word) { "(key)" } else { word }).collect::<Vec<_>>().join(" ")
 }

@@ -20,5 +20,9 @@ pub(super) enum Response {
     None,
     Streaming(StreamAssembler),
     /// Its bytes are read whole: it is no stream, or no success.
-    Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
+    Whole {
+        status: u16,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+    },
 }

@@ -5,12 +5,12 @@ use crate::error::{Error, Result};
 use crate::history::{Entry, History, ResultEntry};
 use crate::id::Seed;
 use crate::json::Json;
-use crate::message::{Dialect, Message, Usage};
-use crate::provider::ProviderRequest;
+use crate::message::{Dialect, Message, Role, Usage};
+use crate::provider::{ProviderRequest, ReasoningField};
+use crate::sorted::Sorted;
 use crate::store::{Kind, open_record, seal_record};
 use crate::tool::ToolInvocation;
 use serde::{Deserialize, Serialize};
-use crate::sorted::Sorted;
 
 /// One step of an unfinished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,10 @@ pub struct StoredProvider {
     pub params: Json,
     pub stream: bool,
     pub headers: Vec<(String, String)>,
+    pub system_role: Option<Role>,
+    /// `reasoning_content`, `reasoning` or `drop`.
+    pub reasoning_field: Option<String>,
+    pub no_stream_usage: bool,
 }
 
 impl From<&ProviderRequest> for StoredProvider {
@@ -74,6 +78,13 @@ impl From<&ProviderRequest> for StoredProvider {
             params: provider.params.clone(),
             stream: provider.stream,
             headers: provider.headers.clone(),
+            system_role: provider.settings.system_role,
+            reasoning_field: match provider.settings.reasoning {
+                ReasoningField::AsCame => None,
+                ReasoningField::Named(name) => Some(name.to_owned()),
+                ReasoningField::Drop => Some("drop".to_owned()),
+            },
+            no_stream_usage: provider.settings.no_stream_usage,
         }
     }
 }
@@ -111,7 +122,8 @@ pub struct Recovered {
 /// `corrupt_record` or `unsupported_version` when an entry does not decode: then nobody knows what ran.
 pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
     let mut entries = records.iter().map(|bytes| open_record::<JournalEntry>(Kind::Journal, bytes));
-    let missing = || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
+    let missing =
+        || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
     let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
     let mut live = History::new(seed);
     for message in &began.input {

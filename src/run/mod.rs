@@ -34,8 +34,8 @@ use crate::json::ObjectWriter;
 use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::render::Renderer;
 use crate::replay::Policy;
-use crate::tool::Window;
 use crate::sorted::Sorted;
+use crate::tool::Window;
 
 /// What a run was asked for.
 #[derive(Clone, Debug, PartialEq)]

@@ -28,7 +28,9 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
             entries.push(Entry::Message(Message { status, ..message }));
         }
         None => {
-            if let Some(Entry::Message(last)) = entries.iter_mut().rev().find(|entry| matches!(entry, Entry::Message(_))) {
+            if let Some(Entry::Message(last)) =
+                entries.iter_mut().rev().find(|entry| matches!(entry, Entry::Message(_)))
+            {
                 last.status = status;
             }
         }
@@ -49,10 +51,17 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
 /// # Errors
 /// `internal`, never in practice.
 pub fn change_for(save: &Save, run: &str, epoch: u32, now: Ms, lease_until: Ms) -> Result<Change> {
-    let mut change = Change { operation: format!("{run}.{epoch}.{}", save.id), run: Some(run.to_owned()), at: now, ..Change::default() };
+    let mut change = Change {
+        operation: format!("{run}.{epoch}.{}", save.id),
+        run: Some(run.to_owned()),
+        at: now,
+        ..Change::default()
+    };
     let step = match &save.kind {
         SaveKind::Begin(entry) => JournalStep::Begin(vec![entry.seal()?]),
-        SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect::<Result<_>>()?),
+        SaveKind::Write(entries) => {
+            JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect::<Result<_>>()?)
+        }
         SaveKind::Fail(entry) => {
             let why = match &**entry {
                 super::JournalEntry::Failed { code, message } => (code.clone(), message.clone()),

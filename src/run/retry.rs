@@ -41,9 +41,12 @@ pub fn is_passing(status: u16) -> bool {
 /// How long the provider asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
 #[must_use]
 pub fn asked_wait(headers: &[(String, String)], now: Ms) -> Option<Ms> {
-    let header = |name: &str| headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
+    let header =
+        |name: &str| headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let millis = |text: &str, unit: f64| text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0).map(|n| (n * unit) as Ms);
+    let millis = |text: &str, unit: f64| {
+        text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0).map(|n| (n * unit) as Ms)
+    };
     if let Some(wait) = header("retry-after-ms").and_then(|text| millis(text, 1.0)) {
         return Some(wait);
     }
@@ -86,7 +89,10 @@ mod tests {
     #[test]
     fn r60_backs_off_and_ends() {
         let policy = RetryPolicy { attempts: 4, backoff_ms: 100 };
-        assert_eq!([1, 2, 3, 4].map(|attempt| policy.wait_after(attempt, None)), [Some(100), Some(200), Some(400), None]);
+        assert_eq!(
+            [1, 2, 3, 4].map(|attempt| policy.wait_after(attempt, None)),
+            [Some(100), Some(200), Some(400), None]
+        );
         assert_eq!(policy.wait_after(1, Some(7)), Some(7));
     }
 }

@@ -37,13 +37,20 @@ impl RunEvent {
                 write_report(out, report);
             }
             Self::MessageStarted { message_id, turn, round } => {
-                out.text("type", "message_started").text("messageId", message_id).number("turn", u64::from(*turn)).number("round", u64::from(*round));
+                out.text("type", "message_started")
+                    .text("messageId", message_id)
+                    .number("turn", u64::from(*turn))
+                    .number("round", u64::from(*round));
             }
             Self::ToolStarted { call_id, name } => {
                 out.text("type", "tool_started").text("callId", call_id).text("name", name);
             }
             Self::ToolFinished { call_id, is_error, result, duration_ms } => {
-                out.text("type", "tool_finished").text("callId", call_id).bool("isError", *is_error).json("result", result.view()).number("durationMs", *duration_ms);
+                out.text("type", "tool_finished")
+                    .text("callId", call_id)
+                    .bool("isError", *is_error)
+                    .json("result", result.view())
+                    .number("durationMs", *duration_ms);
             }
             Self::Saved { revision } => {
                 out.text("type", "saved").number("revision", *revision);
@@ -76,11 +83,14 @@ impl Outcome {
         out.token("text", &self.text).number("turns", u64::from(self.turns));
         write_usage(out, "usage", self.usage);
         write_report(out, &self.report);
-        out.number("revision", self.revision).text("branch", "main").bool("saved", self.saved).array("messageIds", |ids| {
-            for id in &self.message_ids {
-                ids.text(id);
-            }
-        });
+        out.number("revision", self.revision).text("branch", "main").bool("saved", self.saved).array(
+            "messageIds",
+            |ids| {
+                for id in &self.message_ids {
+                    ids.text(id);
+                }
+            },
+        );
         out.raw("conversationId", "null").text_or_null("responseId", self.response_id.as_deref()).raw("replay", "null");
     }
 }
@@ -95,10 +105,24 @@ impl Recovered {
             .text("state", state);
         let provider = &self.began.provider;
         out.object("provider", |out| {
-            out.text("dialect", provider.dialect.as_str()).text("url", &provider.url).json("params", provider.params.view()).bool("stream", provider.stream);
+            out.text("dialect", provider.dialect.as_str())
+                .text("url", &provider.url)
+                .json("params", provider.params.view())
+                .bool("stream", provider.stream);
             out.object("headers", |out| {
                 for (name, value) in &provider.headers {
                     out.text(name, value);
+                }
+            });
+            out.object("compat", |out| {
+                if let Some(role) = provider.system_role {
+                    out.text("systemRole", role.as_str());
+                }
+                if let Some(field) = &provider.reasoning_field {
+                    out.text("reasoningField", field);
+                }
+                if provider.no_stream_usage {
+                    out.bool("streamUsage", false);
                 }
             });
         });

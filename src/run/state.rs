@@ -1,12 +1,12 @@
 //! All transitions of a run. What a state waits for, what ends it, and what comes next is here and nowhere else.
 
+use super::answer::{cut_error, refusal_of, refused_request, scrub};
+use super::call::{Call, Response};
 use super::effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
 use super::event::RunEvent;
 use super::journal::{Began, JournalEntry, Recovered};
 use super::outcome::{Outcome, RunStatus};
 use super::persistence::{stopped_entries, turn_entries};
-use super::call::{Call, Response};
-use super::answer::{cut_error, refusal_of, refused_request, scrub};
 use super::retry::asked_wait;
 use super::told::said;
 use super::tools::{Tasks, ends_run};
@@ -93,10 +93,14 @@ impl Run {
     pub fn start(setup: Setup, input: Vec<Incoming>, input_id: Option<String>, desk: &mut Desk<'_>) -> Result<Self> {
         setup.check()?;
         if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
-            return Err(Error::invalid("the input of a run is messages; append tool results to the session first, then run without input"));
+            return Err(Error::invalid(
+                "the input of a run is messages; append tool results to the session first, then run without input",
+            ));
         }
         if let Some(id) = input_id.as_deref().filter(|id| desk.history.message(id).is_some()) {
-            return Err(Error::invalid(format!("a message with the id \"{id}\" is in history already; give the input another one, or run without input to answer it")));
+            return Err(Error::invalid(format!(
+                "a message with the id \"{id}\" is in history already; give the input another one, or run without input to answer it"
+            )));
         }
         let mut live = History::new(desk.seed);
         let origin = Origin {
@@ -110,13 +114,22 @@ impl Run {
         for entry in joined.entries {
             live.apply(entry);
         }
-        let answered = desk.history.messages().last().is_none_or(|last| last.role == Role::Assistant && desk.history.calls_of(last).next().is_none());
+        let answered = desk
+            .history
+            .messages()
+            .last()
+            .is_none_or(|last| last.role == Role::Assistant && desk.history.calls_of(last).next().is_none());
         if live.messages().is_empty() && answered {
             return Err(Error::invalid("there is nothing to answer: give `input`"));
         }
         let mut run = Self::new(setup, live);
         run.report = joined.report;
-        let began = Began { run: run.setup.id.clone(), at: desk.now, provider: (&run.setup.provider).into(), input: run.live.messages().to_vec() };
+        let began = Began {
+            run: run.setup.id.clone(),
+            at: desk.now,
+            provider: (&run.setup.provider).into(),
+            input: run.live.messages().to_vec(),
+        };
         let save = run.save(SaveKind::Begin(Box::new(JournalEntry::Began(began))));
         run.state = State::Beginning { save, cancelled: false };
         Ok(run)
@@ -196,8 +209,13 @@ impl Run {
         if self.effects.iter().any(|open| open.id == effect) {
             return Ok(true);
         }
-        let known = effect.strip_prefix('e').and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 0 && n <= self.offered);
-        if known { Ok(false) } else { Err(Error::new(Code::UnknownEffect, format!("no effect \"{effect}\" was ever given by this run"))) }
+        let known =
+            effect.strip_prefix('e').and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 0 && n <= self.offered);
+        if known {
+            Ok(false)
+        } else {
+            Err(Error::new(Code::UnknownEffect, format!("no effect \"{effect}\" was ever given by this run")))
+        }
     }
 
     fn bytes(&mut self, effect: &str, bytes: &[u8]) -> Result<()> {
@@ -215,7 +233,8 @@ impl Run {
                 let mut events = Vec::new();
                 assembler.push(bytes, &mut events);
                 let message_id = &call.message_id;
-                self.events.extend(events.into_iter().map(|event| RunEvent::Stream { message_id: message_id.clone(), event }));
+                self.events
+                    .extend(events.into_iter().map(|event| RunEvent::Stream { message_id: message_id.clone(), event }));
                 Ok(())
             }
         }
@@ -225,7 +244,10 @@ impl Run {
 
     fn call_model(&mut self, desk: &mut Desk<'_>) {
         if self.turns >= self.setup.max_turns {
-            let error = Error::new(Code::MaxTurns, format!("the model still calls tools after {} calls; raise `maxTurns` if that is meant", self.turns));
+            let error = Error::new(
+                Code::MaxTurns,
+                format!("the model still calls tools after {} calls; raise `maxTurns` if that is meant", self.turns),
+            );
             return self.end_early(RunStatus::Failed, error, desk);
         }
         let request = RenderRequest {
@@ -256,7 +278,13 @@ impl Run {
             not_before: None,
         };
         self.offer(kind);
-        self.state = State::Calling(Box::new(Call { attempt, message_id: desk.ids.new_id(), body, asked_at: desk.now, response: Response::None }));
+        self.state = State::Calling(Box::new(Call {
+            attempt,
+            message_id: desk.ids.new_id(),
+            body,
+            asked_at: desk.now,
+            response: Response::None,
+        }));
     }
 
     fn ask_again(&mut self, desk: &Desk<'_>) {
@@ -289,17 +317,24 @@ impl Run {
                 }
                 Response::Whole { status, headers, body } => self.whole(status, &headers, &body, desk),
             },
-            Reply::Response { .. } if !matches!(call.response, Response::None) => return Err(wrong("the response has started already; feed its bytes and say `response_end`")),
+            Reply::Response { .. } if !matches!(call.response, Response::None) => {
+                return Err(wrong("the response has started already; feed its bytes and say `response_end`"));
+            }
             Reply::Response { status, headers, body } => self.whole(status, &headers, &body, desk),
             Reply::Failed { code, message, .. } => {
                 let streaming = matches!(call.response, Response::Streaming(_));
-                let error = Error::new(Code::ModelError, format!("the model could not be reached: {}", scrub(&message))).with(|details| {
-                    details.text_or_null("hostCode", code.as_deref());
-                });
+                let error =
+                    Error::new(Code::ModelError, format!("the model could not be reached: {}", scrub(&message))).with(
+                        |details| {
+                            details.text_or_null("hostCode", code.as_deref());
+                        },
+                    );
                 self.call_failed(error, None, !streaming, desk);
             }
             Reply::Started => {}
-            Reply::ToolResult { .. } | Reply::Waited => return Err(wrong("a `call_model` is answered by a response or by `failed`")),
+            Reply::ToolResult { .. } | Reply::Waited => {
+                return Err(wrong("a `call_model` is answered by a response or by `failed`"));
+            }
         }
         Ok(())
     }
@@ -307,7 +342,11 @@ impl Run {
     fn message_started(&mut self) {
         let State::Calling(call) = &self.state else { return };
         let position = self.live.position();
-        self.events.push_back(RunEvent::MessageStarted { message_id: call.message_id.clone(), turn: self.turns.saturating_sub(1), round: position.rounds });
+        self.events.push_back(RunEvent::MessageStarted {
+            message_id: call.message_id.clone(),
+            turn: self.turns.saturating_sub(1),
+            round: position.rounds,
+        });
     }
 
     fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], desk: &mut Desk<'_>) {
@@ -342,12 +381,15 @@ impl Run {
     }
 
     fn answered(&mut self, assembled: Assembled, desk: &mut Desk<'_>) {
-        let (message_id, asked_at) = if let State::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
+        let (message_id, asked_at) =
+            if let State::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
         let paused = assembled.finish_reason.as_deref() == Some("pause_turn");
         let refusal = refusal_of(&assembled, paused);
         if let Some(why) = refusal {
             let error = cut_error(why, &assembled);
-            let partial = self.message_of(&assembled, &message_id, MessageStatus::Failed, asked_at, desk).map(|(message, _)| message);
+            let partial = self
+                .message_of(&assembled, &message_id, MessageStatus::Failed, asked_at, desk)
+                .map(|(message, _)| message);
             self.text = assembled.text;
             return self.end_with(RunStatus::Failed, Some(error), partial, desk);
         }
@@ -360,9 +402,17 @@ impl Run {
         let whole = assembled.status != AnswerStatus::Incomplete || paused;
         let status = if whole { MessageStatus::Complete } else { MessageStatus::Truncated };
         if !whole {
-            self.warn(Finding::warning("interrupted", "the provider cut the answer (its length limit, usually); it is stored as truncated").of_message(&message_id));
+            self.warn(
+                Finding::warning(
+                    "interrupted",
+                    "the provider cut the answer (its length limit, usually); it is stored as truncated",
+                )
+                .of_message(&message_id),
+            );
         }
-        let Some((message, invocations)) = self.message_of(&assembled, &message_id, status, asked_at, desk) else { return self.finish() };
+        let Some((message, invocations)) = self.message_of(&assembled, &message_id, status, asked_at, desk) else {
+            return self.finish();
+        };
         self.live.apply(Entry::Message(message.clone()));
         for invocation in &invocations {
             self.live.apply(Entry::Invocation(invocation.clone()));
@@ -431,7 +481,12 @@ impl Run {
         match &mut self.state {
             // The answer cannot be stored, and the user gives it up. The journal stays, so the run can be resumed.
             State::Ending { .. } if !self.unsaved.is_empty() => {
-                self.done(RunStatus::Cancelled, Some(Error::new(Code::Aborted, "the run was cancelled before its answer could be stored")), 0, false);
+                self.done(
+                    RunStatus::Cancelled,
+                    Some(Error::new(Code::Aborted, "the run was cancelled before its answer could be stored")),
+                    0,
+                    false,
+                );
             }
             // Too late, or it is over: what is being written is whole.
             State::Ending { .. } | State::Done(_) => {}
@@ -450,7 +505,8 @@ impl Run {
             && let Response::Streaming(assembler) = &call.response
         {
             let assembled = assembler.partial();
-            partial = self.message_of(&assembled, &call.message_id, marked, call.asked_at, desk).map(|(message, _)| message);
+            partial =
+                self.message_of(&assembled, &call.message_id, marked, call.asked_at, desk).map(|(message, _)| message);
             self.text = assembled.text;
         }
         self.end_with(status, Some(error), partial, desk);
@@ -463,9 +519,10 @@ impl Run {
         let keep = self.setup.on_stop == OnStop::Keep;
         let kind = match (&error, keep, status) {
             (_, true, _) => SaveKind::Append(stopped_entries(&self.live, partial, marked)),
-            (Some(error), false, RunStatus::Failed) => {
-                SaveKind::Fail(Box::new(JournalEntry::Failed { code: error.code.as_str().to_owned(), message: error.message.clone() }))
-            }
+            (Some(error), false, RunStatus::Failed) => SaveKind::Fail(Box::new(JournalEntry::Failed {
+                code: error.code.as_str().to_owned(),
+                message: error.message.clone(),
+            })),
             _ => SaveKind::Abandon,
         };
         let save = self.save(kind);
@@ -483,7 +540,9 @@ impl Run {
                     self.call_model(desk);
                 }
             }
-            (State::Beginning { save, .. }, Err(error)) if *save == id => self.done(RunStatus::Failed, Some(error), 0, false),
+            (State::Beginning { save, .. }, Err(error)) if *save == id => {
+                self.done(RunStatus::Failed, Some(error), 0, false)
+            }
             (State::Recording { save, then }, Ok(_)) if *save == id => match then {
                 Then::Tools => self.begin_tools(&crate::sorted::Sorted::new(), false, desk),
                 Then::CallAgain => self.call_model(desk),
@@ -503,11 +562,16 @@ impl Run {
                 let (status, error) = (*status, error.take());
                 // Nothing of the run is left elsewhere to clear away when another owner has it.
                 if failure.code != Code::Conflict {
-                    self.warn(Finding::warning("malformed", format!("the run's journal could not be cleared away: {}", failure.message)));
+                    self.warn(Finding::warning(
+                        "malformed",
+                        format!("the run's journal could not be cleared away: {}", failure.message),
+                    ));
                 }
                 self.done(status, error, 0, false);
             }
-            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) if awaited && (error.code == Code::Conflict || error.code == Code::NotFound) => {
+            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error))
+                if awaited && (error.code == Code::Conflict || error.code == Code::NotFound) =>
+            {
                 // Another owner took the run over: this one may do nothing more with it.
                 self.done(RunStatus::Failed, Some(error), 0, false);
             }
@@ -519,7 +583,16 @@ impl Run {
                 self.events.push_back(RunEvent::SaveFailed { error });
             }
             // A write that the run no longer waits for.
-            (State::Beginning { .. } | State::Calling(_) | State::Waiting { .. } | State::Recording { .. } | State::Tools(_) | State::Ending { .. } | State::Done(_), _) => {}
+            (
+                State::Beginning { .. }
+                | State::Calling(_)
+                | State::Waiting { .. }
+                | State::Recording { .. }
+                | State::Tools(_)
+                | State::Ending { .. }
+                | State::Done(_),
+                _,
+            ) => {}
         }
     }
 

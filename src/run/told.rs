@@ -39,7 +39,8 @@ impl Run {
         let State::Calling(call) = &self.state else { return None };
         let Response::Streaming(assembler) = &call.response else { return None };
         let assembled = assembler.partial();
-        let (message, _) = self.message_of(&assembled, &call.message_id, MessageStatus::Complete, call.asked_at, desk)?;
+        let (message, _) =
+            self.message_of(&assembled, &call.message_id, MessageStatus::Complete, call.asked_at, desk)?;
         Some(message)
     }
 

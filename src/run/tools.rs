@@ -10,8 +10,8 @@ use crate::history::{Entry, History, ResultEntry};
 use crate::json::{Json, JsonRef};
 use crate::message::Role;
 use crate::replay::INTERRUPTED;
-use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use crate::sorted::Sorted;
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 
 /// The calls of one round.
 #[derive(Default)]
@@ -54,7 +54,9 @@ impl Tasks {
     /// The open calls of the last answer. `attempts` tells of calls that were started before a kill.
     pub fn new(run: &Run, attempts: &Sorted<String, u32>, resumed: bool, now: Ms) -> Self {
         let mut tasks = Self::default();
-        let Some(answer) = run.live.messages().iter().rev().find(|message| message.role == Role::Assistant) else { return tasks };
+        let Some(answer) = run.live.messages().iter().rev().find(|message| message.role == Role::Assistant) else {
+            return tasks;
+        };
         for call in run.live.calls_of(answer).filter(|call| call.result.is_none()) {
             tasks.add(call, &run.setup, attempts.get(&call.id).copied().unwrap_or(0), resumed, now);
         }
@@ -69,7 +71,11 @@ impl Tasks {
         }
         if treatment.is_none() {
             let names: Vec<&str> = setup.treatment.keys().map(String::as_str).collect();
-            let text = format!("Error: there is no tool \"{}\". The tools are: {}.", call.name, if names.is_empty() { "none".into() } else { names.join(", ") });
+            let text = format!(
+                "Error: there is no tool \"{}\". The tools are: {}.",
+                call.name,
+                if names.is_empty() { "none".into() } else { names.join(", ") }
+            );
             self.close(call, InvocationStatus::Error, &text, now);
             return;
         }
@@ -77,7 +83,10 @@ impl Tasks {
         let arguments = match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
             Ok(value) => value.to_owned(),
             Err(error) => {
-                let text = format!("Error: the arguments are not valid JSON (at byte {}). Call again with a JSON object.", error.at);
+                let text = format!(
+                    "Error: the arguments are not valid JSON (at byte {}). Call again with a JSON object.",
+                    error.at
+                );
                 self.close(call, InvocationStatus::Error, &text, now);
                 return;
             }
@@ -132,7 +141,8 @@ impl Tasks {
     /// The event of such a result.
     pub fn finished_event(&self, entry: &ResultEntry, live: &History) -> RunEvent {
         let call_id = live.invocation(&entry.invocation).map_or_else(String::new, |call| call.wire_id().to_owned());
-        let (is_error, result) = entry.result.as_ref().map_or((true, Json::null()), |result| (result.is_error, result.content.clone()));
+        let (is_error, result) =
+            entry.result.as_ref().map_or((true, Json::null()), |result| (result.is_error, result.content.clone()));
         RunEvent::ToolFinished { call_id, is_error, result, duration_ms: 0 }
     }
 
@@ -154,7 +164,10 @@ impl Tasks {
             Reply::ToolResult { content, is_error } => (content, is_error),
             Reply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
             Reply::ResponseStarted { .. } | Reply::ResponseEnd | Reply::Response { .. } | Reply::Waited => {
-                return Err(Error::new(Code::WrongState, "a `run_tool` is answered by `started`, `tool_result` or `failed`"));
+                return Err(Error::new(
+                    Code::WrongState,
+                    "a `run_tool` is answered by `started`, `tool_result` or `failed`",
+                ));
             }
         };
         if task.phase == Phase::Answered {
@@ -165,7 +178,12 @@ impl Tasks {
             journal.push(started(now));
         }
         let began = call.started_at.unwrap_or(now);
-        let event = RunEvent::ToolFinished { call_id: call.wire_id().to_owned(), is_error, result: content.clone(), duration_ms: now.saturating_sub(began) };
+        let event = RunEvent::ToolFinished {
+            call_id: call.wire_id().to_owned(),
+            is_error,
+            result: content.clone(),
+            duration_ms: now.saturating_sub(began),
+        };
         let entry = ResultEntry {
             invocation: task.invocation.clone(),
             status: if is_error { InvocationStatus::Error } else { InvocationStatus::Ok },
@@ -213,6 +231,7 @@ impl Tasks {
 pub fn ends_run(live: &History, setup: &Setup) -> bool {
     let answer = live.messages().iter().rev().find(|message| message.role == Role::Assistant);
     answer.into_iter().flat_map(|answer| live.calls_of(answer)).any(|call| {
-        call.status == InvocationStatus::Ok && setup.treatment.get(&call.name).is_some_and(|treatment| treatment.ends_run)
+        call.status == InvocationStatus::Ok
+            && setup.treatment.get(&call.name).is_some_and(|treatment| treatment.ends_run)
     })
 }

@@ -87,6 +87,12 @@ impl AuditRow {
             channel: self.channel.clone(),
             at: self.finished_at.or(self.started_at).unwrap_or(self.stored_at),
         };
-        Ok(Record { table: Table::ToolInvocations, key: self.number, last_key: None, index: Some(index), value: seal_record(Kind::Audit, self)? })
+        Ok(Record {
+            table: Table::ToolInvocations,
+            key: self.number,
+            last_key: None,
+            index: Some(index),
+            value: seal_record(Kind::Audit, self)?,
+        })
     }
 }

@@ -56,8 +56,11 @@ pub struct Change {
     /// Only if history is still as it was at this revision.
     pub expected: Option<u64>,
     /// Changes to the head alone.
-    pub edit: Option<Box<dyn Fn(&mut Session)>>,
+    pub edit: Option<HeadEdit>,
 }
+
+/// A change to the head alone; done again on what another writer left.
+pub type HeadEdit = Box<dyn Fn(&mut Session)>;
 
 /// What becomes of a run's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +104,15 @@ struct Prepared {
 
 impl SessionLog {
     fn new(id: &str, seed: Seed, now: Ms) -> Self {
-        Self { head: Session::new(id, now), revision: 0, history: History::new(seed), findings: Report::new(), generation: 0, read_only: None, seed }
+        Self {
+            head: Session::new(id, now),
+            revision: 0,
+            history: History::new(seed),
+            findings: Report::new(),
+            generation: 0,
+            read_only: None,
+            seed,
+        }
     }
 
     /// Whether it can be written to; the reason where not.
@@ -118,7 +129,8 @@ impl SessionLog {
             // Journal writes move the revision and not the history.
             let unchanged = expected <= self.revision && self.head.history_revision <= expected;
             if !unchanged {
-                let (actual, sentence) = (self.revision, "another writer appended to the session; read it again before appending");
+                let (actual, sentence) =
+                    (self.revision, "another writer appended to the session; read it again before appending");
                 return Err(Error::new(Code::Conflict, sentence).with(|details| {
                     details.number("expected", expected).number("revision", actual);
                 }));
@@ -138,7 +150,12 @@ impl SessionLog {
         let entries = number(&self.history, &mut head, change.entries.clone());
         if !entries.is_empty() {
             let key = head.next_record;
-            let record = LogRecord { operation: change.operation.clone(), run: change.run.clone(), at: change.at, entries: entries.clone() };
+            let record = LogRecord {
+                operation: change.operation.clone(),
+                run: change.run.clone(),
+                at: change.at,
+                entries: entries.clone(),
+            };
             let value = seal_record(Kind::Log, &record)?;
             head.next_record += 1;
             head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
@@ -169,20 +186,27 @@ impl SessionLog {
 
     /// Whether a run's turn is in history already: its reply was lost, and a refresh has read it.
     fn holds(&self, change: &Change) -> bool {
-        let first = change.entries.iter().find_map(|entry| if let Entry::Message(message) = entry { Some(message) } else { None });
+        let first = change
+            .entries
+            .iter()
+            .find_map(|entry| if let Entry::Message(message) = entry { Some(message) } else { None });
         let stored = first.and_then(|first| self.history.message(&first.id));
         change.run.is_some() && stored.is_some_and(|stored| stored.run_id == change.run)
     }
 
     fn lost(&mut self, gone: u64) {
-        self.findings.push(Finding::warning("malformed", format!("{gone} log records at the end of the session are gone")));
+        self.findings
+            .push(Finding::warning("malformed", format!("{gone} log records at the end of the session are gone")));
     }
 
     fn take_records(&mut self, records: &[Record], next: &mut u64) {
         for record in records {
             if record.key > *next {
                 let gone = record.key - *next;
-                self.findings.push(Finding::warning("malformed", format!("{gone} log records are gone; the history before and after them is readable")));
+                self.findings.push(Finding::warning(
+                    "malformed",
+                    format!("{gone} log records are gone; the history before and after them is readable"),
+                ));
             }
             *next = record.last_key.unwrap_or(record.key) + 1;
             match open_record::<LogRecord>(Kind::Log, &record.value) {
@@ -195,7 +219,10 @@ impl SessionLog {
                     if error.code == Code::UnsupportedVersion {
                         self.read_only = Some(error.clone());
                     }
-                    let finding = Finding::warning("malformed", format!("log record {} of the session cannot be read: {}", record.key, error.message));
+                    let finding = Finding::warning(
+                        "malformed",
+                        format!("log record {} of the session cannot be read: {}", record.key, error.message),
+                    );
                     self.findings.push(finding.did(Action::Kept));
                 }
             }
@@ -212,7 +239,15 @@ fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, 
     if let JournalStep::Begin(_) = change.step {
         let number = head.next_run;
         head.next_run += 1;
-        head.runs.push(RunEntry { id: change.run.clone(), number, entries: 0, epoch: change.epoch, lease_until: change.lease_until, started_at: now, failed: None });
+        head.runs.push(RunEntry {
+            id: change.run.clone(),
+            number,
+            entries: 0,
+            epoch: change.epoch,
+            lease_until: change.lease_until,
+            started_at: now,
+            failed: None,
+        });
     }
     let Some(at) = head.runs.iter().position(|run| run.id == change.run) else {
         return Err(Error::new(Code::Conflict, "the run is over: it was finished or discarded elsewhere"));
@@ -220,7 +255,10 @@ fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, 
     let Some(run) = head.runs.get_mut(at) else { return Ok(()) };
     let taken = matches!(change.step, JournalStep::Take);
     if run.epoch != change.epoch {
-        return Err(Error::new(Code::Conflict, "another owner took the run over; this one may not write to it any more"));
+        return Err(Error::new(
+            Code::Conflict,
+            "another owner took the run over; this one may not write to it any more",
+        ));
     }
     run.epoch += u32::from(taken);
     run.lease_until = change.lease_until;
@@ -258,7 +296,10 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
                 records?;
             }
             Err(error) => {
-                log.findings.push(Finding::warning("malformed", format!("the session's head cannot be read, so it is opened read-only: {}", error.message)));
+                log.findings.push(Finding::warning(
+                    "malformed",
+                    format!("the session's head cannot be read, so it is opened read-only: {}", error.message),
+                ));
                 log.read_only = Some(error);
                 let read = read_log(store, &mut log, id, 0, u64::MAX).await;
                 read?;
@@ -306,7 +347,10 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         let mut log = cell.borrow_mut();
         let generation = log.generation + 1;
         *log = SessionLog { generation, ..SessionLog::new(&id, seed, created) };
-        log.read_only = Some(Error::new(Code::NotFound, "the session was deleted in the meantime; open it again to begin a new one"));
+        log.read_only = Some(Error::new(
+            Code::NotFound,
+            "the session was deleted in the meantime; open it again to begin a new one",
+        ));
         return Ok(true);
     };
     if head.revision == revision {
@@ -316,7 +360,8 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     // Read apart first: nothing of the open session is touched across an await.
     let mut page = SessionLog::new(&id, seed, created);
     // Deleted and begun anew: what was read is another session's.
-    let restarted = (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
+    let restarted =
+        (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
     let from = if restarted { 0 } else { next };
     let mut records = Vec::new();
     let mut at = from;
@@ -360,8 +405,13 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
         // An operation's outcome is kept by the store, a conflict too: each attempt is an operation of its own.
         let operation = format!("{}.{attempt}", change.operation);
         let limit = store.capabilities().max_value_bytes;
-        if let Some(large) = prepared.batch.put.iter().map(|record| record.value.len() as u64).find(|size| *size > limit) {
-            return Err(Error::new(Code::TooLarge, format!("a record of {large} bytes is more than this store takes ({limit})")));
+        if let Some(large) =
+            prepared.batch.put.iter().map(|record| record.value.len() as u64).find(|size| *size > limit)
+        {
+            return Err(Error::new(
+                Code::TooLarge,
+                format!("a record of {large} bytes is more than this store takes ({limit})"),
+            ));
         }
         match store.append(&id, prepared.expected, prepared.batch.clone(), &operation).await? {
             Appended::Revision(revision) => {
@@ -376,7 +426,10 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 if log.revision == 0 && fresh && log.read_only.is_none() {
                     log.revision = actual;
                 } else if born != 0 && log.head.born != born {
-                    return Err(Error::new(Code::NotFound, "the session was deleted in the meantime and begun anew; read it again before appending"));
+                    return Err(Error::new(
+                        Code::NotFound,
+                        "the session was deleted in the meantime and begun anew; read it again before appending",
+                    ));
                 }
             }
         }
@@ -394,14 +447,18 @@ pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -
     let mut values = Vec::new();
     let mut next = from;
     while next <= to {
-        let records = store.read(session, Query { from: next, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Runs) }).await?;
+        let records =
+            store.read(session, Query { from: next, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Runs) }).await?;
         let Some(last) = records.last() else { break };
         next = last.key + 1;
         values.extend(records.into_iter().map(|record| record.value));
     }
     // A `started` that is gone would let a tool run twice.
     if (values.len() as u64) < run.entries {
-        return Err(Error::new(Code::CorruptRecord, "entries of the run's journal are gone, so nobody knows what ran; discard the run"));
+        return Err(Error::new(
+            Code::CorruptRecord,
+            "entries of the run's journal are gone, so nobody knows what ran; discard the run",
+        ));
     }
     Ok(values)
 }

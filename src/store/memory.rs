@@ -4,8 +4,8 @@ use super::{
     Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
     SessionRow, StoreFuture, Table, audit_cursor, open_audit_cursor,
 };
-use std::cell::RefCell;
 use crate::sorted::Sorted;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Keeps everything in memory. A clone is another handle on the same data.
@@ -59,7 +59,11 @@ impl Kept {
             .take_while(|(place, _)| *place <= last)
             .map(|(_, record)| record)
             .filter(|record| record.last_key.unwrap_or(record.key) >= query.from);
-        if query.reverse { take(meeting.collect::<Vec<_>>().into_iter().rev(), query.limit_bytes) } else { take(meeting, query.limit_bytes) }
+        if query.reverse {
+            take(meeting.collect::<Vec<_>>().into_iter().rev(), query.limit_bytes)
+        } else {
+            take(meeting, query.limit_bytes)
+        }
     }
 }
 

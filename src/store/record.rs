@@ -36,7 +36,8 @@ pub enum Kind {
 /// `internal` when the value cannot be encoded, which no stored type allows.
 pub fn seal_record<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>> {
     let mut bytes = vec![VERSION, kind as u8, 0, 0, 0, 0];
-    bytes = postcard::to_extend(value, bytes).map_err(|error| Error::new(Code::Internal, format!("a record could not be encoded: {error}")))?;
+    bytes = postcard::to_extend(value, bytes)
+        .map_err(|error| Error::new(Code::Internal, format!("a record could not be encoded: {error}")))?;
     let sum = checksum(&bytes);
     if let Some(place) = bytes.get_mut(2..HEADER) {
         place.copy_from_slice(&sum.to_le_bytes());
@@ -49,12 +50,21 @@ pub fn seal_record<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>> {
 /// # Errors
 /// `unsupported_version` for a newer layout, `corrupt_record` for anything that is damaged or of another kind.
 pub fn open_record<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T> {
-    let corrupt = |what: &str| Error::new(Code::CorruptRecord, format!("a stored record does not decode ({what}); it is left as it is, export the session before deleting anything"));
+    let corrupt = |what: &str| {
+        Error::new(
+            Code::CorruptRecord,
+            format!(
+                "a stored record does not decode ({what}); it is left as it is, export the session before deleting anything"
+            ),
+        )
+    };
     let [version, own_kind, a, b, c, d, payload @ ..] = bytes else { return Err(corrupt("too short")) };
     if *version > VERSION {
         return Err(Error::new(
             Code::UnsupportedVersion,
-            format!("a record has schema version {version} and this build reads up to {VERSION}; update rethread to write to this session"),
+            format!(
+                "a record has schema version {version} and this build reads up to {VERSION}; update rethread to write to this session"
+            ),
         ));
     }
     if u32::from_le_bytes([*a, *b, *c, *d]) != checksum(bytes) {

@@ -21,7 +21,8 @@ pub fn object_to_js(fill: impl FnOnce(&mut ObjectWriter<'_>)) -> JsValue {
 /// # Errors
 /// `invalid_input` for what JSON cannot say: a cycle, a BigInt.
 pub fn to_json(value: &JsValue) -> Result<Json> {
-    let text = js_sys::JSON::stringify(value).map_err(|error| thrown(Code::InvalidInput, "a value cannot be written as JSON", &error))?;
+    let text = js_sys::JSON::stringify(value)
+        .map_err(|error| thrown(Code::InvalidInput, "a value cannot be written as JSON", &error))?;
     // `stringify` gives undefined for what JSON leaves out.
     let text = text.as_string().unwrap_or_else(|| "null".into());
     Json::parse(&text).map_err(|error| Error::invalid(format!("a value is not JSON at byte {}", error.at)))
@@ -37,10 +38,16 @@ pub fn wire_text(value: &JsValue) -> Result<Json> {
         return Json::parse(&text).map_err(|error| bad(error.at));
     }
     if let Some(bytes) = value.dyn_ref::<Uint8Array>() {
-        let text = String::from_utf8(bytes.to_vec()).map_err(|error| Error::invalid(format!("the body is not UTF-8 (at byte {})", error.utf8_error().valid_up_to())))?;
+        let text = String::from_utf8(bytes.to_vec()).map_err(|error| {
+            Error::invalid(format!("the body is not UTF-8 (at byte {})", error.utf8_error().valid_up_to()))
+        })?;
         return Json::parse(&text).map_err(|error| bad(error.at));
     }
-    if value.is_object() { to_json(value) } else { Err(Error::invalid("a body is an object, JSON text, or bytes of it")) }
+    if value.is_object() {
+        to_json(value)
+    } else {
+        Err(Error::invalid("a body is an object, JSON text, or bytes of it"))
+    }
 }
 
 /// A member; `undefined` where there is none.
@@ -61,7 +68,9 @@ pub fn given(object: &JsValue, key: &str) -> Option<JsValue> {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn text(object: &JsValue, key: &str) -> Result<Option<String>> {
-    given(object, key).map(|value| value.as_string().ok_or_else(|| Error::invalid(format!("`{key}` is a string")))).transpose()
+    given(object, key)
+        .map(|value| value.as_string().ok_or_else(|| Error::invalid(format!("`{key}` is a string"))))
+        .transpose()
 }
 
 /// A number.
@@ -69,7 +78,9 @@ pub fn text(object: &JsValue, key: &str) -> Result<Option<String>> {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn number(object: &JsValue, key: &str) -> Result<Option<f64>> {
-    given(object, key).map(|value| value.as_f64().ok_or_else(|| Error::invalid(format!("`{key}` is a number")))).transpose()
+    given(object, key)
+        .map(|value| value.as_f64().ok_or_else(|| Error::invalid(format!("`{key}` is a number"))))
+        .transpose()
 }
 
 /// A whole number that is not negative.
@@ -99,7 +110,9 @@ pub fn flag(object: &JsValue, key: &str) -> bool {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn function(object: &JsValue, key: &str) -> Result<Option<js_sys::Function>> {
-    given(object, key).map(|value| value.dyn_into().map_err(|_| Error::invalid(format!("`{key}` is a function")))).transpose()
+    given(object, key)
+        .map(|value| value.dyn_into().map_err(|_| Error::invalid(format!("`{key}` is a function"))))
+        .transpose()
 }
 
 /// The own members of an object, in order.

@@ -17,10 +17,17 @@ pub fn set_error_class(class: js_sys::Function) {
 
 impl From<Error> for JsValue {
     fn from(error: Error) -> Self {
-        let details = error.details.as_ref().and_then(|details| js_sys::JSON::parse(details.as_str()).ok()).unwrap_or_else(|| js_sys::Object::new().into());
+        let details = error
+            .details
+            .as_ref()
+            .and_then(|details| js_sys::JSON::parse(details.as_str()).ok())
+            .unwrap_or_else(|| js_sys::Object::new().into());
         let code = JsValue::from_str(error.code.as_str());
         let class = CLASS.with(|class| class.borrow().clone());
-        if let Some(made) = class.and_then(|class| js_sys::Reflect::construct(&class, &js_sys::Array::of3(&code, &JsValue::from_str(&error.message), &details)).ok()) {
+        if let Some(made) = class.and_then(|class| {
+            js_sys::Reflect::construct(&class, &js_sys::Array::of3(&code, &JsValue::from_str(&error.message), &details))
+                .ok()
+        }) {
             return made;
         }
         let plain = js_sys::Error::new(&error.message);
@@ -34,6 +41,9 @@ impl From<Error> for JsValue {
 
 /// A failure that JavaScript threw, kept by its words.
 pub fn thrown(code: Code, what: &str, value: &JsValue) -> Error {
-    let text = value.dyn_ref::<js_sys::Error>().map_or_else(|| value.as_string().unwrap_or_else(|| "no reason given".into()), |error| String::from(error.message()));
+    let text = value.dyn_ref::<js_sys::Error>().map_or_else(
+        || value.as_string().unwrap_or_else(|| "no reason given".into()),
+        |error| String::from(error.message()),
+    );
     Error::new(code, format!("{what}: {text}"))
 }

@@ -4,8 +4,8 @@ use super::convert::{given, member, members, number, text};
 use crate::error::{Error, Result};
 use crate::replay::{DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
-use crate::tool::Window;
 use crate::sorted::Sorted;
+use crate::tool::Window;
 use wasm_bindgen::JsValue;
 
 /// Refuses an option that would be ignored.
@@ -44,8 +44,16 @@ pub fn policy(options: &JsValue) -> Result<PolicyLayer> {
         freshness: window(options, "freshness")?,
         error_freshness: window(options, "errorFreshness")?,
         on_stale: word(options, "onStale", &[("omit", OnStale::Omit), ("placeholder", OnStale::Placeholder)])?,
-        stale_unit: word(options, "staleUnit", &[("call", StaleUnit::Call), ("round", StaleUnit::Round), ("turn", StaleUnit::Turn)])?,
-        dangling_calls: word(options, "danglingCalls", &[("synthesize", DanglingCalls::Synthesize), ("omit", DanglingCalls::Omit)])?,
+        stale_unit: word(
+            options,
+            "staleUnit",
+            &[("call", StaleUnit::Call), ("round", StaleUnit::Round), ("turn", StaleUnit::Turn)],
+        )?,
+        dangling_calls: word(
+            options,
+            "danglingCalls",
+            &[("synthesize", DanglingCalls::Synthesize), ("omit", DanglingCalls::Omit)],
+        )?,
         ..PolicyLayer::default()
     };
     let tools = member(options, "toolFreshness");

@@ -12,9 +12,11 @@ use crate::json::ArrayWriter;
 use crate::message::MessageStatus;
 use crate::run::{Desk, recover, stopped_entries};
 use crate::session::{RunEntry, Session as Head};
-use crate::store::{AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Table, open_record, read_journal};
-use crate::tool::{InvocationStatus, ToolInvocation};
 use crate::sorted::Sorted;
+use crate::store::{
+    AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Table, open_record, read_journal,
+};
+use crate::tool::{InvocationStatus, ToolInvocation};
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
@@ -27,7 +29,8 @@ pub async fn pending_of(engine: &Rc<Engine>, session: &str, head: &Head, out: &m
     let now = engine.now();
     for run in &head.runs {
         let name = format!("rethread:{}:run:{}", engine.name, run.id);
-        let live = engine.live.borrow().contains(&run.id) || held.as_ref().map_or(run.lease_until > now, |held| held.contains(&name));
+        let live = engine.live.borrow().contains(&run.id)
+            || held.as_ref().map_or(run.lease_until > now, |held| held.contains(&name));
         let state = if live {
             "live"
         } else if run.failed.is_some() {
@@ -35,7 +38,8 @@ pub async fn pending_of(engine: &Rc<Engine>, session: &str, head: &Head, out: &m
         } else {
             "interrupted"
         };
-        let recovered = read_journal(&*engine.store, session, run).await.and_then(|records| recover(&records, engine.seed));
+        let recovered =
+            read_journal(&*engine.store, session, run).await.and_then(|records| recover(&records, engine.seed));
         match recovered {
             Ok(recovered) => out.object(|out| recovered.write(out, session, state)),
             // One journal that cannot be read hides no other run.
@@ -43,7 +47,10 @@ pub async fn pending_of(engine: &Rc<Engine>, session: &str, head: &Head, out: &m
             // It ended while this was read, and took its journal along.
             Err(_) if is_over(engine, session, &run.id).await? => {}
             Err(error) => {
-                engine.warn([&crate::finding::Finding::warning("malformed", format!("the journal of run {} cannot be read: {}", run.id, error.message))]);
+                engine.warn([&crate::finding::Finding::warning(
+                    "malformed",
+                    format!("the journal of run {} cannot be read: {}", run.id, error.message),
+                )]);
             }
         }
     }
@@ -57,12 +64,18 @@ async fn is_over(engine: &Engine, session: &str, id: &str) -> Result<bool> {
 }
 
 fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
-    session.log.borrow().head.run(id).cloned().ok_or_else(|| Error::new(Code::NotFound, "there is no unfinished run of that id: it was finished or discarded"))
+    session.log.borrow().head.run(id).cloned().ok_or_else(|| {
+        Error::new(Code::NotFound, "there is no unfinished run of that id: it was finished or discarded")
+    })
 }
 
 fn check_lease(session: &SessionInner, entry: &RunEntry, has_lock: bool) -> Result<()> {
     if !has_lock && entry.lease_until > session.engine.now() {
-        return Err(Error::new(Code::Busy, "the run's owner was alive a moment ago; try again when its lease has run out").with(|details| {
+        return Err(Error::new(
+            Code::Busy,
+            "the run's owner was alive a moment ago; try again when its lease has run out",
+        )
+        .with(|details| {
             details.number("leaseUntil", entry.lease_until);
         }));
     }
@@ -98,7 +111,13 @@ async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> R
     let machine = {
         let log = session.log.borrow();
         let mut renderer = session.renderer.borrow_mut();
-        let mut desk = Desk { history: &log.history, renderer: &mut renderer, now, ids: &session.engine.ids, seed: session.engine.seed };
+        let mut desk = Desk {
+            history: &log.history,
+            renderer: &mut renderer,
+            now,
+            ids: &session.engine.ids,
+            seed: session.engine.seed,
+        };
         crate::run::Run::resume(setup, recovered, &mut desk)?
     };
     Ok(RunInner::new(session, id.to_owned(), machine, entry.epoch + 1, request, lock, has_lock))
@@ -114,7 +133,8 @@ pub async fn discard(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result
     check_lease(session, &entry, has_lock)?;
     let mut change = journal_change(session, id, entry.epoch, JournalStep::End);
     if keep {
-        let recovered = recover(&read_journal(&*session.engine.store, &session.id, &entry).await?, session.engine.seed)?;
+        let recovered =
+            recover(&read_journal(&*session.engine.store, &session.id, &entry).await?, session.engine.seed)?;
         let status = if entry.failed.is_some() { MessageStatus::Failed } else { MessageStatus::Stopped };
         change.entries = stopped_entries(&recovered.live, None, status);
     }
@@ -135,7 +155,11 @@ fn journal_change(session: &SessionInner, run: &str, epoch: u32, step: JournalSt
 }
 
 /// A page of the audit table.
-pub async fn audit_page(engine: &Rc<Engine>, query: &JsValue, session: Option<String>) -> std::result::Result<JsValue, JsValue> {
+pub async fn audit_page(
+    engine: &Rc<Engine>,
+    query: &JsValue,
+    session: Option<String>,
+) -> std::result::Result<JsValue, JsValue> {
     let status = text(query, "status")?;
     if let Some(status) = &status
         && !InvocationStatus::ALL.iter().any(|known| known.as_str() == status)
@@ -162,7 +186,10 @@ pub async fn audit_page(engine: &Rc<Engine>, query: &JsValue, session: Option<St
         let row: AuditRow = match open_record(Kind::Audit, &record.value) {
             Ok(row) => row,
             Err(error) => {
-                engine.warn([&crate::finding::Finding::warning("malformed", format!("audit row {} of session \"{session}\" cannot be read: {}", record.key, error.message))]);
+                engine.warn([&crate::finding::Finding::warning(
+                    "malformed",
+                    format!("audit row {} of session \"{session}\" cannot be read: {}", record.key, error.message),
+                )]);
                 continue;
             }
         };
@@ -194,12 +221,18 @@ pub async fn audit_page(engine: &Rc<Engine>, query: &JsValue, session: Option<St
 }
 
 /// The invocation of a row, from the log records that it points to.
-async fn payload_of(engine: &Rc<Engine>, session: &str, row: &AuditRow, read: &mut Sorted<(String, u64), Option<LogRecord>>) -> Result<Option<ToolInvocation>> {
+async fn payload_of(
+    engine: &Rc<Engine>,
+    session: &str,
+    row: &AuditRow,
+    read: &mut Sorted<(String, u64), Option<LogRecord>>,
+) -> Result<Option<ToolInvocation>> {
     let mut found: Option<ToolInvocation> = None;
     for key in [Some(row.record), row.result_record].into_iter().flatten() {
         let place = (session.to_owned(), key);
         if !read.contains(&place) {
-            let records = engine.store.read(session, Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) }).await?;
+            let records =
+                engine.store.read(session, Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) }).await?;
             let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
             read.insert(place.clone(), record);
         }

@@ -80,7 +80,10 @@ impl PlatformIds {
     pub fn draw(&self) {
         let Some(own) = &self.own else { return };
         while self.drawn.borrow().len() < DRAWN {
-            let Some(id) = own.call0(&JsValue::NULL).ok().and_then(|id| id.as_string()).filter(|id| !id.is_empty()) else { return };
+            let Some(id) = own.call0(&JsValue::NULL).ok().and_then(|id| id.as_string()).filter(|id| !id.is_empty())
+            else {
+                return;
+            };
             self.drawn.borrow_mut().push_back(id);
         }
     }
@@ -90,7 +93,10 @@ impl IdSource for PlatformIds {
     fn new_id(&self) -> String {
         self.drawn.borrow_mut().pop_front().unwrap_or_else(|| {
             const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-            entropy().iter().map(|byte| char::from(LETTERS.get(usize::from(byte % 32)).copied().unwrap_or(b'0'))).collect::<String>()
+            entropy()
+                .iter()
+                .map(|byte| char::from(LETTERS.get(usize::from(byte % 32)).copied().unwrap_or(b'0')))
+                .collect::<String>()
         })
     }
 }
@@ -124,7 +130,9 @@ fn locks() -> Option<JsValue> {
 /// Takes the lock of that name, if it is free.
 pub async fn lock(name: &str) -> Locking {
     let Some(locks) = locks() else { return Locking::None };
-    let Ok(request) = Reflect::get(&locks, &"request".into()).and_then(JsCast::dyn_into::<Function>) else { return Locking::None };
+    let Ok(request) = Reflect::get(&locks, &"request".into()).and_then(JsCast::dyn_into::<Function>) else {
+        return Locking::None;
+    };
     let release: Rc<RefCell<Option<Function>>> = Rc::default();
     let held = {
         let release = release.clone();
@@ -147,11 +155,15 @@ pub async fn lock(name: &str) -> Locking {
     });
     let options = js_sys::Object::new();
     let _ = Reflect::set(&options, &"ifAvailable".into(), &JsValue::TRUE);
-    let Ok(request) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else { return Locking::None };
+    let Ok(request) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else {
+        return Locking::None;
+    };
     // A request that is refused (an opaque origin) never calls back.
     let refused = Closure::once_into_js(move |_: JsValue| failed(false));
     if let (Ok(request), Ok(refused)) = (request.dyn_into::<Promise>(), refused.dyn_into::<Function>()) {
-        let _ = Reflect::get(&request, &"catch".into()).and_then(JsCast::dyn_into::<Function>).and_then(|catch| catch.call1(&request, &refused));
+        let _ = Reflect::get(&request, &"catch".into())
+            .and_then(JsCast::dyn_into::<Function>)
+            .and_then(|catch| catch.call1(&request, &refused));
     }
     let granted = JsFuture::from(granted).await.is_ok_and(|granted| granted.is_truthy());
     match release.borrow_mut().take() {

@@ -35,7 +35,9 @@ pub async fn open_rethread(options: JsValue) -> std::result::Result<Rethread, Js
         Some("memory") => "memory",
         Some("indexeddb") => "indexeddb",
         Some("localstorage") => return Err(unbuilt("the store \"localstorage\"").into()),
-        Some(other) => return Err(Error::config(format!("`store` is \"indexeddb\" or \"memory\", not \"{other}\"")).into()),
+        Some(other) => {
+            return Err(Error::config(format!("`store` is \"indexeddb\" or \"memory\", not \"{other}\"")).into());
+        }
         None if has_indexed_db => "indexeddb",
         None => "memory",
     };
@@ -43,8 +45,13 @@ pub async fn open_rethread(options: JsValue) -> std::result::Result<Rethread, Js
     if name.is_empty() {
         return Err(Error::config("`name` is the database's name; it cannot be empty").into());
     }
-    let durability = word(&options, "durability", &[("relaxed", Durability::Relaxed), ("strict", Durability::Strict)])?.unwrap_or(Durability::Relaxed);
-    let store: Rc<dyn LogStore> = if kind == "memory" { Rc::new(MemoryStore::default()) } else { Rc::new(IndexedDbStore::open(&name, durability).await?) };
+    let durability = word(&options, "durability", &[("relaxed", Durability::Relaxed), ("strict", Durability::Strict)])?
+        .unwrap_or(Durability::Relaxed);
+    let store: Rc<dyn LogStore> = if kind == "memory" {
+        Rc::new(MemoryStore::default())
+    } else {
+        Rc::new(IndexedDbStore::open(&name, durability).await?)
+    };
     Ok(Rethread { engine: Engine::new(store, kind, name, &options)? })
 }
 
@@ -70,7 +77,10 @@ impl Rethread {
                 Ok(head) => array.object(|out| write_summary(out, row, Some(&head))),
                 // It is there and cannot be read: said so, never left out.
                 Err(error) => {
-                    engine.warn([&crate::finding::Finding::warning("malformed", format!("the head of session \"{}\" cannot be read: {}", row.id, error.message))]);
+                    engine.warn([&crate::finding::Finding::warning(
+                        "malformed",
+                        format!("the head of session \"{}\" cannot be read: {}", row.id, error.message),
+                    )]);
                     array.object(|out| write_summary(out, row, None));
                 }
             }

@@ -9,8 +9,8 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, Json};
 use crate::message::Message;
-use crate::sorted::Sorted;
 use crate::run::{Desk, Effect, EffectKind, Input, Reply, RunEvent, RunStatus, SaveKind, change_for};
+use crate::sorted::Sorted;
 use js_sys::{Function, Promise, Reflect, Uint8Array};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -87,13 +87,27 @@ impl RunInner {
             let log = session.log.borrow();
             log.writable()?;
             let mut renderer = session.renderer.borrow_mut();
-            let mut desk = Desk { history: &log.history, renderer: &mut renderer, now, ids: &session.engine.ids, seed: session.engine.seed };
+            let mut desk = Desk {
+                history: &log.history,
+                renderer: &mut renderer,
+                now,
+                ids: &session.engine.ids,
+                seed: session.engine.seed,
+            };
             crate::run::Run::start(setup, items, input_id, &mut desk)?
         };
         Ok(Self::new(session, id, machine, 1, request, lock, has_lock))
     }
 
-    pub fn new(session: &Rc<SessionInner>, id: String, machine: crate::run::Run, epoch: u32, request: &JsValue, lock: Option<Lock>, has_lock: bool) -> Rc<Self> {
+    pub fn new(
+        session: &Rc<SessionInner>,
+        id: String,
+        machine: crate::run::Run,
+        epoch: u32,
+        request: &JsValue,
+        lock: Option<Lock>,
+        has_lock: bool,
+    ) -> Rc<Self> {
         session.engine.live.borrow_mut().insert(id.clone(), ());
         Rc::new(Self {
             session: session.clone(),
@@ -116,7 +130,13 @@ impl RunInner {
         self.session.engine.ids.draw();
         let log = self.session.log.borrow();
         let mut renderer = self.session.renderer.borrow_mut();
-        let mut desk = Desk { history: &log.history, renderer: &mut renderer, now, ids: &self.session.engine.ids, seed: self.session.engine.seed };
+        let mut desk = Desk {
+            history: &log.history,
+            renderer: &mut renderer,
+            now,
+            ids: &self.session.engine.ids,
+            seed: self.session.engine.seed,
+        };
         step(&mut self.machine.borrow_mut(), &mut desk)
     }
 
@@ -140,7 +160,8 @@ impl RunInner {
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
             let now = self.session.engine.now();
-            let lease = if self.has_lock || !self.session.engine.store.capabilities().durable { 0 } else { now + LEASE };
+            let lease =
+                if self.has_lock || !self.session.engine.store.capabilities().durable { 0 } else { now + LEASE };
             let edges = matches!(save.kind, SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon);
             let outcome = match change_for(&save, &self.id, self.epoch.get(), now, lease) {
                 Ok(change) => self.session.commit(change).await,
@@ -157,7 +178,9 @@ impl RunInner {
                 }
                 failure.get_or_insert_with(|| error.clone());
             }
-            self.with_desk(|machine, desk| machine.handle(Input::Saved { save: save.id, outcome }, desk)).err().map(|error| failure.get_or_insert(error));
+            self.with_desk(|machine, desk| machine.handle(Input::Saved { save: save.id, outcome }, desk))
+                .err()
+                .map(|error| failure.get_or_insert(error));
         }
         self.collect();
         failure
@@ -178,7 +201,9 @@ impl RunInner {
             .iter()
             .filter_map(|event| match event {
                 RunEvent::Warning(finding) => Some(vec![finding.clone()]),
-                RunEvent::ModelCalled { report, .. } => Some(report.iter().filter(|finding| finding.code == "stale_default").cloned().collect()),
+                RunEvent::ModelCalled { report, .. } => {
+                    Some(report.iter().filter(|finding| finding.code == "stale_default").cloned().collect())
+                }
                 _ => None,
             })
             .flatten()
@@ -257,7 +282,13 @@ impl Run {
     pub fn effects(&self) -> js_sys::Array {
         let machine = self.inner.machine.borrow();
         let mut kept = self.inner.effects.borrow_mut();
-        machine.effects().iter().filter_map(|effect| kept.get_or_insert_with(effect.id.clone(), || effect_to_js(effect)).map(|value| value.clone())).collect()
+        machine
+            .effects()
+            .iter()
+            .filter_map(|effect| {
+                kept.get_or_insert_with(effect.id.clone(), || effect_to_js(effect)).map(|value| value.clone())
+            })
+            .collect()
     }
 
     /// Drains the events so far.
@@ -334,8 +365,14 @@ fn effect_to_js(effect: &Effect) -> JsValue {
             out.text("type", "wait").text("id", &effect.id).number("ms", *ms);
         }),
         EffectKind::RunTool { call_id, invocation, attempt, name, arguments, arguments_text } => object_to_js(|out| {
-            out.text("type", "run_tool").text("id", &effect.id).text("callId", call_id).text("invocationId", invocation);
-            out.number("attempt", u64::from(*attempt)).text("name", name).json("arguments", arguments.view()).text("argumentsText", arguments_text);
+            out.text("type", "run_tool")
+                .text("id", &effect.id)
+                .text("callId", call_id)
+                .text("invocationId", invocation);
+            out.number("attempt", u64::from(*attempt))
+                .text("name", name)
+                .json("arguments", arguments.view())
+                .text("argumentsText", arguments_text);
         }),
         EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
             let value = object_to_js(|out| {
@@ -362,10 +399,15 @@ fn effect_to_js(effect: &Effect) -> JsValue {
 fn reply_of(answer: &JsValue) -> Result<Reply> {
     let headers = || -> Vec<(String, String)> {
         let headers = member(answer, "headers");
-        super::convert::members(&headers).into_iter().filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_string()?))).collect()
+        super::convert::members(&headers)
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_string()?)))
+            .collect()
     };
     let status = || -> Result<u16> {
-        whole(answer, "status")?.and_then(|status| u16::try_from(status).ok()).ok_or_else(|| Error::invalid("`status` is the HTTP status"))
+        whole(answer, "status")?
+            .and_then(|status| u16::try_from(status).ok())
+            .ok_or_else(|| Error::invalid("`status` is the HTTP status"))
     };
     Ok(match text(answer, "type")?.as_deref() {
         Some("response_started") => Reply::ResponseStarted { status: status()?, headers: headers() },
@@ -374,18 +416,27 @@ fn reply_of(answer: &JsValue) -> Result<Reply> {
             let body = member(answer, "body");
             let body = match body.as_string() {
                 Some(text) => text.into_bytes(),
-                None => body.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).ok_or_else(|| Error::invalid("`body` is a string or bytes"))?,
+                None => body
+                    .dyn_ref::<Uint8Array>()
+                    .map(Uint8Array::to_vec)
+                    .ok_or_else(|| Error::invalid("`body` is a string or bytes"))?,
             };
             Reply::Response { status: status()?, headers: headers(), body }
         }
         Some("started") => Reply::Started,
-        Some("tool_result") => Reply::ToolResult { content: to_json(&member(answer, "content"))?, is_error: member(answer, "isError").is_truthy() },
+        Some("tool_result") => Reply::ToolResult {
+            content: to_json(&member(answer, "content"))?,
+            is_error: member(answer, "isError").is_truthy(),
+        },
         Some("waited") => Reply::Waited,
         Some("failed") => {
             let error = member(answer, "error");
             Reply::Failed {
                 code: text(&error, "code").ok().flatten(),
-                message: text(&error, "message").ok().flatten().unwrap_or_else(|| callback_failed("the host failed", &error).message),
+                message: text(&error, "message")
+                    .ok()
+                    .flatten()
+                    .unwrap_or_else(|| callback_failed("the host failed", &error).message),
                 sent: given(answer, "sent").is_none_or(|sent| sent.is_truthy()),
             }
         }

@@ -11,8 +11,8 @@ use crate::message::{Dialect, Media, Part, PartBody, Role};
 use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, decode_body};
 use crate::replay::Policy;
 use crate::run::{OnInterrupted, RetryPolicy, Setup, Treatment};
-use js_sys::{Array, Uint8Array};
 use crate::sorted::Sorted;
+use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 /// What `render` needs beside its input.
@@ -28,7 +28,9 @@ pub fn input_items(input: &JsValue, dialect: Dialect) -> Result<Vec<Incoming>> {
     if input.is_undefined() || input.is_null() {
         return Ok(Vec::new());
     }
-    let user = |parts: Vec<IncomingPart>| vec![Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: None, shape: None })];
+    let user = |parts: Vec<IncomingPart>| {
+        vec![Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: None, shape: None })]
+    };
     if input.is_string() {
         // Through JSON, so that a lone surrogate is not lost.
         let token = to_json(input)?.view().as_json_str().unwrap_or_else(|| JsonStr::new(""));
@@ -61,7 +63,9 @@ fn input_part(part: &JsValue) -> Result<Part> {
         name: view.text("name").map(std::borrow::Cow::into_owned),
     };
     let body = match view.text("type").as_deref() {
-        Some("text") => PartBody::Text(view.json_str("text").ok_or_else(|| Error::invalid("a text part has a string `text`"))?),
+        Some("text") => {
+            PartBody::Text(view.json_str("text").ok_or_else(|| Error::invalid("a text part has a string `text`"))?)
+        }
         Some(kind @ ("image" | "file")) => {
             let media = media();
             if media.url.is_none() && media.data.is_none() && media.file_id.is_none() {
@@ -69,7 +73,12 @@ fn input_part(part: &JsValue) -> Result<Part> {
             }
             if kind == "image" { PartBody::Image(media) } else { PartBody::File(media) }
         }
-        other => return Err(Error::invalid(format!("an input part is \"text\", \"image\" or \"file\", not \"{}\"", other.unwrap_or("nothing")))),
+        other => {
+            return Err(Error::invalid(format!(
+                "an input part is \"text\", \"image\" or \"file\", not \"{}\"",
+                other.unwrap_or("nothing")
+            )));
+        }
     };
     Ok(body.into())
 }
@@ -80,7 +89,14 @@ pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderP
     let name = text(request, "dialect")?.ok_or_else(|| Error::config("`dialect` says which wire format to render"))?;
     let params = given(request, "params").map_or_else(|| Ok(Json::trusted("{}".into())), |params| to_json(&params))?;
     let stream = params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false);
-    let provider = ProviderRequest { dialect: dialect(&name)?, url: "about:render".into(), params, stream, headers: Vec::new(), settings: Settings::default() };
+    let provider = ProviderRequest {
+        dialect: dialect(&name)?,
+        url: "about:render".into(),
+        params,
+        stream,
+        headers: Vec::new(),
+        settings: Settings::default(),
+    };
     provider.check()?;
     let (tools, treatment) = tools(&member(request, "tools"))?;
     let policy = session.policy(policy_at(request, "replay")?, windows(&treatment));
@@ -108,21 +124,32 @@ fn tools(tools: &JsValue) -> Result<(Vec<ToolDefinition>, Sorted<String, Treatme
         }
         // Ignored, it would store what must not be stored.
         refuse(&tool, &["persist"])?;
-        let on_interrupted = word(&tool, "onInterrupted", &[("report", Some(OnInterrupted::Report)), ("rerun", Some(OnInterrupted::Rerun)), ("ask", None)])?;
-        let Some(on_interrupted) = on_interrupted.unwrap_or(Some(OnInterrupted::Report)) else { return Err(unbuilt("`onInterrupted: \"ask\"`")) };
+        let on_interrupted = word(
+            &tool,
+            "onInterrupted",
+            &[("report", Some(OnInterrupted::Report)), ("rerun", Some(OnInterrupted::Rerun)), ("ask", None)],
+        )?;
+        let Some(on_interrupted) = on_interrupted.unwrap_or(Some(OnInterrupted::Report)) else {
+            return Err(unbuilt("`onInterrupted: \"ask\"`"));
+        };
         definitions.push(ToolDefinition {
             name: name.clone(),
             description: text(&tool, "description")?,
             parameters: given(&tool, "parameters").map(|schema| to_json(&schema)).transpose()?,
         });
-        treatment.insert(name, Treatment { ends_run: flag(&tool, "endsRun"), on_interrupted, freshness: window(&tool, "freshness")? });
+        treatment.insert(
+            name,
+            Treatment { ends_run: flag(&tool, "endsRun"), on_interrupted, freshness: window(&tool, "freshness")? },
+        );
     }
     Ok((definitions, treatment))
 }
 
 fn provider(request: &JsValue) -> Result<ProviderRequest> {
-    let given_provider = given(request, "provider").ok_or_else(|| Error::config("`provider` says where to call: dialect, url, params"))?;
-    let name = text(&given_provider, "dialect")?.ok_or_else(|| Error::config("`provider.dialect` says which wire format the server speaks"))?;
+    let given_provider = given(request, "provider")
+        .ok_or_else(|| Error::config("`provider` says where to call: dialect, url, params"))?;
+    let name = text(&given_provider, "dialect")?
+        .ok_or_else(|| Error::config("`provider.dialect` says which wire format the server speaks"))?;
     let compat = member(&given_provider, "compat");
     let reasoning = [
         ("reasoning_content", ReasoningField::Named("reasoning_content")),
@@ -134,11 +161,18 @@ fn provider(request: &JsValue) -> Result<ProviderRequest> {
         reasoning: word(&compat, "reasoningField", &reasoning)?.unwrap_or_default(),
         no_stream_usage: given(&compat, "streamUsage").is_some_and(|usage| usage.is_falsy()),
     };
-    let params = given(&given_provider, "params").map_or_else(|| Ok(Json::trusted("{}".into())), |params| to_json(&params))?;
-    let stream = given(&given_provider, "stream").map_or_else(|| params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false), |stream| stream.is_truthy());
+    let params =
+        given(&given_provider, "params").map_or_else(|| Ok(Json::trusted("{}".into())), |params| to_json(&params))?;
+    let stream = given(&given_provider, "stream").map_or_else(
+        || params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false),
+        |stream| stream.is_truthy(),
+    );
     let mut headers = Vec::new();
     for (name, value) in members(&member(&given_provider, "headers")) {
-        headers.push((name.to_ascii_lowercase(), value.as_string().ok_or_else(|| Error::invalid("`provider.headers` has string values"))?));
+        headers.push((
+            name.to_ascii_lowercase(),
+            value.as_string().ok_or_else(|| Error::invalid("`provider.headers` has string values"))?,
+        ));
     }
     let url = text(&given_provider, "url")?.unwrap_or_default();
     Ok(ProviderRequest { dialect: dialect(&name)?, url, params, stream, headers, settings })
@@ -162,10 +196,16 @@ pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Se
     let retry = member(request, "retry");
     let usual = RetryPolicy::default();
     let attempts = whole(&retry, "attempts")?.map_or(Ok(usual.attempts), |attempts| {
-        u32::try_from(attempts).ok().filter(|attempts| *attempts > 0).ok_or_else(|| Error::config("`retry.attempts` counts tries, the first one included: at least 1"))
+        u32::try_from(attempts)
+            .ok()
+            .filter(|attempts| *attempts > 0)
+            .ok_or_else(|| Error::config("`retry.attempts` counts tries, the first one included: at least 1"))
     })?;
     let max_turns = whole(request, "maxTurns")?.map_or(Ok(20), |turns| {
-        u32::try_from(turns).ok().filter(|turns| *turns > 0).ok_or_else(|| Error::config("`maxTurns` counts model calls: at least 1"))
+        u32::try_from(turns)
+            .ok()
+            .filter(|turns| *turns > 0)
+            .ok_or_else(|| Error::config("`maxTurns` counts model calls: at least 1"))
     })?;
     Ok(Setup {
         id,

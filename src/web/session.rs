@@ -17,10 +17,10 @@ use crate::provider::decode_body;
 use crate::render::{RenderRequest, Renderer};
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::OnStop;
+use crate::sorted::Sorted;
 use crate::store::{Change, SessionLog, commit, open_session, refresh};
 use js_sys::{Function, Promise, Reflect, Uint8Array};
 use std::cell::{Cell, RefCell};
-use crate::sorted::Sorted;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -70,7 +70,8 @@ impl SessionInner {
         if given(options, "flushMs").and_then(|ms| ms.as_f64()).is_some_and(|ms| ms > 0.0) {
             return Err(unbuilt("`flushMs`"));
         }
-        word(&member(options, "owner"), "kind", &[("session", ())]).map_err(|_| unbuilt("an owner other than `{ kind: \"session\" }`"))?;
+        word(&member(options, "owner"), "kind", &[("session", ())])
+            .map_err(|_| unbuilt("an owner other than `{ kind: \"session\" }`"))?;
         word(options, "persistence", &[("run", ())]).map_err(|_| unbuilt("a persistence other than \"run\""))?;
         let wishes = Wishes {
             title: text(options, "title")?,
@@ -134,7 +135,8 @@ impl SessionInner {
 
     /// All levels of replay settings, with those of one call.
     pub fn policy(&self, call: PolicyLayer, tools: Sorted<String, crate::tool::Window>) -> Policy {
-        let channel = self.channel().and_then(|channel| self.engine.channels.get(&channel).cloned()).unwrap_or_default();
+        let channel =
+            self.channel().and_then(|channel| self.engine.channels.get(&channel).cloned()).unwrap_or_default();
         Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.engine.global.clone() }
     }
 
@@ -191,7 +193,6 @@ impl SessionInner {
                         None => head.state.insert(at, (key.clone(), value.clone())),
                     }
                 }
-                
             }));
         }
         let shows = !change.entries.is_empty() || change.edit.is_some();
@@ -227,7 +228,10 @@ impl SessionInner {
     pub async fn enter(&self, may_queue: bool) -> Result<()> {
         while self.run.borrow().is_some() || self.entering.get() {
             if !may_queue {
-                return Err(Error::new(Code::Busy, "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`"));
+                return Err(Error::new(
+                    Code::Busy,
+                    "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
+                ));
             }
             let turn = Promise::new(&mut |resolve, _| self.queue.borrow_mut().push(resolve));
             // A resolved promise does not fail.
@@ -343,12 +347,19 @@ impl Session {
             } else if value.is_null() {
                 Ok(Some(None))
             } else {
-                value.as_string().map(|text| Some(Some(text))).ok_or_else(|| Error::invalid(format!("`{key}` is a string or null")))
+                value
+                    .as_string()
+                    .map(|text| Some(Some(text)))
+                    .ok_or_else(|| Error::invalid(format!("`{key}` is a string or null")))
             }
         };
         let (title, channel) = (set("title")?, set("channel")?);
         let metadata = member(&fields, "metadata");
-        let metadata = if metadata.is_undefined() { None } else { Some(given(&fields, "metadata").map(|value| to_json(&value)).transpose()?) };
+        let metadata = if metadata.is_undefined() {
+            None
+        } else {
+            Some(given(&fields, "metadata").map(|value| to_json(&value)).transpose()?)
+        };
         inner.engine.ids.draw();
         *inner.wishes.borrow_mut() = Wishes::default();
         let edit = move |head: &mut crate::session::Session| {
@@ -362,7 +373,14 @@ impl Session {
                 head.metadata.clone_from(metadata);
             }
         };
-        inner.commit(Change { operation: new_operation(&inner), at: inner.engine.now(), edit: Some(Box::new(edit)), ..Change::default() }).await?;
+        inner
+            .commit(Change {
+                operation: new_operation(&inner),
+                at: inner.engine.now(),
+                edit: Some(Box::new(edit)),
+                ..Change::default()
+            })
+            .await?;
         inner.notify();
         Ok(())
     }
@@ -378,7 +396,9 @@ impl Session {
     /// Appends messages in a dialect's own shape.
     pub async fn append(&self, body: JsValue, dialect_or_options: JsValue, options: JsValue) -> Js {
         let inner = self.inner.clone();
-        let Some(name) = dialect_or_options.as_string() else { return Err(unbuilt("appending neutral messages").into()) };
+        let Some(name) = dialect_or_options.as_string() else {
+            return Err(unbuilt("appending neutral messages").into());
+        };
         let dialect = dialect(&name)?;
         if let Some(branch) = text(&options, "branch")?
             && branch != "main"
@@ -387,7 +407,8 @@ impl Session {
         }
         let body = wire_text(&body)?;
         let source = member(&options, "source");
-        let kinds = [("external", SourceKind::External), ("context", SourceKind::Context), ("history", SourceKind::History)];
+        let kinds =
+            [("external", SourceKind::External), ("context", SourceKind::Context), ("history", SourceKind::History)];
         let origin = Origin {
             at: whole(&options, "at")?.unwrap_or_else(|| inner.engine.now()),
             source: Source { kind: word(&source, "type", &kinds)?.unwrap_or_default(), id: text(&source, "id")? },
@@ -402,7 +423,13 @@ impl Session {
             // Another tab may have appended the call.
             joined = join(None, &inner.log.borrow().history, items, &origin, &inner.engine.ids);
         }
-        let change = Change { operation: new_operation(&inner), at: inner.engine.now(), entries: joined.entries, expected, ..Change::default() };
+        let change = Change {
+            operation: new_operation(&inner),
+            at: inner.engine.now(),
+            entries: joined.entries,
+            expected,
+            ..Change::default()
+        };
         let revision = inner.commit(change).await?;
         inner.engine.warn(&joined.report);
         inner.notify();
@@ -460,11 +487,22 @@ impl Session {
         let parts = render_parts(&inner, &request)?;
         let mut live = History::new(inner.engine.seed);
         let items = input_items(&member(&request, "input"), parts.provider.dialect)?;
-        let joined = join(Some(&inner.log.borrow().history), &live, items, &Origin { at: now, ..Origin::default() }, &inner.engine.ids);
+        let joined = join(
+            Some(&inner.log.borrow().history),
+            &live,
+            items,
+            &Origin { at: now, ..Origin::default() },
+            &inner.engine.ids,
+        );
         for entry in joined.entries {
             live.apply(entry);
         }
-        let request = RenderRequest { provider: &parts.provider, instructions: parts.instructions.as_deref(), tools: &parts.tools, policy: &parts.policy };
+        let request = RenderRequest {
+            provider: &parts.provider,
+            instructions: parts.instructions.as_deref(),
+            tools: &parts.tools,
+            policy: &parts.policy,
+        };
         let rendered = inner.renderer.borrow_mut().render(&inner.log.borrow().history, Some(&live), &request, now)?;
         inner.engine.warn(rendered.report.iter().filter(|finding| finding.code == "stale_default"));
         let out = js_sys::Object::new();
@@ -558,7 +596,14 @@ impl StateBag {
         if let Some(value) = self.inner.state.borrow().get(key) {
             return to_js(value.view());
         }
-        self.inner.log.borrow().head.state.iter().find(|(own, _)| own == key).map_or(JsValue::UNDEFINED, |(_, value)| to_js(value.view()))
+        self.inner
+            .log
+            .borrow()
+            .head
+            .state
+            .iter()
+            .find(|(own, _)| own == key)
+            .map_or(JsValue::UNDEFINED, |(_, value)| to_js(value.view()))
     }
 
     /// Sets the value under a key: anything that JSON can say.
@@ -570,7 +615,8 @@ impl StateBag {
 
     /// All keys, sorted.
     pub fn keys(&self) -> Vec<String> {
-        let mut keys: Sorted<String, ()> = self.inner.log.borrow().head.state.iter().map(|(key, _)| (key.clone(), ())).collect();
+        let mut keys: Sorted<String, ()> =
+            self.inner.log.borrow().head.state.iter().map(|(key, _)| (key.clone(), ())).collect();
         for key in self.inner.state.borrow().keys() {
             keys.insert(key.clone(), ());
         }

@@ -101,7 +101,8 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let partial = run.as_ref().and_then(|run| run.partial());
     let log = inner.log.borrow();
     let mut view = inner.view.borrow_mut();
-    let mut painter = Painter { id: &inner.id, old: std::mem::take(&mut view.messages), at: 0, new: Vec::new(), items: Array::new() };
+    let mut painter =
+        Painter { id: &inner.id, old: std::mem::take(&mut view.messages), at: 0, new: Vec::new(), items: Array::new() };
     let all = log.history.messages();
     let first = all.len().saturating_sub(view.window);
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
@@ -166,10 +167,15 @@ struct Painter<'v> {
 impl Painter<'_> {
     fn message(&mut self, message: &Message, history: &History, before: Option<&str>, saved: bool) {
         let version = version(message, history, before, saved);
-        let later = self.old.get(self.at..).and_then(|old| old.iter().position(|old| old.id == message.id)).map(|ahead| self.at + ahead);
+        let later = self
+            .old
+            .get(self.at..)
+            .and_then(|old| old.iter().position(|old| old.id == message.id))
+            .map(|ahead| self.at + ahead);
         let found = later.or_else(|| self.old.iter().position(|old| old.id == message.id));
         self.at = found.map_or(self.at, |at| at + 1);
-        let kept = found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
+        let kept =
+            found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
         let value = kept.unwrap_or_else(|| {
             let mut text = String::new();
             let mut out = ObjectWriter::new(&mut text);

@@ -43,7 +43,12 @@ pub fn repair(body: &JsValue, name: &str, options: &JsValue) -> std::result::Res
     match text(options, "danglingCalls")?.as_deref() {
         None | Some("synthesize") => {}
         Some("omit") => wanted.dangling = Dangling::Omit,
-        Some(other) => return Err(crate::Error::config(format!("`danglingCalls` is \"synthesize\" or \"omit\", not \"{other}\"")).into()),
+        Some(other) => {
+            return Err(crate::Error::config(format!(
+                "`danglingCalls` is \"synthesize\" or \"omit\", not \"{other}\""
+            ))
+            .into());
+        }
     }
     wanted.dangling_text = text(options, "danglingText")?;
     let (repaired, report) = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &wanted);

@@ -1,6 +1,12 @@
 //! Runs driven by a scripted host: what they store, what a kill leaves, what a failure leaves.
 #![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::unnecessary_get_then_check)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unnecessary_get_then_check
+)]
 
 #[path = "runs/failures.rs"]
 mod failures;
@@ -30,7 +36,13 @@ fn roles(host: &Host<'_>) -> Vec<Role> {
 
 /// Call ids with round, place and status.
 fn calls_in(host: &Host<'_>) -> Vec<(String, u32, u32, InvocationStatus)> {
-    host.log.borrow().history.invocations().iter().map(|call| (call.call_id.clone(), call.round, call.place, call.status)).collect()
+    host.log
+        .borrow()
+        .history
+        .invocations()
+        .iter()
+        .map(|call| (call.call_id.clone(), call.round, call.place, call.status))
+        .collect()
 }
 
 /// A reader that was not there sees the same.
@@ -58,7 +70,10 @@ fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
 
         assert_eq!(roles(&host), [Role::User, Role::Assistant, Role::Assistant, Role::Assistant]);
         let ok = InvocationStatus::Ok;
-        assert_eq!(calls_in(&host), [("call_a".into(), 0, 0, ok), ("call_b".into(), 0, 1, ok), ("call_c".into(), 1, 0, ok)]);
+        assert_eq!(
+            calls_in(&host),
+            [("call_a".into(), 0, 0, ok), ("call_b".into(), 0, 1, ok), ("call_c".into(), 1, 0, ok)]
+        );
         assert_eq!(host.ran.len(), 3);
         let log = host.log.borrow();
         for call in log.history.invocations() {
@@ -81,9 +96,14 @@ fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
         drop(log);
 
         // The audit table, over all sessions.
-        let page = block_on(store.invocations(&AuditQuery { tool: Some("look".into()), ..AuditQuery::default() })).unwrap();
-        let rows: Vec<AuditRow> = page.items.iter().map(|(_, record)| open_record(Kind::Audit, &record.value).unwrap()).collect();
-        assert_eq!(rows.iter().map(|row| (row.call_id.as_str(), row.round, row.place, row.status)).collect::<Vec<_>>(), [("call_a", 0, 0, ok), ("call_c", 1, 0, ok)]);
+        let page =
+            block_on(store.invocations(&AuditQuery { tool: Some("look".into()), ..AuditQuery::default() })).unwrap();
+        let rows: Vec<AuditRow> =
+            page.items.iter().map(|(_, record)| open_record(Kind::Audit, &record.value).unwrap()).collect();
+        assert_eq!(
+            rows.iter().map(|row| (row.call_id.as_str(), row.round, row.place, row.status)).collect::<Vec<_>>(),
+            [("call_a", 0, 0, ok), ("call_c", 1, 0, ok)]
+        );
         assert!(rows.iter().all(|row| row.record == records[0].key && row.result_bytes > Some(0)));
         assert_eq!(page.items[0].1.index.as_ref().unwrap().status, "ok");
         reopened(&host);
@@ -94,7 +114,13 @@ fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
 fn r01_a_message_has_no_copy_of_a_call() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    let model = |body: &serde_json::Value| Answer::Say(if rounds_in(body) == 0 { calls(&[("call_a", "look", r#"{"secret":"xyzzy"}"#)]) } else { text("ok") });
+    let model = |body: &serde_json::Value| {
+        Answer::Say(if rounds_in(body) == 0 {
+            calls(&[("call_a", "look", r#"{"secret":"xyzzy"}"#)])
+        } else {
+            text("ok")
+        })
+    };
     host.ask(setup("run", CHAT, false), "Go", model);
     let record: LogRecord = open_record(Kind::Log, &host.records(Table::Log)[0].value).unwrap();
     for entry in record.entries {
@@ -118,13 +144,17 @@ fn r03_the_next_request_begins_with_the_bytes_of_the_last_one() {
             Answer::Say(text("Yes."))
         });
         assert_eq!(rendered.unwrap().status, RunStatus::Finished);
-        let (before, after) = (host.asked[2]["messages"].as_array().unwrap(), bodies[0]["messages"].as_array().unwrap());
+        let (before, after) =
+            (host.asked[2]["messages"].as_array().unwrap(), bodies[0]["messages"].as_array().unwrap());
         assert_eq!(&after[..last], &before[..], "{dialect:?}");
         // Results stand right behind their calls, rounds before the final text.
         let shape: Vec<_> = after.iter().map(|m| m["role"].as_str().unwrap()).collect();
         match dialect {
             CLAUDE => assert_eq!(shape, ["user", "assistant", "user", "assistant", "user", "assistant", "user"]),
-            _ => assert_eq!(shape, ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"]),
+            _ => assert_eq!(
+                shape,
+                ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"]
+            ),
         }
         assert_eq!(host.render(dialect).stable_prefix as usize, after.len());
     }
@@ -177,7 +207,9 @@ fn r15_a_turn_stands_whole_behind_what_another_writer_appended_meanwhile() {
     let outcome = host.ask(setup("run", CHAT, false), "Go", |body| {
         // Between any two model calls the other tab has a turn of its own; it uses the same call ids.
         let before = other.asked.len();
-        other.ask(setup(&format!("other-{count}"), CHAT, false), "Me too", |body| Answer::Say(if rounds_in(body) == 0 { calls(&[("call_a", "find", "{}")]) } else { text("Other.") }));
+        other.ask(setup(&format!("other-{count}"), CHAT, false), "Me too", |body| {
+            Answer::Say(if rounds_in(body) == 0 { calls(&[("call_a", "find", "{}")]) } else { text("Other.") })
+        });
         assert!(other.asked.len() > before);
         count += 1;
         three_tools(body)
@@ -208,11 +240,26 @@ fn r15_an_expected_revision_is_about_history_and_not_about_journals() {
     let mut other = Host::open(&store, "s", "o");
     other.start(setup("two", CHAT, false), "Wait").unwrap();
     assert!(other.drive(|_| Answer::Hang).is_none());
-    let entries = host.log.borrow().history.messages().iter().take(1).map(|message| Entry::Message(rethread::message::Message { id: "mine".into(), run_id: None, ..message.clone() })).collect();
+    let entries = host
+        .log
+        .borrow()
+        .history
+        .messages()
+        .iter()
+        .take(1)
+        .map(|message| {
+            Entry::Message(rethread::message::Message { id: "mine".into(), run_id: None, ..message.clone() })
+        })
+        .collect();
     let change = Change { operation: "cas".into(), at: 5, entries, expected: Some(revision), ..Change::default() };
     let written = block_on(commit(&store, &host.log, &change)).unwrap();
     assert!(written > revision + 1);
-    let stale = Change { operation: "cas2".into(), entries: change.entries.clone(), expected: Some(revision), ..Change::default() };
+    let stale = Change {
+        operation: "cas2".into(),
+        entries: change.entries.clone(),
+        expected: Some(revision),
+        ..Change::default()
+    };
     let error = block_on(commit(&store, &host.log, &stale)).unwrap_err();
     assert_eq!(error.code, Code::Conflict);
     assert!(error.details.unwrap().as_str().contains(&format!("\"revision\":{written}")));
@@ -225,8 +272,12 @@ fn r18_a_tool_that_ends_the_run_ends_it() {
     let mut host = Host::open(&store, "s", "h");
     let mut setup = setup("run", CHAT, false);
     setup.treatment.insert("look".into(), Treatment { ends_run: true, ..Treatment::default() });
-    let outcome = host.ask(setup.clone(), "Go", |_| Answer::Say(Say { text: "One moment.".into(), ..calls(&[("c", "look", "{}")]) }));
-    assert_eq!((outcome.status, outcome.turns, outcome.text.decode().as_ref()), (RunStatus::Finished, 1, "One moment."));
+    let outcome = host
+        .ask(setup.clone(), "Go", |_| Answer::Say(Say { text: "One moment.".into(), ..calls(&[("c", "look", "{}")]) }));
+    assert_eq!(
+        (outcome.status, outcome.turns, outcome.text.decode().as_ref()),
+        (RunStatus::Finished, 1, "One moment.")
+    );
     host.render(CHAT);
     // Killed between the tool's answer and the append: resumed, it is over without another model call.
     let store = MemoryStore::default();
@@ -237,7 +288,10 @@ fn r18_a_tool_that_ends_the_run_ends_it() {
     let mut host = Host::open(&store, "s", "h2");
     host.resume(setup).unwrap();
     let outcome = host.drive(|_| panic!("nothing is to be asked")).unwrap();
-    assert_eq!((outcome.status, outcome.turns, outcome.text.decode().as_ref()), (RunStatus::Finished, 1, "One moment."));
+    assert_eq!(
+        (outcome.status, outcome.turns, outcome.text.decode().as_ref()),
+        (RunStatus::Finished, 1, "One moment.")
+    );
     assert!(host.ran.is_empty());
 }
 

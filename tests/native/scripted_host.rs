@@ -11,9 +11,14 @@ use rethread::message::{Dialect, Part, PartBody, Role};
 use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
 use rethread::render::{RenderRequest, Rendered, Renderer};
 use rethread::replay::Policy;
-use rethread::run::{Desk, EffectKind, Input, OnStop, Outcome, Reply, RetryPolicy, Run, RunEvent, RunStatus, Setup, Treatment, change_for, recover};
+use rethread::run::{
+    Desk, EffectKind, Input, OnStop, Outcome, Reply, RetryPolicy, Run, RunEvent, RunStatus, Setup, Treatment,
+    change_for, recover,
+};
 use rethread::session::RunEntry;
-use rethread::store::{Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal};
+use rethread::store::{
+    Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal,
+};
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -58,7 +63,10 @@ pub fn text(text: &str) -> Say {
 }
 
 pub fn calls(calls: &[(&str, &str, &str)]) -> Say {
-    Say { calls: calls.iter().map(|(id, name, arguments)| ((*id).into(), (*name).into(), (*arguments).into())).collect(), ..Say::default() }
+    Say {
+        calls: calls.iter().map(|(id, name, arguments)| ((*id).into(), (*name).into(), (*arguments).into())).collect(),
+        ..Say::default()
+    }
 }
 
 impl Say {
@@ -79,7 +87,11 @@ impl Say {
                 content.push(format!(r#"{{"type":"text","text":{}}}"#, json!(self.text)));
             }
             for (id, name, arguments) in &self.calls {
-                content.push(format!(r#"{{"type":"tool_use","id":{},"name":{},"input":{arguments}}}"#, json!(id), json!(name)));
+                content.push(format!(
+                    r#"{{"type":"tool_use","id":{},"name":{},"input":{arguments}}}"#,
+                    json!(id),
+                    json!(name)
+                ));
             }
             let reason = self.reason(dialect);
             return format!(r#"{{"id":"msg_1","type":"message","role":"assistant","model":"m-1","content":[{}],"stop_reason":"{reason}","stop_sequence":null,"usage":{{"input_tokens":10,"output_tokens":5}}}}"#, content.join(",")).into_bytes();
@@ -96,35 +108,58 @@ impl Say {
         let mut out = String::new();
         if dialect == CLAUDE {
             let mut event = |name: &str, data: Value| out.push_str(&format!("event: {name}\ndata: {data}\n\n"));
-            event("message_start", json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1", "content": [], "stop_reason": null, "usage": { "input_tokens": 10, "output_tokens": 1 } } }));
+            event(
+                "message_start",
+                json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant", "model": "m-1", "content": [], "stop_reason": null, "usage": { "input_tokens": 10, "output_tokens": 1 } } }),
+            );
             let mut at = 0;
             if !self.text.is_empty() {
-                event("content_block_start", json!({ "type": "content_block_start", "index": at, "content_block": { "type": "text", "text": "" } }));
+                event(
+                    "content_block_start",
+                    json!({ "type": "content_block_start", "index": at, "content_block": { "type": "text", "text": "" } }),
+                );
                 for piece in halves(&self.text) {
-                    event("content_block_delta", json!({ "type": "content_block_delta", "index": at, "delta": { "type": "text_delta", "text": piece } }));
+                    event(
+                        "content_block_delta",
+                        json!({ "type": "content_block_delta", "index": at, "delta": { "type": "text_delta", "text": piece } }),
+                    );
                 }
                 event("content_block_stop", json!({ "type": "content_block_stop", "index": at }));
                 at += 1;
             }
             for (id, name, arguments) in &self.calls {
-                event("content_block_start", json!({ "type": "content_block_start", "index": at, "content_block": { "type": "tool_use", "id": id, "name": name, "input": {} } }));
+                event(
+                    "content_block_start",
+                    json!({ "type": "content_block_start", "index": at, "content_block": { "type": "tool_use", "id": id, "name": name, "input": {} } }),
+                );
                 for piece in halves(arguments) {
-                    event("content_block_delta", json!({ "type": "content_block_delta", "index": at, "delta": { "type": "input_json_delta", "partial_json": piece } }));
+                    event(
+                        "content_block_delta",
+                        json!({ "type": "content_block_delta", "index": at, "delta": { "type": "input_json_delta", "partial_json": piece } }),
+                    );
                 }
                 event("content_block_stop", json!({ "type": "content_block_stop", "index": at }));
                 at += 1;
             }
-            event("message_delta", json!({ "type": "message_delta", "delta": { "stop_reason": self.reason(dialect), "stop_sequence": null }, "usage": { "output_tokens": 5 } }));
+            event(
+                "message_delta",
+                json!({ "type": "message_delta", "delta": { "stop_reason": self.reason(dialect), "stop_sequence": null }, "usage": { "output_tokens": 5 } }),
+            );
             event("message_stop", json!({ "type": "message_stop" }));
             return out.into_bytes();
         }
-        let mut chunk = |delta: Value, reason: Value| out.push_str(&format!("data: {}\n\n", json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-1", "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] })));
+        let mut chunk = |delta: Value, reason: Value| {
+            out.push_str(&format!("data: {}\n\n", json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-1", "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }] })))
+        };
         chunk(json!({ "role": "assistant", "content": "" }), Value::Null);
         for piece in halves(&self.text).into_iter().filter(|piece| !piece.is_empty()) {
             chunk(json!({ "content": piece }), Value::Null);
         }
         for (at, (id, name, arguments)) in self.calls.iter().enumerate() {
-            chunk(json!({ "tool_calls": [{ "index": at, "id": id, "type": "function", "function": { "name": name, "arguments": "" } }] }), Value::Null);
+            chunk(
+                json!({ "tool_calls": [{ "index": at, "id": id, "type": "function", "function": { "name": name, "arguments": "" } }] }),
+                Value::Null,
+            );
             for piece in halves(arguments) {
                 chunk(json!({ "tool_calls": [{ "index": at, "function": { "arguments": piece } }] }), Value::Null);
             }
@@ -163,7 +198,11 @@ pub type Model<'m> = Box<dyn FnMut(&Value) -> Answer + 'm>;
 /// The rounds that stand behind the last words of the user.
 pub fn rounds_in(body: &Value) -> usize {
     let messages = body["messages"].as_array().unwrap();
-    let said = |m: &Value| m["role"] == "user" && (m["content"].is_string() || m["content"].as_array().is_some_and(|blocks| blocks.iter().any(|b| b["type"] == "text")));
+    let said = |m: &Value| {
+        m["role"] == "user"
+            && (m["content"].is_string()
+                || m["content"].as_array().is_some_and(|blocks| blocks.iter().any(|b| b["type"] == "text")))
+    };
     let from = messages.iter().rposition(said).map_or(0, |at| at + 1);
     messages[from..].iter().filter(|m| m["role"] == "assistant").count()
 }
@@ -171,7 +210,10 @@ pub fn rounds_in(body: &Value) -> usize {
 /// Two calls, then one, then text: a function of the body alone, so that it goes on after any kill.
 pub fn three_tools(body: &Value) -> Answer {
     Answer::Say(match rounds_in(body) {
-        0 => Say { text: "Let me look.".into(), ..calls(&[("call_a", "look", r#"{"n":1}"#), ("call_b", "find", r#"{"n":2}"#)]) },
+        0 => Say {
+            text: "Let me look.".into(),
+            ..calls(&[("call_a", "look", r#"{"n":1}"#), ("call_b", "find", r#"{"n":2}"#)])
+        },
         1 => calls(&[("call_c", "look", r#"{"n":3}"#)]),
         _ => text("All done."),
     })
@@ -190,6 +232,7 @@ pub struct Host<'s> {
     pub writes_left: Option<usize>,
     /// Which of the open tools goes next.
     pub pick: Box<dyn FnMut(usize) -> usize>,
+    #[allow(clippy::type_complexity)]
     pub tool: Box<dyn FnMut(&str, &Json) -> (Json, bool)>,
     /// Bodies that were asked and answered.
     pub asked: Vec<Value>,
@@ -203,11 +246,23 @@ pub struct Host<'s> {
 }
 
 pub fn words(input: &str) -> Vec<Incoming> {
-    vec![Incoming::Message(IncomingMessage { role: Role::User, parts: vec![IncomingPart::Part(Part::from(PartBody::Text(JsonStr::new(input))))], dialect: None, shape: None })]
+    vec![Incoming::Message(IncomingMessage {
+        role: Role::User,
+        parts: vec![IncomingPart::Part(Part::from(PartBody::Text(JsonStr::new(input))))],
+        dialect: None,
+        shape: None,
+    })]
 }
 
 pub fn provider(dialect: Dialect, stream: bool) -> ProviderRequest {
-    ProviderRequest { dialect, url: "https://model.example/v1".into(), params: Json::parse(r#"{"model":"m"}"#).unwrap(), stream, headers: Vec::new(), settings: Settings::default() }
+    ProviderRequest {
+        dialect,
+        url: "https://model.example/v1".into(),
+        params: Json::parse(r#"{"model":"m"}"#).unwrap(),
+        stream,
+        headers: Vec::new(),
+        settings: Settings::default(),
+    }
 }
 
 pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
@@ -216,7 +271,10 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
         id: id.into(),
         provider: provider(dialect, stream),
         instructions: Some("Be brief.".into()),
-        tools: names.iter().map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None }).collect(),
+        tools: names
+            .iter()
+            .map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None })
+            .collect(),
         treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect(),
         max_turns: 10,
         on_stop: OnStop::Discard,
@@ -228,7 +286,13 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
 
 macro_rules! desk {
     ($host:expr, $log:expr) => {
-        Desk { history: &$log.history, renderer: &mut $host.renderer, now: $host.clock.now(), ids: &$host.ids, seed: SEED }
+        Desk {
+            history: &$log.history,
+            renderer: &mut $host.renderer,
+            now: $host.clock.now(),
+            ids: &$host.ids,
+            seed: SEED,
+        }
     };
 }
 
@@ -248,7 +312,9 @@ impl<'s> Host<'s> {
             stream_piece: 17,
             writes_left: None,
             pick: Box::new(|_| 0),
-            tool: Box::new(|name, arguments| (Json::parse(&json!(format!("{name} gave {}", arguments.as_str())).to_string()).unwrap(), false)),
+            tool: Box::new(|name, arguments| {
+                (Json::parse(&json!(format!("{name} gave {}", arguments.as_str())).to_string()).unwrap(), false)
+            }),
             asked: Vec::new(),
             ran: Vec::new(),
             started: Vec::new(),
@@ -295,8 +361,14 @@ impl<'s> Host<'s> {
     }
 
     pub fn take(&self, entry: &RunEntry) -> Result<u64, Error> {
-        let journal = JournalChange { run: entry.id.clone(), epoch: entry.epoch, lease_until: 0, step: JournalStep::Take };
-        let change = Change { operation: format!("take.{}.{}", entry.id, self.ids.new_id()), at: self.clock.now(), journal: Some(journal), ..Change::default() };
+        let journal =
+            JournalChange { run: entry.id.clone(), epoch: entry.epoch, lease_until: 0, step: JournalStep::Take };
+        let change = Change {
+            operation: format!("take.{}.{}", entry.id, self.ids.new_id()),
+            at: self.clock.now(),
+            journal: Some(journal),
+            ..Change::default()
+        };
         block_on(commit(self.store, &self.log, &change))
     }
 
@@ -392,7 +464,8 @@ impl<'s> Host<'s> {
             Answer::Hang => return false,
             Answer::Say(say) if !stream => {
                 self.asked.push(body);
-                self.reply(effect, Reply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) }).unwrap();
+                self.reply(effect, Reply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) })
+                    .unwrap();
                 return true;
             }
             Answer::Status(status, headers, text) => {
@@ -401,12 +474,15 @@ impl<'s> Host<'s> {
                 return true;
             }
             Answer::Unreachable => {
-                self.reply(effect, Reply::Failed { code: None, message: "connection refused".into(), sent: false }).unwrap();
+                self.reply(effect, Reply::Failed { code: None, message: "connection refused".into(), sent: false })
+                    .unwrap();
                 return true;
             }
             Answer::Say(say) => (say.stream(dialect), Some(Reply::ResponseEnd)),
             Answer::Bytes(bytes) => (bytes, Some(Reply::ResponseEnd)),
-            Answer::Cut(bytes) => (bytes, Some(Reply::Failed { code: None, message: "reset by peer".into(), sent: true })),
+            Answer::Cut(bytes) => {
+                (bytes, Some(Reply::Failed { code: None, message: "reset by peer".into(), sent: true }))
+            }
             Answer::Partly(bytes) => (bytes, None),
         };
         self.asked.push(body);
@@ -433,7 +509,8 @@ impl<'s> Host<'s> {
         let policy = Policy::default();
         let provider = provider(dialect, false);
         let log = self.log.borrow();
-        let request = RenderRequest { provider: &provider, instructions: Some("Be brief."), tools: &[], policy: &policy };
+        let request =
+            RenderRequest { provider: &provider, instructions: Some("Be brief."), tools: &[], policy: &policy };
         let rendered = self.renderer.render(&log.history, None, &request, self.clock.now()).unwrap();
         valid(&serde_json::from_slice(&rendered.body).unwrap(), dialect);
         rendered
@@ -469,7 +546,8 @@ pub fn valid(body: &Value, dialect: Dialect) {
             }
         }
         for id in &answered {
-            let at = open.iter().position(|open| open == id).unwrap_or_else(|| panic!("{id} answers nothing: {body:#}"));
+            let at =
+                open.iter().position(|open| open == id).unwrap_or_else(|| panic!("{id} answers nothing: {body:#}"));
             open.remove(at);
         }
         assert!(open.is_empty() || (!answered.is_empty() && dialect != CLAUDE), "{open:?} have no result: {body:#}");

@@ -11,7 +11,10 @@ use rethread::error::{Code, Error};
 use rethread::history::{Incoming, Origin, join};
 use rethread::json::JsonRef;
 use rethread::provider::decode_body;
-use rethread::store::{Batch, Change, Kind, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_record, open_session, refresh};
+use rethread::store::{
+    Batch, Change, Kind, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_record, open_session,
+    refresh,
+};
 use scripted_host::{CHAT, Host, SEED, block_on};
 use spy_store::{Fault, Spy};
 use std::cell::RefCell;
@@ -30,7 +33,8 @@ fn items(messages: &str) -> Vec<Incoming> {
 /// An append as the bindings make it. `name` keeps the ids apart.
 fn change(log: &RefCell<SessionLog>, name: &str, messages: &str) -> Change {
     let log = log.borrow();
-    let joined = join(None, &log.history, items(messages), &Origin { at: 1_000, ..Origin::default() }, &Named(name, 0.into()));
+    let joined =
+        join(None, &log.history, items(messages), &Origin { at: 1_000, ..Origin::default() }, &Named(name, 0.into()));
     Change { operation: name.into(), at: 1_000, entries: joined.entries, ..Change::default() }
 }
 
@@ -54,11 +58,29 @@ fn said(text: &str) -> String {
 
 fn texts(log: &RefCell<SessionLog>) -> Vec<String> {
     let user = |m: &&rethread::message::Message| m.role == rethread::message::Role::User;
-    log.borrow().history.messages().iter().filter(user).map(|m| if let rethread::message::PartBody::Text(t) = &m.parts[0].body { t.decode().into_owned() } else { String::new() }).collect()
+    log.borrow()
+        .history
+        .messages()
+        .iter()
+        .filter(user)
+        .map(|m| {
+            if let rethread::message::PartBody::Text(t) = &m.parts[0].body {
+                t.decode().into_owned()
+            } else {
+                String::new()
+            }
+        })
+        .collect()
 }
 
 /// Writes past the log, as a disk that rots does.
-fn tamper(store: &MemoryStore, session: &str, put: Vec<Record>, remove: Vec<(Table, u64)>, head: impl Fn(Vec<u8>) -> Vec<u8>) {
+fn tamper(
+    store: &MemoryStore,
+    session: &str,
+    put: Vec<Record>,
+    remove: Vec<(Table, u64)>,
+    head: impl Fn(Vec<u8>) -> Vec<u8>,
+) {
     let now = block_on(store.head(session)).unwrap().unwrap();
     let batch = Batch { head: head(now.value), put, remove, ..Batch::default() };
     block_on(store.append(session, now.revision, batch, &format!("tamper{}", now.revision))).unwrap();
@@ -84,7 +106,12 @@ fn r06_an_empty_session_costs_one_read_of_its_head() {
     assert_eq!((spy.heads.get(), spy.reads.get()), (1, 0));
     assert_eq!(log.borrow().revision, 0);
     // A session with a title and no message is empty, too.
-    let titled = Change { operation: "t".into(), at: 5, edit: Some(Box::new(|head| head.title = Some("T".into()))), ..Change::default() };
+    let titled = Change {
+        operation: "t".into(),
+        at: 5,
+        edit: Some(Box::new(|head| head.title = Some("T".into()))),
+        ..Change::default()
+    };
     block_on(commit(&spy, &log, &titled)).unwrap();
     let spy = Spy::new(&spy.data);
     assert_eq!(open(&spy, "s").borrow().head.title.as_deref(), Some("T"));
@@ -99,7 +126,11 @@ fn r06_opening_reads_no_more_often_than_its_bytes_ask_for() {
         for at in 0..count {
             append(&store, &log, &format!("n{at}"), &said(&"x".repeat(size))).unwrap();
         }
-        let bytes: u64 = block_on(store.read("s", Query::all(Table::Log))).unwrap().iter().map(|record| record.value.len() as u64).sum();
+        let bytes: u64 = block_on(store.read("s", Query::all(Table::Log)))
+            .unwrap()
+            .iter()
+            .map(|record| record.value.len() as u64)
+            .sum();
         assert_eq!(log.borrow().head.log_bytes, bytes);
         let spy = Spy::new(&store);
         let opened = open(&spy, "s");
@@ -118,7 +149,12 @@ fn r07_a_corrupt_record_costs_that_record_alone() {
         record.value[middle] ^= 0x40;
         tamper(&store, "s", vec![record.clone()], Vec::new(), |head| head);
         let log = open(&store, "s");
-        let want: Vec<_> = ["a", "b", "c"].iter().enumerate().filter(|(at, _)| *at as u64 != broken).map(|(_, name)| (*name).to_owned()).collect();
+        let want: Vec<_> = ["a", "b", "c"]
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| *at as u64 != broken)
+            .map(|(_, name)| (*name).to_owned())
+            .collect();
         assert_eq!(texts(&log), want);
         assert_eq!(log.borrow().findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), ["malformed"]);
         // Numbering goes on behind what cannot be read, and what cannot be read is left as it is.
@@ -285,7 +321,10 @@ fn r47_two_writers_lose_and_double_nothing() {
     let (a, b, c) = (log_one.borrow(), log_two.borrow(), all.borrow());
     assert_eq!(c.history.messages().len(), 400);
     for other in [&a, &b] {
-        assert_eq!((other.history.messages(), other.head.clone(), other.revision), (c.history.messages(), c.head.clone(), c.revision));
+        assert_eq!(
+            (other.history.messages(), other.head.clone(), other.revision),
+            (c.history.messages(), c.head.clone(), c.revision)
+        );
         assert_eq!(other.history.set_aside().len(), 200);
         assert!(other.findings.is_empty());
     }
@@ -296,14 +335,22 @@ fn r47_two_writers_lose_and_double_nothing() {
         let own: Vec<_> = texts(&all).into_iter().filter(|text| text.starts_with(who)).collect();
         assert_eq!(own, (0..100).map(|at| format!("{who}{at}")).collect::<Vec<_>>());
     }
-    assert!(c.history.messages().chunks(2).all(|pair| pair[0].turn == pair[1].turn && pair[0].id.split('-').next() == pair[1].id.split('-').next()));
+    assert!(
+        c.history
+            .messages()
+            .chunks(2)
+            .all(|pair| pair[0].turn == pair[1].turn && pair[0].id.split('-').next() == pair[1].id.split('-').next())
+    );
 }
 
 #[test]
 fn r47_the_loser_of_an_expected_revision_learns_of_it() {
     let store = three_turns();
     let (one, two) = (open(&store, "s"), open(&store, "s"));
-    let expecting = |log: &RefCell<SessionLog>, name: &str, expected| Change { expected: Some(expected), ..change(log, name, &said(name)) };
+    let expecting = |log: &RefCell<SessionLog>, name: &str, expected| Change {
+        expected: Some(expected),
+        ..change(log, name, &said(name))
+    };
     let first = expecting(&one, "d", 3);
     assert_eq!(block_on(commit(&store, &one, &first)).unwrap(), 4);
     // It has not seen the other's append yet.
@@ -313,7 +360,12 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
     assert!(error.details.unwrap().as_str().contains("\"revision\":4"));
     assert_eq!(texts(&two), ["a", "b", "c", "d"]);
     // A title is no history: who expects the revision before it may append, and one from the future may not.
-    let titled = Change { operation: "t".into(), at: 5, edit: Some(Box::new(|head| head.title = Some("T".into()))), ..Change::default() };
+    let titled = Change {
+        operation: "t".into(),
+        at: 5,
+        edit: Some(Box::new(|head| head.title = Some("T".into()))),
+        ..Change::default()
+    };
     assert_eq!(block_on(commit(&store, &one, &titled)).unwrap(), 5);
     let future = expecting(&two, "f", 6);
     assert_eq!(block_on(commit(&store, &two, &future)).unwrap_err().code, Code::Conflict);
@@ -373,7 +425,8 @@ fn r05_an_id_that_another_writer_used_meanwhile_is_told_apart() {
     append(&store, &one, "one", turn).unwrap();
     block_on(commit(&store, &two, &late)).unwrap();
     let log = two.borrow();
-    let ids: Vec<_> = log.history.invocations().iter().map(|call| (call.number, call.turn, call.wire_id().to_owned())).collect();
+    let ids: Vec<_> =
+        log.history.invocations().iter().map(|call| (call.number, call.turn, call.wire_id().to_owned())).collect();
     assert_eq!((ids[0].0, ids[0].1, ids[0].2.as_str()), (0, 0, "call_0"));
     assert_eq!((ids[1].0, ids[1].1), (1, 1));
     assert_ne!(ids[1].2, "call_0");
@@ -390,9 +443,15 @@ fn r01_a_result_that_comes_later_changes_its_audit_row() {
         let records = block_on(store.read("s", Query::all(Table::ToolInvocations))).unwrap();
         records.iter().map(|record| open_record(Kind::Audit, &record.value).unwrap()).collect()
     };
-    assert_eq!((rows()[0].status.as_str(), rows()[0].record, rows()[0].result_record, rows()[0].arguments_bytes), ("pending", 0, None, 7));
+    assert_eq!(
+        (rows()[0].status.as_str(), rows()[0].record, rows()[0].result_record, rows()[0].arguments_bytes),
+        ("pending", 0, None, 7)
+    );
     append(&store, &log, "two", r#"[{"role":"tool","tool_call_id":"c","content":"done"}]"#).unwrap();
     let row = &rows()[0];
     assert_eq!(rows().len(), 1);
-    assert_eq!((row.status.as_str(), row.record, row.result_record, row.result_bytes, row.finished_at), ("ok", 0, Some(1), Some(6), Some(1_000)));
+    assert_eq!(
+        (row.status.as_str(), row.record, row.result_record, row.result_bytes, row.finished_at),
+        ("ok", 0, Some(1), Some(6), Some(1_000))
+    );
 }

@@ -2,7 +2,10 @@
 #![allow(dead_code, missing_docs)]
 
 use rethread::error::{Code, Error};
-use rethread::store::{Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture};
+use rethread::store::{
+    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow,
+    StoreFuture,
+};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -58,7 +61,13 @@ impl LogStore for Spy {
         })
     }
 
-    fn append<'a>(&'a self, session: &'a str, expected: u64, batch: Batch, operation: &'a str) -> StoreFuture<'a, Appended> {
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        batch: Batch,
+        operation: &'a str,
+    ) -> StoreFuture<'a, Appended> {
         self.appends.set(self.appends.get() + 1);
         let mut faults = self.faults.borrow_mut();
         let fault = if faults.is_empty() { None } else { faults.remove(0) };
@@ -70,7 +79,11 @@ impl LogStore for Spy {
                 return Err(Error::new(code, "refused"));
             }
             let appended = self.data.append(session, expected, batch, operation).await?;
-            if fault == Some(Fault::LosesReply) { Err(Error::new(Code::StoreError, "the reply was lost")) } else { Ok(appended) }
+            if fault == Some(Fault::LosesReply) {
+                Err(Error::new(Code::StoreError, "the reply was lost"))
+            } else {
+                Ok(appended)
+            }
         })
     }
 
@@ -82,7 +95,12 @@ impl LogStore for Spy {
         })
     }
 
-    fn sessions<'a>(&'a self, cursor: Option<&'a str>, limit: usize, channel: Option<&'a str>) -> StoreFuture<'a, Page<SessionRow>> {
+    fn sessions<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
         self.data.sessions(cursor, limit, channel)
     }
 

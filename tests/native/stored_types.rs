@@ -1,11 +1,13 @@
 //! What is stored, byte for byte: a change of layout must show here before it meets a user's data. `BLESS=1` writes the
 //! files anew, which is right for a version that nobody has stored anything with, and wrong for every other one.
 #![cfg(not(target_arch = "wasm32"))]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use rethread::history::{Entry, LogRecord, ResultEntry, SetAside};
 use rethread::json::{Json, JsonStr};
-use rethread::message::{AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Shape, Slot, Source, SourceKind, Usage};
+use rethread::message::{
+    AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Shape, Slot, Source, SourceKind, Usage,
+};
 use rethread::run::{Began, JournalEntry, StoredProvider};
 use rethread::session::{Owner, RunEntry, Session};
 use rethread::store::{AuditRow, Kind, open_record, seal_record};
@@ -53,7 +55,13 @@ fn shape() -> Shape {
 }
 
 fn media() -> Media {
-    Media { url: Some(token("\"https:\\/\\/x\"")), data: Some(token("\"QUJD\"")), file_id: Some(token("\"f1\"")), media_type: Some("image/png".into()), name: Some("a.png".into()) }
+    Media {
+        url: Some(token("\"https:\\/\\/x\"")),
+        data: Some(token("\"QUJD\"")),
+        file_id: Some(token("\"f1\"")),
+        media_type: Some("image/png".into()),
+        name: Some("a.png".into()),
+    }
 }
 
 fn message() -> Message {
@@ -79,7 +87,13 @@ fn message() -> Message {
         status: MessageStatus::Truncated,
         parent_id: Some("p".into()),
         metadata: Some(json("{\"label\":\"x\"}")),
-        answer: Some(Box::new(AnswerFacts { model: Some("m-1".into()), usage: Some(usage()), finish_reason: Some("stop".into()), duration_ms: Some(12), response_id: Some("resp".into()) })),
+        answer: Some(Box::new(AnswerFacts {
+            model: Some("m-1".into()),
+            usage: Some(usage()),
+            finish_reason: Some("stop".into()),
+            duration_ms: Some(12),
+            response_id: Some("resp".into()),
+        })),
         dialect: Some(Dialect::Anthropic),
         shape: Some(shape()),
     }
@@ -90,7 +104,19 @@ fn usage() -> Usage {
 }
 
 fn plain(role: Role, status: MessageStatus, kind: SourceKind) -> Message {
-    Message { role, status, source: Source { kind, id: None }, parts: Vec::new(), run_id: None, parent_id: None, metadata: None, answer: None, dialect: None, shape: None, ..message() }
+    Message {
+        role,
+        status,
+        source: Source { kind, id: None },
+        parts: Vec::new(),
+        run_id: None,
+        parent_id: None,
+        metadata: None,
+        answer: None,
+        dialect: None,
+        shape: None,
+        ..message()
+    }
 }
 
 fn invocation(status: InvocationStatus) -> ToolInvocation {
@@ -119,7 +145,12 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
 }
 
 fn result() -> ToolResult {
-    ToolResult { content: json("{\"b\":1,\"b\":2}"), is_error: true, dialect: Some(Dialect::OpenAiChat), shape: Some(shape()) }
+    ToolResult {
+        content: json("{\"b\":1,\"b\":2}"),
+        is_error: true,
+        dialect: Some(Dialect::OpenAiChat),
+        shape: Some(shape()),
+    }
 }
 
 #[test]
@@ -141,7 +172,15 @@ fn heads() {
     session.turns = 12;
     session.log_bytes = 13;
     session.source_high_water = 14;
-    session.runs = vec![RunEntry { id: "r".into(), number: 1, entries: 2, epoch: 3, lease_until: 4, started_at: 5, failed: Some(("model_error".into(), "the provider answered 500".into())) }];
+    session.runs = vec![RunEntry {
+        id: "r".into(),
+        number: 1,
+        entries: 2,
+        epoch: 3,
+        lease_until: 4,
+        started_at: 5,
+        failed: Some(("model_error".into(), "the provider answered 500".into())),
+    }];
     fixed("head_full", Kind::Head, &session);
 }
 
@@ -152,27 +191,94 @@ fn log_records() {
     let kinds = [SourceKind::External, SourceKind::Context, SourceKind::History, SourceKind::External];
     let mut entries = vec![Entry::Message(message())];
     entries.extend((0..4).map(|at| Entry::Message(plain(roles[at], statuses[at], kinds[at]))));
-    entries.extend(Dialect::ALL.map(|dialect| Entry::Message(Message { dialect: Some(dialect), ..plain(Role::User, MessageStatus::Complete, SourceKind::External) })));
+    entries.extend(Dialect::ALL.map(|dialect| {
+        Entry::Message(Message {
+            dialect: Some(dialect),
+            ..plain(Role::User, MessageStatus::Complete, SourceKind::External)
+        })
+    }));
     entries.extend(InvocationStatus::ALL.map(|status| Entry::Invocation(invocation(status))));
-    let bare = ToolInvocation { arguments: Arguments::Value(json("{\"a\": 1}")), freshness: Some(Window::Always), result: None, replay_id: None, started_at: None, finished_at: None, channel: None, shape: None, redacted: false, ..invocation(InvocationStatus::Pending) };
+    let bare = ToolInvocation {
+        arguments: Arguments::Value(json("{\"a\": 1}")),
+        freshness: Some(Window::Always),
+        result: None,
+        replay_id: None,
+        started_at: None,
+        finished_at: None,
+        channel: None,
+        shape: None,
+        redacted: false,
+        ..invocation(InvocationStatus::Pending)
+    };
     entries.push(Entry::Invocation(bare));
-    entries.push(Entry::Result(ResultEntry { invocation: "i".into(), status: InvocationStatus::Ok, started_at: None, finished_at: Some(9), result: Some(ToolResult { dialect: None, shape: None, ..result() }) }));
-    entries.push(Entry::SetAside(SetAside { reason: "orphan_result".into(), dialect: Some(Dialect::Gemini), value: json("\"x\""), at: 3 }));
-    fixed("log_record", Kind::Log, &LogRecord { operation: "run.0.9".into(), run: Some("run".into()), at: 44, entries });
+    entries.push(Entry::Result(ResultEntry {
+        invocation: "i".into(),
+        status: InvocationStatus::Ok,
+        started_at: None,
+        finished_at: Some(9),
+        result: Some(ToolResult { dialect: None, shape: None, ..result() }),
+    }));
+    entries.push(Entry::SetAside(SetAside {
+        reason: "orphan_result".into(),
+        dialect: Some(Dialect::Gemini),
+        value: json("\"x\""),
+        at: 3,
+    }));
+    fixed(
+        "log_record",
+        Kind::Log,
+        &LogRecord { operation: "run.0.9".into(), run: Some("run".into()), at: 44, entries },
+    );
 }
 
 #[test]
 fn audit_rows() {
     fixed("audit_row", Kind::Audit, &AuditRow::new(&invocation(InvocationStatus::Rejected), Some(77)));
-    fixed("audit_row_open", Kind::Audit, &AuditRow::new(&ToolInvocation { result: None, channel: None, ..invocation(InvocationStatus::Pending) }, None));
+    fixed(
+        "audit_row_open",
+        Kind::Audit,
+        &AuditRow::new(&ToolInvocation { result: None, channel: None, ..invocation(InvocationStatus::Pending) }, None),
+    );
 }
 
 #[test]
 fn journal_entries() {
-    let provider = StoredProvider { dialect: Dialect::OpenAiResponses, url: "https://x".into(), params: json("{\"model\": \"m\"}"), stream: true, headers: vec![("a".into(), "b".into())] };
-    fixed("journal_began", Kind::Journal, &JournalEntry::Began(Began { run: "r".into(), at: 1, provider, input: vec![plain(Role::User, MessageStatus::Complete, SourceKind::External)] }));
-    fixed("journal_answered", Kind::Journal, &JournalEntry::Answered { message: message(), invocations: vec![invocation(InvocationStatus::Pending)] });
+    let provider = StoredProvider {
+        dialect: Dialect::OpenAiResponses,
+        url: "https://x".into(),
+        params: json("{\"model\": \"m\"}"),
+        stream: true,
+        headers: vec![("a".into(), "b".into())],
+        system_role: Some(rethread::message::Role::Developer),
+        reasoning_field: Some("drop".into()),
+        no_stream_usage: true,
+    };
+    fixed(
+        "journal_began",
+        Kind::Journal,
+        &JournalEntry::Began(Began {
+            run: "r".into(),
+            at: 1,
+            provider,
+            input: vec![plain(Role::User, MessageStatus::Complete, SourceKind::External)],
+        }),
+    );
+    fixed(
+        "journal_answered",
+        Kind::Journal,
+        &JournalEntry::Answered { message: message(), invocations: vec![invocation(InvocationStatus::Pending)] },
+    );
     fixed("journal_started", Kind::Journal, &JournalEntry::Started { invocation: "i".into(), at: 5, attempt: 2 });
-    fixed("journal_finished", Kind::Journal, &JournalEntry::Finished(ResultEntry { invocation: "i".into(), status: InvocationStatus::Error, started_at: Some(1), finished_at: Some(2), result: None }));
+    fixed(
+        "journal_finished",
+        Kind::Journal,
+        &JournalEntry::Finished(ResultEntry {
+            invocation: "i".into(),
+            status: InvocationStatus::Error,
+            started_at: Some(1),
+            finished_at: Some(2),
+            result: None,
+        }),
+    );
     fixed("journal_failed", Kind::Journal, &JournalEntry::Failed { code: "model_error".into(), message: "no".into() });
 }

@@ -13,14 +13,27 @@ use rethread::tool::Window;
 use serde_json::Value;
 
 fn corpora() -> std::path::PathBuf {
-    std::env::var_os("RETHREAD_DATA").map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpora").into(), Into::into)
+    std::env::var_os("RETHREAD_DATA")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpora").into(), Into::into)
 }
 
 fn conversations() -> Vec<(String, Value)> {
-    let mut files: Vec<_> = std::fs::read_dir(corpora().join("trajectories")).unwrap().map(|f| f.unwrap().path()).filter(|p| p.file_name().unwrap() != "index.json" && p.extension().is_some_and(|e| e == "json")).collect();
+    let mut files: Vec<_> = std::fs::read_dir(corpora().join("trajectories"))
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .filter(|p| p.file_name().unwrap() != "index.json" && p.extension().is_some_and(|e| e == "json"))
+        .collect();
     files.sort();
     assert!(!files.is_empty());
-    files.into_iter().map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())).collect()
+    files
+        .into_iter()
+        .map(|path| {
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap(),
+            )
+        })
+        .collect()
 }
 
 fn history_of(dialect: Dialect, body: &str) -> History {
@@ -34,8 +47,16 @@ fn history_of(dialect: Dialect, body: &str) -> History {
 }
 
 fn render(dialect: Dialect, history: &History) -> Value {
-    let provider = ProviderRequest { dialect, url: "https://example.com".into(), params: Json::parse(r#"{"model":"m"}"#).unwrap(), stream: false, headers: Vec::new(), settings: Settings::default() };
-    let policy = Policy { call: PolicyLayer { freshness: Some(Window::Always), ..PolicyLayer::default() }, ..Policy::default() };
+    let provider = ProviderRequest {
+        dialect,
+        url: "https://example.com".into(),
+        params: Json::parse(r#"{"model":"m"}"#).unwrap(),
+        stream: false,
+        headers: Vec::new(),
+        settings: Settings::default(),
+    };
+    let policy =
+        Policy { call: PolicyLayer { freshness: Some(Window::Always), ..PolicyLayer::default() }, ..Policy::default() };
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
     let rendered = Renderer::default().render(history, None, &request, 2_000_000).unwrap();
     serde_json::from_slice(&rendered.body).unwrap()
@@ -57,7 +78,11 @@ fn normal(messages: &Value) -> Value {
             }
         }
         if let Some(id) = message.get("tool_call_id").and_then(Value::as_str) {
-            let name = open.iter().find(|(own, _)| own == id).map(|(_, name)| name.clone()).expect("a result follows its call");
+            let name = open
+                .iter()
+                .find(|(own, _)| own == id)
+                .map(|(_, name)| name.clone())
+                .expect("a result follows its call");
             message["tool_call_id"] = name.into();
         }
     }
@@ -73,7 +98,13 @@ fn r03_every_conversation_comes_back_as_it_was() {
         let out = render(Dialect::OpenAiChat, &history);
         let (mut want, mut got) = (normal(&conversation["messages"]), normal(&out["messages"]));
         // One that ends on open calls gets its closing results.
-        let open = want.as_array().unwrap().last().unwrap().get("tool_calls").map_or(0, |calls| calls.as_array().unwrap().len());
+        let open = want
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()
+            .get("tool_calls")
+            .map_or(0, |calls| calls.as_array().unwrap().len());
         if open > 0 {
             let length = want.as_array().unwrap().len();
             assert_eq!(got.as_array().unwrap().len(), length + open, "{file}");
@@ -92,7 +123,8 @@ fn r03_through_anthropic_and_back_nothing_said_is_lost() {
     for (file, conversation) in conversations() {
         let body = serde_json::to_string(&conversation).unwrap();
         let there = render(Dialect::Anthropic, &history_of(Dialect::OpenAiChat, &body));
-        let back = render(Dialect::OpenAiChat, &history_of(Dialect::Anthropic, &serde_json::to_string(&there).unwrap()));
+        let back =
+            render(Dialect::OpenAiChat, &history_of(Dialect::Anthropic, &serde_json::to_string(&there).unwrap()));
         let direct = render(Dialect::OpenAiChat, &history_of(Dialect::OpenAiChat, &body));
         assert_eq!(said(&direct["messages"]), said(&back["messages"]), "{file}");
     }

@@ -11,12 +11,18 @@ use crate::tool::Arguments;
 pub fn decode_system(system: JsonRef<'_>) -> Option<Incoming> {
     let mut parts = Vec::new();
     match system.kind() {
-        Kind::String => parts.extend(system.as_json_str().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text)))),
+        Kind::String => parts
+            .extend(system.as_json_str().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text)))),
         Kind::Array => parts.extend(system.items().map(decode_block)),
         _ => {}
     }
     let parts: Vec<_> = parts.into_iter().map(IncomingPart::Part).collect();
-    (!parts.is_empty()).then_some(Incoming::Message(IncomingMessage { role: Role::System, parts, dialect: Some(Dialect::Anthropic), shape: None }))
+    (!parts.is_empty()).then_some(Incoming::Message(IncomingMessage {
+        role: Role::System,
+        parts,
+        dialect: Some(Dialect::Anthropic),
+        shape: None,
+    }))
 }
 
 /// Decodes one wire message: results apart, then what else it says.
@@ -58,7 +64,12 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     }
     let shape = shape_of(wire, |key, _| if key == "content" { slot.clone() } else { None });
     let plain = encode::is_plain_message(role, &parts, &shape);
-    items.push(Incoming::Message(IncomingMessage { role, parts, dialect: Some(Dialect::Anthropic), shape: (!plain).then_some(shape) }));
+    items.push(Incoming::Message(IncomingMessage {
+        role,
+        parts,
+        dialect: Some(Dialect::Anthropic),
+        shape: (!plain).then_some(shape),
+    }));
 }
 
 /// Decodes a block. One that has no neutral meaning stays opaque.
@@ -89,9 +100,9 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
     let shape = shape_of(block, |key, value| match key {
         "text" if !thinking && !has_source => Some(Slot::Text),
         "thinking" if thinking => Some(Slot::Text),
-        "source" if has_source && value.is_object() => {
-            Some(Slot::Shape(shape_of(value, |name, value| (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String).then_some(Slot::Text))))
-        }
+        "source" if has_source && value.is_object() => Some(Slot::Shape(shape_of(value, |name, value| {
+            (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String).then_some(Slot::Text)
+        }))),
         _ => None,
     });
     let mut part = Part { body, shape: Some(shape) };
@@ -144,5 +155,10 @@ fn decode_result(block: JsonRef<'_>) -> IncomingResult {
 
 /// Whether a thinking block of that shape carries the signature without which it may not go back.
 pub fn is_signed(shape: Option<&Shape>) -> bool {
-    shape.is_some_and(|shape| shape.0.iter().any(|(key, slot)| key.inside() == "signature" && matches!(slot, Slot::Raw(value) if value.as_str().len() > 2 && value.as_str() != "null")))
+    shape.is_some_and(|shape| {
+        shape.0.iter().any(|(key, slot)| {
+            key.inside() == "signature"
+                && matches!(slot, Slot::Raw(value) if value.as_str().len() > 2 && value.as_str() != "null")
+        })
+    })
 }

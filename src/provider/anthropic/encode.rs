@@ -35,11 +35,11 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: Option<&Draf
         }
     }
     if !blocks.is_empty() {
-        write_message(wire.next(), message, own, &blocks);
+        write_message(wire.begin(), message, own, &blocks);
     }
     if !item.results_go_on && !item.calls.is_empty() {
         let results: Vec<_> = item.calls.iter().map(result_block).collect();
-        let out = wire.next();
+        let out = wire.begin();
         out.push_str(r#"{"role":"user","content":["#);
         out.push_str(&results.join(","));
         out.push_str("]}");
@@ -106,16 +106,28 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
         PartBody::Reasoning(_) if own && is_signed(part.shape.as_ref()) => true,
         PartBody::Reasoning(_) => {
             if own {
-                report.push(Finding::info("unsigned_thinking", "thinking without a signature is refused; it is left out").of_message(&message.id).did(Action::Dropped));
+                report.push(
+                    Finding::info("unsigned_thinking", "thinking without a signature is refused; it is left out")
+                        .of_message(&message.id)
+                        .did(Action::Dropped),
+                );
             }
             false
         }
         PartBody::Image(_) | PartBody::File(_) if message.role == Role::Assistant && !own => {
-            report.push(Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file").of_message(&message.id).did(Action::Dropped));
+            report.push(
+                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
+                    .of_message(&message.id)
+                    .did(Action::Dropped),
+            );
             false
         }
         PartBody::Opaque(_) if !own => {
-            report.push(Finding::info("unsupported_part", "a block of another dialect has no place here").of_message(&message.id).did(Action::Dropped));
+            report.push(
+                Finding::info("unsupported_part", "a block of another dialect has no place here")
+                    .of_message(&message.id)
+                    .did(Action::Dropped),
+            );
             false
         }
         PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_) => true,
@@ -134,7 +146,9 @@ pub fn write_block(out: &mut String, part: &Part, own: bool) -> bool {
             Slot::Text => {
                 let token = match &part.body {
                     PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
-                    PartBody::Image(media) | PartBody::File(media) => media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref()),
+                    PartBody::Image(media) | PartBody::File(media) => {
+                        media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref())
+                    }
                     _ => None,
                 };
                 token.is_some_and(|token| {
@@ -194,7 +208,11 @@ fn push_text(out: &mut String, text: &str) {
 fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
     let input = call.arguments.object();
     if input.is_none() {
-        report.push(Finding::warning("invalid_arguments", "the arguments are no JSON object; they go out wrapped in one").of_call(&call.call_id).did(Action::Rewritten));
+        report.push(
+            Finding::warning("invalid_arguments", "the arguments are no JSON object; they go out wrapped in one")
+                .of_call(&call.call_id)
+                .did(Action::Rewritten),
+        );
     }
     let push_input = |out: &mut String| match &input {
         Some(input) => out.push_str(input.as_str()),
@@ -265,7 +283,8 @@ fn result_block(call: &DraftCall<'_>) -> String {
         }
         texts => {
             // Empty text is refused here too.
-            let texts = texts.iter().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text.clone())));
+            let texts =
+                texts.iter().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text.clone())));
             block.array("content", |content| {
                 for part in texts.chain(words.media.iter().cloned()) {
                     let mut text = String::new();

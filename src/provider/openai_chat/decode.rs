@@ -37,10 +37,10 @@ fn decode_assistant(wire: JsonRef<'_>) -> IncomingMessage {
     let mut slots: Vec<(String, Slot)> = Vec::new();
     for (key, value) in wire.entries() {
         let Some(key) = key.as_text() else { continue };
-        if REASONING.contains(&key.as_ref()) {
-            if let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning) {
-                slots.push((key.into_owned(), slot));
-            }
+        if REASONING.contains(&key.as_ref())
+            && let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning)
+        {
+            slots.push((key.into_owned(), slot));
         }
     }
     if let Some(slot) = wire.get("content").and_then(|content| decode_content(content, &mut parts)) {
@@ -101,7 +101,10 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
     let body = match kind.as_deref() {
         Some("text") => block.json_str("text").map(PartBody::Text),
         Some("refusal") => block.json_str("refusal").map(PartBody::Refusal),
-        Some("image_url") => block.get("image_url").and_then(|image| image.json_str("url")).map(|url| PartBody::Image(Media { url: Some(url), ..Media::default() })),
+        Some("image_url") => block
+            .get("image_url")
+            .and_then(|image| image.json_str("url"))
+            .map(|url| PartBody::Image(Media { url: Some(url), ..Media::default() })),
         Some("file") => block.find("file").filter(|file| file.is_object()).map(|file| {
             PartBody::File(Media {
                 url: file.json_str("file_data"),
@@ -113,7 +116,8 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
         _ => None,
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
-    let hole = |name: &str, _: JsonRef<'_>| matches!(name, "text" | "refusal" | "url" | "file_data").then_some(Slot::Text);
+    let hole =
+        |name: &str, _: JsonRef<'_>| matches!(name, "text" | "refusal" | "url" | "file_data").then_some(Slot::Text);
     let shape = shape_of(block, |key, value| match key {
         "text" | "refusal" => Some(Slot::Text),
         "image_url" | "file" if value.is_object() => Some(Slot::Shape(shape_of(value, hole))),
@@ -156,7 +160,10 @@ fn decode_call(call: JsonRef<'_>) -> IncomingCall {
         shape: None,
     };
     // A call without id, name or arguments takes the plain form: the holes have nowhere to be.
-    let whole = call.get("id").is_some() && inner.get("name").is_some() && inner.get(input).is_some_and(|a| a.kind() == Kind::String) && inner != call;
+    let whole = call.get("id").is_some()
+        && inner.get("name").is_some()
+        && inner.get(input).is_some_and(|a| a.kind() == Kind::String)
+        && inner != call;
     if whole && !encode::is_plain_call(&shape) {
         decoded.shape = Some(shape);
     }
@@ -194,7 +201,12 @@ fn decode_result(wire: JsonRef<'_>, id: &str) -> IncomingResult {
 
 fn finish(role: Role, parts: Vec<IncomingPart>, shape: Shape) -> IncomingMessage {
     let plain = encode::is_plain_message(role, &parts, &shape);
-    IncomingMessage { role, parts, dialect: Some(Dialect::OpenAiChat), shape: (!plain && !shape.0.is_empty()).then_some(shape) }
+    IncomingMessage {
+        role,
+        parts,
+        dialect: Some(Dialect::OpenAiChat),
+        shape: (!plain && !shape.0.is_empty()).then_some(shape),
+    }
 }
 
 /// The text of a result whose content is a list of parts, with its pictures apart: a tool message takes text only.

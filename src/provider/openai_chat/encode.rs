@@ -21,7 +21,7 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings,
     let own = message.dialect == Some(Dialect::OpenAiChat);
     match (&message.shape, own) {
         (Some(shape), true) if message.role != Role::Assistant || item.has_words() || !item.calls.is_empty() => {
-            let out = wire.next();
+            let out = wire.begin();
             write_shape(out, shape, &mut |name, slot, out| fill_message(out, name, slot, item, settings));
         }
         (Some(_), true) => {}
@@ -156,7 +156,7 @@ fn encode_plain(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Setting
             return;
         }
         let pictures = words.has_media && message.role == Role::User;
-        let mut object = ObjectWriter::new(wire.next());
+        let mut object = ObjectWriter::new(wire.begin());
         object.text("role", role);
         match words.single() {
             Some(text) => {
@@ -171,13 +171,17 @@ fn encode_plain(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Setting
         return;
     }
     if words.has_media && !own {
-        report.push(Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file").of_message(&message.id).did(Action::Dropped));
+        report.push(
+            Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
+                .of_message(&message.id)
+                .did(Action::Dropped),
+        );
     }
     let text = words.text();
     if text.is_none() && words.refusal.is_none() && item.calls.is_empty() {
         return;
     }
-    let mut object = ObjectWriter::new(wire.next());
+    let mut object = ObjectWriter::new(wire.begin());
     object.text("role", role);
     if let (ReasoningField::Named(field), Some(reasoning)) = (settings.reasoning, words.reasoning()) {
         object.token(field, &reasoning);
@@ -247,23 +251,31 @@ fn push_arguments(out: &mut String, arguments: &Arguments) {
 fn encode_results(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
     let mut pictures: Vec<(&ToolInvocation, Part)> = Vec::new();
     for call in &item.calls {
-        encode_result(wire.next(), call, &mut pictures);
+        encode_result(wire.begin(), call, &mut pictures);
     }
     if pictures.is_empty() {
         return;
     }
     // A tool message takes text only: what a tool shows follows as the user's.
-    let out = wire.next();
+    let out = wire.begin();
     out.push_str(r#"{"role":"user","content":["#);
     for (at, (call, part)) in pictures.iter().enumerate() {
         if at > 0 {
             out.push(',');
         }
-        let note = Part::from(PartBody::Text(JsonStr::new(&format!("Shown by the tool {} (call {}):", call.name, call_id(Dialect::OpenAiChat, call)))));
+        let note = Part::from(PartBody::Text(JsonStr::new(&format!(
+            "Shown by the tool {} (call {}):",
+            call.name,
+            call_id(Dialect::OpenAiChat, call)
+        ))));
         write_block(out, &note, false);
         out.push(',');
         write_block(out, part, false);
-        report.push(Finding::info("unsupported_part", "a tool message takes text only; the image follows in a user message").of_call(&call.call_id).did(Action::Moved));
+        report.push(
+            Finding::info("unsupported_part", "a tool message takes text only; the image follows in a user message")
+                .of_call(&call.call_id)
+                .did(Action::Moved),
+        );
     }
     out.push_str("]}");
 }
@@ -337,14 +349,19 @@ pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bo
     let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
     let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
     let [(role_key, Slot::Raw(name)), (content, slot), rest @ ..] = shape.0.as_slice() else { return false };
-    if role_key.inside() != "role" || name.as_str() != format!("\"{}\"", role.as_str()) || content.inside() != "content" {
+    if role_key.inside() != "role" || name.as_str() != format!("\"{}\"", role.as_str()) || content.inside() != "content"
+    {
         return false;
     }
     match (slot, rest) {
         (Slot::Part(0), []) => one_text && parts.len() == 1,
         (Slot::Parts, []) => role != Role::Assistant && (parts.len() > 1 || !one_text),
-        (Slot::Part(0), [(key, Slot::Calls)]) => one_text && calls > 0 && parts.len() == calls + 1 && key.inside() == "tool_calls",
-        (Slot::Raw(null), [(key, Slot::Calls)]) => null.as_str() == "null" && calls > 0 && parts.len() == calls && key.inside() == "tool_calls",
+        (Slot::Part(0), [(key, Slot::Calls)]) => {
+            one_text && calls > 0 && parts.len() == calls + 1 && key.inside() == "tool_calls"
+        }
+        (Slot::Raw(null), [(key, Slot::Calls)]) => {
+            null.as_str() == "null" && calls > 0 && parts.len() == calls && key.inside() == "tool_calls"
+        }
         _ => false,
     }
 }

@@ -51,7 +51,11 @@ fn r60_a_provider_that_asks_for_time_gets_it() {
             count += 1;
             bodies.push(body.clone());
             match count {
-                1 => Answer::Status(429, vec![("retry-after", "7")], r#"{"error":{"message":"slow down","code":"rate_limit_exceeded"}}"#.into()),
+                1 => Answer::Status(
+                    429,
+                    vec![("retry-after", "7")],
+                    r#"{"error":{"message":"slow down","code":"rate_limit_exceeded"}}"#.into(),
+                ),
                 2 => Answer::Status(503, vec![], "<html>".into()),
                 _ => Answer::Say(text("Here.")),
             }
@@ -59,7 +63,13 @@ fn r60_a_provider_that_asks_for_time_gets_it() {
         assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 1));
         assert_eq!(host.waits, [7_000, 200]);
         assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]));
-        let retries: Vec<_> = host.events.iter().filter_map(|event| if let RunEvent::Retrying { attempt, at, .. } = event { Some((*attempt, *at)) } else { None }).collect();
+        let retries: Vec<_> = host
+            .events
+            .iter()
+            .filter_map(
+                |event| if let RunEvent::Retrying { attempt, at, .. } = event { Some((*attempt, *at)) } else { None },
+            )
+            .collect();
         assert_eq!(retries, [(2, 1_007_000), (3, 1_007_200)]);
         goes_on(&mut host, dialect);
     }
@@ -68,7 +78,9 @@ fn r60_a_provider_that_asks_for_time_gets_it() {
 #[test]
 fn r60_it_gives_up_after_the_last_try() {
     for (dialect, stream) in WAYS {
-        let (outcome, waits) = fails(dialect, stream, |_| Answer::Status(500, vec![], r#"{"error":{"message":"the key sk-abcdefghijkl is odd"}}"#.into()));
+        let (outcome, waits) = fails(dialect, stream, |_| {
+            Answer::Status(500, vec![], r#"{"error":{"message":"the key sk-abcdefghijkl is odd"}}"#.into())
+        });
         assert_eq!(waits, [100, 200]);
         let error = outcome.error.unwrap();
         assert_eq!(error.code, Code::ModelError);
@@ -88,10 +100,14 @@ fn r60_it_gives_up_after_the_last_try() {
 #[test]
 fn r60_what_waiting_cannot_mend_is_not_tried_again() {
     for status in [400, 401, 403, 404, 413, 422] {
-        let (_, waits) = fails(CHAT, false, |_| Answer::Status(status, vec![("retry-after", "1")], r#"{"error":{"message":"no"}}"#.into()));
+        let (_, waits) = fails(CHAT, false, |_| {
+            Answer::Status(status, vec![("retry-after", "1")], r#"{"error":{"message":"no"}}"#.into())
+        });
         assert!(waits.is_empty(), "{status}");
     }
-    let (_, waits) = fails(CHAT, false, |_| Answer::Status(429, vec![], r#"{"error":{"message":"no money","code":"insufficient_quota"}}"#.into()));
+    let (_, waits) = fails(CHAT, false, |_| {
+        Answer::Status(429, vec![], r#"{"error":{"message":"no money","code":"insufficient_quota"}}"#.into())
+    });
     assert!(waits.is_empty());
 }
 
@@ -115,14 +131,20 @@ fn r27_a_stream_that_had_begun_is_never_asked_for_again() {
 #[test]
 fn r44_a_cut_or_broken_answer_fails_and_runs_no_tool() {
     for dialect in [CHAT, CLAUDE] {
-        let whole = Say { text: "Let me look.".into(), ..calls(&[("c1", "look", r#"{"n":1}"#), ("c2", "find", "{}")]) }.stream(dialect);
+        let whole = Say { text: "Let me look.".into(), ..calls(&[("c1", "look", r#"{"n":1}"#), ("c2", "find", "{}")]) }
+            .stream(dialect);
         // Every end but the right one; the last event of Anthropic and `[DONE]` say nothing new.
-        let enough = String::from_utf8(whole.clone()).unwrap().find(if dialect == CLAUDE { "event: message_delta" } else { "\"finish_reason\":\"tool_calls\"" }).unwrap();
+        let enough = String::from_utf8(whole.clone())
+            .unwrap()
+            .find(if dialect == CLAUDE { "event: message_delta" } else { "\"finish_reason\":\"tool_calls\"" })
+            .unwrap();
         for cut in (0..=enough).step_by(13) {
             let bytes = whole[..cut].to_vec();
             fails(dialect, true, move |_| Answer::Bytes(bytes.clone()));
         }
-        for garbage in ["", "hello", "data: {broken\n\ndata: {}\n\n", "{\"a\":", "[]", "<html>502</html>", "data: [DONE]\n\n"] {
+        for garbage in
+            ["", "hello", "data: {broken\n\ndata: {}\n\n", "{\"a\":", "[]", "<html>502</html>", "data: [DONE]\n\n"]
+        {
             fails(dialect, true, |_| Answer::Bytes(garbage.into()));
             fails(dialect, false, |_| Answer::Status(200, vec![], garbage.into()));
         }
@@ -141,7 +163,9 @@ fn r44_a_cut_or_broken_answer_fails_and_runs_no_tool() {
 fn r44_a_call_that_was_cut_by_the_length_limit_never_runs() {
     for (dialect, stream) in WAYS {
         let reason = if dialect == CLAUDE { "max_tokens" } else { "length" };
-        let (outcome, _) = fails(dialect, stream, |_| Answer::Say(Say { finish: Some(reason.into()), text: "Well, ".into(), ..calls(&[("c", "look", "{}")]) }));
+        let (outcome, _) = fails(dialect, stream, |_| {
+            Answer::Say(Say { finish: Some(reason.into()), text: "Well, ".into(), ..calls(&[("c", "look", "{}")]) })
+        });
         assert!(message(&outcome).contains("token limit"), "{}", message(&outcome));
     }
 }
@@ -152,7 +176,9 @@ fn r60_a_text_that_was_cut_by_the_length_limit_is_kept_as_truncated() {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
         let reason = if dialect == CLAUDE { "max_tokens" } else { "length" };
-        let outcome = host.ask(setup("run", dialect, stream), "Go", |_| Answer::Say(Say { finish: Some(reason.into()), ..text("Once upon a") }));
+        let outcome = host.ask(setup("run", dialect, stream), "Go", |_| {
+            Answer::Say(Say { finish: Some(reason.into()), ..text("Once upon a") })
+        });
         assert_eq!(outcome.status, RunStatus::Finished);
         assert_eq!(outcome.report.iter().filter(|finding| finding.code == "interrupted").count(), 1);
         assert_eq!(host.log.borrow().history.messages()[1].status, MessageStatus::Truncated);
@@ -167,10 +193,13 @@ fn r60_refused_filtered_and_empty_answers() {
     let refusal = json!({ "id": "r", "model": "m", "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": null, "refusal": "I cannot." } }] }).to_string();
     let outcome = host.ask(setup("run", CHAT, false), "Go", |_| Answer::Status(200, vec![], refusal.clone()));
     assert_eq!(outcome.status, RunStatus::Finished);
-    assert!(matches!(&host.log.borrow().history.messages()[1].parts[0].body, PartBody::Refusal(said) if said.decode() == "I cannot."));
+    assert!(
+        matches!(&host.log.borrow().history.messages()[1].parts[0].body, PartBody::Refusal(said) if said.decode() == "I cannot.")
+    );
     goes_on(&mut host, CHAT);
     for stream in [false, true] {
-        let (outcome, _) = fails(CHAT, stream, |_| Answer::Say(Say { finish: Some("content_filter".into()), ..text("Half a") }));
+        let (outcome, _) =
+            fails(CHAT, stream, |_| Answer::Say(Say { finish: Some("content_filter".into()), ..text("Half a") }));
         assert!(message(&outcome).contains("filter"));
     }
     // An answer that says nothing is the model's right; what follows is valid all the same.
@@ -191,7 +220,11 @@ fn r60_a_paused_turn_goes_on_with_its_content_unchanged() {
         let mut bodies = Vec::new();
         let outcome = host.ask(setup("run", CLAUDE, stream), "Search", |body| {
             bodies.push(body.clone());
-            Answer::Say(if bodies.len() == 1 { Say { finish: Some("pause_turn".into()), ..text("I am searching.") } } else { text("Found.") })
+            Answer::Say(if bodies.len() == 1 {
+                Say { finish: Some("pause_turn".into()), ..text("I am searching.") }
+            } else {
+                text("Found.")
+            })
         });
         assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 2));
         let (first, second) = (bodies[0]["messages"].as_array().unwrap(), bodies[1]["messages"].as_array().unwrap());
@@ -211,7 +244,13 @@ fn r60_what_a_tool_cannot_do_is_told_to_the_model() {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
         host.tool = Box::new(|_, _| (Json::parse("\"no such file\"").unwrap(), true));
-        let outcome = host.ask(setup("run", dialect, stream), "Go", |body| Answer::Say(if rounds_in(body) == 0 { calls(&[("c1", "look", "{}"), ("c2", "nothing_of_the_kind", "{}")]) } else { text("Sorry.") }));
+        let outcome = host.ask(setup("run", dialect, stream), "Go", |body| {
+            Answer::Say(if rounds_in(body) == 0 {
+                calls(&[("c1", "look", "{}"), ("c2", "nothing_of_the_kind", "{}")])
+            } else {
+                text("Sorry.")
+            })
+        });
         assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
         assert_eq!(host.ran.len(), 1);
         let error = InvocationStatus::Error;
@@ -228,7 +267,13 @@ fn r60_arguments_that_are_no_json_are_answered_and_never_run() {
     for stream in [false, true] {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
-        let outcome = host.ask(setup("run", CHAT, stream), "Go", |body| Answer::Say(if rounds_in(body) == 0 { calls(&[("c1", "look", "{\"n\": oops"), ("c2", "look", "")]) } else { text("Sorry.") }));
+        let outcome = host.ask(setup("run", CHAT, stream), "Go", |body| {
+            Answer::Say(if rounds_in(body) == 0 {
+                calls(&[("c1", "look", "{\"n\": oops"), ("c2", "look", "")])
+            } else {
+                text("Sorry.")
+            })
+        });
         assert_eq!(outcome.status, RunStatus::Finished);
         // Nothing written reads as no arguments.
         assert_eq!(host.ran.iter().map(|(id, ..)| id.as_str()).collect::<Vec<_>>(), ["c2"]);
@@ -236,7 +281,8 @@ fn r60_arguments_that_are_no_json_are_answered_and_never_run() {
         goes_on(&mut host, CHAT);
     }
     // Anthropic wants an object back, so an answer whose call is none cannot be sent again.
-    let (outcome, _) = fails(CLAUDE, true, |_| Answer::Say(Say { text: "Hm.".into(), ..calls(&[("c1", "look", "{\"n\": oops")]) }));
+    let (outcome, _) =
+        fails(CLAUDE, true, |_| Answer::Say(Say { text: "Hm.".into(), ..calls(&[("c1", "look", "{\"n\": oops")]) }));
     assert!(message(&outcome).contains("broken"));
 }
 
@@ -246,7 +292,9 @@ fn r60_a_large_result_is_kept_whole() {
     let mut host = Host::open(&store, "s", "h");
     let large = format!("\"{}\"", "x".repeat(5_000_000));
     host.tool = Box::new(move |_, _| (Json::parse(&large).unwrap(), false));
-    let outcome = host.ask(setup("run", CHAT, false), "Go", |body| Answer::Say(if rounds_in(body) == 0 { calls(&[("c1", "look", "{}")]) } else { text("Big.") }));
+    let outcome = host.ask(setup("run", CHAT, false), "Go", |body| {
+        Answer::Say(if rounds_in(body) == 0 { calls(&[("c1", "look", "{}")]) } else { text("Big.") })
+    });
     assert_eq!(outcome.status, RunStatus::Finished);
     assert_eq!(host.asked[1]["messages"][3]["content"].as_str().unwrap().len(), 5_000_000);
     let reader = reopened(&host);
@@ -258,7 +306,10 @@ fn r60_a_model_that_never_stops_calling_is_stopped() {
     for keep in [OnStop::Discard, OnStop::Keep] {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
-        let outcome = host.ask(rethread::run::Setup { max_turns: 3, on_stop: keep, ..setup("run", CHAT, false) }, "Go", |_| Answer::Say(calls(&[("c", "look", "{}")])));
+        let outcome =
+            host.ask(rethread::run::Setup { max_turns: 3, on_stop: keep, ..setup("run", CHAT, false) }, "Go", |_| {
+                Answer::Say(calls(&[("c", "look", "{}")]))
+            });
         assert_eq!((outcome.status, outcome.turns), (RunStatus::Failed, 3));
         assert_eq!(outcome.error.unwrap().code, Code::MaxTurns);
         assert_eq!(host.ran.len(), 3);
@@ -289,7 +340,9 @@ fn r20_r58_a_run_that_is_stopped_keeps_what_there_was_if_asked() {
                     let marked = if fails { MessageStatus::Failed } else { MessageStatus::Stopped };
                     assert_eq!(log.history.messages().len(), 2);
                     assert_eq!(log.history.messages()[1].status, marked);
-                    assert!(matches!(&log.history.messages()[1].parts[0].body, PartBody::Text(said) if "Once upon a time".starts_with(&*said.decode()) && !said.is_empty()));
+                    assert!(
+                        matches!(&log.history.messages()[1].parts[0].body, PartBody::Text(said) if "Once upon a time".starts_with(&*said.decode()) && !said.is_empty())
+                    );
                 } else {
                     assert!(log.history.messages().is_empty());
                 }
@@ -326,7 +379,9 @@ fn r15_cancelled_anywhere_history_is_as_it_was() {
                         assert!(roles(&host).len() > 2);
                         let log = host.log.borrow();
                         // What ran and has no result is told as such.
-                        assert!(log.history.invocations().iter().all(|call| call.result.is_some() || call.started_at.is_none() || call.status == InvocationStatus::Aborted));
+                        assert!(log.history.invocations().iter().all(|call| call.result.is_some()
+                            || call.started_at.is_none()
+                            || call.status == InvocationStatus::Aborted));
                     }
                     assert!(host.pending().is_empty());
                     assert!(host.records(Table::Runs).is_empty());
@@ -366,7 +421,11 @@ fn misuse_changes_nothing() {
     refused(&mut host, bytes(&call), Code::WrongState);
     host.reply(&call, started()).unwrap();
     refused(&mut host, say(&call, started()), Code::WrongState);
-    refused(&mut host, say(&call, Reply::Response { status: 200, headers: Vec::new(), body: Vec::new() }), Code::WrongState);
+    refused(
+        &mut host,
+        say(&call, Reply::Response { status: 200, headers: Vec::new(), body: Vec::new() }),
+        Code::WrongState,
+    );
     let stream = calls(&[("c1", "look", "{}"), ("c2", "look", "{}")]).stream(CHAT);
     host.handle(Input::Bytes { effect: call.clone(), bytes: stream }).unwrap();
     host.reply(&call, Reply::ResponseEnd).unwrap();
@@ -375,7 +434,9 @@ fn misuse_changes_nothing() {
     // Late and double answers are no misuse, and change nothing.
     let effects = host.run.as_ref().unwrap().effects().to_vec();
     assert!(effects.iter().all(|effect| matches!(effect.kind, EffectKind::RunTool { .. })) && effects.len() == 2);
-    for reply in [started(), Reply::ResponseEnd, Reply::Failed { code: None, message: "late".into(), sent: true }, result()] {
+    for reply in
+        [started(), Reply::ResponseEnd, Reply::Failed { code: None, message: "late".into(), sent: true }, result()]
+    {
         host.reply(&call, reply).unwrap();
     }
     host.handle(bytes(&call)).unwrap();
@@ -424,8 +485,12 @@ fn misuse_at_the_start_leaves_nothing() {
     let id = host.log.borrow().history.messages()[0].id.clone();
     let log = host.log.borrow();
     let mut renderer = rethread::render::Renderer::default();
-    let mut desk = rethread::run::Desk { history: &log.history, renderer: &mut renderer, now: 1, ids: &host.ids, seed: SEED };
-    assert_eq!(Run::start(setup("again", CHAT, false), words("Hi"), Some(id), &mut desk).err().unwrap().code, Code::InvalidInput);
+    let mut desk =
+        rethread::run::Desk { history: &log.history, renderer: &mut renderer, now: 1, ids: &host.ids, seed: SEED };
+    assert_eq!(
+        Run::start(setup("again", CHAT, false), words("Hi"), Some(id), &mut desk).err().unwrap().code,
+        Code::InvalidInput
+    );
 }
 
 #[test]

@@ -26,7 +26,10 @@ fn until_killed(store: &MemoryStore, dialect: Dialect, stream: bool, writes: usi
 fn check_end(host: &Host<'_>, interrupted: &[String], kill: usize) {
     assert_eq!(roles(host), [Role::User, Role::Assistant, Role::Assistant, Role::Assistant], "kill {kill}");
     let calls = calls_in(host);
-    assert_eq!(calls.iter().map(|(id, round, place, _)| (id.as_str(), *round, *place)).collect::<Vec<_>>(), [("call_a", 0, 0), ("call_b", 0, 1), ("call_c", 1, 0)]);
+    assert_eq!(
+        calls.iter().map(|(id, round, place, _)| (id.as_str(), *round, *place)).collect::<Vec<_>>(),
+        [("call_a", 0, 0), ("call_b", 0, 1), ("call_c", 1, 0)]
+    );
     for (id, .., status) in calls {
         let want = if interrupted.contains(&id) { InvocationStatus::Interrupted } else { InvocationStatus::Ok };
         assert_eq!(status, want, "kill {kill} {id}");
@@ -57,7 +60,10 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 let mut setup = setup("run", dialect, stream);
                 if rerun {
                     for name in ["look", "find"] {
-                        setup.treatment.insert(name.into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
+                        setup.treatment.insert(
+                            name.into(),
+                            Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() },
+                        );
                     }
                 }
                 let entry = host.pending()[0].clone();
@@ -65,21 +71,41 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 // Who had an answer journalled is not asked again.
                 let journal = block_on(read_journal(&store, "s", &entry)).unwrap();
                 let recovered = rethread::run::recover(&journal, SEED).unwrap();
-                let answered: Vec<_> = recovered.live.invocations().iter().filter(|call| call.result.is_some()).map(|call| call.id.clone()).collect();
+                let answered: Vec<_> = recovered
+                    .live
+                    .invocations()
+                    .iter()
+                    .filter(|call| call.result.is_some())
+                    .map(|call| call.id.clone())
+                    .collect();
                 let started = recovered.attempts.clone();
                 assert!(before.asked <= recovered.turns as usize + 1);
-                assert!(before.ran.iter().all(|(_, id, _)| started.get(id).is_some()), "a tool ran before its start was written");
+                assert!(
+                    before.ran.iter().all(|(_, id, _)| started.get(id).is_some()),
+                    "a tool ran before its start was written"
+                );
 
                 host.resume(setup).unwrap();
                 let outcome = host.drive(three_tools).unwrap();
-                assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 3), "kill {writes}: {:?}", outcome.error);
+                assert_eq!(
+                    (outcome.status, outcome.turns),
+                    (RunStatus::Finished, 3),
+                    "kill {writes}: {:?}",
+                    outcome.error
+                );
                 assert_eq!(host.asked.len(), 3 - recovered.turns as usize, "kill {writes}: a model call was repeated");
                 for (call, id, attempt) in &host.ran {
                     assert!(!answered.contains(id), "kill {writes}: {call} ran again");
                     assert_eq!(*attempt, started.get(id).copied().unwrap_or(0) + 1);
                     assert!(rerun || !started.get(id).is_some(), "kill {writes}: {call} may have run");
                 }
-                let cut: Vec<_> = recovered.live.invocations().iter().filter(|call| !rerun && call.result.is_none() && started.get(&call.id).is_some()).map(|call| call.call_id.clone()).collect();
+                let cut: Vec<_> = recovered
+                    .live
+                    .invocations()
+                    .iter()
+                    .filter(|call| !rerun && call.result.is_none() && started.get(&call.id).is_some())
+                    .map(|call| call.call_id.clone())
+                    .collect();
                 check_end(&host, &cut, writes);
             }
             // Begin, three answers (the last is the append), three starts, three results.
@@ -107,7 +133,11 @@ fn r18_killed_twice_it_still_goes_on() {
                 over = host.drive(three_tools).is_some();
             }
             let host = Host::open(&store, "s", "last");
-            let cut: Vec<_> = calls_in(&host).into_iter().filter(|call| call.3 == InvocationStatus::Interrupted).map(|call| call.0).collect();
+            let cut: Vec<_> = calls_in(&host)
+                .into_iter()
+                .filter(|call| call.3 == InvocationStatus::Interrupted)
+                .map(|call| call.0)
+                .collect();
             check_end(&host, &cut, first * 100 + second);
         }
     }
@@ -168,7 +198,11 @@ fn r18_a_run_that_failed_waits_and_goes_on() {
         let mut asked = 0;
         let outcome = host.ask(setup("run", dialect, stream), "Go", |body| {
             asked += 1;
-            if asked == 2 { Answer::Status(400, vec![], r#"{"error":{"message":"no"}}"#.into()) } else { three_tools(body) }
+            if asked == 2 {
+                Answer::Status(400, vec![], r#"{"error":{"message":"no"}}"#.into())
+            } else {
+                three_tools(body)
+            }
         });
         assert_eq!((outcome.status, outcome.saved), (RunStatus::Failed, false));
         assert!(host.log.borrow().history.messages().is_empty());
@@ -193,7 +227,11 @@ fn r18_a_journal_that_lost_an_entry_is_not_trusted() {
     let entry = host.pending()[0].clone();
     let journal = host.records(Table::Runs);
     let head = block_on(store.head("s")).unwrap().unwrap();
-    let batch = rethread::store::Batch { head: head.value, remove: vec![(Table::Runs, journal[2].key)], ..rethread::store::Batch::default() };
+    let batch = rethread::store::Batch {
+        head: head.value,
+        remove: vec![(Table::Runs, journal[2].key)],
+        ..rethread::store::Batch::default()
+    };
     block_on(store.append("s", head.revision, batch, "tear")).unwrap();
     assert_eq!(block_on(read_journal(&store, "s", &entry)).unwrap_err().code, Code::CorruptRecord);
     let mut bytes: Vec<_> = journal.iter().map(|record| record.value.clone()).collect();
@@ -210,8 +248,15 @@ fn r18_an_entry_that_is_there_twice_counts_once() {
     let host = Host::open(&store, "s", "h");
     let bytes: Vec<_> = host.records(Table::Runs).into_iter().map(|record| record.value).collect();
     let once = rethread::run::recover(&bytes, SEED).unwrap();
-    let twice = rethread::run::recover(&bytes.iter().flat_map(|entry| [entry.clone(), entry.clone()]).collect::<Vec<_>>(), SEED).unwrap();
-    assert_eq!((once.turns, once.usage, once.live.messages(), once.live.invocations()), (twice.turns, twice.usage, twice.live.messages(), twice.live.invocations()));
+    let twice = rethread::run::recover(
+        &bytes.iter().flat_map(|entry| [entry.clone(), entry.clone()]).collect::<Vec<_>>(),
+        SEED,
+    )
+    .unwrap();
+    assert_eq!(
+        (once.turns, once.usage, once.live.messages(), once.live.invocations()),
+        (twice.turns, twice.usage, twice.live.messages(), twice.live.invocations())
+    );
 }
 
 #[test]
@@ -261,12 +306,24 @@ fn r58_what_cannot_be_stored_waits_for_save_again() {
                 host = Host::open(&data, "s", "h2");
                 host.resume(setup("run", CHAT, false)).unwrap();
                 assert_eq!(host.drive(three_tools).unwrap().status, RunStatus::Finished);
-                assert!(host.ran.iter().all(|(_, id, _)| ran.iter().all(|(_, own, _)| own != id)), "write {at}: a tool ran twice");
-                let cut: Vec<_> = calls_in(&host).into_iter().filter(|call| call.3 == InvocationStatus::Interrupted).map(|call| call.0).collect();
+                assert!(
+                    host.ran.iter().all(|(_, id, _)| ran.iter().all(|(_, own, _)| own != id)),
+                    "write {at}: a tool ran twice"
+                );
+                let cut: Vec<_> = calls_in(&host)
+                    .into_iter()
+                    .filter(|call| call.3 == InvocationStatus::Interrupted)
+                    .map(|call| call.0)
+                    .collect();
                 assert!(cut.is_empty() || fault == Fault::LosesReply);
                 check_end(&host, &cut, at);
             } else {
-                assert_eq!((outcome.status, outcome.saved), (RunStatus::Finished, true), "write {at}: {:?}", outcome.error);
+                assert_eq!(
+                    (outcome.status, outcome.saved),
+                    (RunStatus::Finished, true),
+                    "write {at}: {:?}",
+                    outcome.error
+                );
                 check_end(&host, &[], at);
             }
         }
@@ -289,9 +346,11 @@ fn r58_two_results_that_could_not_be_stored_are_both_kept() {
         host.reply(effect, Reply::Started).unwrap();
     }
     host.write();
-    *spy.faults.borrow_mut() = vec![Some(Fault::Refuses(Code::QuotaExceeded)), Some(Fault::Refuses(Code::QuotaExceeded))];
+    *spy.faults.borrow_mut() =
+        vec![Some(Fault::Refuses(Code::QuotaExceeded)), Some(Fault::Refuses(Code::QuotaExceeded))];
     for effect in &effects {
-        host.reply(effect, Reply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false }).unwrap();
+        host.reply(effect, Reply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false })
+            .unwrap();
     }
     host.write();
     host.handle(Input::SaveAgain).unwrap();
@@ -308,7 +367,9 @@ fn r58_an_answer_that_cannot_be_stored_can_be_given_up() {
     *spy.faults.borrow_mut() = vec![None, Some(Fault::Refuses(Code::QuotaExceeded))];
     host.start(setup("run", CHAT, false), "Go").unwrap();
     assert!(host.drive(|_| Answer::Say(text("Paid for."))).is_none());
-    assert!(host.events.iter().any(|event| matches!(event, rethread::run::RunEvent::SaveFailed { error } if error.code == Code::QuotaExceeded)));
+    assert!(host.events.iter().any(
+        |event| matches!(event, rethread::run::RunEvent::SaveFailed { error } if error.code == Code::QuotaExceeded)
+    ));
     let outcome = host.cancel().unwrap();
     assert_eq!((outcome.status, outcome.saved), (RunStatus::Cancelled, false));
 }
@@ -350,7 +411,8 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
     assert_eq!(tools.len(), 2);
     for tool in &tools {
         host.reply(&tool.id, Reply::Started).unwrap();
-        host.reply(&tool.id, Reply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false }).unwrap();
+        host.reply(&tool.id, Reply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false })
+            .unwrap();
     }
     // Four writes are under way: the model is asked after the last of them, and they come in their order.
     let mut before = 0;

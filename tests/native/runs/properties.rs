@@ -44,7 +44,8 @@ fn model(script: &[Vec<u8>], body: &Value) -> Say {
     let round = rounds_in(body);
     match script.get(round) {
         Some(ids) if !ids.is_empty() => {
-            let ids: Vec<String> = ids.iter().map(|id| if *id == 0 { String::new() } else { format!("call_{id}") }).collect();
+            let ids: Vec<String> =
+                ids.iter().map(|id| if *id == 0 { String::new() } else { format!("call_{id}") }).collect();
             let list: Vec<_> = ids.iter().map(|id| (id.as_str(), "look", "{}")).collect();
             Say { text: if round % 2 == 0 { "Hm.".into() } else { String::new() }, ..calls(&list) }
         }
@@ -87,9 +88,12 @@ fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>) {
 fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: bool) {
     let store = MemoryStore::default();
     let dialect = if script.len() % 2 == 0 { CHAT } else { CLAUDE };
-    let mut setup = Setup { on_stop: if keep { OnStop::Keep } else { OnStop::Discard }, ..setup("run", dialect, stream) };
+    let mut setup =
+        Setup { on_stop: if keep { OnStop::Keep } else { OnStop::Discard }, ..setup("run", dialect, stream) };
     if rerun {
-        setup.treatment.insert("look".into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
+        setup
+            .treatment
+            .insert("look".into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
     }
     let mut host = Host::open(&store, "s", "h0");
     host.start(setup.clone(), "Go").unwrap();
@@ -99,7 +103,9 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
     let mut started: Vec<String> = Vec::new();
     let mut executed: BTreeMap<String, u32> = BTreeMap::new();
     let one = || Json::parse("[1]").unwrap();
-    for step in moves.iter().cloned().chain([Move::Write(99)]).chain((0..200).flat_map(|n| [Move::Go(n), Move::Write(99)])) {
+    for step in
+        moves.iter().cloned().chain([Move::Write(99)]).chain((0..200).flat_map(|n| [Move::Go(n), Move::Write(99)]))
+    {
         if host.run.as_ref().unwrap().status() != RunStatus::Running {
             break;
         }
@@ -113,8 +119,10 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
                         valid(&body, dialect);
                         let say = model(script, &body);
                         if *stream {
-                            host.reply(&effect.id, Reply::ResponseStarted { status: 200, headers: Vec::new() }).unwrap();
-                            host.handle(Input::Bytes { effect: effect.id.clone(), bytes: say.stream(dialect) }).unwrap();
+                            host.reply(&effect.id, Reply::ResponseStarted { status: 200, headers: Vec::new() })
+                                .unwrap();
+                            host.handle(Input::Bytes { effect: effect.id.clone(), bytes: say.stream(dialect) })
+                                .unwrap();
                             Reply::ResponseEnd
                         } else {
                             Reply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) }
@@ -158,7 +166,14 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
                 let alive = next.pending().iter().any(|entry| entry.id == "run");
                 if alive {
                     next.resume(setup.clone()).unwrap();
-                } else if next.log.borrow().history.messages().iter().any(|message| message.run_id.as_deref() == Some("run")) {
+                } else if next
+                    .log
+                    .borrow()
+                    .history
+                    .messages()
+                    .iter()
+                    .any(|message| message.run_id.as_deref() == Some("run"))
+                {
                     break;
                 } else {
                     next.start(setup.clone(), "Go").unwrap();
@@ -170,13 +185,21 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
             Move::Other => {
                 others += 1;
                 let mut other = Host::open(&store, "s", &format!("o{others}"));
-                other.ask(super::setup(&format!("other-{others}"), CHAT, false), "Me too", |body| Answer::Say(if rounds_in(body) == 0 { calls(&[("call_1", "find", "{}")]) } else { text("Other.") }));
+                other.ask(super::setup(&format!("other-{others}"), CHAT, false), "Me too", |body| {
+                    Answer::Say(if rounds_in(body) == 0 { calls(&[("call_1", "find", "{}")]) } else { text("Other.") })
+                });
             }
         }
         check(&store, &mut runs);
     }
     let run = host.run.as_ref().unwrap();
-    let written = Host::open(&store, "s", "x").log.borrow().history.messages().iter().any(|message| message.run_id.as_deref() == Some("run"));
+    let written = Host::open(&store, "s", "x")
+        .log
+        .borrow()
+        .history
+        .messages()
+        .iter()
+        .any(|message| message.run_id.as_deref() == Some("run"));
     assert!(run.status() != RunStatus::Running || written, "it stands still: {:?}", run.effects());
     assert!(rerun || executed.values().all(|count| *count == 1), "a tool ran twice");
     if run.status() == RunStatus::Finished {

@@ -155,12 +155,7 @@ impl Handlers {
         running.answered.replace(Some(answered.as_ref().unchecked_ref::<js_sys::Function>().clone()));
         running.transaction.set_oncomplete(Some(completed.as_ref().unchecked_ref()));
         running.transaction.set_onabort(Some(aborted.as_ref().unchecked_ref()));
-        Self {
-            running: Rc::clone(running),
-            _answered: answered,
-            _completed: completed,
-            _aborted: aborted,
-        }
+        Self { running: Rc::clone(running), _answered: answered, _completed: completed, _aborted: aborted }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use super::rows::{self, HEADS, HeadRow, Keys, table_name};
-use crate::store::{Appended, Batch, Record, Table};
 use crate::sorted::Sorted;
+use crate::store::{Appended, Batch, Record, Table};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
