@@ -97,7 +97,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 for (call, id, attempt) in &host.ran {
                     assert!(!answered.contains(id), "kill {writes}: {call} ran again");
                     assert_eq!(*attempt, started.get(id).copied().unwrap_or(0) + 1);
-                    assert!(rerun || !started.get(id).is_some(), "kill {writes}: {call} may have run");
+                    assert!(rerun || started.get(id).is_none(), "kill {writes}: {call} may have run");
                 }
                 let cut: Vec<_> = recovered
                     .live

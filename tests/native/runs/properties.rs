@@ -47,7 +47,7 @@ fn model(script: &[Vec<u8>], body: &Value) -> Say {
             let ids: Vec<String> =
                 ids.iter().map(|id| if *id == 0 { String::new() } else { format!("call_{id}") }).collect();
             let list: Vec<_> = ids.iter().map(|id| (id.as_str(), "look", "{}")).collect();
-            Say { text: if round % 2 == 0 { "Hm.".into() } else { String::new() }, ..calls(&list) }
+            Say { text: if round.is_multiple_of(2) { "Hm.".into() } else { String::new() }, ..calls(&list) }
         }
         _ => text("Done."),
     }
@@ -87,7 +87,7 @@ fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>) {
 
 fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: bool) {
     let store = MemoryStore::default();
-    let dialect = if script.len() % 2 == 0 { CHAT } else { CLAUDE };
+    let dialect = if script.len().is_multiple_of(2) { CHAT } else { CLAUDE };
     let mut setup =
         Setup { on_stop: if keep { OnStop::Keep } else { OnStop::Discard }, ..setup("run", dialect, stream) };
     if rerun {
