@@ -10,6 +10,7 @@ mod effect;
 mod event;
 mod journal;
 mod outcome;
+mod parts;
 mod persistence;
 mod retry;
 mod show;

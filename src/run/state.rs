@@ -30,9 +30,9 @@ pub struct Run {
     pub(super) saves: VecDeque<Save>,
     pub(super) events: VecDeque<RunEvent>,
     /// Counts saves; an operation is named by it.
-    next: u64,
+    pub(super) next: u64,
     /// Counts effects.
-    offered: u64,
+    pub(super) offered: u64,
     pub(super) turns: u32,
     pub(super) usage: Option<Usage>,
     pub(super) report: Report,
@@ -67,25 +67,6 @@ pub(super) enum Then {
 }
 
 impl Run {
-    fn new(setup: Setup, live: History) -> Self {
-        Self {
-            setup,
-            live,
-            state: State::Beginning { save: 0, cancelled: false },
-            effects: Vec::new(),
-            saves: VecDeque::new(),
-            events: VecDeque::new(),
-            next: 1,
-            offered: 0,
-            turns: 0,
-            usage: None,
-            report: Report::new(),
-            text: JsonStr::new(""),
-            response_id: None,
-            unsaved: Vec::new(),
-        }
-    }
-
     /// Begins a run with that input; without one it answers what history ends on.
     ///
     /// # Errors
@@ -205,19 +186,6 @@ impl Run {
     }
 
     /// Whether that effect waits for an answer. One that is answered does not: what comes late, or twice, changes nothing.
-    fn is_open(&self, effect: &str) -> Result<bool> {
-        if self.effects.iter().any(|open| open.id == effect) {
-            return Ok(true);
-        }
-        let known =
-            effect.strip_prefix('e').and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n > 0 && n <= self.offered);
-        if known {
-            Ok(false)
-        } else {
-            Err(Error::new(Code::UnknownEffect, format!("no effect \"{effect}\" was ever given by this run")))
-        }
-    }
-
     fn bytes(&mut self, effect: &str, bytes: &[u8]) -> Result<()> {
         if !self.is_open(effect)? {
             return Ok(());
@@ -337,16 +305,6 @@ impl Run {
             }
         }
         Ok(())
-    }
-
-    fn message_started(&mut self) {
-        let State::Calling(call) = &self.state else { return };
-        let position = self.live.position();
-        self.events.push_back(RunEvent::MessageStarted {
-            message_id: call.message_id.clone(),
-            turn: self.turns.saturating_sub(1),
-            round: position.rounds,
-        });
     }
 
     fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], desk: &mut Desk<'_>) {
@@ -619,25 +577,6 @@ impl Run {
         let outcome = self.outcome_as(status, error, revision, saved);
         self.events.push_back(RunEvent::Finished(Box::new(outcome.clone())));
         self.state = State::Done(Box::new(outcome));
-    }
-
-    fn warn(&mut self, finding: Finding) {
-        self.report.push(finding.clone());
-        self.events.push_back(RunEvent::Warning(finding));
-    }
-
-    fn offer(&mut self, kind: EffectKind) -> String {
-        self.offered += 1;
-        let id = format!("e{}", self.offered);
-        self.effects.push(Effect { id: id.clone(), kind });
-        id
-    }
-
-    fn save(&mut self, kind: SaveKind) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        self.saves.push_back(Save { id, kind });
-        id
     }
 }
 

@@ -13,6 +13,7 @@ mod rethread;
 mod run;
 mod run_request;
 mod session;
+mod state_bag;
 pub mod store;
 mod view;
 mod wire;

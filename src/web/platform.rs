@@ -23,7 +23,7 @@ fn entropy() -> [u8; 16] {
     let mut bytes = [0; 16];
     if random_values(&mut bytes).is_err() {
         let count = COUNT.with(|count| count.replace(count.get() + 1));
-        let time = js_sys::Date::now().to_bits();
+        let time = js_sys::Date::now().to_bits(); // proof: the adapter that may
         bytes = (u128::from(time) << 64 | u128::from(count)).to_le_bytes();
     }
     bytes
@@ -51,7 +51,7 @@ impl PlatformClock {
 impl Clock for PlatformClock {
     fn now(&self) -> Ms {
         let own = self.0.as_ref().and_then(|now| now.call0(&JsValue::NULL).ok()).and_then(|now| now.as_f64());
-        let now = own.filter(|now| now.is_finite() && *now >= 0.0).unwrap_or_else(js_sys::Date::now);
+        let now = own.filter(|now| now.is_finite() && *now >= 0.0).unwrap_or_else(js_sys::Date::now); // proof: the adapter that may
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let now = now as Ms;
         now

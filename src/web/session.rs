@@ -8,6 +8,7 @@ use super::pending::{audit_page, discard, pending_of, resume};
 use super::platform::held_locks;
 use super::run::{Run, RunInner, lock_name};
 use super::run_request::{input_items, render_parts};
+use super::state_bag::StateBag;
 use super::view::{SessionView, View};
 use crate::error::{Code, Error, Result};
 use crate::history::{History, Origin, Showing, join, write_message};
@@ -39,7 +40,7 @@ pub struct SessionInner {
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
     wishes: RefCell<Wishes>,
-    state: RefCell<Sorted<String, Json>>,
+    pub state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<RunInner>>>,
     /// Names of runs that other tabs hold, as of the last look.
     elsewhere: RefCell<Vec<String>>,
@@ -333,7 +334,7 @@ impl Session {
     /// Its state bag.
     #[wasm_bindgen(getter)]
     pub fn state(&self) -> StateBag {
-        StateBag { inner: self.inner.clone() }
+        StateBag::of(self.inner.clone())
     }
 
     /// Changes title, channel or metadata.
@@ -581,45 +582,4 @@ impl Session {
 /// The id of an append.
 pub fn new_operation(inner: &SessionInner) -> String {
     crate::id::IdSource::new_id(&inner.engine.ids)
-}
-
-/// Provider-scoped state of a session, stored with its next append or by `save`.
-#[wasm_bindgen(skip_typescript)]
-pub struct StateBag {
-    inner: Rc<SessionInner>,
-}
-
-#[wasm_bindgen]
-impl StateBag {
-    /// The value under a key.
-    pub fn get(&self, key: &str) -> JsValue {
-        if let Some(value) = self.inner.state.borrow().get(key) {
-            return to_js(value.view());
-        }
-        self.inner
-            .log
-            .borrow()
-            .head
-            .state
-            .iter()
-            .find(|(own, _)| own == key)
-            .map_or(JsValue::UNDEFINED, |(_, value)| to_js(value.view()))
-    }
-
-    /// Sets the value under a key: anything that JSON can say.
-    pub fn set(&self, key: String, value: &JsValue) -> std::result::Result<(), JsValue> {
-        let value = to_json(value)?;
-        self.inner.state.borrow_mut().insert(key, value);
-        Ok(())
-    }
-
-    /// All keys, sorted.
-    pub fn keys(&self) -> Vec<String> {
-        let mut keys: Sorted<String, ()> =
-            self.inner.log.borrow().head.state.iter().map(|(key, _)| (key.clone(), ())).collect();
-        for key in self.inner.state.borrow().keys() {
-            keys.insert(key.clone(), ());
-        }
-        keys.keys().cloned().collect()
-    }
 }
