@@ -150,6 +150,9 @@ impl<K: Ord, V> FromIterator<(K, V)> for Sorted<K, V> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
     use proptest::prelude::*;
 

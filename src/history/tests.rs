@@ -4,6 +4,8 @@ use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::message::Dialect;
 use crate::provider::decode_body;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// Appends, one body after the other; gives the history and what was found.
 fn appended(dialect: Dialect, bodies: &[&str]) -> (History, Report) {

@@ -1,5 +1,7 @@
 use super::*;
 use proptest::prelude::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 #[test]
 fn accepts_what_json_parse_accepts() {

@@ -139,6 +139,9 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn events(pushes: &[&[u8]]) -> Vec<(String, String)> {

@@ -8,6 +8,8 @@ use crate::replay::PolicyLayer;
 use crate::store::{Kind, open_record, seal_record};
 use crate::tool::Window;
 use proptest::prelude::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 const CLAUDE: Dialect = Dialect::Anthropic;

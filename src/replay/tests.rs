@@ -7,6 +7,8 @@ use crate::message::{Dialect, Message};
 use crate::provider::decode_body;
 use crate::tool::{InvocationStatus, ToolResult, Window};
 use proptest::prelude::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const NOW: Ms = 100_000_000_000;
 

@@ -107,6 +107,9 @@ const fn table() -> [u32; 256] {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
     use proptest::prelude::*;
 

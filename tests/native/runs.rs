@@ -1,5 +1,4 @@
 //! Runs driven by a scripted host: what they store, what a kill leaves, what a failure leaves.
-#![cfg(not(target_arch = "wasm32"))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,6 +17,9 @@ mod properties;
 mod scripted_host;
 #[path = "spy_store.rs"]
 mod spy_store;
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::Code;
 use rethread::history::{Entry, LogRecord};

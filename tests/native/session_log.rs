@@ -1,11 +1,13 @@
 //! The session log over a store that is counted, torn, refused and shared.
-#![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "spy_store.rs"]
 mod spy_store;
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::{Code, Error};
 use rethread::history::{Incoming, Origin, join};

@@ -1,5 +1,8 @@
 //! What goes wrong, what it leaves, and that the next run works.
 
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 use super::scripted_host::*;
 use super::{WAYS, calls_in, reopened, roles};
 use rethread::error::Code;

@@ -1,5 +1,8 @@
 //! Kills at every point of a run, and the owner that comes after.
 
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 use super::scripted_host::*;
 use super::{calls_in, reopened, roles};
 use rethread::error::Code;

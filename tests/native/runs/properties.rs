@@ -1,5 +1,8 @@
 //! Any order, any repetition, any kill: history is whole turns, and what goes out is valid.
 
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
 use super::reopened;
 use super::scripted_host::*;
 use proptest::prelude::*;
