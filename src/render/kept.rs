@@ -74,6 +74,10 @@ impl Kept {
         let (count, sound) = encode(&mut self.text, &mut found);
         let hash = hash_words(1, self.text.as_bytes().get(start..).unwrap_or(&[]));
         let fragment = Fragment { start, end: self.text.len(), count, hash, sound };
+        if fragment.end > start {
+            // Its comma stands behind it, so that neighbours go into a body as one piece.
+            self.text.push(',');
+        }
         report.extend(found.iter().cloned());
         *place = Some(Entry { signature, fragment, report: found });
         fragment

@@ -243,16 +243,20 @@ impl Body {
         let mut body = Vec::with_capacity(self.head.len() + length + 2);
         body.extend_from_slice(self.head.as_bytes());
         let mut first = true;
-        for fragment in &self.fragments {
-            let bytes = bytes_of(fragment);
-            if bytes.is_empty() {
-                continue;
+        // Neighbours among the kept ones go as one piece: over an unchanged history that is one copy.
+        let mut pieces: Vec<(bool, Fragment)> = Vec::new();
+        for (fresh, fragment) in self.fragments.iter().filter(|(_, fragment)| fragment.end > fragment.start) {
+            match pieces.last_mut() {
+                Some((false, last)) if !fresh && last.end + 1 == fragment.start => last.end = fragment.end,
+                _ => pieces.push((*fresh, *fragment)),
             }
+        }
+        for piece in &pieces {
             if !first {
                 body.push(b',');
             }
             first = false;
-            body.extend_from_slice(bytes);
+            body.extend_from_slice(bytes_of(piece));
         }
         body.extend_from_slice(b"]}");
         body

@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The version this build writes. It reads this one and, through `schema`, all before it.
+/// The version this build writes and reads. A change to a stored type takes the next number, and a reader for this one.
 pub const VERSION: u8 = 1;
 
 /// Larger than this no record may grow: beyond it an edge store refuses the value.

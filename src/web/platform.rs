@@ -17,16 +17,31 @@ extern "C" {
     fn random_values(bytes: &mut [u8]) -> std::result::Result<JsValue, JsValue>;
 }
 
+/// Drawn at once: a call to the platform costs more than the bytes.
+const POOL: usize = 1024;
+
 /// Random bytes; where the platform has none, the time and a count, which still differ.
 fn entropy() -> [u8; 16] {
-    thread_local!(static COUNT: Cell<u64> = const { Cell::new(0) });
-    let mut bytes = [0; 16];
-    if random_values(&mut bytes).is_err() {
+    thread_local! {
+        static LEFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        static COUNT: Cell<u64> = const { Cell::new(0) };
+    }
+    let drawn = LEFT.with(|left| {
+        let mut left = left.borrow_mut();
+        if left.len() < 16 {
+            left.resize(POOL, 0);
+            if random_values(&mut left).is_err() {
+                left.clear();
+            }
+        }
+        let rest = left.len().checked_sub(16)?;
+        <[u8; 16]>::try_from(left.split_off(rest).as_slice()).ok()
+    });
+    drawn.unwrap_or_else(|| {
         let count = COUNT.with(|count| count.replace(count.get() + 1));
         let time = js_sys::Date::now().to_bits(); // proof: the adapter that may
-        bytes = (u128::from(time) << 64 | u128::from(count)).to_le_bytes();
-    }
-    bytes
+        (u128::from(time) << 64 | u128::from(count)).to_le_bytes()
+    })
 }
 
 /// A seed for maps.
