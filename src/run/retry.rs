@@ -43,15 +43,22 @@ pub fn is_passing(status: u16) -> bool {
 pub fn asked_wait(headers: &[(String, String)], now: Ms) -> Option<Ms> {
     let header =
         |name: &str| headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let millis = |text: &str, unit: f64| {
-        text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0).map(|n| (n * unit) as Ms)
-    };
-    if let Some(wait) = header("retry-after-ms").and_then(|text| millis(text, 1.0)) {
+    if let Some(wait) = header("retry-after-ms").and_then(thousandths).map(|wait| wait / 1000) {
         return Some(wait);
     }
     let text = header("retry-after")?;
-    millis(text, 1000.0).or_else(|| http_date(text).map(|at| at.saturating_sub(now)))
+    thousandths(text).or_else(|| http_date(text).map(|at| at.saturating_sub(now)))
+}
+
+/// Reads a decimal number, in thousandths.
+fn thousandths(text: &str) -> Option<Ms> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || !digits(whole) || !digits(fraction) {
+        return None;
+    }
+    let fraction: String = fraction.chars().chain("000".chars()).take(3).collect();
+    whole.parse::<Ms>().ok()?.checked_mul(1000)?.checked_add(fraction.parse().ok()?)
 }
 
 /// Reads `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, the one form that senders may use).

@@ -182,7 +182,7 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>, fields: &F
                 Action::Rewritten,
                 "tool_result.is_error: Input should be a valid boolean",
             );
-            let failed = !flag.is_null() && !flag.is_text("false") && !flag.is_text("") && flag.as_f64() != Some(0.0);
+            let failed = !flag.is_null() && !flag.is_text("false") && !flag.is_text("") && flag.as_u64() != Some(0);
             plan.edits.replace(flag, Piece::New(failed.to_string()));
             failed
         }
