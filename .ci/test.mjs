@@ -103,10 +103,6 @@ const STEPS = [
     await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/browser', 30);
   }],
-  ['workers', 'whole chats at the edge', async () => {
-    await Promise.all([build(), npm()]);
-    await nodeTests('tests/workers', 20);
-  }],
 ];
 
 const { values } = parseArgs({

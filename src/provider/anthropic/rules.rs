@@ -15,7 +15,7 @@ use crate::provider::rules::{
     Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words,
     as_quoted, id_of, name_fit, name_valid, object_text, omit_open, place_blocks, quoted, write_turns,
 };
-use std::collections::BTreeSet;
+use crate::sorted::Sorted;
 
 const IDS: IdRule = IdRule {
     optional: false,
@@ -52,7 +52,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         runs: Runs::default(),
         uses: Vec::new(),
         results: Vec::new(),
-        served: BTreeSet::new(),
+        served: Sorted::new(),
     };
     for (at, value) in list.items().enumerate() {
         reader.message(at, value);
@@ -110,7 +110,7 @@ struct Reader<'p, 'a, 'o> {
     /// By result: its block and its id.
     results: Vec<(JsonRef<'a>, Option<JsonRef<'a>>)>,
     /// Ids of the server's and MCP calls of this run.
-    served: BTreeSet<String>,
+    served: Sorted<String, ()>,
 }
 
 impl<'a> Reader<'_, 'a, '_> {
@@ -409,7 +409,9 @@ impl<'a> Reader<'_, 'a, '_> {
             }
             "thinking" | "redacted_thinking" => block(BlockKind::Thought),
             "server_tool_use" | "mcp_tool_use" => {
-                self.served.extend(fields.text("id").map(std::borrow::Cow::into_owned));
+                if let Some(id) = fields.text("id") {
+                    self.served.insert(id.into_owned(), ());
+                }
                 block(BlockKind::Other)
             }
             // The server's own results stand in the assistant's message, after their call (claude-code#64383).

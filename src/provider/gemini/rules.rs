@@ -12,7 +12,7 @@ use crate::provider::rules::{
     Answer, Block, BlockKind, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Runs, Shape, Speaker, Turn, Words, id_of,
     object_text, omit_open, place_blocks, quoted, write_turns,
 };
-use std::collections::BTreeSet;
+use crate::sorted::Sorted;
 
 const IDS: IdRule = IdRule {
     optional: true,
@@ -94,9 +94,9 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
             plan.edits.set(*value, value.get("name"), "name", quoted(&call.label));
         }
     }
-    let mut seen: BTreeSet<(usize, &str)> = BTreeSet::new();
-    let doubled: BTreeSet<(usize, &str)> =
-        pairs.calls.iter().map(|call| (call.group, call.new_id.as_str())).filter(|id| !seen.insert(*id)).collect();
+    let mut seen: Sorted<(usize, &str), ()> = Sorted::new();
+    let ids = pairs.calls.iter().map(|call| ((call.group, call.new_id.as_str()), ()));
+    let doubled: Sorted<(usize, &str), ()> = ids.filter(|(id, ())| seen.insert(*id, ()).is_some()).collect();
     let made = |c: usize| {
         let Some(call) = pairs.calls.get(c) else { return String::new() };
         ObjectWriter::build(|o| {

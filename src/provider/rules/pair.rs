@@ -1,7 +1,9 @@
 //! The common pairing: which result answers which call, and which id both end up with. Knows no dialect.
 
 use crate::finding::{Action, Finding, Report};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::id::{IdMap, Seed};
+use crate::sorted::Sorted;
+use std::collections::VecDeque;
 
 /// A call of the body.
 #[derive(Debug)]
@@ -114,7 +116,7 @@ impl<'a> Pairs<'a> {
     /// order of that group's calls, so an id that comes again in a later turn is matched turn by turn. Without any such
     /// call before it, it belongs to the first one after it. One without an id belongs first of all where it stands.
     pub fn pair(&mut self) {
-        let mut found = Found::default();
+        let mut found = Found::new();
         let mut deferred = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
@@ -221,11 +223,11 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    fn pair_early(&mut self, early: &mut BTreeMap<String, VecDeque<usize>>) {
+    fn pair_early(&mut self, early: &mut IdMap<VecDeque<usize>>) {
         for queue in early.values_mut() {
             queue.make_contiguous().sort_by_key(|a| self.answers.get(*a).is_some_and(|answer| answer.filler));
         }
-        let mut last: BTreeMap<String, usize> = BTreeMap::new();
+        let mut last: IdMap<usize> = IdMap::with_hasher(Seed::default());
         for c in 0..self.calls.len() {
             let Some(call) = self.calls.get(c) else { continue };
             let key = call.key.clone().unwrap_or_default();
@@ -247,18 +249,20 @@ impl<'a> Pairs<'a> {
     /// A result without an id, in the place of a reply, answers the first call there that has none; a result with a
     /// strange id answers the first call there that has no id. Where tools are named, only a call of the same tool.
     fn pair_by_place(&mut self, nameless: bool) {
-        let mut open: BTreeMap<(usize, bool, &str), VecDeque<usize>> = BTreeMap::new();
+        let mut open: Sorted<(usize, bool, String), VecDeque<usize>> = Sorted::new();
         for (c, call) in self.calls.iter().enumerate().filter(|(_, call)| call.answer.is_none()) {
             // A result that names no tool may answer any.
             let labels = [call.label.as_str(), ""];
             for label in labels.into_iter().take(if call.label.is_empty() { 1 } else { 2 }) {
-                open.entry((call.group, true, label)).or_default().push_back(c);
-                if call.id.is_none() {
-                    open.entry((call.group, false, label)).or_default().push_back(c);
+                for (named, wanted) in [(true, true), (false, call.id.is_none())] {
+                    let key = (call.group, named, label.to_owned());
+                    if let Some(queue) = open.get_or_insert_with(key, VecDeque::new).filter(|_| wanted) {
+                        queue.push_back(c);
+                    }
                 }
             }
         }
-        let mut found: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut found: Vec<Option<usize>> = vec![None; self.calls.len()];
         for (a, answer) in self
             .answers
             .iter()
@@ -266,25 +270,28 @@ impl<'a> Pairs<'a> {
             .filter(|(_, answer)| answer.fate == Fate::Orphan && (answer.id.is_none() || !nameless))
         {
             let Some(group) = answer.near else { continue };
-            let Some(queue) = open.get_mut(&(group, answer.id.is_none(), answer.label.as_str())) else { continue };
+            let Some(queue) = open.get_mut(&(group, answer.id.is_none(), answer.label.clone())) else { continue };
             while let Some(c) = queue.pop_front() {
-                if let std::collections::btree_map::Entry::Vacant(free) = found.entry(c) {
-                    free.insert(a);
+                if let Some(free) = found.get_mut(c).filter(|taken| taken.is_none()) {
+                    *free = Some(a);
                     break;
                 }
             }
         }
-        for (c, a) in found {
-            self.join(c, a);
+        for (c, a) in found.into_iter().enumerate() {
+            if let Some(a) = a {
+                self.join(c, a);
+            }
         }
     }
 
     /// Gives every call the id it ends up with, reporting each that changes.
     pub fn assign_ids(&mut self, rule: &IdRule, report: &mut Report) {
         let kept = |call: &&Call| !call.omitted && call.sound && call.id.as_deref().is_some_and(rule.valid);
-        let mut used: BTreeSet<String> = self.calls.iter().filter(kept).filter_map(|call| call.id.clone()).collect();
-        let mut turns: BTreeMap<String, usize> = BTreeMap::new();
-        let mut counters: BTreeMap<String, usize> = BTreeMap::new();
+        let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        used.extend(self.calls.iter().filter(kept).filter_map(|call| Some((call.id.clone()?, 0))));
+        let mut turns: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        let mut counters: IdMap<usize> = IdMap::with_hasher(Seed::default());
         for place in 0..self.calls.len() {
             let (answers, Some(call)) = (&self.answers, self.calls.get_mut(place)) else { continue };
             if call.omitted {
@@ -301,7 +308,7 @@ impl<'a> Pairs<'a> {
                     .and_then(|a| answers.get(a))
                     .filter(|a| a.sound)
                     .and_then(|a| a.id.clone())
-                    .filter(|id| (rule.valid)(id) && !used.contains(id));
+                    .filter(|id| (rule.valid)(id) && !used.contains_key(id));
                 let base = given.unwrap_or_else(|| (rule.derive)(&format!("{place}:{}", call.raw)));
                 ("invalid_call_id", base, rule.missing.to_owned())
             } else if !call.sound || !(rule.valid)(&own) {
@@ -327,12 +334,12 @@ impl<'a> Pairs<'a> {
                 }
             };
             let mut id = base.clone();
-            while used.contains(&id) {
+            while used.contains_key(&id) {
                 let count = counters.entry(base.clone()).or_insert(1);
                 *count += 1;
                 id = (rule.variant)(&base, *count);
             }
-            used.insert(id.clone());
+            used.insert(id.clone(), 0);
             report.push(Finding::error(code, message).at(&call.path).of_call(&own).did(Action::Renamed));
             call.new_id = id;
         }
@@ -340,16 +347,27 @@ impl<'a> Pairs<'a> {
 }
 
 /// What has been seen of each key.
-#[derive(Default)]
 struct Found {
     /// Open calls, by group; the newest group last.
-    open: BTreeMap<String, Vec<(usize, VecDeque<usize>)>>,
+    open: IdMap<Vec<(usize, VecDeque<usize>)>>,
     /// The newest group that calls by it.
-    newest: BTreeMap<String, usize>,
+    newest: IdMap<usize>,
     /// The call that was answered last.
-    answered: BTreeMap<String, usize>,
+    answered: IdMap<usize>,
     /// Results that no call came before.
-    early: BTreeMap<String, VecDeque<usize>>,
+    early: IdMap<VecDeque<usize>>,
+}
+
+impl Found {
+    fn new() -> Self {
+        let seed = Seed::default();
+        Self {
+            open: IdMap::with_hasher(seed),
+            newest: IdMap::with_hasher(seed),
+            answered: IdMap::with_hasher(seed),
+            early: IdMap::with_hasher(seed),
+        }
+    }
 }
 
 /// What a dialect asks of ids.

@@ -2,8 +2,8 @@
 //! What no edit names is copied byte for byte, so a body without edits is the body itself (R41, R45).
 
 use crate::json::JsonRef;
+use crate::sorted::Sorted;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// A stretch of the body, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,13 +41,13 @@ type Place = (usize, Reverse<usize>, u8);
 pub(crate) struct Edits<'a> {
     body: &'a str,
     /// By place; of two that begin together, the outer one first.
-    patches: BTreeMap<Place, Piece>,
-    objects: BTreeMap<usize, Members<'a>>,
+    patches: Sorted<Place, Piece>,
+    objects: Sorted<usize, Members<'a>>,
 }
 
 impl<'a> Edits<'a> {
     pub fn new(body: &'a str) -> Self {
-        Self { body, patches: BTreeMap::new(), objects: BTreeMap::new() }
+        Self { body, patches: Sorted::new(), objects: Sorted::new() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -84,7 +84,7 @@ impl<'a> Edits<'a> {
     /// Whether it was replaced already.
     pub fn replaced(&self, value: JsonRef<'_>) -> bool {
         let span = self.span(value);
-        self.patches.contains_key(&(span.start, Reverse(span.end), 1))
+        self.patches.contains(&(span.start, Reverse(span.end), 1))
     }
 
     /// Gives a list other items.
@@ -96,23 +96,27 @@ impl<'a> Edits<'a> {
     pub fn set(&mut self, object: JsonRef<'a>, old: Option<JsonRef<'a>>, key: &str, value: String) {
         match old {
             Some(old) => self.replace(old, Piece::New(value)),
-            None => self.members(object).add.push(format!("\"{key}\":{value}")),
+            None => self.members(object, |members| members.add.push(format!("\"{key}\":{value}"))),
         }
     }
 
     /// Takes a key out of an object, doubled ones included.
     pub fn remove(&mut self, object: JsonRef<'a>, key: &'static str) {
-        self.members(object).remove.push(key);
+        self.members(object, |members| members.remove.push(key));
     }
 
-    fn members(&mut self, object: JsonRef<'a>) -> &mut Members<'a> {
+    fn members(&mut self, object: JsonRef<'a>, change: impl FnOnce(&mut Members<'a>)) {
         let start = self.span(object).start;
-        self.objects.entry(start).or_insert(Members { object, add: Vec::new(), remove: Vec::new() })
+        let empty = || Members { object, add: Vec::new(), remove: Vec::new() };
+        if let Some(members) = self.objects.get_or_insert_with(start, empty) {
+            change(members);
+        }
     }
 
     /// The body with all edits made.
     pub fn apply(mut self) -> String {
-        for members in std::mem::take(&mut self.objects).into_values() {
+        let objects = std::mem::take(&mut self.objects);
+        for members in objects.values() {
             let stays = |key: JsonRef<'_>| !members.remove.iter().any(|name| key.is_text(name));
             let mut items: Vec<Piece> = members
                 .object
@@ -120,7 +124,7 @@ impl<'a> Edits<'a> {
                 .filter(|(key, _)| stays(*key))
                 .map(|(key, value)| Piece::Source(Span { start: self.span(key).start, end: self.span(value).end }))
                 .collect();
-            items.extend(members.add.into_iter().map(Piece::New));
+            items.extend(members.add.iter().cloned().map(Piece::New));
             self.rebuild(members.object, items);
         }
         let mut out = String::with_capacity(self.body.len() + 64);
@@ -138,7 +142,8 @@ impl<'a> Edits<'a> {
             };
             let next = self
                 .patches
-                .range((at, Reverse(usize::MAX), 0)..)
+                .from(&(at, Reverse(usize::MAX), 0))
+                .iter()
                 .find(|(place, _)| inner(place) || place.0 >= span.end);
             let Some((place, piece)) = next.filter(|(place, _)| place.0 < span.end) else { break };
             out.push_str(self.text(at, place.0));

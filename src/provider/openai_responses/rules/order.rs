@@ -58,7 +58,8 @@ pub(super) fn place(
         }
         next_kind = Some(kind);
     }
-    let mut due: std::collections::BTreeMap<usize, Vec<Slot>> = std::collections::BTreeMap::new();
+    let mut due: Vec<Vec<Slot>> = Vec::new();
+    due.resize_with(items.len(), Vec::new);
     for members in groups {
         let mut moved: Vec<(usize, usize)> = Vec::new();
         for c in members.iter().copied() {
@@ -67,19 +68,25 @@ pub(super) fn place(
         }
         moved.sort_unstable();
         for (a, end) in moved {
-            due.entry(end).or_default().extend(outputs.get(a).copied().flatten().map(Slot::Old));
+            if let Some(due) = due.get_mut(end) {
+                due.extend(outputs.get(a).copied().flatten().map(Slot::Old));
+            }
         }
         for c in members.iter().copied() {
             let (Some(call), Some(end)) = (pairs.calls.get(c), ends.get(c).copied().flatten()) else { continue };
-            if call.wants && call.answer.is_none() && !call.omitted {
-                due.entry(end).or_default().push(Slot::New(Piece::New(made(call))));
+            if call.wants
+                && call.answer.is_none()
+                && !call.omitted
+                && let Some(due) = due.get_mut(end)
+            {
+                due.push(Slot::New(Piece::New(made(call))));
             }
         }
     }
     let mut order: Vec<Slot> = Vec::with_capacity(items.len());
     for at in kept {
         order.push(Slot::Old(at));
-        order.extend(due.remove(&at).unwrap_or_default());
+        order.extend(due.get_mut(at).map(std::mem::take).unwrap_or_default());
     }
     let order = without_orphans(plan, order, &kinds);
     let same = order.len() == items.len()
