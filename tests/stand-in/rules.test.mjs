@@ -7,7 +7,7 @@ import { check as anthropic } from './rules-anthropic.mjs';
 import { check as openai } from './rules-openai-chat.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const data = process.env.RETHREAD_DATA ?? path.resolve(root, '../shared/data');
+const data = process.env.RETHREAD_DATA ?? path.resolve(root, 'tests/corpora');
 
 const user = (content = 'hello') => ({ role: 'user', content });
 const call = (id, more = {}) => ({ id, type: 'function', function: { name: 'get_weather', arguments: '{}', ...more } });
