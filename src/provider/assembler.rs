@@ -5,8 +5,7 @@
 
 use super::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use super::sse::Frames;
-use super::{anthropic, openai_chat};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate};
 use crate::message::Dialect;
 use std::borrow::Cow;
@@ -66,14 +65,7 @@ impl StreamAssembler {
     /// # Errors
     /// `config_invalid` for a dialect whose streams are not read yet.
     pub fn new(dialect: Dialect) -> Result<Self> {
-        let answer: Box<dyn Assembling> = match dialect {
-            Dialect::OpenAiChat => Box::new(openai_chat::stream::ChatAnswer::default()),
-            Dialect::Anthropic => Box::new(anthropic::stream::MessageAnswer::default()),
-            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mistral => {
-                let name = dialect.as_str();
-                return Err(Error::config(format!("responses of the dialect {name} cannot be read yet")));
-            }
-        };
+        let answer = super::codec(dialect)?.assembler();
         let reader = Reader { answer, last: Pattern::default(), done: false };
         Ok(Self { frames: Frames::default(), body: Body::Unknown(Vec::new()), reader })
     }

@@ -1,12 +1,14 @@
 //! One door to the dialects: which one decodes, encodes, names a call.
 
+use super::assembler::Assembling;
+use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use super::settings::Settings;
 use super::{anthropic, openai_chat};
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
 use crate::id::short_name;
-use crate::json::{JsonRef, Kind};
+use crate::json::{Json, JsonRef, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::replay::DraftMessage;
 use crate::tool::ToolInvocation;
@@ -40,13 +42,121 @@ impl<'o> Wire<'o> {
     }
 }
 
-/// Refuses a dialect that this version has no codec for.
+/// One dialect's side of the door. What is common has a default here.
+pub(crate) trait Codec: Sync {
+    /// Which one it is.
+    fn dialect(&self) -> Dialect;
+
+    /// The body's member that holds the messages.
+    fn list(&self) -> &'static str {
+        "messages"
+    }
+
+    /// Decodes what a body says beside its list: a system text that stands apart.
+    fn decode_head(&self, _body: JsonRef<'_>, _items: &mut Vec<Incoming>) {}
+
+    /// Decodes the items of a list, or of an answer.
+    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>);
+
+    /// Decodes a block of a message's or a result's content. One that has no neutral meaning stays opaque.
+    fn decode_block(&self, block: JsonRef<'_>) -> Part;
+
+    /// Writes a draft message and the results of its calls. `before` is the message whose results stand in this one.
+    fn encode(
+        &self,
+        wire: &mut Wire<'_>,
+        item: &DraftMessage<'_>,
+        before: Option<&DraftMessage<'_>>,
+        settings: &Settings,
+        report: &mut Report,
+    );
+
+    /// A message of the user's that nobody refuses.
+    fn plain(&self) -> &'static str {
+        r#"{"role":"user","content":"."}"#
+    }
+
+    /// Whether a body may end in that message as it was encoded. Otherwise the rules look at the body.
+    fn may_end(&self, _item: &DraftMessage<'_>) -> bool {
+        true
+    }
+
+    /// Whether a system message stands outside the list; `leading` while no other message came before it.
+    fn stands_apart(&self, _message: &Message, _leading: bool) -> bool {
+        false
+    }
+
+    /// The member beside the list that takes the system messages which stand apart; none where there is nothing to say.
+    fn system(&self, _messages: &[&Message]) -> Option<(&'static str, Json)> {
+        None
+    }
+
+    /// Whether a call may go out by that id.
+    fn takes_id(&self, id: &str) -> bool;
+
+    /// An id that the dialect takes, the same for the same `id`, which it does not take.
+    fn legal_id(&self, id: &str) -> String {
+        let head: String = id.chars().take(40).map(|c| if is_plain(c) { c } else { '_' }).collect();
+        format!("{head}_{}", short_name(id, 12))
+    }
+
+    /// Members of a body that a session writes: they are refused in `params`.
+    fn reserved(&self) -> &'static [&'static str] {
+        &["messages"]
+    }
+
+    /// Keys of other dialects that this one answers with 400.
+    fn foreign(&self) -> &'static [&'static str];
+
+    /// The member of an entry of `tools` that holds the definitions, where they do not stand there themselves.
+    fn tools_in(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether a `tool_choice` is said in this dialect's own words, and goes out as it is.
+    fn is_own_choice(&self, choice: JsonRef<'_>) -> bool;
+
+    /// Writes the members of a tool's definition.
+    fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition);
+
+    /// Writes the member that says which tool is to be called; what the dialect cannot say is left out.
+    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>);
+
+    /// Writes what a body needs and `params` do not say; `named` are the members that are there.
+    fn write_defaults(
+        &self,
+        request: &ProviderRequest,
+        object: &mut ObjectWriter<'_>,
+        named: &[Cow<'_, str>],
+        report: &mut Report,
+    );
+
+    /// Headers that the provider wants, unless the caller gives them.
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// For one response.
+    fn assembler(&self) -> Box<dyn Assembling>;
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// The ids of OpenAI's style that every dialect of that style takes: `^[a-zA-Z0-9_-]+$`, up to 64 characters.
+pub(crate) fn is_plain_id(id: &str) -> bool {
+    id.len() <= 64 && id.chars().all(is_plain)
+}
+
+/// The dialect's codec.
 ///
 /// # Errors
-/// `config_invalid`, naming those that it has.
-pub fn supported(dialect: Dialect) -> Result<()> {
+/// `config_invalid` for one that this version does not have.
+pub(crate) fn codec(dialect: Dialect) -> Result<&'static dyn Codec> {
     match dialect {
-        Dialect::OpenAiChat | Dialect::Anthropic => Ok(()),
+        Dialect::OpenAiChat => Ok(&openai_chat::Chat { dialect: Dialect::OpenAiChat }),
+        Dialect::Anthropic => Ok(&anthropic::Anthropic),
         Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mistral => Err(Error::config(format!(
             "the dialect \"{}\" is not built yet; use \"openai-chat\" or \"anthropic\"",
             dialect.as_str()
@@ -54,43 +164,43 @@ pub fn supported(dialect: Dialect) -> Result<()> {
     }
 }
 
+/// Refuses a dialect that this version has no codec for.
+///
+/// # Errors
+/// `config_invalid`, naming those that it has.
+pub fn supported(dialect: Dialect) -> Result<()> {
+    codec(dialect).map(|_| ())
+}
+
 /// Decodes a body, or a bare list of its messages.
 ///
 /// # Errors
 /// `invalid_input` when it is neither; `config_invalid` for a dialect without a codec.
 pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
-    supported(dialect)?;
-    let list = if body.kind() == Kind::Array {
-        Some(body)
-    } else {
-        body.get("messages").filter(|list| list.kind() == Kind::Array)
-    };
+    let codec = codec(dialect)?;
+    let name = codec.list();
+    let list =
+        if body.kind() == Kind::Array { Some(body) } else { body.get(name).filter(|list| list.kind() == Kind::Array) };
     let Some(list) = list else {
         return Err(Error::invalid(format!(
-            "a body of the dialect \"{}\" is an object with a list `messages`",
+            "a body of the dialect \"{}\" is an object with a list `{name}`",
             dialect.as_str()
         )));
     };
     let mut items = Vec::new();
-    match dialect {
-        Dialect::Anthropic => {
-            items.extend(body.find("system").and_then(anthropic::decode_system));
-            for wire in list.items() {
-                anthropic::decode_message(wire, &mut items);
-            }
-        }
-        _ => items.extend(list.items().map(openai_chat::decode_message)),
-    }
+    codec.decode_head(body, &mut items);
+    codec.decode(&mut list.items(), &mut items);
     Ok(items)
 }
 
-/// Decodes an assistant message of a dialect: what an assembler made.
+/// Decodes an answer of a dialect: what an assembler made, one wire message or a list of items.
 #[must_use]
 pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMessage> {
+    let codec = codec(dialect).ok()?;
     let mut items = Vec::new();
-    match dialect {
-        Dialect::Anthropic => anthropic::decode_message(wire, &mut items),
-        _ => items.push(openai_chat::decode_message(wire)),
+    match wire.kind() {
+        Kind::Array => codec.decode(&mut wire.items(), &mut items),
+        _ => codec.decode(&mut std::iter::once(wire), &mut items),
     }
     items.into_iter().find_map(|item| match item {
         Incoming::Message(message) if message.role == Role::Assistant => Some(message),
@@ -98,71 +208,28 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
     })
 }
 
-/// Decodes a block of a message's or a result's content.
+/// Decodes the blocks of a message's or a result's content.
 #[must_use]
 pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
-    match dialect {
-        Dialect::Anthropic => content.items().map(anthropic::decode_block).collect(),
-        _ => content.items().map(openai_chat::decode_block).collect(),
-    }
-}
-
-/// Writes a draft message and the results of its calls. `before` is the message whose results stand in this one.
-pub fn encode_message(
-    dialect: Dialect,
-    wire: &mut Wire<'_>,
-    item: &DraftMessage<'_>,
-    before: Option<&DraftMessage<'_>>,
-    settings: &Settings,
-    report: &mut Report,
-) {
-    match dialect {
-        Dialect::Anthropic => anthropic::encode(wire, item, before, report),
-        _ => openai_chat::encode(wire, item, settings, report),
-    }
-}
-
-/// Whether a system message stands outside the list of messages: there `system_blocks` gives its blocks.
-#[must_use]
-pub fn stands_apart(dialect: Dialect, message: &Message, leading: bool) -> bool {
-    dialect == Dialect::Anthropic
-        && matches!(message.role, Role::System | Role::Developer)
-        // Newer models take a system message in mid-history; one that came so stays so.
-        && (leading || message.dialect != Some(Dialect::Anthropic))
+    codec(dialect).map_or_else(|_| Vec::new(), |codec| content.items().map(|block| codec.decode_block(block)).collect())
 }
 
 /// The name by which a call goes out. A model may invent one that its own provider refuses to take back.
 #[must_use]
 pub fn tool_name(call: &ToolInvocation) -> Cow<'_, str> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if !call.name.is_empty() && call.name.len() <= 64 && call.name.chars().all(plain) {
+    if !call.name.is_empty() && is_plain_id(&call.name) {
         return Cow::Borrowed(&call.name);
     }
-    let name: String = call.name.chars().take(64).map(|c| if plain(c) { c } else { '_' }).collect();
+    let name: String = call.name.chars().take(64).map(|c| if is_plain(c) { c } else { '_' }).collect();
     if name.is_empty() { Cow::Borrowed("unnamed") } else { Cow::Owned(name) }
 }
 
 /// The id by which a call and its result go out: legal for the dialect, and the same text for the same call.
 #[must_use]
-pub fn call_id(dialect: Dialect, call: &ToolInvocation) -> Cow<'_, str> {
-    let id = call.wire_id();
-    if id.is_empty() {
-        return Cow::Owned(format!("call_{}", short_name(&call.id, 20)));
-    }
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let legal = match dialect {
-        // `^[a-zA-Z0-9_-]+$`; long ids are taken, 64 is what every dialect takes.
-        Dialect::Anthropic => id.chars().all(plain) && id.len() <= 64,
-        Dialect::Mistral => id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()),
-        Dialect::OpenAiChat | Dialect::OpenAiResponses => id.chars().count() <= openai_chat::MAX_CALL_ID,
-        Dialect::Gemini => true,
+pub(crate) fn call_id<'c>(codec: &dyn Codec, call: &'c ToolInvocation) -> Cow<'c, str> {
+    let id = match call.wire_id() {
+        "" => Cow::Owned(format!("call_{}", short_name(&call.id, 20))),
+        id => Cow::Borrowed(id),
     };
-    if legal {
-        return Cow::Borrowed(id);
-    }
-    if dialect == Dialect::Mistral {
-        return Cow::Owned(short_name(id, 9));
-    }
-    let head: String = id.chars().take(40).map(|c| if plain(c) { c } else { '_' }).collect();
-    Cow::Owned(format!("{head}_{}", short_name(id, 12)))
+    if codec.takes_id(&id) { id } else { Cow::Owned(codec.legal_id(&id)) }
 }

@@ -1,10 +1,12 @@
 //! What a provider is asked beside the messages: address, parameters, tool definitions.
 
+use super::codec::{Codec, codec, is_plain_id};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
 use crate::json::{Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
+use std::borrow::Cow;
 
 /// Where and how to call.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +34,13 @@ pub struct ToolDefinition {
     pub description: Option<String>,
     /// JSON Schema of its arguments.
     pub parameters: Option<Json>,
+}
+
+impl ToolDefinition {
+    /// The schema of its arguments; without one it takes none.
+    pub(crate) fn schema(&self) -> Json {
+        self.parameters.clone().unwrap_or_else(|| Json::trusted(r#"{"type":"object","properties":{}}"#.into()))
+    }
 }
 
 /// Words in which the name of a credential ends, in an address or a header.
@@ -85,7 +94,6 @@ impl ProviderRequest {
     /// # Errors
     /// `config_invalid`, never with the credential in its words.
     pub fn check(&self) -> Result<()> {
-        super::supported(self.dialect)?;
         if self.url.is_empty() {
             return Err(Error::config("`provider.url` is empty; give the address that takes the request"));
         }
@@ -106,7 +114,7 @@ impl ProviderRequest {
         if self.params.view().kind() != Kind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
-        for reserved in reserved(self.dialect) {
+        for reserved in codec(self.dialect)?.reserved() {
             if self.params.view().get(reserved).is_some() {
                 return Err(Error::config(format!(
                     "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"
@@ -120,10 +128,10 @@ impl ProviderRequest {
     #[must_use]
     pub fn wire_headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        if self.dialect == Dialect::Anthropic
-            && !self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("anthropic-version"))
-        {
-            headers.push(("anthropic-version".into(), "2023-06-01".into()));
+        for (name, value) in codec(self.dialect).map_or(&[][..], |codec| codec.headers()) {
+            if !self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
+                headers.push(((*name).to_owned(), (*value).to_owned()));
+            }
         }
         headers.extend(self.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type")).cloned());
         headers
@@ -139,52 +147,34 @@ impl ProviderRequest {
         tools: &[ToolDefinition],
         report: &mut Report,
     ) -> Result<()> {
+        let codec = codec(self.dialect)?;
         let params = self.params.view();
-        let tools = encode_tools(self.dialect, tools, params.find("tools"))?;
+        let tools = encode_tools(codec, tools, params.find("tools"))?;
         let mut named = Vec::new();
+        let mut leave_out = |name: &str, why: &str| {
+            report.push(
+                Finding::info("unsupported_key", format!("`{name}` is {why}; it is left out")).did(Action::Dropped),
+            );
+        };
         for (key, value) in params.entries() {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
                 "tools" | "stream" => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 "tool_choice" | "parallel_tool_calls" if tools.is_none() => {
-                    report.push(
-                        Finding::info("unsupported_key", format!("`{name}` is refused without tools; it is left out"))
-                            .did(Action::Dropped),
-                    );
+                    leave_out(&name, "refused without tools");
                     continue;
                 }
-                "tool_choice" => {
-                    object.json("tool_choice", encode_tool_choice(self.dialect, value).view());
-                }
-                foreign if foreign_keys(self.dialect).contains(&foreign) => {
-                    report.push(
-                        Finding::info(
-                            "unsupported_key",
-                            format!("`{foreign}` is no key of this dialect; it is left out"),
-                        )
-                        .did(Action::Dropped),
-                    );
+                foreign if codec.foreign().contains(&foreign) => {
+                    leave_out(&name, "no key of this dialect");
                     continue;
                 }
+                "tool_choice" if !codec.is_own_choice(value) => codec.write_choice(object, &ToolChoice::of(value)),
                 _ => object.key_token(key.as_raw()).push_str(value.as_raw()),
             }
             named.push(name);
         }
-        let missing = |key: &str| !named.iter().any(|name| name == key);
-        if self.stream {
-            object.bool("stream", true);
-            if self.dialect == Dialect::OpenAiChat && !self.settings.no_stream_usage && missing("stream_options") {
-                object.raw("stream_options", r#"{"include_usage":true}"#);
-            }
-        }
-        if self.dialect == Dialect::Anthropic && missing("max_tokens") {
-            object.number("max_tokens", 4096);
-            report.push(Finding::info(
-                "unsupported_key",
-                "Anthropic wants `max_tokens`; without one in `params` it is 4096",
-            ));
-        }
+        codec.write_defaults(self, object, &named, report);
         if let Some(tools) = tools {
             object.json("tools", tools.view());
         }
@@ -192,44 +182,8 @@ impl ProviderRequest {
     }
 }
 
-fn reserved(dialect: Dialect) -> &'static [&'static str] {
-    match dialect {
-        Dialect::Anthropic => &["messages", "system"],
-        _ => &["messages"],
-    }
-}
-
-/// Keys of another dialect that this one answers with 400.
-fn foreign_keys(dialect: Dialect) -> &'static [&'static str] {
-    match dialect {
-        Dialect::Anthropic => &[
-            "stream_options",
-            "n",
-            "frequency_penalty",
-            "presence_penalty",
-            "logit_bias",
-            "logprobs",
-            "top_logprobs",
-            "response_format",
-            "seed",
-            "parallel_tool_calls",
-            "user",
-            "store",
-            "max_completion_tokens",
-            "reasoning_effort",
-            "stop",
-            "modalities",
-            "prediction",
-        ],
-        Dialect::OpenAiChat => {
-            &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"]
-        }
-        _ => &[],
-    }
-}
-
 /// Definitions in the dialect's own shape, those of `params` first; none where there is no tool.
-fn encode_tools(dialect: Dialect, tools: &[ToolDefinition], given: Option<JsonRef<'_>>) -> Result<Option<Json>> {
+fn encode_tools(codec: &dyn Codec, tools: &[ToolDefinition], given: Option<JsonRef<'_>>) -> Result<Option<Json>> {
     let mut names: Vec<String> = Vec::new();
     let mut name = |name: String| {
         if name.is_empty() || !names.contains(&name) {
@@ -238,17 +192,19 @@ fn encode_tools(dialect: Dialect, tools: &[ToolDefinition], given: Option<JsonRe
         }
         Err(Error::config(format!("the tool \"{name}\" is defined twice; a provider refuses that")))
     };
+    let wrap = codec.tools_in();
     let mut out = String::from("[");
     for tool in given.iter().flat_map(|given| given.items()) {
-        let own = tool.get("function").unwrap_or(tool);
-        name(own.text("name").unwrap_or_default().into_owned())?;
+        let inner = wrap.and_then(|wrap| tool.get(wrap));
+        for tool in inner.iter().flat_map(|inner| inner.items()).chain(inner.is_none().then_some(tool)) {
+            let own = tool.get("function").unwrap_or(tool);
+            name(own.text("name").unwrap_or_default().into_owned())?;
+        }
         push_item(&mut out, tool.as_raw());
     }
+    let mut own = String::new();
     for tool in tools {
-        let legal = !tool.name.is_empty()
-            && tool.name.len() <= 64
-            && tool.name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        if !legal {
+        if tool.name.is_empty() || !is_plain_id(&tool.name) {
             return Err(Error::config(format!(
                 "the tool name \"{}\" is refused by providers; use up to 64 letters, digits, `_` and `-`",
                 tool.name
@@ -258,7 +214,17 @@ fn encode_tools(dialect: Dialect, tools: &[ToolDefinition], given: Option<JsonRe
             return Err(Error::config(format!("`parameters` of the tool \"{}\" is a JSON Schema object", tool.name)));
         }
         name(tool.name.clone())?;
-        push_item(&mut out, encode_tool(dialect, tool).as_str());
+        if !own.is_empty() {
+            own.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut own);
+        codec.write_tool(&mut object, tool);
+        object.end();
+    }
+    match wrap {
+        _ if own.is_empty() => {}
+        Some(wrap) => push_item(&mut out, &format!("{{\"{wrap}\":[{own}]}}")),
+        None => push_item(&mut out, &own),
     }
     out.push(']');
     Ok((out.len() > 2).then(|| Json::trusted(out)))
@@ -271,62 +237,42 @@ fn push_item(out: &mut String, item: &str) {
     out.push_str(item);
 }
 
-fn encode_tool(dialect: Dialect, tool: &ToolDefinition) -> Json {
-    let empty = || Json::trusted(r#"{"type":"object","properties":{}}"#.into());
-    let schema = tool.parameters.clone().unwrap_or_else(empty);
-    let describe = |object: &mut ObjectWriter<'_>| {
-        object.text("name", &tool.name);
-        if let Some(description) = &tool.description {
-            object.text("description", description);
-        }
-    };
-    ObjectWriter::build(|object| {
-        if dialect == Dialect::Anthropic {
-            describe(object);
-            // Anthropic wants the schema's type said.
-            if schema.view().get("type").is_some() {
-                object.json("input_schema", schema.view());
-            } else {
-                object.object("input_schema", |inner| {
-                    inner.text("type", "object");
-                    for (key, value) in schema.view().entries() {
-                        inner.key_token(key.as_raw()).push_str(value.as_raw());
-                    }
-                });
-            }
-        } else {
-            object.text("type", "function").object("function", |function| {
-                describe(function);
-                function.json("parameters", schema.view());
-            });
-        }
-    })
+/// Which tool a model is to call, whatever the dialect it was said in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolChoice<'a> {
+    /// As it likes.
+    Auto,
+    /// None.
+    None,
+    /// One of them.
+    Any,
+    /// That one.
+    Named(Cow<'a, str>),
+    /// Something that only the dialect it was said in knows.
+    Other(JsonRef<'a>),
 }
 
-/// A choice given in the other dialect's shape is put in this one's; anything else goes as it is.
-fn encode_tool_choice(dialect: Dialect, choice: JsonRef<'_>) -> Json {
-    let word = choice.as_text();
-    let kind = choice.text("type");
-    let function = choice.get("function").and_then(|function| function.text("name"));
-    let named = |name: &str| match dialect {
-        Dialect::Anthropic => ObjectWriter::build(|o| {
-            o.text("type", "tool").text("name", name);
-        }),
-        _ => ObjectWriter::build(|o| {
-            o.text("type", "function").object("function", |f| {
-                f.text("name", name);
-            });
-        }),
-    };
-    match (dialect, word.as_deref(), kind.as_deref()) {
-        (Dialect::Anthropic, Some(word @ ("auto" | "none")), _) => ObjectWriter::build(|o| {
-            o.text("type", word);
-        }),
-        (Dialect::Anthropic, Some("required"), _) => Json::trusted(r#"{"type":"any"}"#.into()),
-        (Dialect::Anthropic, _, Some("function")) => named(&function.unwrap_or_default()),
-        (Dialect::OpenAiChat, _, Some(word @ ("auto" | "none"))) => Json::trusted(format!("\"{word}\"")),
-        (Dialect::OpenAiChat, _, Some("any")) => Json::trusted("\"required\"".into()),
-        (Dialect::OpenAiChat, _, Some("tool")) => named(&choice.text("name").unwrap_or_default()),
-        _ => choice.to_owned(),
+impl<'a> ToolChoice<'a> {
+    /// Reads a `tool_choice` of any dialect, or Gemini's `toolConfig`.
+    #[must_use]
+    pub fn of(choice: JsonRef<'a>) -> Self {
+        let gemini = choice.get("functionCallingConfig");
+        let word = choice
+            .as_text()
+            .or_else(|| gemini.and_then(|config| config.text("mode")))
+            .or_else(|| choice.text("type"))
+            .unwrap_or_default();
+        let only = gemini.and_then(|config| config.get("allowedFunctionNames")).and_then(|names| {
+            let mut names = names.items();
+            names.next().filter(|_| names.next().is_none())?.as_text()
+        });
+        let name = choice.get("function").and_then(|function| function.text("name")).or_else(|| choice.text("name"));
+        match word.as_ref() {
+            "auto" | "AUTO" => Self::Auto,
+            "none" | "NONE" => Self::None,
+            "any" | "ANY" | "required" => only.map_or(Self::Any, Self::Named),
+            "function" | "tool" => name.map_or(Self::Other(choice), Self::Named),
+            _ => Self::Other(choice),
+        }
     }
 }

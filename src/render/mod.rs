@@ -12,10 +12,7 @@ use crate::history::History;
 use crate::id::hash_words;
 use crate::json::{Json, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
-use crate::provider::{
-    ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, anthropic, encode_message, repair, stands_apart,
-    validate,
-};
+use crate::provider::{Codec, ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate};
 use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, replay};
 use crate::sorted::Sorted;
 use kept::{Fragment, Kept};
@@ -74,11 +71,12 @@ impl Renderer {
         let mut object = ObjectWriter::new(&mut head);
         request.provider.write_head(&mut object, request.tools, &mut report)?;
         let draft = replay(history, live, request.policy, now, &mut report);
-        let apart = set_apart(dialect, &draft, request.instructions, &mut report);
-        if let Some(system) = &apart.system {
-            object.json("system", system.view());
+        let codec = codec(dialect)?;
+        let apart = set_apart(codec, &draft, request.instructions, &mut report);
+        if let Some((name, value)) = &apart.member {
+            object.json(name, value.view());
         }
-        object.key("messages").push('[');
+        object.key(codec.list()).push('[');
 
         let Some(kept) = self.dialects.get_or_insert_with(dialect, Kept::default) else {
             return Err(Error::new(Code::Internal, "no place for kept encodings"));
@@ -87,7 +85,7 @@ impl Renderer {
         let mut body = Body { head, fragments: Vec::with_capacity(draft.messages.len() + 1), fresh: String::new() };
         if let Some(instructions) = apart.instructions {
             body.push_fresh(
-                dialect,
+                codec,
                 &DraftMessage {
                     message: &instructions,
                     origin: Origin::Live(0),
@@ -99,8 +97,7 @@ impl Renderer {
                 &mut report,
             );
         }
-        // Anthropic has rules of its own for an answer that the model is to go on with.
-        let mut goes_on = false;
+        let mut may_end = true;
         for (at, item) in draft.messages.iter().enumerate() {
             if apart.taken.get(at) == Some(&true) {
                 continue;
@@ -110,19 +107,18 @@ impl Renderer {
                 Origin::Stored(index) => {
                     let signature = item.signature() ^ before.map_or(0, |before| before.signature().rotate_left(17));
                     let fragment = kept.fragment(index, signature, &mut report, |out, report| {
-                        encode(dialect, out, item, before, &settings, report)
+                        encode(codec, out, item, before, &settings, report)
                     });
                     body.fragments.push((false, fragment));
                 }
-                Origin::Live(_) => body.push_fresh(dialect, item, before, &settings, &mut report),
+                Origin::Live(_) => body.push_fresh(codec, item, before, &settings, &mut report),
             }
             if body.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
-                goes_on =
-                    dialect == Dialect::Anthropic && item.message.role == Role::Assistant && item.calls.is_empty();
+                may_end = codec.may_end(item);
             }
         }
         if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
-            last.sound &= !goes_on;
+            last.sound &= may_end;
         }
         let stable_prefix = kept.stable_prefix(body.fragments.iter().map(|(_, fragment)| fragment));
         let sound = body.fragments.iter().all(|(_, fragment)| fragment.sound);
@@ -159,7 +155,7 @@ fn before_of<'d, 'h>(draft: &'d Draft<'h>, at: usize) -> Option<&'d DraftMessage
 
 /// Encodes a message; gives how many wire messages that makes, and whether its dialect's rules take them.
 fn encode(
-    dialect: Dialect,
+    codec: &dyn Codec,
     out: &mut String,
     item: &DraftMessage<'_>,
     before: Option<&DraftMessage<'_>>,
@@ -168,16 +164,16 @@ fn encode(
 ) -> (u32, bool) {
     let start = out.len();
     let mut wire = Wire::new(out);
-    encode_message(dialect, &mut wire, item, before, settings, report);
+    codec.encode(&mut wire, item, before, settings, report);
     let count = wire.count();
     let text = out.get(start..).unwrap_or("");
-    (count, count == 0 || is_sound(dialect, text, item, before, settings))
+    (count, count == 0 || is_sound(codec, text, item, before, settings))
 }
 
 /// Whether the rules take a message. What was encoded from neutral values they take by construction; what goes out as it came
 /// is looked at, once, between two messages that nobody refuses.
 fn is_sound(
-    dialect: Dialect,
+    codec: &dyn Codec,
     text: &str,
     item: &DraftMessage<'_>,
     before: Option<&DraftMessage<'_>>,
@@ -187,16 +183,16 @@ fn is_sound(
     if item.results_go_on || !(as_it_came(item) || before.is_some_and(as_it_came)) {
         return true;
     }
-    const PLAIN: &str = r#"{"role":"user","content":"."}"#;
-    let mut probe = format!(r#"{{"model":"m","max_tokens":1,"messages":[{PLAIN},"#);
+    let plain = codec.plain();
+    let mut probe = format!(r#"{{"model":"m","max_tokens":1,"{}":[{plain},"#, codec.list());
     if let Some(before) = before {
         let mut wire = Wire::new(&mut probe);
-        encode_message(dialect, &mut wire, before, None, settings, &mut Report::new());
+        codec.encode(&mut wire, before, None, settings, &mut Report::new());
         probe.push(',');
     }
     probe.push_str(text);
-    probe.push_str(&format!(",{PLAIN}]}}"));
-    validate(probe.as_bytes(), dialect).iter().all(|finding| finding.severity != Severity::Error)
+    probe.push_str(&format!(",{plain}]}}"));
+    validate(probe.as_bytes(), codec.dialect()).iter().all(|finding| finding.severity != Severity::Error)
 }
 
 /// Whether something in a message goes out in a form that this crate did not give it.
@@ -221,14 +217,14 @@ struct Body {
 impl Body {
     fn push_fresh(
         &mut self,
-        dialect: Dialect,
+        codec: &dyn Codec,
         item: &DraftMessage<'_>,
         before: Option<&DraftMessage<'_>>,
         settings: &Settings,
         report: &mut Report,
     ) {
         let start = self.fresh.len();
-        let (count, sound) = encode(dialect, &mut self.fresh, item, before, settings, report);
+        let (count, sound) = encode(codec, &mut self.fresh, item, before, settings, report);
         let bytes = self.fresh.as_bytes().get(start..).unwrap_or(&[]);
         let hash = hash_words(1, bytes);
         self.fragments.push((true, Fragment { start, end: self.fresh.len(), count, hash, sound }));
@@ -265,53 +261,41 @@ impl Body {
 
 /// What stands outside the list of messages.
 struct Apart {
-    system: Option<Json>,
+    member: Option<(&'static str, Json)>,
     /// Instructions, where they are a message of the list.
     instructions: Option<Message>,
-    /// By draft index: which messages are in `system`.
+    /// By draft index: which messages are in the member.
     taken: Vec<bool>,
 }
 
-fn set_apart(dialect: Dialect, draft: &Draft<'_>, instructions: Option<&str>, report: &mut Report) -> Apart {
-    let instructions = instructions.filter(|text| !text.is_empty()).map(|text| text_message(Role::System, text));
-    if dialect != Dialect::Anthropic {
-        return Apart { system: None, instructions, taken: Vec::new() };
-    }
-    let mut blocks: Vec<String> = instructions.iter().flat_map(anthropic::system_blocks).collect();
+fn set_apart(codec: &dyn Codec, draft: &Draft<'_>, instructions: Option<&str>, report: &mut Report) -> Apart {
+    let mut instructions = instructions.filter(|text| !text.is_empty()).map(|text| text_message(Role::System, text));
     let mut taken = vec![false; draft.messages.len()];
     let mut leading = true;
-    for (at, item) in draft.messages.iter().enumerate() {
-        let system = matches!(item.message.role, Role::System | Role::Developer);
-        if stands_apart(dialect, item.message, leading) {
+    let mut messages: Vec<&Message> = instructions.iter().filter(|own| codec.stands_apart(own, true)).collect();
+    let listed = instructions.is_some() && messages.is_empty();
+    for (item, taken) in draft.messages.iter().zip(&mut taken) {
+        if codec.stands_apart(item.message, leading) {
             if !leading {
                 report.push(
                     Finding::info(
                         "interposed_message",
-                        "Anthropic takes the system text apart from the messages; it is moved there",
+                        "this dialect takes the system text apart from the messages; it is moved there",
                     )
                     .of_message(&item.message.id)
                     .did(Action::Moved),
                 );
             }
-            blocks.extend(anthropic::system_blocks(item.message));
-            if let Some(place) = taken.get_mut(at) {
-                *place = true;
-            }
+            messages.push(item.message);
+            *taken = true;
         }
-        leading &= system;
+        leading &= matches!(item.message.role, Role::System | Role::Developer);
     }
-    let system = match blocks.as_slice() {
-        [] => None,
-        // One plain text goes as a text.
-        [only] => {
-            Json::parse(only).ok().map(|block| match (block.view().entries().count(), block.view().json_str("text")) {
-                (2, Some(text)) => text.to_json(),
-                _ => Json::trusted(format!("[{only}]")),
-            })
-        }
-        blocks => Some(Json::trusted(format!("[{}]", blocks.join(",")))),
-    };
-    Apart { system, instructions: None, taken }
+    let member = if messages.is_empty() { None } else { codec.system(&messages) };
+    if !listed {
+        instructions = None;
+    }
+    Apart { member, instructions, taken }
 }
 
 /// A message that is made for one body.

@@ -1,5 +1,6 @@
 //! Anthropic Messages: from drafts to wire messages, the results of a round in one user message behind it.
 
+use super::Anthropic;
 use super::decode::is_signed;
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
@@ -226,7 +227,7 @@ fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
             object.end();
         }
     };
-    let id = call_id(Dialect::Anthropic, call);
+    let id = call_id(&Anthropic, call);
     let mut out = String::new();
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
         write_shape(&mut out, shape, &mut |_, slot, out| {
@@ -249,7 +250,7 @@ fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
 }
 
 fn result_block(call: &DraftCall<'_>) -> String {
-    let id = call_id(Dialect::Anthropic, call.invocation);
+    let id = call_id(&Anthropic, call.invocation);
     let mut out = String::new();
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::Anthropic)

@@ -11,27 +11,27 @@ use crate::tool::Arguments;
 pub const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// Decodes one wire message. What is no message comes back as it is.
-pub fn decode_message(wire: JsonRef<'_>) -> Incoming {
+pub fn decode_message(wire: JsonRef<'_>, dialect: Dialect) -> Incoming {
     let role = wire.text("role");
     match role.as_deref() {
-        Some("system") => Incoming::Message(decode_input(wire, Role::System)),
-        Some("developer") => Incoming::Message(decode_input(wire, Role::Developer)),
-        Some("user") => Incoming::Message(decode_input(wire, Role::User)),
-        Some("assistant") => Incoming::Message(decode_assistant(wire)),
-        Some("tool") => Incoming::Result(decode_result(wire, "tool_call_id")),
+        Some("system") => Incoming::Message(decode_input(wire, Role::System, dialect)),
+        Some("developer") => Incoming::Message(decode_input(wire, Role::Developer, dialect)),
+        Some("user") => Incoming::Message(decode_input(wire, Role::User, dialect)),
+        Some("assistant") => Incoming::Message(decode_assistant(wire, dialect)),
+        Some("tool") => Incoming::Result(decode_result(wire, "tool_call_id", dialect)),
         // The legacy form: one function call a message, paired by order.
-        Some("function") => Incoming::Result(IncomingResult { shape: None, ..decode_result(wire, "") }),
+        Some("function") => Incoming::Result(IncomingResult { shape: None, ..decode_result(wire, "", dialect) }),
         _ => Incoming::Unknown(wire.to_owned()),
     }
 }
 
-fn decode_input(wire: JsonRef<'_>, role: Role) -> IncomingMessage {
+fn decode_input(wire: JsonRef<'_>, role: Role, dialect: Dialect) -> IncomingMessage {
     let mut parts = Vec::new();
     let shape = shape_of(wire, |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
-    finish(role, parts, shape)
+    finish(role, parts, shape, dialect)
 }
 
-fn decode_assistant(wire: JsonRef<'_>) -> IncomingMessage {
+fn decode_assistant(wire: JsonRef<'_>, dialect: Dialect) -> IncomingMessage {
     let mut parts = Vec::new();
     // Reasoning, then words, then calls, whatever the order of the members.
     let mut slots: Vec<(String, Slot)> = Vec::new();
@@ -68,7 +68,7 @@ fn decode_assistant(wire: JsonRef<'_>) -> IncomingMessage {
     if legacy || doubled(&shape) {
         shape.0.clear();
     }
-    finish(Role::Assistant, parts, shape)
+    finish(Role::Assistant, parts, shape, dialect)
 }
 
 fn doubled(shape: &Shape) -> bool {
@@ -182,7 +182,7 @@ pub fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
     }
 }
 
-fn decode_result(wire: JsonRef<'_>, id: &str) -> IncomingResult {
+fn decode_result(wire: JsonRef<'_>, id: &str, dialect: Dialect) -> IncomingResult {
     let shape = shape_of(wire, |key, _| match key {
         "content" => Some(Slot::Content),
         _ if key == id => Some(Slot::Id),
@@ -193,20 +193,15 @@ fn decode_result(wire: JsonRef<'_>, id: &str) -> IncomingResult {
         call_id: wire.text(id).unwrap_or_default().into_owned(),
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
-        dialect: Some(Dialect::OpenAiChat),
+        dialect: Some(dialect),
         shape: (whole && !encode::is_plain_result(&shape)).then_some(shape),
         raw: wire.to_owned(),
     }
 }
 
-fn finish(role: Role, parts: Vec<IncomingPart>, shape: Shape) -> IncomingMessage {
+fn finish(role: Role, parts: Vec<IncomingPart>, shape: Shape, dialect: Dialect) -> IncomingMessage {
     let plain = encode::is_plain_message(role, &parts, &shape);
-    IncomingMessage {
-        role,
-        parts,
-        dialect: Some(Dialect::OpenAiChat),
-        shape: (!plain && !shape.0.is_empty()).then_some(shape),
-    }
+    IncomingMessage { role, parts, dialect: Some(dialect), shape: (!plain && !shape.0.is_empty()).then_some(shape) }
 }
 
 /// The text of a result whose content is a list of parts, with its pictures apart: a tool message takes text only.

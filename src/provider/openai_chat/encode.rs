@@ -1,10 +1,11 @@
 //! OpenAI Chat Completions: from drafts to wire messages, each followed by one tool message a call.
 
+use super::Chat;
 use super::decode::{REASONING, result_parts};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
-use crate::message::{Dialect, Message, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::write_shape;
 use crate::provider::words::{Words, result_words};
@@ -12,22 +13,19 @@ use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
 
-/// OpenAI takes call ids of up to 64 characters (`string_above_max_length`).
-pub const MAX_CALL_ID: usize = 64;
-
 /// Writes a message and the results of its calls. Nothing is written for one that has nothing to say.
-pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, report: &mut Report) {
+pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, report: &mut Report) {
     let message = item.message;
-    let own = message.dialect == Some(Dialect::OpenAiChat);
+    let own = message.dialect == Some(chat.dialect);
     match (&message.shape, own) {
         (Some(shape), true) if message.role != Role::Assistant || item.has_words() || !item.calls.is_empty() => {
             let out = wire.begin();
-            write_shape(out, shape, &mut |name, slot, out| fill_message(out, name, slot, item, settings));
+            write_shape(out, shape, &mut |name, slot, out| fill_message(chat, out, name, slot, item, settings));
         }
         (Some(_), true) => {}
-        _ => encode_plain(wire, item, settings, own, report),
+        _ => encode_plain(chat, wire, item, settings, report),
     }
-    encode_results(wire, item, report);
+    encode_results(chat, wire, item, report);
 }
 
 fn role_name(message: &Message, settings: &Settings) -> &'static str {
@@ -37,7 +35,14 @@ fn role_name(message: &Message, settings: &Settings) -> &'static str {
     }
 }
 
-fn fill_message(out: &mut String, name: &str, slot: &Slot, item: &DraftMessage<'_>, settings: &Settings) -> bool {
+fn fill_message(
+    chat: &Chat,
+    out: &mut String,
+    name: &str,
+    slot: &Slot,
+    item: &DraftMessage<'_>,
+    settings: &Settings,
+) -> bool {
     let message = item.message;
     match slot {
         Slot::Raw(_) if name == "role" => {
@@ -56,8 +61,8 @@ fn fill_message(out: &mut String, name: &str, slot: &Slot, item: &DraftMessage<'
             let Some(text) = text_of(part) else { return false };
             out.push_str(text.token());
         }
-        Slot::Parts | Slot::ResultsThenParts => write_blocks(out, message),
-        Slot::Calls => return write_calls(out, item),
+        Slot::Parts | Slot::ResultsThenParts => write_blocks(chat, out, message),
+        Slot::Calls => return write_calls(chat, out, item),
         Slot::Text | Slot::Id | Slot::Name | Slot::Arguments | Slot::Content | Slot::Shape(_) => return false,
     }
     true
@@ -70,8 +75,8 @@ fn text_of(part: &Part) -> Option<&JsonStr> {
     }
 }
 
-fn write_blocks(out: &mut String, message: &Message) {
-    let own = message.dialect == Some(Dialect::OpenAiChat);
+fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
+    let own = message.dialect == Some(chat.dialect);
     out.push('[');
     let mut first = true;
     for part in &message.parts {
@@ -147,8 +152,9 @@ pub fn write_block(out: &mut String, part: &Part, own: bool) {
     block.end();
 }
 
-fn encode_plain(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, own: bool, report: &mut Report) {
+fn encode_plain(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, report: &mut Report) {
     let message = item.message;
+    let own = message.dialect == Some(chat.dialect);
     let role = role_name(message, settings);
     let words = Words::of(message, own);
     if message.role != Role::Assistant {
@@ -162,7 +168,7 @@ fn encode_plain(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Setting
             Some(text) => {
                 object.token("content", text);
             }
-            None if pictures || own => write_blocks(object.key("content"), message),
+            None if pictures || own => write_blocks(chat, object.key("content"), message),
             None => {
                 object.token("content", &words.joined());
             }
@@ -194,29 +200,29 @@ fn encode_plain(wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Setting
         object.token("refusal", refusal);
     }
     if !item.calls.is_empty() {
-        write_calls(object.key("tool_calls"), item);
+        write_calls(chat, object.key("tool_calls"), item);
     }
     object.end();
 }
 
-fn write_calls(out: &mut String, item: &DraftMessage<'_>) -> bool {
+fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>) -> bool {
     if item.calls.is_empty() {
         return false;
     }
     for (at, call) in item.calls.iter().enumerate() {
         out.push(if at == 0 { '[' } else { ',' });
-        write_call(out, call.invocation, item.message.dialect == Some(Dialect::OpenAiChat));
+        write_call(chat, out, call.invocation, item.message.dialect == Some(chat.dialect));
     }
     out.push(']');
     true
 }
 
-fn write_call(out: &mut String, call: &ToolInvocation, own: bool) {
+fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, own: bool) {
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
         write_shape(out, shape, &mut |_, slot, out| {
             match slot {
                 Slot::Raw(value) => out.push_str(value.as_str()),
-                Slot::Id => push_text(out, &call_id(Dialect::OpenAiChat, call)),
+                Slot::Id => push_text(out, &call_id(chat, call)),
                 Slot::Name => push_text(out, &tool_name(call)),
                 Slot::Arguments => push_arguments(out, &call.arguments),
                 _ => return false,
@@ -226,7 +232,7 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool) {
         return;
     }
     let mut object = ObjectWriter::new(out);
-    object.text("id", &call_id(Dialect::OpenAiChat, call)).text("type", "function").object("function", |function| {
+    object.text("id", &call_id(chat, call)).text("type", "function").object("function", |function| {
         function.text("name", &tool_name(call));
         push_arguments(function.key("arguments"), &call.arguments);
     });
@@ -248,10 +254,10 @@ fn push_arguments(out: &mut String, arguments: &Arguments) {
     }
 }
 
-fn encode_results(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
     let mut pictures: Vec<(&ToolInvocation, Part)> = Vec::new();
     for call in &item.calls {
-        encode_result(wire.begin(), call, &mut pictures);
+        encode_result(chat, wire.begin(), call, &mut pictures);
     }
     if pictures.is_empty() {
         return;
@@ -266,7 +272,7 @@ fn encode_results(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Rep
         let note = Part::from(PartBody::Text(JsonStr::new(&format!(
             "Shown by the tool {} (call {}):",
             call.name,
-            call_id(Dialect::OpenAiChat, call)
+            call_id(chat, call)
         ))));
         write_block(out, &note, false);
         out.push(',');
@@ -280,15 +286,20 @@ fn encode_results(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Rep
     out.push_str("]}");
 }
 
-fn encode_result<'c>(out: &mut String, call: &DraftCall<'c>, pictures: &mut Vec<(&'c ToolInvocation, Part)>) {
+fn encode_result<'c>(
+    chat: &Chat,
+    out: &mut String,
+    call: &DraftCall<'c>,
+    pictures: &mut Vec<(&'c ToolInvocation, Part)>,
+) {
     let invocation = call.invocation;
-    let id = call_id(Dialect::OpenAiChat, invocation);
+    let id = call_id(chat, invocation);
     let stored = match call.result {
         Some(DraftResult::Stored(result)) => Some(result),
         _ => None,
     };
     if let Some(result) = stored
-        && result.dialect == Some(Dialect::OpenAiChat)
+        && result.dialect == Some(chat.dialect)
         && (result.content.view().kind() == Kind::String || is_text_only(&result_parts(&result.content)))
     {
         if let Some(shape) = &result.shape {
@@ -308,7 +319,7 @@ fn encode_result<'c>(out: &mut String, call: &DraftCall<'c>, pictures: &mut Vec<
         object.end();
         return;
     }
-    let words = result_words(Dialect::OpenAiChat, call);
+    let words = result_words(chat.dialect, call);
     let shown = !words.media.is_empty();
     pictures.extend(words.media.into_iter().map(|part| (invocation, part)));
     let mut object = ObjectWriter::new(out);

@@ -1,9 +1,9 @@
-//! OpenAI Chat Completions, and the many servers that speak it.
+//! OpenAI Chat Completions, and what is nearly it.
 
+mod codec;
 mod decode;
 mod encode;
 pub(crate) mod rules;
 pub(crate) mod stream;
 
-pub use decode::{decode_block, decode_message};
-pub use encode::{MAX_CALL_ID, encode};
+pub(crate) use codec::Chat;

@@ -1,0 +1,170 @@
+//! Anthropic Messages: its side of the door.
+
+use super::{decode, encode, stream};
+use crate::finding::{Finding, Report};
+use crate::history::Incoming;
+use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::message::{Dialect, Message, Part, Role};
+use crate::provider::assembler::Assembling;
+use crate::provider::codec::{Codec, Wire, is_plain_id};
+use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::settings::Settings;
+use crate::replay::DraftMessage;
+use std::borrow::Cow;
+
+/// The codec.
+pub(crate) struct Anthropic;
+
+impl Codec for Anthropic {
+    fn dialect(&self) -> Dialect {
+        Dialect::Anthropic
+    }
+
+    fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {
+        items.extend(body.find("system").and_then(decode::decode_system));
+    }
+
+    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
+        wires.for_each(|wire| decode::decode_message(wire, items));
+    }
+
+    fn decode_block(&self, block: JsonRef<'_>) -> Part {
+        decode::decode_block(block)
+    }
+
+    fn encode(
+        &self,
+        wire: &mut Wire<'_>,
+        item: &DraftMessage<'_>,
+        before: Option<&DraftMessage<'_>>,
+        _settings: &Settings,
+        report: &mut Report,
+    ) {
+        encode::encode(wire, item, before, report);
+    }
+
+    /// There are rules of its own for an answer that the model is to go on with.
+    fn may_end(&self, item: &DraftMessage<'_>) -> bool {
+        item.message.role != Role::Assistant || !item.calls.is_empty()
+    }
+
+    /// Newer models take a system message in mid-history; one that came so stays so.
+    fn stands_apart(&self, message: &Message, leading: bool) -> bool {
+        matches!(message.role, Role::System | Role::Developer)
+            && (leading || message.dialect != Some(Dialect::Anthropic))
+    }
+
+    fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
+        let blocks: Vec<String> = messages.iter().flat_map(|message| encode::system_blocks(message)).collect();
+        let system = match blocks.as_slice() {
+            [] => return None,
+            // One plain text goes as a text.
+            [only] => {
+                let block = Json::parse(only).ok()?;
+                match (block.view().entries().count(), block.view().json_str("text")) {
+                    (2, Some(text)) => text.to_json(),
+                    _ => Json::trusted(format!("[{only}]")),
+                }
+            }
+            blocks => Json::trusted(format!("[{}]", blocks.join(","))),
+        };
+        Some(("system", system))
+    }
+
+    /// `^[a-zA-Z0-9_-]+$`; long ids are taken, 64 is what every dialect takes.
+    fn takes_id(&self, id: &str) -> bool {
+        is_plain_id(id)
+    }
+
+    fn reserved(&self) -> &'static [&'static str] {
+        &["messages", "system"]
+    }
+
+    fn foreign(&self) -> &'static [&'static str] {
+        &[
+            "stream_options",
+            "n",
+            "frequency_penalty",
+            "presence_penalty",
+            "logit_bias",
+            "logprobs",
+            "top_logprobs",
+            "response_format",
+            "seed",
+            "parallel_tool_calls",
+            "user",
+            "store",
+            "max_completion_tokens",
+            "reasoning_effort",
+            "stop",
+            "modalities",
+            "prediction",
+        ]
+    }
+
+    fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
+        choice.text("type").is_some_and(|kind| kind != "function")
+    }
+
+    fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {
+        out.text("name", &tool.name);
+        if let Some(description) = &tool.description {
+            out.text("description", description);
+        }
+        let schema = tool.schema();
+        // Anthropic wants the schema's type said.
+        if schema.view().get("type").is_some() {
+            out.json("input_schema", schema.view());
+            return;
+        }
+        out.object("input_schema", |inner| {
+            inner.text("type", "object");
+            for (key, value) in schema.view().entries() {
+                inner.key_token(key.as_raw()).push_str(value.as_raw());
+            }
+        });
+    }
+
+    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+        let kind = match choice {
+            ToolChoice::Auto => "auto",
+            ToolChoice::None => "none",
+            ToolChoice::Any => "any",
+            ToolChoice::Named(_) => "tool",
+            ToolChoice::Other(_) => return,
+        };
+        object.object("tool_choice", |out| {
+            out.text("type", kind);
+            if let ToolChoice::Named(name) = choice {
+                out.text("name", name);
+            }
+        });
+    }
+
+    fn write_defaults(
+        &self,
+        request: &ProviderRequest,
+        object: &mut ObjectWriter<'_>,
+        named: &[Cow<'_, str>],
+        report: &mut Report,
+    ) {
+        if request.stream {
+            object.bool("stream", true);
+        }
+        if !named.iter().any(|name| name == "max_tokens") {
+            object.number("max_tokens", 4096);
+            report.push(Finding::info(
+                "unsupported_key",
+                "Anthropic wants `max_tokens`; without one in `params` it is 4096",
+            ));
+        }
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn assembler(&self) -> Box<dyn Assembling> {
+        Box::new(stream::MessageAnswer::default())
+    }
+}
