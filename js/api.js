@@ -2,7 +2,7 @@
 
 import {
   Rethread, Run, Session, SessionView, StateBag, StreamAssembler as WasmAssembler,
-  openRethread, repair as wasmRepair, setErrorClass, validate as wasmValidate,
+  convert as wasmConvert, openRethread, repair as wasmRepair, setErrorClass, validate as wasmValidate,
 } from '../dist/rethread.js';
 import { RethreadError } from './error.js';
 import { bytes, guardAll, openOptions, options as optionsGiven, text } from './guard.js';
@@ -44,6 +44,14 @@ export function repair(body, dialect, options = {}) {
   text('the dialect')(dialect);
   optionsGiven(options);
   return wasmRepair(body, dialect, options);
+}
+
+export function convert(body, from, to, options = {}) {
+  ready();
+  text('the dialect that the body has')(from);
+  text('the dialect that it gets')(to);
+  optionsGiven(options);
+  return wasmConvert(body, from, to, options);
 }
 
 /** A class of its own, so that making one before the wasm is there fails with our error. */

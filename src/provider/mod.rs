@@ -8,6 +8,7 @@ mod gemini;
 mod mistral;
 mod openai_chat;
 mod openai_responses;
+mod parameter;
 mod request;
 mod rules;
 mod settings;
@@ -20,6 +21,7 @@ pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireErr
 pub use assembler::{StreamAssembler, read_response};
 pub(crate) use codec::{Codec, call_id, codec};
 pub use codec::{Wire, blocks_of, decode_answer, decode_body, supported, tool_name};
+pub use parameter::{is_group, place_in, value_in};
 pub use request::{ProviderRequest, ToolChoice, ToolDefinition};
 pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};
 pub use settings::{ReasoningField, Settings};

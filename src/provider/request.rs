@@ -4,7 +4,7 @@ use super::codec::{Codec, codec, is_plain_id};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
-use crate::json::{Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 use std::borrow::Cow;
 
@@ -37,9 +37,60 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
+    /// Reads an entry of `tools` of any dialect: a function, or several; what is none adds nothing.
+    pub(crate) fn read(tool: JsonRef<'_>, tools: &mut Vec<Self>) {
+        if let Some(list) = tool.get("functionDeclarations").or_else(|| tool.get("function_declarations")) {
+            return list.items().for_each(|tool| Self::read(tool, tools));
+        }
+        let own = tool.get("function").unwrap_or(tool);
+        let is_function = tool.text("type").is_none_or(|kind| matches!(&*kind, "function" | "custom"));
+        let Some(name) = own.text("name").filter(|name| is_function && !name.is_empty()) else { return };
+        let schema = ["parameters", "input_schema", "parametersJsonSchema"].iter().find_map(|key| own.get(key));
+        let parameters = schema.filter(|schema| schema.is_object()).map(|schema| {
+            // Gemini shouts the names of types, where JSON Schema does not.
+            let mut out = String::new();
+            write_schema(&mut out, schema, 64);
+            Json::trusted(out)
+        });
+        let name = name.chars().take(64).map(|c| if is_plain_id(c.encode_utf8(&mut [0; 4])) { c } else { '_' });
+        tools.push(Self {
+            name: name.collect(),
+            description: own.text("description").map(Cow::into_owned),
+            parameters,
+        });
+    }
+
     /// The schema of its arguments; without one it takes none.
     pub(crate) fn schema(&self) -> Json {
         self.parameters.clone().unwrap_or_else(|| Json::trusted(r#"{"type":"object","properties":{}}"#.into()))
+    }
+}
+
+/// Copies a schema, with the names of its types in lower case, so many levels deep.
+fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
+    match schema.kind() {
+        Kind::Object if levels > 0 => {
+            let mut object = ObjectWriter::new(out);
+            for (key, value) in schema.entries() {
+                let slot = object.key_token(key.as_raw());
+                match value.as_raw() {
+                    "\"OBJECT\"" | "\"ARRAY\"" | "\"STRING\"" | "\"NUMBER\"" | "\"INTEGER\"" | "\"BOOLEAN\""
+                    | "\"NULL\""
+                        if key.is_text("type") =>
+                    {
+                        slot.push_str(&value.as_raw().to_ascii_lowercase());
+                    }
+                    _ => write_schema(slot, value, levels - 1),
+                }
+            }
+            object.end();
+        }
+        Kind::Array if levels > 0 => {
+            let mut array = ArrayWriter::new(out);
+            schema.items().for_each(|item| write_schema(array.item(), item, levels - 1));
+            array.end();
+        }
+        _ => out.push_str(schema.as_raw()),
     }
 }
 
@@ -169,7 +220,13 @@ impl ProviderRequest {
                     leave_out(&name, "no key of this dialect");
                     continue;
                 }
-                "tool_choice" if !codec.is_own_choice(value) => codec.write_choice(object, &ToolChoice::of(value)),
+                "tool_choice" if !codec.is_own_choice(value) => match ToolChoice::of(value) {
+                    ToolChoice::Other(_) => {
+                        leave_out(&name, "said in words that this dialect does not know");
+                        continue;
+                    }
+                    choice => codec.write_choice(object, &choice),
+                },
                 _ => object.key_token(key.as_raw()).push_str(value.as_raw()),
             }
             named.push(name);

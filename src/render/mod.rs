@@ -3,6 +3,7 @@
 //! A message is encoded once a dialect and kept; a body is a copy of what is kept, so that its cost
 //! follows what is new. The kept bytes live in memory only and are rebuilt when a session is opened.
 
+mod convert;
 mod kept;
 
 use crate::clock::Ms;
@@ -15,6 +16,7 @@ use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Sour
 use crate::provider::{Codec, ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate};
 use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, replay};
 use crate::sorted::Sorted;
+pub use convert::convert;
 use kept::{Fragment, Kept};
 
 /// What is asked of a render beside the history.

@@ -1,8 +1,9 @@
-//! `validate` and `repair`.
+//! `validate`, `repair` and `convert`.
 
 use super::assembler::dialect;
 use super::convert::{text, to_js};
-use crate::finding::Finding;
+use crate::error::{Error, Result};
+use crate::finding::{Finding, Report};
 use crate::json::{ArrayWriter, Json};
 use crate::provider::{Dangling, RepairOptions};
 use js_sys::{Object, Reflect, Uint8Array};
@@ -39,29 +40,43 @@ pub fn validate(body: &JsValue, name: &str) -> std::result::Result<JsValue, JsVa
 /// The nearest valid body, in the form in which it was given.
 #[wasm_bindgen(skip_typescript)]
 pub fn repair(body: &JsValue, name: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
+    let repaired = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &wanted(options)?);
+    Ok(outcome(body, repaired))
+}
+
+/// The body in another dialect, repaired, in the form in which it was given.
+#[wasm_bindgen(skip_typescript)]
+pub fn convert(body: &JsValue, from: &str, to: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
+    let bytes = body_bytes(body)?;
+    let converted = crate::render::convert(&bytes, dialect(from)?, dialect(to)?, &wanted(options)?)?;
+    Ok(outcome(body, converted))
+}
+
+fn wanted(options: &JsValue) -> Result<RepairOptions> {
     let mut wanted = RepairOptions::default();
     match text(options, "danglingCalls")?.as_deref() {
         None | Some("synthesize") => {}
         Some("omit") => wanted.dangling = Dangling::Omit,
         Some(other) => {
-            return Err(crate::Error::config(format!(
-                "`danglingCalls` is \"synthesize\" or \"omit\", not \"{other}\""
-            ))
-            .into());
+            return Err(Error::config(format!("`danglingCalls` is \"synthesize\" or \"omit\", not \"{other}\"")));
         }
     }
     wanted.dangling_text = text(options, "danglingText")?;
-    let (repaired, report) = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &wanted);
-    let body = if body.is_string() {
-        JsValue::from_str(&String::from_utf8_lossy(&repaired))
-    } else if body.is_instance_of::<Uint8Array>() {
-        Uint8Array::from(repaired.as_slice()).into()
+    Ok(wanted)
+}
+
+/// `{ body, report }`, the body in the form of the one that was given.
+fn outcome(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> JsValue {
+    let body = if given.is_string() {
+        JsValue::from_str(&String::from_utf8_lossy(&bytes))
+    } else if given.is_instance_of::<Uint8Array>() {
+        Uint8Array::from(bytes.as_slice()).into()
     } else {
-        js_sys::JSON::parse(&String::from_utf8_lossy(&repaired)).unwrap_or_else(|_| body.clone())
+        js_sys::JSON::parse(&String::from_utf8_lossy(&bytes)).unwrap_or_else(|_| given.clone())
     };
     let out = Object::new();
     // A fresh object takes any member.
     let _ = Reflect::set(&out, &"body".into(), &body);
     let _ = Reflect::set(&out, &"report".into(), &report_to_js(&report));
-    Ok(out.into())
+    out.into()
 }

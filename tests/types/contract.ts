@@ -1,7 +1,7 @@
 // Uses every member that is built, as an application would. Compiled, never run.
 
 import {
-  RethreadError, StreamAssembler, init, open, repair, validate,
+  RethreadError, StreamAssembler, convert, init, open, repair, validate,
   type AppendOptions, type AssembledResponse, type Bytes, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery,
   type Message, type MessageSource, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
   type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
@@ -28,6 +28,7 @@ for (const { severity, code, path, messageId, callId, action, message } of findi
 }
 const repairing: RepairOptions = { danglingCalls: "omit", danglingText: "not run" };
 const asText: { body: string; report: Finding[] } = repair("{}" as string, "mistral", repairing);
+const converted: { body: string } = convert("{}" as string, "mistral", "anthropic", repairing);
 const asBytes: { body: Uint8Array } = repair(new Uint8Array(), "anthropic");
 const asObject = repair({ messages: [], model: "m" }, "openai-chat");
 asObject.body.model.toUpperCase();

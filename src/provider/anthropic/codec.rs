@@ -103,7 +103,7 @@ impl Codec for Anthropic {
     }
 
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
-        choice.text("type").is_some_and(|kind| kind != "function")
+        choice.text("type").is_some_and(|kind| matches!(&*kind, "auto" | "any" | "none" | "tool"))
     }
 
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {

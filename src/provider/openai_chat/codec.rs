@@ -56,7 +56,7 @@ impl Codec for Chat {
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
             Kind::String => !choice.is_text("any"),
-            _ => choice.text("type").is_some_and(|kind| !matches!(&*kind, "auto" | "any" | "none" | "tool")),
+            _ => ["function", "custom", "allowed_tools"].iter().any(|kind| choice.get(kind).is_some()),
         }
     }
 

@@ -6,7 +6,7 @@ const SECRET = 'sk-verysecret123456';
 
 /** Calls that need no session: [what, expected code, work]. */
 const ofPackage = ({ rethread }, env) => {
-  const { open, validate, repair, StreamAssembler } = rethread;
+  const { open, validate, repair, convert, StreamAssembler } = rethread;
   const store = env.store;
   return [
     ['open: options of another type', 'invalid_input', () => open('memory')],
@@ -35,6 +35,9 @@ const ofPackage = ({ rethread }, env) => {
     ['validate: no dialect', 'invalid_input', () => validate({ messages: [] })],
     ['validate: an unknown dialect', 'config_invalid', () => validate({ messages: [] }, 'morse')],
     ['repair: danglingCalls', 'config_invalid', () => repair({ messages: [] }, 'openai-chat', { danglingCalls: 'x' })],
+    ['convert: no JSON', 'invalid_input', () => convert('{', 'openai-chat', 'anthropic')],
+    ['convert: unknown dialect', 'config_invalid', () => convert('{}', 'openai-chat', 'x')],
+    ['convert: dialect missing', 'invalid_input', () => convert('{}', 'openai-chat')],
     ['repair: options', 'invalid_input', () => repair({ messages: [] }, 'openai-chat', 'omit')],
     ['repair: a cycle', 'invalid_input', () => { const body = {}; body.self = body; return repair(body, 'openai-chat'); }],
     ['assembler: an unknown dialect', 'config_invalid', () => new StreamAssembler('morse')],

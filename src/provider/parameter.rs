@@ -1,0 +1,61 @@
+//! Where each dialect keeps what every model may be told beside the messages: one table.
+
+use crate::json::JsonRef;
+use crate::message::Dialect;
+
+/// One parameter, by its place in the body of each dialect, in the order of [`Dialect::ALL`]: OpenAI chat, OpenAI Responses,
+/// Anthropic, Gemini, Mistral. `a.b` is the member `b` of the object `a`; an empty place: the dialect has none.
+type Row = [&'static str; 5];
+
+/// From the providers' references. What is not here has a meaning of its own in its dialect, or other values.
+const TABLE: &[Row] = &[
+    ["model", "model", "model", "", "model"],
+    ["stream", "stream", "stream", "", "stream"],
+    ["max_completion_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens", "max_tokens"],
+    // The older name, which servers that are nearly OpenAI know alone.
+    ["max_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens", "max_tokens"],
+    ["temperature", "temperature", "temperature", "generationConfig.temperature", "temperature"],
+    ["top_p", "top_p", "top_p", "generationConfig.topP", "top_p"],
+    ["", "", "top_k", "generationConfig.topK", ""],
+    ["stop", "", "stop_sequences", "generationConfig.stopSequences", "stop"],
+    ["seed", "", "", "generationConfig.seed", "random_seed"],
+    ["frequency_penalty", "", "", "generationConfig.frequencyPenalty", "frequency_penalty"],
+    ["presence_penalty", "", "", "generationConfig.presencePenalty", "presence_penalty"],
+    ["n", "", "", "generationConfig.candidateCount", "n"],
+    ["parallel_tool_calls", "parallel_tool_calls", "", "", "parallel_tool_calls"],
+    ["response_format", "", "", "", "response_format"],
+    ["reasoning_effort", "reasoning.effort", "", "", ""],
+    ["verbosity", "text.verbosity", "", "", ""],
+    ["user", "user", "", "", ""],
+    ["metadata", "metadata", "", "", ""],
+    ["store", "store", "", "", ""],
+    ["service_tier", "service_tier", "", "", ""],
+    ["prompt_cache_key", "prompt_cache_key", "", "", ""],
+    ["safety_identifier", "safety_identifier", "", "", ""],
+    ["top_logprobs", "top_logprobs", "", "", ""],
+];
+
+/// Where the parameter that stands at `place` in one dialect stands in another; none where it has no place there.
+#[must_use]
+pub fn place_in(from: Dialect, place: &str, to: Dialect) -> Option<&'static str> {
+    let column = |row: &'static Row, dialect: Dialect| row.get(dialect as usize).copied().unwrap_or("");
+    let row = TABLE.iter().find(|row| column(row, from) == place && !place.is_empty())?;
+    Some(column(row, to)).filter(|place| !place.is_empty())
+}
+
+/// Whether a member of that name holds parameters of that dialect, as an object.
+#[must_use]
+pub fn is_group(dialect: Dialect, name: &str) -> bool {
+    TABLE.iter().filter_map(|row| row.get(dialect as usize)?.split_once('.')).any(|(group, _)| group == name)
+}
+
+/// A parameter's value where it is told otherwise: Anthropic and Gemini take a list of stop sequences only.
+#[must_use]
+pub fn value_in(place: &str, value: JsonRef<'_>) -> String {
+    if place.ends_with("stop_sequences") || place.ends_with("stopSequences") {
+        if value.as_json_str().is_some() {
+            return format!("[{}]", value.as_raw());
+        }
+    }
+    value.as_raw().to_owned()
+}

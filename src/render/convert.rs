@@ -1,0 +1,141 @@
+//! A body of one dialect in another: read as a history, rendered for the other provider (R42).
+
+use super::{RenderRequest, Renderer};
+use crate::error::{Error, Result};
+use crate::finding::{Action, Finding, Report, Severity};
+use crate::history::{History, Origin, join};
+use crate::id::{CountingIds, Seed};
+use crate::json::{Json, JsonRef, Kind, ObjectWriter};
+use crate::message::Dialect;
+use crate::provider::{
+    Dangling, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group, place_in, repair,
+    value_in,
+};
+use crate::replay::{DanglingCalls, Policy, PolicyLayer};
+use crate::tool::Window;
+
+/// Rewrites a body of one dialect in another, repaired. The report names what was wrong, by its place in the body that was
+/// given, and what the target cannot carry. Ids, tools and parameters get the target's own form.
+///
+/// # Errors
+/// `invalid_input` for what is no JSON; `config_invalid` for a tool that is defined twice.
+pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
+    let (mended, mut report) = repair(body, from, options);
+    if from == to {
+        return Ok((mended, report));
+    }
+    let text = std::str::from_utf8(&mended).map_err(|_| not_json())?;
+    let body = JsonRef::parse(text).map_err(|_| not_json())?;
+    let mut history = History::new(Seed::default());
+    let origin = Origin { run_id: None, ..Origin::default() };
+    let joined = join(None, &history, decode_body(from, body)?, &origin, &CountingIds::default());
+    // An id that was used before is renamed for the target as well; the rules of `repair` said what was wrong with it.
+    report.extend(joined.report);
+    for entry in joined.entries {
+        history.apply(entry);
+    }
+    let provider = ProviderRequest {
+        dialect: to,
+        url: String::new(),
+        params: params(body, from, to, &mut report)?,
+        stream: body.get("stream").and_then(JsonRef::as_bool).unwrap_or(false),
+        headers: Vec::new(),
+        settings: Settings { no_stream_usage: true, ..Settings::default() },
+    };
+    let tools = tools(body, &mut report);
+    let layer = PolicyLayer {
+        freshness: Some(Window::Always),
+        error_freshness: Some(Window::Always),
+        dangling_calls: Some(match options.dangling {
+            Dangling::Omit => DanglingCalls::Omit,
+            Dangling::Synthesize => DanglingCalls::Synthesize,
+        }),
+        ..PolicyLayer::default()
+    };
+    let policy = Policy { call: layer, ..Policy::default() };
+    let request = RenderRequest { provider: &provider, instructions: None, tools: &tools, policy: &policy };
+    let rendered = Renderer::default().render(&history, None, &request, 0)?;
+    // What was rendered takes the target's rules by construction; nothing rests on that here.
+    let (body, left) = repair(&rendered.body, to, options);
+    let left = left.into_iter().filter(|finding| finding.severity == Severity::Error);
+    report.extend(rendered.report);
+    report.extend(left.map(|finding| Finding { path: None, severity: Severity::Warning, ..finding }));
+    // Messages of this history were made for this one body: their ids say nothing to anybody.
+    report.iter_mut().for_each(|finding| finding.message_id = None);
+    Ok((body, report))
+}
+
+fn not_json() -> Error {
+    Error::invalid("the body is no JSON in UTF-8; give the request's body as it was, or would have been, sent")
+}
+
+/// What a body says beside messages and tools, under the names of the target.
+fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> Result<Json> {
+    let said = codec(from)?.reserved();
+    // By place: those of one group stand together.
+    let mut places: Vec<(&'static str, String)> = Vec::new();
+    let mut choice = None;
+    let mut take = |place: &str, value: JsonRef<'_>| match place_in(from, place, to) {
+        Some("stream") => {}
+        Some(place) if places.iter().all(|(own, _)| *own != place) => places.push((place, value_in(place, value))),
+        _ => report.push(
+            Finding::info("unsupported_key", format!("`{place}` has no place in the dialect \"{}\"", to.as_str()))
+                .at(format!("/{}", place.replace('.', "/")))
+                .did(Action::Dropped),
+        ),
+    };
+    for (key, value) in body.entries() {
+        let Some(key) = key.as_text() else { continue };
+        match key.as_ref() {
+            "tools" => {}
+            "tool_choice" | "toolConfig" | "tool_config" => choice = Some(value),
+            key if said.contains(&key) => {}
+            group if is_group(from, group) && value.kind() == Kind::Object => {
+                for (name, value) in value.entries() {
+                    take(&format!("{group}.{}", name.as_text().unwrap_or_default()), value);
+                }
+            }
+            key => take(key, value),
+        }
+    }
+    places.sort_by_key(|(place, _)| place.split('.').next().map(str::to_owned));
+    Ok(ObjectWriter::build(|object| {
+        let mut rest = places.as_slice();
+        while let [(place, value), tail @ ..] = rest {
+            let Some((group, _)) = place.split_once('.') else {
+                object.raw(place, value);
+                rest = tail;
+                continue;
+            };
+            let own = |(place, _): &&(&'static str, String)| place.split_once('.').is_some_and(|(own, _)| own == group);
+            let members: Vec<_> = rest.iter().take_while(own).collect();
+            object.object(group, |out| {
+                for (place, value) in &members {
+                    out.raw(place.split_once('.').map_or("", |(_, name)| name), value);
+                }
+            });
+            rest = rest.get(members.len()..).unwrap_or_default();
+        }
+        if let Some(choice) = choice {
+            object.json("tool_choice", choice);
+        }
+    }))
+}
+
+/// The definitions of a body's tools. Tools that a provider runs itself have no place elsewhere.
+fn tools(body: JsonRef<'_>, report: &mut Report) -> Vec<ToolDefinition> {
+    let mut tools = Vec::new();
+    let Some(list) = body.get("tools").filter(|list| list.kind() == Kind::Array) else { return tools };
+    for (at, tool) in list.items().enumerate() {
+        let before = tools.len();
+        ToolDefinition::read(tool, &mut tools);
+        if tools.len() == before {
+            report.push(
+                Finding::info("unsupported_key", "a tool that is no function has no place in another dialect")
+                    .at(format!("/tools/{at}"))
+                    .did(Action::Dropped),
+            );
+        }
+    }
+    tools
+}

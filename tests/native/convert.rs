@@ -1,0 +1,254 @@
+//! `convert`: a body of one dialect in another (R42). Dialects join by being supported.
+
+use proptest::prelude::*;
+use rethread::finding::Severity;
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, supported, validate};
+use rethread::render::convert;
+use serde_json::{Value, json};
+
+fn dialects() -> Vec<Dialect> {
+    Dialect::ALL.into_iter().filter(|dialect| supported(*dialect).is_ok()).collect()
+}
+
+fn turn(body: &str, from: Dialect, to: Dialect) -> (Value, Vec<rethread::finding::Finding>) {
+    let (out, report) = convert(body.as_bytes(), from, to, &RepairOptions::default()).unwrap();
+    let errors: Vec<_> = validate(&out, to).into_iter().filter(|finding| finding.severity == Severity::Error).collect();
+    assert!(errors.is_empty(), "{errors:?} in {}", String::from_utf8_lossy(&out));
+    (serde_json::from_slice(&out).unwrap(), report)
+}
+
+/// A conversation with everything that every dialect has a place for.
+fn chat() -> Value {
+    json!({
+        "model": "m", "temperature": 0.5, "max_completion_tokens": 99, "stop": "END", "logit_bias": {"1": 2},
+        "tools": [{"type": "function", "function": {"name": "look_up", "description": "Looks up.",
+            "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}}],
+        "tool_choice": {"type": "function", "function": {"name": "look_up"}},
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "What is this?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]},
+            {"role": "assistant", "content": "I look it up.", "tool_calls": [
+                {"id": "call_a", "type": "function", "function": {"name": "look_up", "arguments": "{\"q\": 12345678901234567890}"}},
+                {"id": "call_b", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "call_a", "content": "first"},
+            {"role": "tool", "tool_call_id": "call_b", "content": "second"},
+            {"role": "assistant", "content": "It is a picture."},
+            {"role": "user", "content": "Thanks."},
+        ],
+    })
+}
+
+#[test]
+fn r42_everything_is_still_said_in_every_other_dialect() {
+    for to in dialects() {
+        let (body, _) = turn(&chat().to_string(), Dialect::OpenAiChat, to);
+        let text = body.to_string();
+        for said in [
+            "Be brief.",
+            "What is this?",
+            "iVBORw0KGgo=",
+            "I look it up.",
+            "12345678901234567890",
+            "first",
+            "second",
+            "It is a picture.",
+            "Thanks.",
+            "Looks up.",
+        ] {
+            assert!(text.contains(said), "{to:?} lost {said:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn r42_there_and_back_is_the_same_conversation() {
+    let given = chat();
+    for to in dialects() {
+        let (there, _) = turn(&given.to_string(), Dialect::OpenAiChat, to);
+        let (back, _) = turn(&there.to_string(), to, Dialect::OpenAiChat);
+        let plain = |body: &Value| {
+            let mut messages = body["messages"].clone();
+            let mut names: Vec<String> = Vec::new();
+            // Ids may differ; who answers whom may not.
+            for message in messages.as_array_mut().unwrap() {
+                for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+                    names.push(call["id"].as_str().unwrap().to_owned());
+                    call["id"] = json!(names.len());
+                    let arguments: Value =
+                        serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
+                    call["function"]["arguments"] = arguments;
+                }
+                if let Some(id) = message.get("tool_call_id").and_then(Value::as_str) {
+                    message["tool_call_id"] = json!(names.iter().position(|name| name == id).unwrap() + 1);
+                }
+            }
+            messages
+        };
+        assert_eq!(plain(&back), plain(&given), "through {to:?}");
+        assert_eq!(back["tools"], given["tools"], "through {to:?}");
+        assert_eq!(back["tool_choice"], given["tool_choice"], "through {to:?}");
+    }
+}
+
+#[test]
+fn r42_parameters_take_the_targets_names_and_the_rest_is_reported() {
+    let (body, report) = turn(&chat().to_string(), Dialect::OpenAiChat, Dialect::Anthropic);
+    assert_eq!(body["max_tokens"], json!(99));
+    assert_eq!(body["stop_sequences"], json!(["END"]));
+    assert_eq!(body["temperature"], json!(0.5));
+    assert_eq!(body["tools"][0]["input_schema"]["properties"]["q"]["type"], "string");
+    assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "look_up"}));
+    assert!(body.get("logit_bias").is_none());
+    assert!(
+        report.iter().any(|f| f.code == "unsupported_key" && f.path.as_deref() == Some("/logit_bias")),
+        "{report:?}"
+    );
+    let (body, _) = turn(
+        r#"{"model":"m","max_tokens":7,"stop_sequences":["A"],"messages":[{"role":"user","content":"Hi"}]}"#,
+        Dialect::Anthropic,
+        Dialect::OpenAiChat,
+    );
+    assert_eq!(
+        body,
+        json!({"model": "m", "max_completion_tokens": 7, "stop": ["A"], "messages": [{"role": "user", "content": "Hi"}]})
+    );
+}
+
+#[test]
+fn r42_what_is_broken_is_mended_first_and_named_by_its_place() {
+    let given = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"And?"}]}"#;
+    for to in dialects() {
+        let (_, report) = turn(given, Dialect::OpenAiChat, to);
+        assert!(report.iter().any(|f| f.code == "dangling_call" && f.path.is_some()), "{to:?} {report:?}");
+        let (body, _) = convert(
+            given.as_bytes(),
+            Dialect::OpenAiChat,
+            to,
+            &RepairOptions { dangling_text: Some("the lights went out".into()), ..RepairOptions::default() },
+        )
+        .unwrap();
+        assert!(String::from_utf8(body).unwrap().contains("the lights went out"));
+    }
+}
+
+#[test]
+fn r42_ids_that_a_target_shortens_do_not_collide() {
+    let calls: Vec<Value> = (0..200)
+        .map(|n| json!({"id": format!("call_{n:040}"), "type": "function", "function": {"name": "f", "arguments": "{}"}}))
+        .collect();
+    let mut messages =
+        vec![json!({"role": "user", "content": "Go"}), json!({"role": "assistant", "tool_calls": calls})];
+    messages.extend(
+        (0..200).map(
+            |n| json!({"role": "tool", "tool_call_id": format!("call_{n:040}"), "content": format!("result {n}")}),
+        ),
+    );
+    let body = json!({ "messages": messages }).to_string();
+    for to in dialects() {
+        let (there, _) = turn(&body, Dialect::OpenAiChat, to);
+        let (back, _) = turn(&there.to_string(), to, Dialect::OpenAiChat);
+        let results: Vec<_> = back["messages"].as_array().unwrap().iter().filter(|m| m["role"] == "tool").collect();
+        assert_eq!(results.len(), 200);
+        for (n, result) in results.iter().enumerate() {
+            assert_eq!(result["content"], json!(format!("result {n}")), "{to:?}");
+        }
+    }
+}
+
+#[test]
+fn r42_a_tool_that_the_provider_runs_itself_stays_behind() {
+    let given = r#"{"max_tokens":5,"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"Hi"}]}"#;
+    let (body, report) = turn(given, Dialect::Anthropic, Dialect::OpenAiChat);
+    assert_eq!(body["tools"].as_array().unwrap().len(), 1);
+    assert!(report.iter().any(|f| f.code == "unsupported_key" && f.path.as_deref() == Some("/tools/0")), "{report:?}");
+}
+
+#[test]
+fn r42_what_is_no_json_is_an_error() {
+    for to in [Dialect::Anthropic] {
+        let error = convert(b"{", Dialect::OpenAiChat, to, &RepairOptions::default()).unwrap_err();
+        assert_eq!(error.code.as_str(), "invalid_input");
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        proptest::sample::select(vec![
+            "",
+            "user",
+            "assistant",
+            "tool",
+            "system",
+            "model",
+            "function_call",
+            "text",
+            "a",
+            "{}",
+            "tool_use",
+            "tool_result"
+        ])
+        .prop_map(Value::from),
+    ];
+    let key = proptest::sample::select(vec![
+        "role",
+        "content",
+        "tool_calls",
+        "id",
+        "function",
+        "name",
+        "arguments",
+        "tool_call_id",
+        "messages",
+        "input",
+        "contents",
+        "parts",
+        "type",
+        "text",
+        "system",
+        "tools",
+        "tool_choice",
+        "call_id",
+        "output",
+        "functionCall",
+        "functionResponse",
+        "tool_use_id",
+        "instructions",
+        "systemInstruction",
+        "args",
+        "response",
+        "stop",
+        "generationConfig",
+        "parameters",
+    ]);
+    leaf.prop_recursive(6, 40, 5, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            proptest::collection::vec((key.clone(), inner), 0..5)
+                .prop_map(|members| Value::Object(members.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn r42_any_json_becomes_a_valid_body_or_an_error(list in proptest::collection::vec(any_json(), 0..4), bare in any_json(), from in 0_usize..5, to in 0_usize..5) {
+        let all = dialects();
+        let (from, to) = (all[from % all.len()], all[to % all.len()]);
+        let name = match from { Dialect::Gemini => "contents", Dialect::OpenAiResponses => "input", _ => "messages" };
+        for body in [json!({ name: list }), bare] {
+            if let Ok((out, _)) = convert(body.to_string().as_bytes(), from, to, &RepairOptions::default()) {
+                let errors: Vec<_> = validate(&out, to).into_iter().filter(|f| f.severity == Severity::Error).collect();
+                prop_assert!(errors.is_empty(), "{from:?} {to:?} {body} -> {} {errors:?}", String::from_utf8_lossy(&out));
+                let again = convert(body.to_string().as_bytes(), from, to, &RepairOptions::default()).unwrap().0;
+                prop_assert_eq!(out, again);
+            }
+        }
+    }
+}
