@@ -6,7 +6,7 @@ import {
 } from '../dist/rethread.js';
 import { RethreadError } from './error.js';
 import { bytes, guardAll, openOptions, options as optionsGiven, text } from './guard.js';
-import { plainInput } from './input.js';
+import { plainInput, plainMessages } from './input.js';
 import { init as load, isReady } from './load.js';
 
 export { RethreadError };
@@ -109,9 +109,12 @@ function still(body) {
 for (const method of ['append', 'update', 'save']) {
   const plain = Session.prototype[method];
   Session.prototype[method] = function (...given) {
-    if (method === 'append') given[0] = still(given[0]);
+    const neutral = method === 'append' && typeof given[1] !== 'string';
+    if (method === 'append') given[0] = neutral ? plainMessages(given[0]) : still(given[0]);
     const own = tails.get(this);
-    const done = own.tail.then(() => plain.apply(this, given));
+    const done = own.tail.then(async () => plain.call(this, await given[0], ...given.slice(1)));
+    // Refused input is the caller's to see, when its turn comes.
+    if (neutral) given[0].catch(() => {});
     own.tail = done.catch(() => {});
     return done;
   };

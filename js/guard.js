@@ -42,6 +42,7 @@ const retry = shape('`retry`', { approveUnsafeReplay: unbuilt('`retry.approveUns
 
 export const openOptions = shape('the options', { replay, channels: each('`channels`', (name) => shape(`the channel "${name}"`, { toolFreshness: object('`toolFreshness`') })) });
 export const options = given(object('the last argument, the options,'));
+const appendOptions = given(shape('the options', { source: object('`source`') }));
 const query = given(object('the query'));
 const runRequest = shape('a run\'s request', { provider, tools, retry, replay });
 const sessionOptions = given(shape('the options', {
@@ -55,7 +56,7 @@ const METHODS = {
     subscribe: [callback('the listener')], persist: [], status: [],
   },
   Session: {
-    update: [object('what is to change')], save: [], append: [, , given(shape('the options', { source: object('`source`') }))], messages: [given(shape('the options', { branch: (name) => name === 'main' || unbuilt('`branch`')(true) }))], view: [], invocations: [query],
+    update: [object('what is to change')], save: [], append: [, (value) => typeof value === 'string' || appendOptions(value), appendOptions], messages: [given(shape('the options', { branch: (name) => name === 'main' || unbuilt('`branch`')(true) }))], view: [], invocations: [query],
     render: [shape('a render\'s request', { tools, replay, params: object('`params`') })], run: [runRequest], pendingRuns: [], resume: [, runRequest],
     discard: [text('the run\'s id'), options], refresh: [], subscribe: [callback('the listener')],
   },

@@ -1,5 +1,7 @@
 // Blobs and bytes in an input become base64 before they cross: JSON holds neither.
 
+import { RethreadError } from './error.js';
+
 const CHUNK = 0x8000;
 
 function base64(bytes) {
@@ -22,4 +24,17 @@ async function plainPart(part) {
 export async function plainInput(request) {
   if (!Array.isArray(request?.input)) return request;
   return { ...request, input: await Promise.all(request.input.map(plainPart)) };
+}
+
+/** Neutral messages as they are now, as JSON text, the bytes of their parts as base64. */
+export async function plainMessages(messages) {
+  let own;
+  try {
+    own = structuredClone(messages);
+  } catch (cause) {
+    throw new RethreadError('invalid_input', 'a message holds what cannot be stored: a function, say', {}, { cause });
+  }
+  if (!Array.isArray(own)) return own;
+  return Promise.all(own.map(async (message) =>
+    Array.isArray(message?.parts) ? { ...message, parts: await Promise.all(message.parts.map(plainPart)) } : message));
 }

@@ -6,11 +6,13 @@
 mod entry;
 mod incoming;
 mod join;
+mod new_message;
 mod show;
 
 pub use entry::{Entry, LogRecord, ResultEntry, SetAside};
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{Joined, Origin, join};
+pub use new_message::{NewCall, NewMessage, NewPart, join_new, read_part};
 pub use show::{Showing, write_invocation, write_message, write_payload, write_usage};
 
 use crate::id::{IdMap, Seed};

@@ -52,10 +52,9 @@ pub fn is_group(dialect: Dialect, name: &str) -> bool {
 /// A parameter's value where it is told otherwise: Anthropic and Gemini take a list of stop sequences only.
 #[must_use]
 pub fn value_in(place: &str, value: JsonRef<'_>) -> String {
-    if place.ends_with("stop_sequences") || place.ends_with("stopSequences") {
-        if value.as_json_str().is_some() {
-            return format!("[{}]", value.as_raw());
-        }
+    let wants_list = place.ends_with("stop_sequences") || place.ends_with("stopSequences");
+    if wants_list && value.as_json_str().is_some() {
+        return format!("[{}]", value.as_raw());
     }
     value.as_raw().to_owned()
 }

@@ -2,6 +2,7 @@
 //!
 //! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 
+mod append;
 mod assembler;
 mod convert;
 mod engine;

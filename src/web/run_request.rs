@@ -5,9 +5,9 @@ use super::convert::{flag, given, member, members, text, to_json, whole, wire_te
 use super::options::{on_stop, policy_at, refuse, unbuilt, window, word};
 use super::session::SessionInner;
 use crate::error::{Error, Result};
-use crate::history::{Incoming, IncomingMessage, IncomingPart};
+use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonStr};
-use crate::message::{Dialect, Media, Part, PartBody, Role};
+use crate::message::{Dialect, Part, PartBody, Role};
 use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, decode_body};
 use crate::replay::Policy;
 use crate::run::{OnInterrupted, RetryPolicy, Setup, Treatment};
@@ -53,34 +53,11 @@ pub fn input_items(input: &JsValue, dialect: Dialect) -> Result<Vec<Incoming>> {
 }
 
 fn input_part(part: &JsValue) -> Result<Part> {
-    let json = to_json(part)?;
-    let view = json.view();
-    let media = || Media {
-        url: view.json_str("url"),
-        data: view.json_str("data"),
-        file_id: view.json_str("fileId"),
-        media_type: view.text("mediaType").map(std::borrow::Cow::into_owned),
-        name: view.text("name").map(std::borrow::Cow::into_owned),
-    };
-    let body = match view.text("type").as_deref() {
-        Some("text") => {
-            PartBody::Text(view.json_str("text").ok_or_else(|| Error::invalid("a text part has a string `text`"))?)
-        }
-        Some(kind @ ("image" | "file")) => {
-            let media = media();
-            if media.url.is_none() && media.data.is_none() && media.file_id.is_none() {
-                return Err(Error::invalid(format!("a part of type \"{kind}\" has `url`, `data` or `fileId`")));
-            }
-            if kind == "image" { PartBody::Image(media) } else { PartBody::File(media) }
-        }
-        other => {
-            return Err(Error::invalid(format!(
-                "an input part is \"text\", \"image\" or \"file\", not \"{}\"",
-                other.unwrap_or("nothing")
-            )));
-        }
-    };
-    Ok(body.into())
+    let part = read_part(to_json(part)?.view())?;
+    match part.body {
+        PartBody::Text(_) | PartBody::Image(_) | PartBody::File(_) => Ok(part),
+        _ => Err(Error::invalid("a part of an input is \"text\", \"image\" or \"file\"")),
+    }
 }
 
 /// Reads a `RenderRequest`.

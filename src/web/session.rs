@@ -1,7 +1,6 @@
 //! `Session`: the class, and what its runs and its view share.
 
-use super::assembler::dialect;
-use super::convert::{given, member, object_to_js, page, text, to_js, to_json, whole, wire_text};
+use super::convert::{given, member, object_to_js, page, text, to_js, to_json, whole};
 use super::engine::{Engine, Listeners};
 use super::options::{on_stop, policy_at, refuse, unbuilt, word};
 use super::pending::{audit_page, discard, pending_of, resume};
@@ -13,8 +12,6 @@ use super::view::{SessionView, View};
 use crate::error::{Code, Error, Result};
 use crate::history::{History, Origin, Showing, join, write_message};
 use crate::json::{ArrayWriter, Json};
-use crate::message::{Source, SourceKind};
-use crate::provider::decode_body;
 use crate::render::{RenderRequest, Renderer};
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::OnStop;
@@ -286,7 +283,7 @@ impl SessionInner {
 /// One conversation.
 #[wasm_bindgen(skip_typescript)]
 pub struct Session {
-    inner: Rc<SessionInner>,
+    pub(super) inner: Rc<SessionInner>,
 }
 
 impl Session {
@@ -392,55 +389,6 @@ impl Session {
         inner.engine.ids.draw();
         inner.commit(Change { operation: new_operation(&inner), at: inner.engine.now(), ..Change::default() }).await?;
         Ok(())
-    }
-
-    /// Appends messages in a dialect's own shape.
-    pub async fn append(&self, body: JsValue, dialect_or_options: JsValue, options: JsValue) -> Js {
-        let inner = self.inner.clone();
-        let Some(name) = dialect_or_options.as_string() else {
-            return Err(unbuilt("appending neutral messages").into());
-        };
-        let dialect = dialect(&name)?;
-        if let Some(branch) = text(&options, "branch")?
-            && branch != "main"
-        {
-            return Err(unbuilt("`branch`").into());
-        }
-        let body = wire_text(&body)?;
-        let source = member(&options, "source");
-        let kinds =
-            [("external", SourceKind::External), ("context", SourceKind::Context), ("history", SourceKind::History)];
-        let origin = Origin {
-            at: whole(&options, "at")?.unwrap_or_else(|| inner.engine.now()),
-            source: Source { kind: word(&source, "type", &kinds)?.unwrap_or_default(), id: text(&source, "id")? },
-            channel: inner.channel(),
-            ..Origin::default()
-        };
-        let expected = whole(&options, "expectedRevision")?;
-        let items = decode_body(dialect, body.view())?;
-        inner.engine.ids.draw();
-        let mut joined = join(None, &inner.log.borrow().history, items.clone(), &origin, &inner.engine.ids);
-        if joined.report.iter().any(|finding| finding.code == "orphan_result") && inner.refresh().await? {
-            // Another tab may have appended the call.
-            joined = join(None, &inner.log.borrow().history, items, &origin, &inner.engine.ids);
-        }
-        let change = Change {
-            operation: new_operation(&inner),
-            at: inner.engine.now(),
-            entries: joined.entries,
-            expected,
-            ..Change::default()
-        };
-        let revision = inner.commit(change).await?;
-        inner.engine.warn(&joined.report);
-        inner.notify();
-        Ok(object_to_js(|out| {
-            out.number("revision", revision).array("messageIds", |ids| {
-                for id in &joined.message_ids {
-                    ids.text(id);
-                }
-            });
-        }))
     }
 
     /// A page of messages, the newest first, in order within it.

@@ -1,0 +1,339 @@
+//! Messages in an application's own words: no dialect, its own ids and times (R57).
+
+use super::{Entry, History, Incoming, IncomingCall, IncomingMessage, IncomingPart, Joined, Origin, join};
+use crate::clock::Ms;
+use crate::error::{Error, Result};
+use crate::id::{IdMap, IdSource};
+use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::message::{Media, Part, PartBody, Role};
+use crate::tool::{Arguments, InvocationStatus, ToolResult};
+use std::borrow::Cow;
+
+/// One message to be appended, in the shape of the TypeScript type of that name.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct NewMessage {
+    pub id: Option<String>,
+    pub role: Role,
+    pub created_at: Option<Ms>,
+    pub metadata: Option<Json>,
+    pub parts: Vec<NewPart>,
+}
+
+/// A piece of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NewPart {
+    /// Anything but a call.
+    Part(Part),
+    /// A call, with its result where there is one.
+    Call(NewCall),
+}
+
+/// A call that was made elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub struct NewCall {
+    /// May be empty: then the call gets an id of its own when it goes out.
+    pub call_id: String,
+    pub name: String,
+    pub arguments: Arguments,
+    pub result: Option<ToolResult>,
+    pub finished_at: Option<Ms>,
+}
+
+/// Reads a part that is text, an image, a file, reasoning or an application's own data.
+///
+/// # Errors
+/// `invalid_input`, saying what is missing.
+pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
+    let text = |kind: &str| {
+        part.json_str("text").ok_or_else(|| Error::invalid(format!("a part of type \"{kind}\" has a string `text`")))
+    };
+    let word = |key: &str| part.text(key).map(Cow::into_owned);
+    let kind = part.text("type").unwrap_or_default();
+    Ok(Part::from(match kind.as_ref() {
+        "text" => PartBody::Text(text("text")?),
+        "reasoning" => PartBody::Reasoning(text("reasoning")?),
+        "image" | "file" => {
+            let media = Media {
+                url: part.json_str("url"),
+                data: part.json_str("data"),
+                file_id: part.json_str("fileId"),
+                media_type: word("mediaType"),
+                name: word("name"),
+            };
+            if media.url.is_none() && media.data.is_none() && media.file_id.is_none() {
+                return Err(Error::invalid(format!("a part of type \"{kind}\" has `url`, `data` or `fileId`")));
+            }
+            if kind == "image" { PartBody::Image(media) } else { PartBody::File(media) }
+        }
+        "data" => PartBody::Data {
+            name: word("name").ok_or_else(|| Error::invalid("a part of type \"data\" has a `name`"))?,
+            value: part.get("value").map_or_else(|| Json::trusted("null".into()), JsonRef::to_owned),
+        },
+        other => {
+            return Err(Error::invalid(format!(
+                "a part is \"text\", \"image\", \"file\", \"reasoning\", \"data\" or \"tool\", not \"{other}\""
+            )));
+        }
+    }))
+}
+
+impl NewMessage {
+    /// Reads a list of them.
+    ///
+    /// # Errors
+    /// `invalid_input`, naming the message by its place.
+    pub fn read_all(list: JsonRef<'_>) -> Result<Vec<Self>> {
+        if list.kind() != Kind::Array {
+            return Err(Error::invalid("messages are a list; name the dialect to append a body of one"));
+        }
+        list.items()
+            .enumerate()
+            .map(|(at, message)| {
+                Self::read(message).map_err(|mut error| {
+                    error.message = format!("message {at}: {}", error.message);
+                    error
+                })
+            })
+            .collect()
+    }
+
+    fn read(message: JsonRef<'_>) -> Result<Self> {
+        let role = match message.text("role").as_deref() {
+            Some("system") => Role::System,
+            Some("developer") => Role::Developer,
+            Some("user") => Role::User,
+            Some("assistant") => Role::Assistant,
+            _ => return Err(Error::invalid("`role` is \"system\", \"developer\", \"user\" or \"assistant\"")),
+        };
+        let Some(list) = message.get("parts").filter(|parts| parts.kind() == Kind::Array) else {
+            return Err(Error::invalid("`parts` is a list; name the dialect to append a body of one"));
+        };
+        let parts = list.items().map(|part| match part.text("type").as_deref() {
+            Some("tool") if role == Role::Assistant => read_call(part).map(NewPart::Call),
+            Some("tool") => Err(Error::invalid("a part of type \"tool\" is the assistant's")),
+            _ => read_part(part).map(NewPart::Part),
+        });
+        let id = message.text("id").map(Cow::into_owned);
+        if id.as_deref() == Some("") {
+            return Err(Error::invalid("`id` is empty; leave it out to be given one"));
+        }
+        Ok(Self {
+            id,
+            role,
+            created_at: time(message, "createdAt")?,
+            metadata: message.find("metadata").map(JsonRef::to_owned),
+            parts: parts.collect::<Result<_>>()?,
+        })
+    }
+}
+
+fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
+    let name = part.text("name").filter(|name| !name.is_empty());
+    let result = part.get("result").map(|content| ToolResult {
+        content: content.to_owned(),
+        is_error: part.get("isError").and_then(JsonRef::as_bool).unwrap_or(false),
+        dialect: None,
+        shape: None,
+    });
+    Ok(NewCall {
+        call_id: part.text("callId").unwrap_or_default().into_owned(),
+        name: name.ok_or_else(|| Error::invalid("a part of type \"tool\" has a `name`"))?.into_owned(),
+        arguments: match part.find("arguments") {
+            // JSON text, as a model writes it.
+            Some(arguments) => {
+                arguments.as_json_str().map_or_else(|| Arguments::Value(arguments.to_owned()), Arguments::Text)
+            }
+            None => Arguments::Text(JsonStr::new("{}")),
+        },
+        result,
+        finished_at: time(part, "finishedAt")?,
+    })
+}
+
+fn time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
+    match object.find(key) {
+        None => Ok(None),
+        Some(value) => value
+            .as_u64()
+            .map(Some)
+            .ok_or_else(|| Error::invalid(format!("`{key}` is whole milliseconds since the epoch"))),
+    }
+}
+
+/// Joins messages in an application's own words to `history`. What follows a result is another answer of the model, and
+/// becomes a message of its own: `m`, then `m.2`.
+///
+/// # Errors
+/// `invalid_input` for an id that the session has already: nothing is appended twice.
+pub fn join_new(history: &History, messages: Vec<NewMessage>, origin: &Origin, ids: &dyn IdSource) -> Result<Joined> {
+    let mut origin = origin.clone();
+    let mut incoming = Vec::new();
+    // In the order of the messages and of their calls: what the join does not know of.
+    let mut facts = Vec::new();
+    let mut outcomes = Vec::new();
+    let mut given: IdMap<()> = IdMap::with_hasher(history.seed());
+    for message in messages {
+        let id = match message.id {
+            Some(id) => {
+                if history.message(&id).is_some() || given.insert(id.clone(), ()).is_some() {
+                    return Err(Error::invalid(format!("the session has a message of the id \"{id}\" already")));
+                }
+                id
+            }
+            None => ids.new_id(),
+        };
+        for (at, parts) in answers(message.parts, &mut outcomes).into_iter().enumerate() {
+            origin.message_ids.push(if at == 0 { id.clone() } else { format!("{id}.{}", at + 1) });
+            facts.push((message.created_at, message.metadata.clone()));
+            incoming.push(Incoming::Message(IncomingMessage { role: message.role, parts, dialect: None, shape: None }));
+        }
+    }
+    let mut joined = join(None, history, incoming, &origin, ids);
+    let (mut facts, mut outcomes) = (facts.into_iter(), outcomes.into_iter());
+    for entry in &mut joined.entries {
+        match entry {
+            Entry::Message(message) => {
+                let (created_at, metadata) = facts.next().unwrap_or_default();
+                message.created_at = created_at.unwrap_or(message.created_at);
+                message.metadata = metadata;
+            }
+            Entry::Invocation(call) => {
+                let Some((Some(result), at)) = outcomes.next() else { continue };
+                call.status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
+                call.finished_at = Some(at.unwrap_or(origin.at));
+                call.result = Some(result);
+            }
+            Entry::Result(_) | Entry::SetAside(_) => {}
+        }
+    }
+    Ok(joined)
+}
+
+/// The parts of each answer, in order. An answer ends before what is said after a result.
+fn answers(parts: Vec<NewPart>, outcomes: &mut Vec<(Option<ToolResult>, Option<Ms>)>) -> Vec<Vec<IncomingPart>> {
+    let mut answers: Vec<Vec<IncomingPart>> = vec![Vec::new()];
+    let mut answered = false;
+    for part in parts {
+        let part = match part {
+            NewPart::Part(part) => {
+                // What is only shown has no place in the order of the wire.
+                if answered && !matches!(part.body, PartBody::Data { .. }) {
+                    answers.push(Vec::new());
+                    answered = false;
+                }
+                IncomingPart::Part(part)
+            }
+            NewPart::Call(call) => {
+                answered |= call.result.is_some();
+                outcomes.push((call.result, call.finished_at));
+                IncomingPart::Call(IncomingCall {
+                    call_id: call.call_id,
+                    name: call.name,
+                    arguments: call.arguments,
+                    shape: None,
+                })
+            }
+        };
+        if let Some(last) = answers.last_mut() {
+            last.push(part);
+        }
+    }
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+    use crate::id::{CountingIds, Seed};
+
+    fn appended(json: &str) -> Result<History> {
+        let mut history = History::new(Seed(1));
+        append(&mut history, json)?;
+        Ok(history)
+    }
+
+    fn append(history: &mut History, json: &str) -> Result<Vec<String>> {
+        let messages = NewMessage::read_all(JsonRef::parse(json).unwrap())?;
+        let joined = join_new(history, messages, &Origin { at: 500, ..Origin::default() }, &CountingIds::default())?;
+        joined.entries.into_iter().for_each(|entry| history.apply(entry));
+        Ok(joined.message_ids)
+    }
+
+    #[test]
+    fn r57_keeps_ids_times_metadata_and_an_applications_own_parts() {
+        let history = appended(
+            r#"[{"id":"m1","role":"user","createdAt":7,"metadata":{"a":1},"parts":[{"type":"text","text":"Hi"},{"type":"data","name":"card","value":{"n":1}},{"type":"image","url":"https://x/y.png"}]}]"#,
+        )
+        .unwrap();
+        let message = &history.messages()[0];
+        assert_eq!((message.id.as_str(), message.created_at), ("m1", 7));
+        assert_eq!(message.metadata.as_ref().unwrap().as_str(), r#"{"a":1}"#);
+        assert!(
+            matches!(&message.parts[1].body, PartBody::Data { name, value } if name == "card" && value.as_str() == r#"{"n":1}"#)
+        );
+        assert!(matches!(&message.parts[2].body, PartBody::Image(media) if media.url.is_some()));
+    }
+
+    #[test]
+    fn r57_a_call_brings_its_result_its_failure_and_its_time() {
+        let history = appended(
+            r#"[{"role":"assistant","parts":[{"type":"tool","name":"a","arguments":{"q":1}},{"type":"tool","name":"b","arguments":"{\"q\": 2}","result":{"x":[1]},"finishedAt":9},{"type":"tool","callId":"c","name":"c","arguments":null,"result":"no","isError":true}]}]"#,
+        )
+        .unwrap();
+        let calls: Vec<_> = history.calls_of(&history.messages()[0]).collect();
+        assert!(calls[0].result.is_none() && calls[0].status == InvocationStatus::Pending);
+        assert_eq!(calls[1].result.as_ref().unwrap().content.as_str(), r#"{"x":[1]}"#);
+        assert_eq!((calls[1].finished_at, calls[1].arguments.text().as_ref()), (Some(9), r#"{"q": 2}"#));
+        assert_eq!((calls[2].status, calls[2].finished_at), (InvocationStatus::Error, Some(500)));
+        assert_eq!(calls.iter().map(|call| (call.round, call.place)).collect::<Vec<_>>(), [(0, 0), (0, 1), (0, 2)]);
+    }
+
+    #[test]
+    fn r57_what_is_said_after_a_result_is_another_answer() {
+        let mut history = appended(r#"[{"role":"user","parts":[{"type":"text","text":"Hi"}]}]"#).unwrap();
+        let ids = append(
+            &mut history,
+            r#"[{"id":"m","role":"assistant","parts":[{"type":"text","text":"I look."},{"type":"tool","name":"a","result":1},{"type":"tool","name":"b","result":2},{"type":"data","name":"d"},{"type":"text","text":"And again."},{"type":"tool","name":"c","result":3},{"type":"text","text":"Done."}]}]"#,
+        )
+        .unwrap();
+        assert_eq!(ids, ["m", "m.2", "m.3"]);
+        let rounds: Vec<Vec<u32>> = history
+            .messages()
+            .iter()
+            .skip(1)
+            .map(|message| history.calls_of(message).map(|call| call.round).collect())
+            .collect();
+        assert_eq!(rounds, [vec![0, 0], vec![1], vec![]]);
+    }
+
+    #[test]
+    fn r57_an_id_that_is_there_is_refused_and_nothing_is_doubled() {
+        let one = r#"[{"id":"m","role":"user","parts":[{"type":"text","text":"Hi"}]}]"#;
+        let mut history = appended(one).unwrap();
+        assert_eq!(append(&mut history, one).unwrap_err().code, crate::error::Code::InvalidInput);
+        assert!(appended(&format!("[{0},{0}]", one.trim_matches(['[', ']']))).is_err());
+    }
+
+    #[test]
+    fn r57_what_is_no_message_is_refused_by_its_place() {
+        for (bad, says) in [
+            (r#"{"role":"user"}"#, "list"),
+            (r#"[{"role":"tool","parts":[]}]"#, "message 0"),
+            (r#"[{"role":"user","parts":[]},{"role":"user","content":"Hi"}]"#, "message 1"),
+            (r#"[{"role":"user","parts":[{"type":"tool","name":"a"}]}]"#, "assistant"),
+            (r#"[{"role":"assistant","parts":[{"type":"tool"}]}]"#, "`name`"),
+            (r#"[{"role":"user","parts":[{"type":"image"}]}]"#, "`url`"),
+            (r#"[{"role":"user","createdAt":"now","parts":[]}]"#, "milliseconds"),
+            (r#"[{"role":"user","parts":[{"type":"poem"}]}]"#, "poem"),
+            (r#"[{"id":"","role":"user","parts":[]}]"#, "`id`"),
+        ] {
+            let error = appended(bad).unwrap_err();
+            assert!(error.message.contains(says), "{bad}: {}", error.message);
+        }
+    }
+}
