@@ -1,5 +1,7 @@
 //! `convert`: a body of one dialect in another (R42). Dialects join by being supported.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
 use proptest::prelude::*;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
@@ -167,10 +169,8 @@ fn r42_a_tool_that_the_provider_runs_itself_stays_behind() {
 
 #[test]
 fn r42_what_is_no_json_is_an_error() {
-    for to in [Dialect::Anthropic] {
-        let error = convert(b"{", Dialect::OpenAiChat, to, &RepairOptions::default()).unwrap_err();
-        assert_eq!(error.code.as_str(), "invalid_input");
-    }
+    let error = convert(b"{", Dialect::OpenAiChat, Dialect::Anthropic, &RepairOptions::default()).unwrap_err();
+    assert_eq!(error.code.as_str(), "invalid_input");
 }
 
 fn any_json() -> impl Strategy<Value = Value> {
