@@ -91,3 +91,14 @@ export function reportW3(rows, init) {
   );
   console.log(`wasm fetched and compiled (init), in ms: ${ms(init.median)} / ${ms(init.min)}`);
 }
+
+export function reportW4(where, rows) {
+  const speed = (bytes, one) => `${(bytes / 1e3 / one.median).toFixed(0)} / ${(bytes / 1e3 / one.min).toFixed(0)}`;
+  table(
+    `W4, ${where}: a whole body, bytes to bytes (MB/s, median / best)`,
+    ['dialect', 'messages', 'MB', 'validate', 'repair, valid', 'repair, broken', 'convert', 'JSON.parse + stringify'],
+    rows.map(({ dialect, count, bytes, badBytes, times: t }) => [
+      dialect, count, (bytes / 1e6).toFixed(2), speed(bytes, t.validate), speed(bytes, t.repairGood), speed(badBytes, t.repairBad), speed(bytes, t.convert), speed(bytes, t.json),
+    ]),
+  );
+}

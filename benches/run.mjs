@@ -1,7 +1,7 @@
 // How long it takes, against what it cannot beat: JSON.stringify of the ready array, and IndexedDB with nothing around it.
 //
 //   npm run bench                      everything
-//   npm run bench -- w1 --node         only W1, only in Node; --browser: only in Chromium; w2, w3 likewise
+//   npm run bench -- w1 --node         only W1, only in Node; --browser: only in Chromium; w2, w3, w4 likewise
 //   npm run bench -- --sizes 100,1000  other numbers of messages (multiples of 5)
 //   npm run bench -- --json FILE       the numbers, as well
 //
@@ -16,9 +16,10 @@ import { parseArgs } from 'node:util';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { launchBrowser } from '../.ci/browser.mjs';
 import { serve } from '../.ci/serve.mjs';
-import { reportSizes, reportW1, reportW2, reportW3 } from './report.mjs';
+import { reportSizes, reportW1, reportW2, reportW3, reportW4 } from './report.mjs';
 import { summary } from './stats.js';
 import { w1 } from './w1.js';
+import { w4 } from './w4.js';
 import { TURN } from './work.js';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
@@ -139,7 +140,12 @@ async function main(folder) {
     results.w1Node = await w1(rethread, counts, TURN);
     reportW1(`Node ${process.version}`, results.w1Node, sizeOf);
   }
-  if (!values.node) await inBrowser(folder, wants, counts, results, sizeOf);
+  if (wants('w4') && !values.browser) {
+    const rethread = await import(pathToFileURL(path.join(folder, 'js/entry/node.js')).href);
+    results.w4 = await w4(rethread, counts, TURN);
+    reportW4(`Node ${process.version}`, results.w4);
+  }
+  if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
   if (values.json) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
 }
 

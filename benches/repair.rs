@@ -1,0 +1,74 @@
+//! How fast bodies are judged and mended natively, in MB/s: `cargo bench --bench repair`. W4 of `npm run bench` is the same in wasm.
+
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, repair, validate};
+use rethread::render::convert;
+use std::fmt::Write as _;
+use std::time::Instant;
+
+/// So many turns of a chat with two calls each; without every third result if `broken`.
+fn chat(turns: usize, broken: bool) -> String {
+    let words = "the order of last week was shipped to the wrong street, and the invoice is open ".repeat(5);
+    let mut body = String::from("{\"model\":\"m\",\"messages\":[");
+    let mut results = 0;
+    for turn in 0..turns {
+        let _ = write!(
+            body,
+            "{{\"role\":\"user\",\"content\":\"{words}\"}},{{\"role\":\"assistant\",\"content\":null,\"tool_calls\":["
+        );
+        for call in 0..2 {
+            let comma = if call == 0 { "" } else { "," };
+            let _ = write!(
+                body,
+                "{comma}{{\"id\":\"call_{turn}_{call}\",\"type\":\"function\",\"function\":{{\"name\":\"search\",\"arguments\":\"{{\\\"query\\\":\\\"orders of last week\\\",\\\"page\\\":{turn}}}\"}}}}"
+            );
+        }
+        body.push_str("]},");
+        for call in 0..2 {
+            results += 1;
+            if !(broken && results % 3 == 0) {
+                let _ = write!(
+                    body,
+                    "{{\"role\":\"tool\",\"tool_call_id\":\"call_{turn}_{call}\",\"content\":\"{{\\\"rows\\\":[\\\"{words}\\\"]}}\"}},"
+                );
+            }
+        }
+        let _ = write!(body, "{{\"role\":\"assistant\",\"content\":\"{words}\"}},");
+    }
+    body.push_str("{\"role\":\"user\",\"content\":\"And now?\"}]}");
+    body
+}
+
+fn speed(name: &str, bytes: usize, mut work: impl FnMut() -> usize) {
+    let mut best = f64::MAX;
+    let mut all = Vec::new();
+    for round in 0..12 {
+        let start = Instant::now();
+        assert!(work() < usize::MAX);
+        let took = start.elapsed().as_secs_f64();
+        if round > 1 {
+            best = best.min(took);
+            all.push(took);
+        }
+    }
+    all.sort_by(f64::total_cmp);
+    let median = all.get(all.len() / 2).copied().unwrap_or(best);
+    #[allow(clippy::cast_precision_loss)]
+    let megabytes = bytes as f64 / 1e6;
+    println!("{name:32} {:8.0} / {:.0} MB/s (median / best)", megabytes / median, megabytes / best);
+}
+
+fn main() {
+    let options = RepairOptions::default();
+    for turns in [200, 2_000] {
+        let (good, bad) = (chat(turns, false), chat(turns, true));
+        println!("{turns} turns, {:.2} MB", good.len() as f64 / 1e6);
+        let chat = Dialect::OpenAiChat;
+        speed("  validate", good.len(), || validate(good.as_bytes(), chat).len());
+        speed("  repair, valid", good.len(), || repair(good.as_bytes(), chat, &options).0.len());
+        speed("  repair, broken", bad.len(), || repair(bad.as_bytes(), chat, &options).0.len());
+        speed("  convert to anthropic", good.len(), || {
+            convert(good.as_bytes(), chat, Dialect::Anthropic, &options).map_or(0, |(body, _)| body.len())
+        });
+    }
+}
