@@ -1,5 +1,7 @@
 //! How fast bodies are judged and mended natively, in MB/s: `cargo bench --bench repair`. W4 of `npm run bench` is the same in wasm.
 
+#![allow(clippy::disallowed_methods)] // a bench reads the clock
+
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};
 use rethread::render::convert;
