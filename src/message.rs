@@ -258,7 +258,8 @@ pub struct Shape(pub Vec<(JsonStr, Slot)>);
 pub enum Slot {
     /// Kept as it came.
     Raw(Json),
-    /// The text of the message's part at that index.
+    /// The text of the message's part at that index. In a result, without a key: its place among the results of one wire
+    /// message, from 0, where that is not the first.
     Part(u32),
     /// All parts that no other slot names, as the dialect's array of blocks.
     Parts,

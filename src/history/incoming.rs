@@ -50,6 +50,8 @@ pub struct IncomingCall {
 #[allow(missing_docs)]
 pub struct IncomingResult {
     pub call_id: String,
+    /// The tool's name, where the dialect says it: without an id it is what pairs.
+    pub name: Option<String>,
     pub content: Json,
     pub is_error: bool,
     pub dialect: Option<Dialect>,

@@ -5,7 +5,7 @@ use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
 use crate::id::IdMap;
 use crate::id::{IdSource, short_name};
-use crate::message::{Message, MessageStatus, Part, PartBody, Source};
+use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Source};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 
 /// What all items of one append have in common.
@@ -47,7 +47,10 @@ pub fn join(
 ) -> Joined {
     let mut stored: IdMap<Vec<(String, String)>> = IdMap::with_hasher(history.seed());
     for call in history.open() {
-        stored.entry(call.call_id.clone()).or_default().push((call.message_id.clone(), call.id.clone()));
+        let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
+        for key in keys_of(dialect, &call.call_id, &call.name) {
+            stored.entry(key).or_default().push((call.message_id.clone(), call.id.clone()));
+        }
     }
     let joined = Joined::default();
     let mut work = Join {
@@ -56,6 +59,7 @@ pub fn join(
         origin,
         joined,
         stored,
+        answered: IdMap::with_hasher(history.seed()),
         fresh: IdMap::with_hasher(history.seed()),
         late: Vec::new(),
         position: history.position(),
@@ -91,7 +95,9 @@ struct Join<'h> {
     joined: Joined,
     /// Open calls of the history, by call id, oldest first: message and invocation.
     stored: IdMap<Vec<(String, String)>>,
-    /// Calls of these items by call id, without those that have a result: message and place in the entries.
+    /// Which of them these items answer.
+    answered: IdMap<()>,
+    /// Calls of these items by call id: message and place in the entries.
     fresh: IdMap<Vec<(String, usize)>>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
@@ -116,7 +122,7 @@ impl<'h> Join<'h> {
                 IncomingPart::Call(call) => call,
             };
             let invocation = self.untaken(ids.new_id());
-            let replay_id = self.replay_id(&call.call_id, &invocation, &calls);
+            let replay_id = self.replay_id(incoming.dialect, &call.call_id, &invocation, &calls);
             parts.push(Part::from(PartBody::ToolCall { invocation: invocation.clone(), round, place }));
             calls.push(ToolInvocation {
                 id: invocation,
@@ -163,10 +169,9 @@ impl<'h> Join<'h> {
             shape: incoming.shape,
         }));
         for call in calls {
-            self.fresh
-                .entry(call.call_id.clone())
-                .or_default()
-                .push((call.message_id.clone(), self.joined.entries.len()));
+            for key in keys_of(incoming.dialect, &call.call_id, &call.name) {
+                self.fresh.entry(key).or_default().push((call.message_id.clone(), self.joined.entries.len()));
+            }
             self.joined.entries.push(Entry::Invocation(call));
         }
     }
@@ -188,7 +193,13 @@ impl<'h> Join<'h> {
     }
 
     /// An id that cannot serve gets another one, once and for all: the same in call and result, the same in every build.
-    fn replay_id(&mut self, call_id: &str, invocation: &str, siblings: &[ToolInvocation]) -> Option<String> {
+    fn replay_id(
+        &mut self,
+        dialect: Option<Dialect>,
+        call_id: &str,
+        invocation: &str,
+        siblings: &[ToolInvocation],
+    ) -> Option<String> {
         let used = self.before.is_some_and(|before| before.uses_of(call_id) > 0)
             || self.history.uses_of(call_id) > 0
             || self.fresh.contains_key(call_id)
@@ -197,6 +208,11 @@ impl<'h> Join<'h> {
             return None;
         }
         let code = if call_id.is_empty() { "invalid_call_id" } else { "duplicate_call_id" };
+        let own = Some(format!("call_{}", short_name(invocation, 20)));
+        // In Gemini a call without an id is as good as any.
+        if call_id.is_empty() && dialect == Some(Dialect::Gemini) {
+            return own;
+        }
         self.joined.report.push(
             Finding::warning(
                 code,
@@ -205,28 +221,45 @@ impl<'h> Join<'h> {
             .of_call(call_id)
             .did(Action::Renamed),
         );
-        Some(format!("call_{}", short_name(invocation, 20)))
+        own
     }
 
     fn result(&mut self, result: IncomingResult, may_wait: bool) {
-        let entries = &mut self.joined.entries;
-        if let Some(at) = self.fresh.get_mut(&result.call_id).and_then(newest_open)
-            && let Some(Entry::Invocation(call)) = entries.get_mut(at)
-        {
-            call.status = status_of(&result);
-            call.finished_at = Some(self.origin.at);
-            call.result = Some(stored(result));
-            return;
-        }
-        if let Some(invocation) = self.stored.get_mut(result.call_id.as_str()).and_then(newest_open) {
-            entries.push(Entry::Result(ResultEntry {
-                invocation,
-                status: status_of(&result),
-                started_at: None,
-                finished_at: Some(self.origin.at),
-                result: Some(stored(result)),
-            }));
-            return;
+        let by_name = result.name.as_ref().map(|name| name_key(name));
+        let key = by_name.as_ref().filter(|_| result.call_id.is_empty()).unwrap_or(&result.call_id).clone();
+        // A client that makes up ids for calls that have none: the name says which call it means.
+        let second = by_name.filter(|_| !may_wait && !result.call_id.is_empty());
+        let mut nameless = false;
+        for key in std::iter::once(key).chain(second) {
+            let entries = &mut self.joined.entries;
+            let open = |at: &usize| match entries.get(*at) {
+                Some(Entry::Invocation(call)) => call.result.is_none() && (!nameless || call.call_id.is_empty()),
+                _ => false,
+            };
+            if let Some(at) = self.fresh.get_mut(&key).and_then(|calls| newest_open(calls, open))
+                && let Some(Entry::Invocation(call)) = entries.get_mut(at)
+            {
+                call.status = status_of(&result);
+                call.finished_at = Some(self.origin.at);
+                call.result = Some(stored(result));
+                return;
+            }
+            let open = |id: &String| {
+                !self.answered.contains_key(id)
+                    && (!nameless || self.history.invocation(id).is_some_and(|call| call.call_id.is_empty()))
+            };
+            if let Some(invocation) = self.stored.get_mut(&key).and_then(|calls| newest_open(calls, open)) {
+                self.answered.insert(invocation.clone(), ());
+                entries.push(Entry::Result(ResultEntry {
+                    invocation,
+                    status: status_of(&result),
+                    started_at: None,
+                    finished_at: Some(self.origin.at),
+                    result: Some(stored(result)),
+                }));
+                return;
+            }
+            nameless = true;
         }
         if may_wait {
             self.late.push(result);
@@ -245,17 +278,34 @@ impl<'h> Join<'h> {
         self.set_aside(code, result.raw, result.dialect);
     }
 
-    fn set_aside(&mut self, reason: &str, value: crate::json::Json, dialect: Option<crate::message::Dialect>) {
+    fn set_aside(&mut self, reason: &str, value: crate::json::Json, dialect: Option<Dialect>) {
         let at = self.origin.at;
         self.joined.entries.push(Entry::SetAside(SetAside { reason: reason.into(), dialect, value, at }));
     }
 }
 
-/// Takes, of the open calls, the first of the newest message.
-fn newest_open<T>(open: &mut Vec<(String, T)>) -> Option<T> {
-    let newest = &open.last()?.0;
-    let first = open.iter().rposition(|(message, _)| message != newest).map_or(0, |before| before + 1);
-    Some(open.remove(first).1)
+/// Takes, of the calls that are open, the first of the newest message.
+fn newest_open<T>(calls: &mut Vec<(String, T)>, is_open: impl Fn(&T) -> bool) -> Option<T> {
+    loop {
+        let newest = &calls.last()?.0;
+        let first = calls.iter().rposition(|(message, _)| message != newest).map_or(0, |before| before + 1);
+        let call = calls.remove(first).1;
+        if is_open(&call) {
+            return Some(call);
+        }
+    }
+}
+
+/// By what a result may name a call: its id; in Gemini, where most calls have none, its tool as well.
+fn keys_of(dialect: Option<Dialect>, call_id: &str, name: &str) -> impl Iterator<Item = String> {
+    let named = dialect == Some(Dialect::Gemini);
+    let id = (!named || !call_id.is_empty()).then(|| call_id.to_owned());
+    id.into_iter().chain(named.then(|| name_key(name)))
+}
+
+/// No id begins so.
+fn name_key(name: &str) -> String {
+    format!("\u{1}{name}")
 }
 
 fn status_of(result: &IncomingResult) -> InvocationStatus {

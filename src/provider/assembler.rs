@@ -4,6 +4,7 @@
 //! so that both come to the same message.
 
 use super::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
+use super::list::Items;
 use super::sse::Frames;
 use crate::error::Result;
 use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate};
@@ -19,6 +20,10 @@ pub(crate) trait Assembling: Send {
     fn again(&mut self, fragment: &str, out: &mut Vec<StreamEvent>);
     /// Takes a whole response.
     fn whole(&mut self, body: JsonRef<'_>);
+    /// Whether a list is a stream of events, and not a failure in the wrapping of some gateways.
+    fn takes_lists(&self) -> bool {
+        false
+    }
     /// The response has failed; the first failure counts.
     fn fail(&mut self, error: WireError);
     /// What there is. `stopped`: it counts as cut off, whatever has come.
@@ -55,6 +60,8 @@ enum Body {
     Unknown(Vec<u8>),
     /// Server-sent events.
     Events,
+    /// One JSON list of events (Gemini without `alt=sse`).
+    List(Items),
     /// A server that answers with plain JSON, or with an event a line, although a stream was asked for.
     Plain(Vec<u8>),
 }
@@ -75,16 +82,17 @@ impl StreamAssembler {
         match &mut self.body {
             Body::Events => self.push_events(bytes, events),
             Body::Plain(body) => body.extend_from_slice(bytes),
+            Body::List(items) => items.push(bytes, &mut |item| self.reader.take("", item, false, events)),
             Body::Unknown(seen) => {
                 seen.extend_from_slice(bytes);
-                let Some(plain) = starts_as_json(seen) else { return };
+                let Some(first) = first_byte(seen) else { return };
                 let seen = std::mem::take(seen);
-                if plain {
-                    self.body = Body::Plain(seen);
-                } else {
-                    self.body = Body::Events;
-                    self.push_events(&seen, events);
+                match first {
+                    b'[' if self.reader.answer.takes_lists() => self.body = Body::List(Items::default()),
+                    b'{' | b'[' => return self.body = Body::Plain(seen),
+                    _ => self.body = Body::Events,
                 }
+                self.push(&seen, events);
             }
         }
     }
@@ -98,6 +106,7 @@ impl StreamAssembler {
     pub fn finish(&mut self) -> Assembled {
         match std::mem::replace(&mut self.body, Body::Events) {
             Body::Plain(body) => self.reader.take_plain(&body),
+            Body::List(items) => self.reader.end_list(&items),
             Body::Unknown(_) | Body::Events => {
                 let Self { frames, reader, .. } = self;
                 frames.finish(&mut |name, data| reader.take(name, data, true, &mut Vec::new()));
@@ -119,10 +128,12 @@ impl StreamAssembler {
 pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
     match StreamAssembler::new(dialect) {
         Ok(mut assembler) => {
-            if starts_as_json(body) == Some(false) && looks_framed(body) {
-                assembler.push(body, &mut Vec::new());
-            } else {
-                assembler.body = Body::Plain(body.to_vec());
+            match first_byte(body) {
+                Some(b'[') if assembler.reader.answer.takes_lists() => assembler.push(body, &mut Vec::new()),
+                Some(first) if !matches!(first, b'{' | b'[') && looks_framed(body) => {
+                    assembler.push(body, &mut Vec::new());
+                }
+                _ => assembler.body = Body::Plain(body.to_vec()),
             }
             assembler.finish()
         }
@@ -140,16 +151,15 @@ pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
     }
 }
 
-/// Whether the body is JSON and not a stream's framing; none while only white space has come.
-fn starts_as_json(bytes: &[u8]) -> Option<bool> {
+/// The first byte that says what a body is: JSON or a stream's framing; none while only white space has come.
+fn first_byte(bytes: &[u8]) -> Option<u8> {
     let mut rest = bytes;
     // Not yet whole, a byte order mark says nothing either.
     if b"\xef\xbb\xbf".starts_with(rest) {
         return None;
     }
     rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
-    let first = rest.iter().find(|byte| !byte.is_ascii_whitespace())?;
-    Some(matches!(first, b'{' | b'['))
+    rest.iter().find(|byte| !byte.is_ascii_whitespace()).copied()
 }
 
 /// Whether a body that is no JSON begins like server-sent events: servers stream unasked, too.
@@ -199,6 +209,13 @@ impl Reader {
             events.push(StreamEvent::Error(error.clone()));
             self.answer.fail(error);
             self.done = true;
+        }
+    }
+
+    /// The end of a list: one that held nothing is no response.
+    fn end_list(&mut self, items: &Items) {
+        if items.is_empty() {
+            self.answer.fail(not_json("[]"));
         }
     }
 

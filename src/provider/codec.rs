@@ -3,7 +3,7 @@
 use super::assembler::Assembling;
 use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use super::settings::Settings;
-use super::{anthropic, openai_chat};
+use super::{anthropic, gemini, openai_chat};
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
@@ -61,12 +61,18 @@ pub(crate) trait Codec: Sync {
     /// Decodes a block of a message's or a result's content. One that has no neutral meaning stays opaque.
     fn decode_block(&self, block: JsonRef<'_>) -> Part;
 
-    /// Writes a draft message and the results of its calls. `before` is the message whose results stand in this one.
+    /// What the server wants otherwise: as the caller says, and as the request shows.
+    fn settings(&self, request: &ProviderRequest) -> Settings {
+        request.settings
+    }
+
+    /// Writes a draft message and the results of its calls. `before` are the messages whose results stand in this one, or
+    /// where this one calls too, with the results of its own calls.
     fn encode(
         &self,
         wire: &mut Wire<'_>,
         item: &DraftMessage<'_>,
-        before: Option<&DraftMessage<'_>>,
+        before: &[DraftMessage<'_>],
         settings: &Settings,
         report: &mut Report,
     );
@@ -74,6 +80,11 @@ pub(crate) trait Codec: Sync {
     /// A message of the user's that nobody refuses.
     fn plain(&self) -> &'static str {
         r#"{"role":"user","content":"."}"#
+    }
+
+    /// Whether a body may begin with that message as it was encoded. Asked of all that come before the user's first.
+    fn may_begin(&self, _item: &DraftMessage<'_>) -> bool {
+        true
     }
 
     /// Whether a body may end in that message as it was encoded. Otherwise the rules look at the body.
@@ -107,6 +118,11 @@ pub(crate) trait Codec: Sync {
 
     /// Keys of other dialects that this one answers with 400.
     fn foreign(&self) -> &'static [&'static str];
+
+    /// Parameters that do not stand in the body by themselves: `write_defaults` has a place for them, or they need none.
+    fn gathers(&self, _name: &str) -> bool {
+        false
+    }
 
     /// The member of an entry of `tools` that holds the definitions, where they do not stand there themselves.
     fn tools_in(&self) -> Option<&'static str> {
@@ -157,8 +173,9 @@ pub(crate) fn codec(dialect: Dialect) -> Result<&'static dyn Codec> {
     match dialect {
         Dialect::OpenAiChat => Ok(&openai_chat::Chat { dialect: Dialect::OpenAiChat }),
         Dialect::Anthropic => Ok(&anthropic::Anthropic),
-        Dialect::OpenAiResponses | Dialect::Gemini | Dialect::Mistral => Err(Error::config(format!(
-            "the dialect \"{}\" is not built yet; use \"openai-chat\" or \"anthropic\"",
+        Dialect::Gemini => Ok(&gemini::Gemini),
+        Dialect::OpenAiResponses | Dialect::Mistral => Err(Error::config(format!(
+            "the dialect \"{}\" is not built yet; use \"openai-chat\", \"anthropic\" or \"gemini\"",
             dialect.as_str()
         ))),
     }

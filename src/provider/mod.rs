@@ -5,6 +5,7 @@ mod assembled;
 mod assembler;
 mod codec;
 mod gemini;
+mod list;
 mod mistral;
 mod openai_chat;
 mod openai_responses;

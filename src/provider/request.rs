@@ -211,9 +211,14 @@ impl ProviderRequest {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
                 "tools" | "stream" => continue,
+                gathered if codec.gathers(gathered) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 "tool_choice" | "parallel_tool_calls" if tools.is_none() => {
                     leave_out(&name, "refused without tools");
+                    continue;
+                }
+                "tool_choice" if self.dialect == Dialect::Gemini && params.get("toolConfig").is_some() => {
+                    leave_out(&name, "said by `toolConfig` already");
                     continue;
                 }
                 foreign if codec.foreign().contains(&foreign) => {

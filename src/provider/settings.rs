@@ -11,6 +11,8 @@ pub struct Settings {
     pub reasoning: ReasoningField,
     /// Ask for usage in a stream (OpenAI chat); on unless said otherwise.
     pub no_stream_usage: bool,
+    /// The model asks for no signature on calls that another one made (Gemini before version 3).
+    pub no_signatures: bool,
 }
 
 /// What becomes of reasoning in a dialect that has no place of its own for it.
@@ -36,6 +38,6 @@ impl Settings {
             ReasoningField::Named(_) => 2,
             ReasoningField::Drop => 3,
         };
-        role * 4 + reasoning
+        (role * 4 + reasoning) * 2 + u64::from(self.no_signatures)
     }
 }

@@ -1,8 +1,10 @@
 //! What a message or a result says, for a dialect that it did not come in.
 
-use crate::json::{Json, JsonStr, Kind};
+use crate::finding::{Action, Finding, Report};
+use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody};
 use crate::replay::{DraftCall, DraftResult};
+use crate::tool::ToolInvocation;
 
 /// The sayable of a message.
 pub struct Words<'m> {
@@ -129,9 +131,12 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
             };
         }
     };
-    let (mut texts, media) = content_words(&result.content, result.dialect);
+    let (mut texts, mut media) = content_words(&result.content, result.dialect);
+    if result.dialect == Some(Dialect::Gemini) {
+        media = super::gemini::shown_by(result);
+    }
     // Where a dialect has no flag for a failure, the text must say it.
-    let flagless = target != Dialect::Anthropic && result.dialect != Some(target);
+    let flagless = !matches!(target, Dialect::Anthropic | Dialect::Gemini) && result.dialect != Some(target);
     if result.is_error && flagless && !texts.iter().any(|text| text.decode().to_ascii_lowercase().contains("error")) {
         let first = texts.first().map_or("", JsonStr::inside);
         let said = JsonStr::from_inside(&format!("Error: {first}"));
@@ -143,13 +148,32 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
     ResultWords { texts, media, is_error: result.is_error }
 }
 
+/// The arguments as the object that some dialects want; what is none goes out wrapped in one.
+pub fn arguments_object(call: &ToolInvocation, report: &mut Report) -> Json {
+    call.arguments.object().unwrap_or_else(|| {
+        report.push(
+            Finding::warning("invalid_arguments", "the arguments are no JSON object; they go out wrapped in one")
+                .of_call(&call.call_id)
+                .did(Action::Rewritten),
+        );
+        let text = call.arguments.text();
+        ObjectWriter::build(|object| {
+            match JsonRef::parse(&text) {
+                Ok(value) => object.json("value", value),
+                Err(_) => object.text("invalid_json", &text),
+            };
+        })
+    })
+}
+
 fn content_words(content: &Json, dialect: Option<Dialect>) -> (Vec<JsonStr>, Vec<Part>) {
     let view = content.view();
     if let Some(text) = view.as_json_str() {
         return (vec![text], Vec::new());
     }
     let parts = match (dialect, view.kind()) {
-        (Some(dialect), Kind::Array) => super::blocks_of(dialect, view),
+        // In Gemini a list is data as any other.
+        (Some(dialect), Kind::Array) if dialect != Dialect::Gemini => super::blocks_of(dialect, view),
         _ => return (vec![JsonStr::new(content.as_str())], Vec::new()),
     };
     let mut texts = Vec::new();

@@ -68,12 +68,12 @@ impl Renderer {
     ) -> Result<Rendered> {
         let mut report = Report::new();
         let dialect = request.provider.dialect;
-        let settings = request.provider.settings;
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
         request.provider.write_head(&mut object, request.tools, &mut report)?;
         let draft = replay(history, live, request.policy, now, &mut report);
         let codec = codec(dialect)?;
+        let settings = codec.settings(request.provider);
         let apart = set_apart(codec, &draft, request.instructions, &mut report);
         if let Some((name, value)) = &apart.member {
             object.json(name, value.view());
@@ -94,12 +94,12 @@ impl Renderer {
                     calls: Vec::new(),
                     results_go_on: false,
                 },
-                None,
+                &[],
                 &settings,
                 &mut report,
             );
         }
-        let mut may_end = true;
+        let (mut may_begin, mut leading, mut may_end) = (true, true, true);
         for (at, item) in draft.messages.iter().enumerate() {
             if apart.taken.get(at) == Some(&true) {
                 continue;
@@ -107,7 +107,8 @@ impl Renderer {
             let before = before_of(&draft, at);
             match item.origin {
                 Origin::Stored(index) => {
-                    let signature = item.signature() ^ before.map_or(0, |before| before.signature().rotate_left(17));
+                    let signature = item.signature()
+                        ^ before.iter().fold(0, |sum, before| sum ^ before.signature().rotate_left(17));
                     let fragment = kept.fragment(index, signature, &mut report, |out, report| {
                         encode(codec, out, item, before, &settings, report)
                     });
@@ -116,8 +117,13 @@ impl Renderer {
                 Origin::Live(_) => body.push_fresh(codec, item, before, &settings, &mut report),
             }
             if body.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
+                leading &= item.message.role != Role::User;
+                may_begin &= !leading || codec.may_begin(item);
                 may_end = codec.may_end(item);
             }
+        }
+        if let Some((_, first)) = body.fragments.first_mut() {
+            first.sound &= may_begin;
         }
         if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
             last.sound &= may_end;
@@ -150,9 +156,11 @@ impl Renderer {
     }
 }
 
-/// The message whose results stand in the wire form of the one at that place.
-fn before_of<'d, 'h>(draft: &'d Draft<'h>, at: usize) -> Option<&'d DraftMessage<'h>> {
-    at.checked_sub(1).and_then(|at| draft.messages.get(at)).filter(|before| before.results_go_on)
+/// The messages whose results stand in the wire form of the one at that place.
+fn before_of<'d, 'h>(draft: &'d Draft<'h>, at: usize) -> &'d [DraftMessage<'h>] {
+    let all = draft.messages.get(..at).unwrap_or(&[]);
+    let own = all.iter().rev().take_while(|before| before.results_go_on).count();
+    all.get(all.len() - own..).unwrap_or(&[])
 }
 
 /// Encodes a message; gives how many wire messages that makes, and whether its dialect's rules take them.
@@ -160,7 +168,7 @@ fn encode(
     codec: &dyn Codec,
     out: &mut String,
     item: &DraftMessage<'_>,
-    before: Option<&DraftMessage<'_>>,
+    before: &[DraftMessage<'_>],
     settings: &Settings,
     report: &mut Report,
 ) -> (u32, bool) {
@@ -178,18 +186,18 @@ fn is_sound(
     codec: &dyn Codec,
     text: &str,
     item: &DraftMessage<'_>,
-    before: Option<&DraftMessage<'_>>,
+    before: &[DraftMessage<'_>],
     settings: &Settings,
 ) -> bool {
     // Half a round: it is looked at together with the message that holds its results.
-    if item.results_go_on || !(as_it_came(item) || before.is_some_and(as_it_came)) {
+    if item.results_go_on || !(as_it_came(item) || before.iter().any(as_it_came)) {
         return true;
     }
     let plain = codec.plain();
     let mut probe = format!(r#"{{"model":"m","max_tokens":1,"{}":[{plain},"#, codec.list());
-    if let Some(before) = before {
+    for (at, message) in before.iter().enumerate() {
         let mut wire = Wire::new(&mut probe);
-        codec.encode(&mut wire, before, None, settings, &mut Report::new());
+        codec.encode(&mut wire, message, before.get(..at).unwrap_or(&[]), settings, &mut Report::new());
         probe.push(',');
     }
     probe.push_str(text);
@@ -221,7 +229,7 @@ impl Body {
         &mut self,
         codec: &dyn Codec,
         item: &DraftMessage<'_>,
-        before: Option<&DraftMessage<'_>>,
+        before: &[DraftMessage<'_>],
         settings: &Settings,
         report: &mut Report,
     ) {

@@ -77,7 +77,7 @@ fn wire_of(assembled: &Assembled) -> &str {
 
 #[test]
 fn dialects_without_streams_yet_say_so() {
-    for dialect in [Dialect::OpenAiResponses, Dialect::Gemini, Dialect::Mistral] {
+    for dialect in [Dialect::OpenAiResponses, Dialect::Mistral] {
         assert_eq!(StreamAssembler::new(dialect).err().unwrap().code.as_str(), "config_invalid");
         let read = read_response(dialect, b"{}");
         assert_eq!((read.status, read.error.unwrap().code.as_deref()), (AnswerStatus::Failed, Some("config_invalid")));
@@ -86,7 +86,7 @@ fn dialects_without_streams_yet_say_so() {
 
 #[test]
 fn garbage_and_nothing() {
-    for dialect in [Dialect::OpenAiChat, Dialect::Anthropic] {
+    for dialect in [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini] {
         for body in [
             "",
             " ",
@@ -145,7 +145,7 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn r44_no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..400)) {
-        for dialect in [Dialect::OpenAiChat, Dialect::Anthropic] {
+        for dialect in [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini] {
             let _ = read_response(dialect, &body);
             let mut assembler = StreamAssembler::new(dialect).unwrap();
             assembler.push(&body, &mut Vec::new());
@@ -179,7 +179,7 @@ proptest! {
         if plain {
             bytes = String::from_utf8_lossy(&bytes).replace("data: ", "").into_bytes();
         }
-        for dialect in [Dialect::OpenAiChat, Dialect::Anthropic] {
+        for dialect in [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini] {
             let (mut whole, mut told) = (StreamAssembler::new(dialect).unwrap(), Vec::new());
             whole.push(&bytes, &mut told);
             let (mut split, mut told_split) = (StreamAssembler::new(dialect).unwrap(), Vec::new());

@@ -36,7 +36,7 @@ impl Codec for Anthropic {
         &self,
         wire: &mut Wire<'_>,
         item: &DraftMessage<'_>,
-        before: Option<&DraftMessage<'_>>,
+        before: &[DraftMessage<'_>],
         _settings: &Settings,
         report: &mut Report,
     ) {

@@ -145,6 +145,7 @@ fn decode_result(block: JsonRef<'_>) -> IncomingResult {
     let plain = content.is_some() && encode::is_plain_result(&shape);
     IncomingResult {
         call_id: block.text("tool_use_id").unwrap_or_default().into_owned(),
+        name: None,
         content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: block.get("is_error").and_then(JsonRef::as_bool).unwrap_or(false),
         dialect: Some(Dialect::Anthropic),

@@ -7,18 +7,22 @@ use crate::history::IncomingPart;
 use crate::json::{Kind, ObjectWriter, push_escaped};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::write_shape;
-use crate::provider::words::result_words;
+use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::ToolInvocation;
 
-/// Writes a message and, behind it, the results of its calls. `before` is the message whose results stand in this one.
-pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: Option<&DraftMessage<'_>>, report: &mut Report) {
+/// Writes a message and, behind it, the results of its calls. `before` are the messages whose results stand in this one, or
+/// with its own.
+pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessage<'_>], report: &mut Report) {
     let message = item.message;
     let own = message.dialect == Some(Dialect::Anthropic);
     let mut blocks = Vec::new();
-    for call in before.iter().flat_map(|before| &before.calls) {
-        blocks.push(result_block(call));
+    let results_of = |items: &[DraftMessage<'_>]| -> Vec<String> {
+        items.iter().flat_map(|item| &item.calls).map(result_block).collect()
+    };
+    if message.role != Role::Assistant {
+        blocks = results_of(before);
     }
     for part in &message.parts {
         match &part.body {
@@ -39,7 +43,8 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: Option<&Draf
         write_message(wire.begin(), message, own, &blocks);
     }
     if !item.results_go_on && !item.calls.is_empty() {
-        let results: Vec<_> = item.calls.iter().map(result_block).collect();
+        let mut results = results_of(before);
+        results.extend(item.calls.iter().map(result_block));
         let out = wire.begin();
         out.push_str(r#"{"role":"user","content":["#);
         out.push_str(&results.join(","));
@@ -207,26 +212,8 @@ fn push_text(out: &mut String, text: &str) {
 }
 
 fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
-    let input = call.arguments.object();
-    if input.is_none() {
-        report.push(
-            Finding::warning("invalid_arguments", "the arguments are no JSON object; they go out wrapped in one")
-                .of_call(&call.call_id)
-                .did(Action::Rewritten),
-        );
-    }
-    let push_input = |out: &mut String| match &input {
-        Some(input) => out.push_str(input.as_str()),
-        None => {
-            let text = call.arguments.text();
-            let mut object = ObjectWriter::new(out);
-            match crate::json::JsonRef::parse(&text) {
-                Ok(value) => object.json("value", value),
-                Err(_) => object.text("invalid_json", &text),
-            };
-            object.end();
-        }
-    };
+    let input = arguments_object(call, report);
+    let push_input = |out: &mut String| out.push_str(input.as_str());
     let id = call_id(&Anthropic, call);
     let mut out = String::new();
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {

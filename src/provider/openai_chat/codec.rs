@@ -38,7 +38,7 @@ impl Codec for Chat {
         &self,
         wire: &mut Wire<'_>,
         item: &DraftMessage<'_>,
-        _before: Option<&DraftMessage<'_>>,
+        _before: &[DraftMessage<'_>],
         settings: &Settings,
         report: &mut Report,
     ) {

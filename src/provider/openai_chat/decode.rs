@@ -191,6 +191,7 @@ fn decode_result(wire: JsonRef<'_>, id: &str, dialect: Dialect) -> IncomingResul
     let whole = wire.get(id).is_some() && wire.get("content").is_some();
     IncomingResult {
         call_id: wire.text(id).unwrap_or_default().into_owned(),
+        name: None,
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
         dialect: Some(dialect),

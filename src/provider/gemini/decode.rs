@@ -1,0 +1,271 @@
+//! Gemini generateContent: from contents to neutral messages.
+//!
+//! Its API reads names in camel case and in snake case; either comes back as it came.
+
+use super::encode;
+use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
+use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
+use crate::provider::shape::shape_of;
+use crate::tool::{Arguments, ToolResult};
+
+/// Members of a result's `response` that hold all of it: Google's own words, and what clients wrap a text in.
+const WHOLE: [&str; 3] = ["output", "result", "error"];
+
+/// The member of either name that is an object; of several the last.
+fn object<'a>(part: JsonRef<'a>, camel: &str, snake: &str) -> Option<JsonRef<'a>> {
+    part.get(camel).filter(|inner| inner.is_object()).or_else(|| part.get(snake).filter(|inner| inner.is_object()))
+}
+
+fn call_in(part: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    object(part, "functionCall", "function_call")
+}
+
+fn response_in(part: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    object(part, "functionResponse", "function_response")
+}
+
+/// Decodes the body's `systemInstruction`: a content, or what some clients take for one, a text.
+pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
+    let Some(system) = body.find("systemInstruction").or_else(|| body.find("system_instruction")) else { return };
+    let parts: Vec<_> = match system.as_json_str() {
+        Some(text) => vec![IncomingPart::Part(PartBody::Text(text).into())],
+        None => parts_of(system).map(|part| IncomingPart::Part(decode_part(part))).collect(),
+    };
+    if !parts.is_empty() {
+        let shape = shape_of(system, |key, _| (key == "parts").then_some(Slot::Parts));
+        let plain = !system.is_object() || matches!(shape.0.as_slice(), [(_, Slot::Parts)]);
+        items.push(Incoming::Message(IncomingMessage {
+            role: Role::System,
+            parts,
+            dialect: Some(Dialect::Gemini),
+            shape: (!plain).then_some(shape),
+        }));
+    }
+}
+
+/// The parts of a content. One alone may stand without its list.
+fn parts_of(content: JsonRef<'_>) -> impl Iterator<Item = JsonRef<'_>> {
+    let parts = content.find("parts");
+    let one = parts.filter(|parts| parts.kind() != Kind::Array);
+    parts.into_iter().flat_map(|parts| parts.items()).chain(one)
+}
+
+/// Decodes one content: results apart, then what else it says.
+pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
+    let message =
+        |role, parts, shape| Incoming::Message(IncomingMessage { role, parts, dialect: Some(Dialect::Gemini), shape });
+    if let Some(text) = wire.as_json_str().filter(|text| !text.is_empty()) {
+        return items.push(message(Role::User, vec![IncomingPart::Part(PartBody::Text(text).into())], None));
+    }
+    if !wire.is_object() {
+        return items.push(Incoming::Unknown(wire.to_owned()));
+    }
+    // The rules read other names than "user" and "model" so, too.
+    let (role, known) = match wire.find("role").map(|role| role.as_text().unwrap_or_default()).as_deref() {
+        None | Some("user" | "function" | "") => (Role::User, true),
+        Some("model") => (Role::Assistant, true),
+        Some("assistant" | "ai" | "bot" | "agent") => (Role::Assistant, false),
+        Some("system" | "developer") => (Role::System, false),
+        Some(_) => (Role::User, false),
+    };
+    let mut parts = Vec::new();
+    let mut results = Vec::new();
+    for part in parts_of(wire) {
+        if let Some(response) = response_in(part) {
+            let place = u32::try_from(results.len()).unwrap_or(0);
+            results.push(decode_result(part, response, place));
+        } else if let Some(call) = call_in(part).filter(|_| role == Role::Assistant) {
+            parts.push(IncomingPart::Call(decode_call(part, call)));
+        } else {
+            parts.push(IncomingPart::Part(decode_part(part)));
+        }
+    }
+    let answers = role == Role::User && !results.is_empty();
+    let listed = known && wire.get("parts").is_some_and(|parts| parts.kind() == Kind::Array);
+    if answers && parts.is_empty() {
+        // A content of results is no message: the first of them knows what was around it.
+        let begins_anew = matches!(items.last(), Some(Incoming::Result(_)));
+        if let Some(first) = results.first_mut().filter(|_| listed) {
+            let plain = first.shape.is_none();
+            let usual = || encode::plain_shape(!first.call_id.is_empty(), first.is_error);
+            let part = first.shape.clone().unwrap_or_else(usual);
+            let around = shape_of(wire, |key, _| (key == "parts").then(|| Slot::Shape(part.clone())));
+            let usual = encode::is_plain_content(Role::User, &around);
+            first.shape = if usual && !begins_anew { (!plain).then_some(part) } else { Some(around) };
+        }
+        items.extend(results.into_iter().map(Incoming::Result));
+        return;
+    }
+    let slot = if answers { Slot::ResultsThenParts } else { Slot::Parts };
+    let shape = shape_of(wire, |key, _| (key == "parts").then(|| slot.clone()));
+    let plain = !listed || encode::is_plain_content(role, &shape);
+    let said = message(role, parts, (!plain).then_some(shape));
+    if role == Role::Assistant {
+        items.push(said);
+        items.extend(results.into_iter().map(Incoming::Result));
+    } else {
+        items.extend(results.into_iter().map(Incoming::Result));
+        items.push(said);
+    }
+}
+
+/// Decodes a part that is neither call nor result. One that has no neutral meaning stays opaque.
+pub fn decode_part(part: JsonRef<'_>) -> Part {
+    let signed = ["thoughtSignature", "thought_signature"].iter().any(|name| part.find(name).is_some());
+    let inline = object(part, "inlineData", "inline_data");
+    let file = object(part, "fileData", "file_data").filter(|_| inline.is_none());
+    let media = inline.or(file);
+    let body = match (part.json_str("text"), media) {
+        // A signature may come on an empty text, and returns on it.
+        (Some(text), _) if text.is_empty() && signed => None,
+        (Some(text), _) if part.get("thought").and_then(JsonRef::as_bool) == Some(true) => {
+            Some(PartBody::Reasoning(text))
+        }
+        (Some(text), _) => Some(PartBody::Text(text)),
+        (None, Some(media)) => Some(medium(media, inline.is_some())),
+        (None, None) => None,
+    };
+    let Some(body) = body.filter(|_| call_in(part).is_none()) else { return PartBody::Opaque(part.to_owned()).into() };
+    let text = matches!(body, PartBody::Text(_) | PartBody::Reasoning(_));
+    let shape = shape_of(part, |key, value| match key {
+        "text" if text => Some(Slot::Text),
+        _ if !text && Some(value) == media => Some(Slot::Shape(shape_of(value, |name, value| {
+            (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == Kind::String).then_some(Slot::Text)
+        }))),
+        _ => None,
+    });
+    let mut part = Part { body, shape: Some(shape) };
+    let (mut own, mut plain) = (String::new(), String::new());
+    encode::write_part(&mut own, &part, true);
+    let bare = Part { body: part.body.clone(), shape: None };
+    if encode::write_part(&mut plain, &bare, true) && own == plain {
+        part.shape = None;
+    }
+    part
+}
+
+fn medium(data: JsonRef<'_>, inline: bool) -> PartBody {
+    let either = |camel, snake| data.json_str(camel).or_else(|| data.json_str(snake));
+    let word = |camel, snake| either(camel, snake).map(|token| token.decode().into_owned());
+    let mut media = Media {
+        media_type: word("mimeType", "mime_type"),
+        name: word("displayName", "display_name"),
+        ..Media::default()
+    };
+    let address = either("fileUri", "file_uri");
+    // What Google holds is an address for Google alone.
+    let held = |address: &JsonStr| {
+        let address = address.decode();
+        !address.starts_with("http") || address.contains("generativelanguage.googleapis.com/")
+    };
+    match address {
+        _ if inline => media.data = data.json_str("data"),
+        Some(address) if held(&address) => media.file_id = Some(address),
+        address => media.url = address,
+    }
+    if media.media_type.as_deref().is_some_and(|kind| kind.starts_with("image/")) {
+        PartBody::Image(media)
+    } else {
+        PartBody::File(media)
+    }
+}
+
+/// An id, as text. A number is one, too.
+fn id_of(inner: JsonRef<'_>) -> String {
+    let id = inner.get("id").filter(|id| matches!(id.kind(), Kind::String | Kind::Number));
+    id.map(|id| id.as_text().map_or_else(|| id.as_raw().to_owned(), std::borrow::Cow::into_owned)).unwrap_or_default()
+}
+
+fn decode_call(part: JsonRef<'_>, call: JsonRef<'_>) -> IncomingCall {
+    let shape = shape_of(part, |_, value| {
+        (value == call).then(|| {
+            Slot::Shape(shape_of(value, |key, value| match key {
+                "id" => Some(Slot::Id),
+                "name" => Some(Slot::Name),
+                "args" if !value.is_null() => Some(Slot::Arguments),
+                _ => None,
+            }))
+        })
+    });
+    let name = call.text("name").unwrap_or_default().into_owned();
+    let whole = !name.is_empty();
+    let call_id = id_of(call);
+    IncomingCall {
+        shape: (whole && !encode::is_plain_call(&shape, !call_id.is_empty())).then_some(shape),
+        call_id,
+        name,
+        arguments: match call.find("args") {
+            Some(args) => args.as_json_str().map_or_else(|| Arguments::Value(args.to_owned()), Arguments::Text),
+            None => Arguments::Value(Json::trusted("{}".into())),
+        },
+    }
+}
+
+/// What a `response` says, by which member, and whether it is a failure.
+fn said_by(response: JsonRef<'_>) -> (JsonRef<'_>, Option<&'static str>) {
+    let mut members = response.entries();
+    if let (Some((key, value)), None) = (members.next(), members.next()) {
+        let name = WHOLE.into_iter().find(|name| key.is_text(name) && !(*name == "error" && value.is_null()));
+        if name.is_some() {
+            return (value, name);
+        }
+    }
+    (response, None)
+}
+
+fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>, place: u32) -> IncomingResult {
+    let response = inner.find("response");
+    let (content, member) = response.map_or((None, None), |response| {
+        let (content, member) = said_by(response);
+        (Some(content), member)
+    });
+    let mut shape = shape_of(part, |_, value| {
+        (value == inner).then(|| {
+            Slot::Shape(shape_of(value, |key, value| match key {
+                "id" => Some(Slot::Id),
+                "name" => Some(Slot::Name),
+                "response" if member.is_some() => Some(Slot::Shape(shape_of(value, |_, _| Some(Slot::Content)))),
+                "response" => Some(Slot::Content),
+                _ => None,
+            }))
+        })
+    });
+    let is_error = member == Some("error");
+    let whole = response.is_some_and(JsonRef::is_object) && inner.get("name").is_some();
+    let plain = !whole || encode::is_plain_result(&shape, is_error);
+    if place > 0 {
+        if plain {
+            shape = encode::plain_shape(!id_of(inner).is_empty(), is_error);
+        }
+        shape.0.insert(0, (JsonStr::new(""), Slot::Part(place)));
+    }
+    IncomingResult {
+        call_id: id_of(inner),
+        name: Some(inner.text("name").unwrap_or_default().into_owned()),
+        content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
+        is_error,
+        dialect: Some(Dialect::Gemini),
+        shape: (!plain || place > 0).then_some(shape),
+        raw: part.to_owned(),
+    }
+}
+
+/// The images and files in the `parts` of a result that came in this dialect.
+pub fn shown_by(result: &ToolResult) -> Vec<Part> {
+    let mut shown = Vec::new();
+    let mut shapes: Vec<&Shape> = result.shape.iter().collect();
+    while let Some(shape) = shapes.pop() {
+        for (key, slot) in &shape.0 {
+            match slot {
+                Slot::Shape(inner) => shapes.push(inner),
+                Slot::Raw(value) if key.inside() == "parts" => {
+                    let parts = value.view().items().map(decode_part);
+                    shown.extend(parts.filter(|part| matches!(part.body, PartBody::Image(_) | PartBody::File(_))));
+                }
+                _ => {}
+            }
+        }
+    }
+    shown
+}

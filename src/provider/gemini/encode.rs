@@ -1,0 +1,436 @@
+//! Gemini generateContent: from drafts to contents, the results of a round in one content behind it.
+
+use super::Gemini;
+use crate::finding::{Action, Finding, Report};
+use crate::json::{Json, JsonStr, ObjectWriter, push_escaped};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::settings::Settings;
+use crate::provider::shape::write_shape;
+use crate::provider::words::{arguments_object, result_words};
+use crate::provider::{Wire, call_id, tool_name};
+use crate::replay::{DraftCall, DraftMessage, DraftResult};
+use crate::tool::ToolInvocation;
+use std::borrow::Cow;
+
+/// Google's own stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64
+/// as recorded requests have it. Gemini 3 refuses the first call of a step that has none.
+const UNSIGNED: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
+
+/// Writes a message and, behind it, the results of its calls. `before` are the messages whose results stand in this one, or
+/// with its own.
+pub fn encode(
+    wire: &mut Wire<'_>,
+    item: &DraftMessage<'_>,
+    before: &[DraftMessage<'_>],
+    settings: &Settings,
+    report: &mut Report,
+) {
+    let message = item.message;
+    let own = is_own(message);
+    let mut answered: Vec<Answered<'_, '_>> = before.iter().flat_map(answered_in).collect();
+    let mut parts = Vec::new();
+    if message.role != Role::Assistant {
+        write_responses(&mut parts, std::mem::take(&mut answered), message, report);
+    }
+    let mut signed = own || settings.no_signatures;
+    for part in &message.parts {
+        let mut text = String::new();
+        let written = match &part.body {
+            PartBody::ToolCall { invocation, .. } => item.call(invocation).is_some_and(|call| {
+                write_call(&mut text, call.invocation, own, !std::mem::replace(&mut signed, true), report);
+                true
+            }),
+            _ => may_go(part, message, own, report) && write_part(&mut text, part, own),
+        };
+        if written {
+            parts.push(text);
+        }
+    }
+    if !parts.is_empty() {
+        write_content(wire.begin(), message, own, &parts);
+    }
+    answered.extend(answered_in(item));
+    if !item.results_go_on && !item.calls.is_empty() {
+        for (around, responses) in contents_of(answered) {
+            let mut parts = Vec::new();
+            write_responses(&mut parts, responses, message, report);
+            write_around(wire.begin(), around, &parts);
+        }
+    }
+}
+
+fn is_own(message: &Message) -> bool {
+    message.dialect == Some(Dialect::Gemini)
+}
+
+/// The parts of the `systemInstruction`.
+pub fn system(messages: &[&Message]) -> Option<Json> {
+    let mut parts = Vec::new();
+    for message in messages {
+        let own = is_own(message);
+        for part in &message.parts {
+            let mut text = String::new();
+            if may_go(part, message, own, &mut Vec::new()) && write_part(&mut text, part, own) {
+                parts.push(text);
+            }
+        }
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let mut out = String::new();
+    match messages {
+        [only] if is_own(only) && only.shape.is_some() => write_content(&mut out, only, true, &parts),
+        _ => write_list(ObjectWriter::new(&mut out), &parts),
+    }
+    Some(Json::trusted(out))
+}
+
+fn write_list(mut content: ObjectWriter<'_>, parts: &[String]) {
+    content.array("parts", |list| parts.iter().for_each(|part| list.item().push_str(part)));
+    content.end();
+}
+
+fn write_content(out: &mut String, message: &Message, own: bool, parts: &[String]) {
+    if let Some(shape) = message.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |_, slot, out| match slot {
+            Slot::Raw(value) => {
+                out.push_str(value.as_str());
+                true
+            }
+            Slot::Parts | Slot::ResultsThenParts => {
+                out.push('[');
+                out.push_str(&parts.join(","));
+                out.push(']');
+                true
+            }
+            _ => false,
+        });
+        return;
+    }
+    let mut content = ObjectWriter::new(out);
+    content.text("role", if message.role == Role::Assistant { "model" } else { "user" });
+    write_list(content, parts);
+}
+
+/// Whether a part may go to Gemini.
+fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> bool {
+    let why = match &part.body {
+        PartBody::Text(text) | PartBody::Refusal(text) => return own || !text.is_empty(),
+        PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
+        _ if own => return true,
+        PartBody::Image(media) | PartBody::File(media) if media.inline().is_some() || media.url.is_some() => {
+            return true;
+        }
+        PartBody::Image(_) | PartBody::File(_) => "a file that another provider holds has no address here",
+        PartBody::Reasoning(_) => "another model's reasoning has no place here",
+        PartBody::Opaque(_) => "a block of another dialect has no place here",
+    };
+    report.push(Finding::info("unsupported_part", why).of_message(&message.id).did(Action::Dropped));
+    false
+}
+
+/// Writes a part, in its own shape if `own`; false where the dialect has none for it.
+pub fn write_part(out: &mut String, part: &Part, own: bool) -> bool {
+    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |_, slot, out| {
+            let token = match (slot, &part.body) {
+                (Slot::Raw(value), _) => value.as_str(),
+                (Slot::Text, PartBody::Text(text) | PartBody::Reasoning(text)) => text.token(),
+                (Slot::Text, PartBody::Image(media) | PartBody::File(media)) => {
+                    match media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref()) {
+                        Some(token) => token.token(),
+                        None => return false,
+                    }
+                }
+                _ => return false,
+            };
+            out.push_str(token);
+            true
+        });
+        return true;
+    }
+    let mut object = match &part.body {
+        PartBody::Opaque(value) => {
+            out.push_str(value.as_str());
+            return true;
+        }
+        PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
+        _ => ObjectWriter::new(out),
+    };
+    match &part.body {
+        PartBody::Text(text) | PartBody::Refusal(text) => _ = object.token("text", text),
+        PartBody::Reasoning(text) => _ = object.token("text", text).bool("thought", true),
+        PartBody::Image(media) => write_media(&mut object, media),
+        PartBody::File(media) => write_media(&mut object, media),
+        PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
+    }
+    object.end();
+    true
+}
+
+fn write_media(part: &mut ObjectWriter<'_>, media: &Media) {
+    if let Some((kind, data)) = media.inline() {
+        part.object("inlineData", |inline| _ = inline.text("mimeType", &kind).token("data", &data));
+    } else if let Some(address) = media.url.as_ref().or(media.file_id.as_ref()) {
+        part.object("fileData", |file| {
+            if let Some(kind) = media.media_type.as_deref().or_else(|| kind_of(&address.decode())) {
+                file.text("mimeType", kind);
+            }
+            file.token("fileUri", address);
+        });
+    }
+}
+
+/// What the ending of an address says about a file: Google asks for its type.
+fn kind_of(address: &str) -> Option<&'static str> {
+    let path = address.split(['?', '#']).next().unwrap_or("");
+    let ending = path.rsplit_once('.')?.1.to_ascii_lowercase();
+    Some(match ending.as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "webp" => "image/webp",
+        "gif" => "image/gif",
+        "pdf" => "application/pdf",
+        "mp3" => "audio/mpeg",
+        "wav" => "audio/wav",
+        "mp4" => "video/mp4",
+        _ => return None,
+    })
+}
+
+fn push_text(out: &mut String, text: &str) {
+    out.push('"');
+    push_escaped(out, text);
+    out.push('"');
+}
+
+/// The name by which a call goes out: Gemini takes dots and colons, too, and makes such names itself.
+fn name_of(call: &ToolInvocation) -> Cow<'_, str> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    if !call.name.is_empty() && call.name.len() <= 128 && call.name.chars().all(legal) {
+        Cow::Borrowed(&call.name)
+    } else {
+        tool_name(call)
+    }
+}
+
+/// The id by which a call goes out. One that came without goes out without.
+fn id_of(call: &ToolInvocation, own: bool) -> Option<Cow<'_, str>> {
+    (!(own && call.call_id.is_empty())).then(|| call_id(&Gemini, call))
+}
+
+fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, report: &mut Report) {
+    let arguments = arguments_object(call, report);
+    let id = id_of(call, own);
+    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |_, slot, out| {
+            match (slot, &id) {
+                (Slot::Raw(value), _) => out.push_str(value.as_str()),
+                (Slot::Id, Some(id)) => push_text(out, id),
+                (Slot::Name, _) => push_text(out, &name_of(call)),
+                (Slot::Arguments, _) => out.push_str(arguments.as_str()),
+                _ => return false,
+            }
+            true
+        });
+        return;
+    }
+    let mut part = ObjectWriter::new(out);
+    part.object("functionCall", |inner| {
+        if let Some(id) = &id {
+            inner.text("id", id);
+        }
+        inner.text("name", &name_of(call)).json("args", arguments.view());
+    });
+    if sign {
+        part.raw("thoughtSignature", UNSIGNED);
+    }
+    part.end();
+}
+
+/// A call whose result is to be written, and whether the call came in this dialect.
+type Answered<'d, 'h> = (&'d DraftCall<'h>, bool);
+
+fn answered_in<'d, 'h>(item: &'d DraftMessage<'h>) -> impl Iterator<Item = Answered<'d, 'h>> + use<'d, 'h> {
+    let own = is_own(item.message);
+    item.calls.iter().map(move |call| (call, own))
+}
+
+/// The shape that a result came in here.
+fn shape_of_result<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
+    match call.result {
+        Some(DraftResult::Stored(result)) if result.dialect == Some(Dialect::Gemini) => result.shape.as_ref(),
+        _ => None,
+    }
+}
+
+/// The place that a result had in its content.
+fn place_of(call: &DraftCall<'_>) -> u32 {
+    match shape_of_result(call).and_then(|shape| shape.0.first()) {
+        Some((key, Slot::Part(place))) if key.is_empty() => *place,
+        _ => 0,
+    }
+}
+
+/// What was around a content of results; the first of them knows.
+fn around<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
+    shape_of_result(call)
+        .filter(|shape| shape.0.iter().any(|(key, slot)| key.inside() == "parts" && matches!(slot, Slot::Shape(_))))
+}
+
+/// As they stood, where they stood in one content.
+fn put_in_order(answered: &mut [Answered<'_, '_>]) {
+    if answered.iter().filter(|(call, _)| place_of(call) == 0).count() <= 1 {
+        answered.sort_by_key(|(call, _)| place_of(call));
+    }
+}
+
+/// Results as the contents that they came in, mostly one. Those of one content stand as they stood, others as their calls.
+fn contents_of<'d, 'h>(mut answered: Vec<Answered<'d, 'h>>) -> Vec<(Option<&'h Shape>, Vec<Answered<'d, 'h>>)> {
+    put_in_order(&mut answered);
+    let mut contents: Vec<(Option<&Shape>, Vec<Answered<'_, '_>>)> = Vec::new();
+    for (call, own) in answered {
+        match (contents.last_mut(), around(call)) {
+            (Some((_, last)), None) => last.push((call, own)),
+            (_, own_around) => contents.push((own_around, vec![(call, own)])),
+        }
+    }
+    contents
+}
+
+fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
+    let mut content = ObjectWriter::new(out);
+    match around {
+        None => {
+            content.text("role", "user");
+            write_list(content, parts);
+        }
+        Some(shape) => {
+            for (key, slot) in &shape.0 {
+                match slot {
+                    Slot::Raw(value) => content.key_token(key.token()).push_str(value.as_str()),
+                    Slot::Shape(_) => {
+                        let out = content.key_token(key.token());
+                        out.push('[');
+                        out.push_str(&parts.join(","));
+                        out.push(']');
+                    }
+                    _ => {}
+                }
+            }
+            content.end();
+        }
+    }
+}
+
+/// The responses, then what other dialects show in a result: that stands beside them, where every model takes it.
+fn write_responses(
+    parts: &mut Vec<String>,
+    mut answered: Vec<Answered<'_, '_>>,
+    message: &Message,
+    report: &mut Report,
+) {
+    put_in_order(&mut answered);
+    let mut shown = Vec::new();
+    for (call, own) in answered {
+        let mut text = String::new();
+        for part in write_response(&mut text, call, own) {
+            let mut text = String::new();
+            if may_go(&part, message, false, report) && write_part(&mut text, &part, false) {
+                shown.push(text);
+            }
+        }
+        parts.push(text);
+    }
+    parts.append(&mut shown);
+}
+
+/// Writes a response; gives what it shows beside its words.
+fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part> {
+    let invocation = call.invocation;
+    let id = id_of(invocation, own);
+    let stored = match call.result {
+        Some(DraftResult::Stored(result)) => Some(result),
+        _ => None,
+    };
+    if let Some((shape, result)) = shape_of_result(call).zip(stored) {
+        let inner = shape.0.iter().find_map(|(key, slot)| match slot {
+            Slot::Shape(part) if key.inside() == "parts" => Some(part),
+            _ => None,
+        });
+        write_shape(out, inner.unwrap_or(shape), &mut |_, slot, out| {
+            match (slot, &id) {
+                (Slot::Raw(value), _) => out.push_str(value.as_str()),
+                (Slot::Id, Some(id)) => push_text(out, id),
+                (Slot::Name, _) => push_text(out, &name_of(invocation)),
+                (Slot::Content, _) => out.push_str(result.content.as_str()),
+                _ => return false,
+            }
+            true
+        });
+        return Vec::new();
+    }
+    let mut shown = Vec::new();
+    // What a tool gave here, or what came in this dialect, is a value; of other dialects it is what they say.
+    let value = stored.filter(|result| matches!(result.dialect, None | Some(Dialect::Gemini)));
+    let (content, is_error) = match value {
+        Some(result) => (Cow::Borrowed(result.content.as_str()), result.is_error),
+        None => {
+            let words = result_words(Dialect::Gemini, call);
+            shown = words.media;
+            let texts: Vec<&str> =
+                words.texts.iter().filter(|text| !text.is_empty()).map(|text| text.inside()).collect();
+            (Cow::Owned(JsonStr::from_inside(&texts.join("\\n\\n")).token().to_owned()), words.is_error)
+        }
+    };
+    let mut part = ObjectWriter::new(out);
+    part.object("functionResponse", |inner| {
+        if let Some(id) = &id {
+            inner.text("id", id);
+        }
+        inner.text("name", &name_of(invocation));
+        inner.object("response", |response| _ = response.raw(if is_error { "error" } else { "output" }, &content));
+    });
+    part.end();
+    shown
+}
+
+// What is plain needs no shape of its own.
+
+/// Whether a content of that shape is written the same without it.
+pub fn is_plain_content(role: Role, shape: &Shape) -> bool {
+    let name = if role == Role::Assistant { "\"model\"" } else { "\"user\"" };
+    matches!(shape.0.as_slice(), [(key, Slot::Raw(own)), (parts, Slot::Parts | Slot::Shape(_))]
+        if key.inside() == "role" && own.as_str() == name && parts.inside() == "parts")
+}
+
+/// Whether a call of that shape is written the same without it.
+pub fn is_plain_call(shape: &Shape, has_id: bool) -> bool {
+    let [(key, Slot::Shape(Shape(members)))] = shape.0.as_slice() else { return false };
+    let members = match members.as_slice() {
+        [(id, Slot::Id), rest @ ..] if has_id && id.inside() == "id" => rest,
+        all if !has_id => all,
+        _ => return false,
+    };
+    key.inside() == "functionCall"
+        && matches!(members, [(name, Slot::Name), (args, Slot::Arguments)] if name.inside() == "name" && args.inside() == "args")
+}
+
+/// The shape in which a result goes out that has none.
+pub fn plain_shape(has_id: bool, is_error: bool) -> Shape {
+    let key = JsonStr::new;
+    let mut members = Vec::new();
+    if has_id {
+        members.push((key("id"), Slot::Id));
+    }
+    members.push((key("name"), Slot::Name));
+    let word = if is_error { "error" } else { "output" };
+    members.push((key("response"), Slot::Shape(Shape(vec![(key(word), Slot::Content)]))));
+    Shape(vec![(key("functionResponse"), Slot::Shape(Shape(members)))])
+}
+
+/// Whether a result of that shape is written the same without it. One without an id keeps its shape: that says so.
+pub fn is_plain_result(shape: &Shape, is_error: bool) -> bool {
+    *shape == plain_shape(true, is_error)
+}

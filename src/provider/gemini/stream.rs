@@ -1,0 +1,412 @@
+//! Assembles a generateContent response, streamed or whole.
+//!
+//! Each event is a whole response with the parts that are new. Texts of one kind that follow each other are one text,
+//! unless one of them is signed: a signature belongs to its part alone. Anything else returns as it came.
+
+mod pieces;
+
+use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use crate::message::Usage;
+use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+use crate::provider::assembler::{Assembling, Growing, error_words, inside, said};
+use pieces::Pieces;
+
+/// An answer as it grows.
+#[derive(Default)]
+pub(crate) struct ContentAnswer {
+    id: Option<String>,
+    model: Option<String>,
+    parts: Vec<Piece>,
+    calls: u32,
+    finish_reason: Option<String>,
+    /// The prompt was not let through: there is no answer.
+    withheld: bool,
+    counts: Counts,
+    usage: Option<Usage>,
+    error: Option<WireError>,
+}
+
+/// A part of the answer.
+enum Piece {
+    /// Text without a signature, or with `thought` the model's reasoning: it may go on.
+    Text { text: Growing, thought: bool },
+    /// A call.
+    Call(Call),
+    /// Kept as it came: a signed text (then with what it says and whether it is a thought), code, files, server tools.
+    Other { wire: Json, text: Option<(Growing, bool)> },
+}
+
+/// A call, which may come in pieces (`streamFunctionCallArguments`).
+struct Call {
+    index: u32,
+    id: String,
+    name: String,
+    /// The part as it began.
+    wire: Json,
+    /// The pieces of its arguments; none where it came whole.
+    pieces: Option<Pieces>,
+    closed: bool,
+}
+
+/// The token counts as they came last.
+#[derive(Default)]
+struct Counts {
+    prompt: Option<u64>,
+    tools: Option<u64>,
+    output: Option<u64>,
+    thoughts: Option<u64>,
+    cached: Option<u64>,
+}
+
+impl Assembling for ContentAnswer {
+    fn event<'a>(&mut self, _name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        if self.error.is_none() {
+            self.read(data, out);
+        }
+        None
+    }
+
+    /// Nearly every event has other counts: none is asked for again.
+    fn again(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
+
+    fn whole(&mut self, body: JsonRef<'_>) {
+        self.read(body, &mut Vec::new());
+        if self.error.is_none() && !self.withheld && body.find("candidates").is_none() {
+            let message = "the response has no candidates".to_owned();
+            self.error = Some(WireError { code: Some("malformed".to_owned()), message });
+        }
+    }
+
+    fn fail(&mut self, error: WireError) {
+        self.error.get_or_insert(error);
+    }
+
+    fn takes_lists(&self) -> bool {
+        true
+    }
+
+    fn assemble(&self, stopped: bool) -> Assembled {
+        let status = self.status(stopped);
+        let complete = status == AnswerStatus::Complete;
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Piece::Text { text, thought: false } | Piece::Other { text: Some((text, false)), .. } => {
+                Some(text.inside())
+            }
+            _ => None,
+        });
+        let text: String = texts.collect();
+        let wires: Vec<Json> = self.parts.iter().filter_map(|part| part.wire(complete)).collect();
+        Assembled {
+            status,
+            finish_reason: self.finish_reason.clone(),
+            response_id: self.id.clone(),
+            model: self.model.clone(),
+            text: JsonStr::from_inside(&text),
+            calls: self
+                .parts
+                .iter()
+                .filter_map(|part| match part {
+                    Piece::Call(call) => Some(call.assemble(complete)),
+                    _ => None,
+                })
+                .collect(),
+            usage: self.usage,
+            error: self.error.clone(),
+            wire: (!wires.is_empty()).then(|| {
+                ObjectWriter::build(|content| {
+                    content.text("role", "model");
+                    content.array("parts", |parts| {
+                        wires.iter().for_each(|wire| parts.item().push_str(wire.as_str()));
+                    });
+                })
+            }),
+        }
+    }
+}
+
+impl ContentAnswer {
+    fn read(&mut self, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let (mut candidate, mut feedback, mut usage, mut error) = (None, None, None, None);
+        for (key, value) in data.entries() {
+            match inside(key).unwrap_or_default() {
+                "candidates" => candidate = first(value),
+                "promptFeedback" => feedback = Some(value),
+                "usageMetadata" => usage = Some(value),
+                "error" => error = Some(value),
+                "modelVersion" => keep(&mut self.model, value),
+                "responseId" => keep(&mut self.id, value),
+                _ => {}
+            }
+        }
+        if let Some(usage) = usage {
+            self.counts.take(usage);
+            let usage = self.counts.sum();
+            if usage.is_some() && usage != self.usage {
+                self.usage = usage;
+                out.extend(usage.map(StreamEvent::Usage));
+            }
+        }
+        if let Some(candidate) = candidate {
+            let parts = candidate.get("content").and_then(|content| content.get("parts"));
+            let mut goes_on = true;
+            for part in parts.iter().flat_map(|parts| parts.items()).filter(|part| part.is_object()) {
+                self.part(part, goes_on, out);
+                goes_on = false;
+            }
+            if let Some(reason) = said(candidate.get("finishReason")) {
+                let words = said(candidate.get("finishMessage"));
+                self.finish(&reason, words.as_deref(), out);
+            }
+        }
+        if let Some(reason) = feedback.and_then(|feedback| said(feedback.get("blockReason")))
+            && self.finish_reason.is_none()
+        {
+            self.withheld = true;
+            self.finish_reason = Some(reason.into_owned());
+        }
+        if let Some(error) = error.and_then(error_words) {
+            self.failed(error, out);
+        }
+    }
+
+    fn failed(&mut self, error: WireError, out: &mut Vec<StreamEvent>) {
+        out.push(StreamEvent::Error(error.clone()));
+        self.fail(error);
+    }
+
+    fn finish(&mut self, reason: &str, words: Option<&str>, out: &mut Vec<StreamEvent>) {
+        self.finish_reason = Some(reason.to_owned());
+        if ends_in(reason) == AnswerStatus::Failed {
+            let message = words.map_or_else(|| format!("Gemini ended its answer: {reason}"), str::to_owned);
+            self.failed(WireError { code: Some(reason.to_owned()), message }, out);
+        }
+    }
+
+    /// A part; the first of an event may go on where the event before ended.
+    fn part(&mut self, part: JsonRef<'_>, goes_on: bool, out: &mut Vec<StreamEvent>) {
+        if let Some(call) = part.get("functionCall").filter(|call| call.is_object()) {
+            return self.call(part, call, out);
+        }
+        let (mut text, mut thought, mut plain, mut signed) = (None, false, true, false);
+        for (key, value) in part.entries() {
+            match inside(key).unwrap_or_default() {
+                "text" => text = inside(value),
+                "thought" => thought = value.as_bool() == Some(true),
+                "thoughtSignature" if !value.is_null() && !value.is_text("") => signed = true,
+                _ => plain = false,
+            }
+        }
+        match text {
+            Some("") if plain && !signed => {}
+            Some(text) if plain && !signed => {
+                let fits = matches!(self.parts.last(), Some(Piece::Text { thought: own, .. }) if *own == thought);
+                if !(goes_on && fits) {
+                    self.parts.push(Piece::Text { text: Growing::default(), thought });
+                }
+                if let Some(Piece::Text { text: own, .. }) = self.parts.last_mut() {
+                    own.append(text);
+                    tell(own, thought, out);
+                }
+            }
+            _ => {
+                let text = text.map(|inside| {
+                    let mut text = Growing::default();
+                    text.append(inside);
+                    tell(&mut text, thought, out);
+                    (text, thought)
+                });
+                self.parts.push(Piece::Other { wire: part.to_owned(), text });
+            }
+        }
+    }
+
+    fn call(&mut self, part: JsonRef<'_>, inner: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let name = said(inner.get("name"));
+        let goes_on = inner.get("willContinue").and_then(JsonRef::as_bool) == Some(true);
+        let partial = inner.find("partialArgs");
+        if name.is_none()
+            && let Some(Piece::Call(open @ Call { closed: false, pieces: Some(_), .. })) = self.parts.last_mut()
+        {
+            open.go_on(partial, goes_on, out);
+            return;
+        }
+        let index = self.calls;
+        self.calls += 1;
+        let mut call = Call {
+            index,
+            id: said(inner.get("id")).unwrap_or_default().into_owned(),
+            name: name.unwrap_or_default().into_owned(),
+            wire: part.to_owned(),
+            pieces: (goes_on || partial.is_some()).then(Pieces::default),
+            closed: false,
+        };
+        out.push(StreamEvent::CallStarted { index, call_id: call.id.clone(), name: call.name.clone() });
+        call.go_on(partial, goes_on, out);
+        self.parts.push(Piece::Call(call));
+    }
+
+    fn status(&self, stopped: bool) -> AnswerStatus {
+        match self.finish_reason.as_deref() {
+            _ if self.error.is_some() => AnswerStatus::Failed,
+            _ if stopped => AnswerStatus::Truncated,
+            Some(_) if self.withheld => AnswerStatus::Blocked,
+            None => AnswerStatus::Truncated,
+            Some(reason) => ends_in(reason),
+        }
+    }
+}
+
+/// The first of several candidates, which need not come first.
+fn first(candidates: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    candidates.items().find(|one| one.find("index").and_then(JsonRef::as_u64).unwrap_or(0) == 0)
+}
+
+fn keep(own: &mut Option<String>, value: JsonRef<'_>) {
+    if own.is_none() {
+        *own = said(Some(value)).map(std::borrow::Cow::into_owned);
+    }
+}
+
+fn tell(text: &mut Growing, thought: bool, out: &mut Vec<StreamEvent>) {
+    let event = if thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta };
+    out.extend(text.news().map(event));
+}
+
+/// What a finish reason means. Calls end with STOP, too; a mock and some gateways have a word of their own for them.
+fn ends_in(reason: &str) -> AnswerStatus {
+    match reason {
+        "STOP" | "FUNCTION_CALL" | "TOOL_CALLS" => AnswerStatus::Complete,
+        "MAX_TOKENS" => AnswerStatus::Incomplete,
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "LANGUAGE"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => AnswerStatus::Blocked,
+        // MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what comes to be: nothing in it may run.
+        _ => AnswerStatus::Failed,
+    }
+}
+
+impl Piece {
+    /// The part as a next request may carry it; none where it may not.
+    fn wire(&self, complete: bool) -> Option<Json> {
+        match self {
+            Self::Text { text, thought } => Some(ObjectWriter::build(|part| {
+                part.token("text", &text.to_str());
+                if *thought {
+                    part.bool("thought", true);
+                }
+            })),
+            Self::Other { wire, .. } => Some(wire.clone()),
+            Self::Call(call) => call.assemble(complete).executable.then(|| call.wire()),
+        }
+    }
+}
+
+impl Call {
+    fn go_on(&mut self, partial: Option<JsonRef<'_>>, goes_on: bool, out: &mut Vec<StreamEvent>) {
+        if let Some(pieces) = &mut self.pieces {
+            partial.iter().flat_map(|partial| partial.items()).for_each(|piece| pieces.add(piece));
+        }
+        if goes_on {
+            return;
+        }
+        self.closed = true;
+        self.tell_end(out);
+    }
+
+    /// Tells the arguments, once: pieces that come by path are no pieces of their text.
+    fn tell_end(&mut self, out: &mut Vec<StreamEvent>) {
+        let index = self.index;
+        let call = self.assemble(false);
+        if !call.arguments.is_empty() {
+            out.push(StreamEvent::ArgumentsDelta {
+                index,
+                call_id: call.call_id.clone(),
+                json: call.arguments.clone(),
+            });
+        }
+        out.push(StreamEvent::CallReady { index, call });
+    }
+
+    fn inner(&self) -> Option<JsonRef<'_>> {
+        self.wire.view().get("functionCall")
+    }
+
+    /// The text of the arguments; none where they are no object.
+    fn arguments(&self) -> Option<String> {
+        if let Some(pieces) = &self.pieces {
+            return pieces.text();
+        }
+        match self.inner().and_then(|inner| inner.find("args")) {
+            None => Some("{}".to_owned()),
+            Some(args) => args.is_object().then(|| args.as_raw().to_owned()),
+        }
+    }
+
+    fn assemble(&self, complete: bool) -> AssembledCall {
+        let arguments = self.arguments();
+        let written = || self.inner().and_then(|inner| inner.find("args")).map_or("", JsonRef::as_raw).to_owned();
+        AssembledCall {
+            call_id: self.id.clone(),
+            name: self.name.clone(),
+            executable: complete && self.closed && arguments.is_some() && !self.name.is_empty(),
+            arguments: JsonStr::new(&arguments.unwrap_or_else(written)),
+        }
+    }
+
+    /// As it came; of pieces what they come to.
+    fn wire(&self) -> Json {
+        let (Some(_), Some(inner)) = (&self.pieces, self.inner()) else { return self.wire.clone() };
+        ObjectWriter::build(|part| {
+            for (key, value) in self.wire.view().entries() {
+                if value != inner {
+                    part.key_token(key.as_raw()).push_str(value.as_raw());
+                    continue;
+                }
+                let mut call = ObjectWriter::new(part.key_token(key.as_raw()));
+                for (key, value) in inner.entries() {
+                    if !matches!(inside(key), Some("willContinue" | "partialArgs" | "args")) {
+                        call.key_token(key.as_raw()).push_str(value.as_raw());
+                    }
+                }
+                call.raw("args", &self.arguments().unwrap_or_else(|| "{}".to_owned()));
+                call.end();
+            }
+        })
+    }
+}
+
+impl Counts {
+    fn take(&mut self, usage: JsonRef<'_>) {
+        for (key, value) in usage.entries() {
+            let own = match inside(key).unwrap_or_default() {
+                "promptTokenCount" => &mut self.prompt,
+                "toolUsePromptTokenCount" => &mut self.tools,
+                "candidatesTokenCount" => &mut self.output,
+                "thoughtsTokenCount" => &mut self.thoughts,
+                "cachedContentTokenCount" => &mut self.cached,
+                _ => continue,
+            };
+            *own = value.as_u64().or(*own);
+        }
+    }
+
+    /// The cached tokens are among those of the prompt.
+    fn sum(&self) -> Option<Usage> {
+        self.prompt.or(self.output)?;
+        let add = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
+        Some(Usage {
+            input: add(self.prompt, self.tools),
+            output: add(self.output, self.thoughts),
+            cached_input: self.cached,
+            cache_write: None,
+            reasoning: self.thoughts,
+        })
+    }
+}
