@@ -45,7 +45,9 @@ impl ToolDefinition {
         let own = tool.get("function").unwrap_or(tool);
         let is_function = tool.text("type").is_none_or(|kind| matches!(&*kind, "function" | "custom"));
         let Some(name) = own.text("name").filter(|name| is_function && !name.is_empty()) else { return };
-        let schema = ["parameters", "input_schema", "parametersJsonSchema"].iter().find_map(|key| own.get(key));
+        let schema = ["parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema"]
+            .iter()
+            .find_map(|key| own.get(key));
         let parameters = schema.filter(|schema| schema.is_object()).map(|schema| {
             // Gemini shouts the names of types, where JSON Schema does not.
             let mut out = String::new();

@@ -107,6 +107,7 @@ impl Codec for Gemini {
             "prompt_mode",
             "reasoning",
             "reasoning_effort",
+            "response_format",
             "safe_prompt",
             "safety_identifier",
             "service_tier",
@@ -170,7 +171,7 @@ impl Codec for Gemini {
         _named: &[Cow<'_, str>],
         report: &mut Report,
     ) {
-        config::write(request.params.view(), object, report);
+        config::write(request.params.view(), object);
         if request.stream && !request.url.contains(":streamGenerateContent") && request.url.contains(":generateContent")
         {
             report.push(Finding::info(
