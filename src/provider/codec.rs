@@ -99,6 +99,11 @@ pub(crate) trait Codec: Sync {
         head_and_name(id)
     }
 
+    /// How many cache marks a body may hold.
+    fn most_marks(&self) -> usize {
+        usize::MAX
+    }
+
     /// Members of a body that a session writes: they are refused in `params`.
     fn reserved(&self) -> &'static [&'static str] {
         &["messages"]

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
+mod anthropic;
 mod mistral;
 
 const CHAT: Dialect = Dialect::OpenAiChat;

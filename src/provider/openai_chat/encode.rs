@@ -197,6 +197,13 @@ fn encode_plain(
     let own = message.dialect == Some(chat.dialect);
     let role = role_name(chat, message, settings);
     let words = Words::of(message, own);
+    if !own && message.parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_))) {
+        report.push(
+            Finding::info("unsupported_part", "a block of another dialect has no place here")
+                .of_message(&message.id)
+                .did(Action::Dropped),
+        );
+    }
     if message.role != Role::Assistant {
         if words.is_empty() {
             return;
