@@ -3,14 +3,14 @@
 use super::assembler::Assembling;
 use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use super::settings::Settings;
-use super::{anthropic, gemini, openai_chat};
+use super::{anthropic, gemini, mistral, openai_chat};
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
-use crate::id::short_name;
+use crate::id::{IdMap, Seed, short_name};
 use crate::json::{Json, JsonRef, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::replay::DraftMessage;
+use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::ToolInvocation;
 use std::borrow::Cow;
 
@@ -107,8 +107,12 @@ pub(crate) trait Codec: Sync {
 
     /// An id that the dialect takes, the same for the same `id`, which it does not take.
     fn legal_id(&self, id: &str) -> String {
-        let head: String = id.chars().take(40).map(|c| if is_plain(c) { c } else { '_' }).collect();
-        format!("{head}_{}", short_name(id, 12))
+        head_and_name(id)
+    }
+
+    /// How many cache marks a body may hold.
+    fn most_marks(&self) -> usize {
+        usize::MAX
     }
 
     /// Members of a body that a session writes: they are refused in `params`.
@@ -156,6 +160,12 @@ pub(crate) trait Codec: Sync {
     fn assembler(&self) -> Box<dyn Assembling>;
 }
 
+/// An id that every dialect of OpenAI's style takes: what can stay of `id`, and a name for all of it.
+pub(crate) fn head_and_name(id: &str) -> String {
+    let head: String = id.chars().take(40).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    format!("{head}_{}", short_name(id, 12))
+}
+
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
@@ -171,13 +181,13 @@ pub(crate) fn is_plain_id(id: &str) -> bool {
 /// `config_invalid` for one that this version does not have.
 pub(crate) fn codec(dialect: Dialect) -> Result<&'static dyn Codec> {
     match dialect {
-        Dialect::OpenAiChat => Ok(&openai_chat::Chat { dialect: Dialect::OpenAiChat }),
+        Dialect::OpenAiChat => Ok(&openai_chat::OPENAI),
+        Dialect::Mistral => Ok(&mistral::MISTRAL),
         Dialect::Anthropic => Ok(&anthropic::Anthropic),
         Dialect::Gemini => Ok(&gemini::Gemini),
-        Dialect::OpenAiResponses | Dialect::Mistral => Err(Error::config(format!(
-            "the dialect \"{}\" is not built yet; use \"openai-chat\", \"anthropic\" or \"gemini\"",
-            dialect.as_str()
-        ))),
+        Dialect::OpenAiResponses => {
+            Err(Error::config(format!("the dialect \"{}\" is not built yet; use another one", dialect.as_str())))
+        }
     }
 }
 
@@ -249,4 +259,19 @@ pub(crate) fn call_id<'c>(codec: &dyn Codec, call: &'c ToolInvocation) -> Cow<'c
         id => Cow::Borrowed(id),
     };
     if codec.takes_id(&id) { id } else { Cow::Owned(codec.legal_id(&id)) }
+}
+
+/// The ids of one message's calls, each its own: two that fell together by being made legal are told apart.
+#[must_use]
+pub(crate) fn call_ids<'c>(codec: &dyn Codec, calls: &[DraftCall<'c>]) -> Vec<Cow<'c, str>> {
+    let mut ids: Vec<Cow<'c, str>> = calls.iter().map(|call| call_id(codec, call.invocation)).collect();
+    if ids.len() > 1 {
+        let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        for id in &mut ids {
+            while used.insert(id.clone().into_owned(), 0).is_some() {
+                *id = Cow::Owned(codec.legal_id(&format!("{id}#")));
+            }
+        }
+    }
+    ids
 }

@@ -20,7 +20,7 @@ mod words;
 
 pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
 pub use assembler::{StreamAssembler, read_response};
-pub(crate) use codec::{Codec, call_id, codec};
+pub(crate) use codec::{Codec, call_id, call_ids, codec};
 pub use codec::{Wire, blocks_of, decode_answer, decode_body, supported, tool_name};
 pub use parameter::{is_group, place_in, value_in};
 pub use request::{ProviderRequest, ToolChoice, ToolDefinition};

@@ -14,6 +14,21 @@ pub struct Fragment {
     pub hash: u64,
     /// Whether its dialect's rules take it; otherwise the body is mended.
     pub sound: bool,
+    /// How many cache marks it may hold.
+    pub marks: usize,
+}
+
+impl Fragment {
+    /// Of the text from `start` on.
+    pub fn of(text: &str, start: usize, count: u32, sound: bool) -> Self {
+        let own = text.get(start..).unwrap_or_default();
+        Self { start, end: text.len(), count, hash: hash_words(1, own.as_bytes()), sound, marks: marks_in(own) }
+    }
+}
+
+/// How many cache marks a text may hold.
+pub fn marks_in(text: &str) -> usize {
+    text.matches("\"cache_control\"").count()
 }
 
 /// Encodings in the order of the history, by index.
@@ -72,8 +87,7 @@ impl Kept {
         let start = self.text.len();
         let mut found = Report::new();
         let (count, sound) = encode(&mut self.text, &mut found);
-        let hash = hash_words(1, self.text.as_bytes().get(start..).unwrap_or(&[]));
-        let fragment = Fragment { start, end: self.text.len(), count, hash, sound };
+        let fragment = Fragment::of(&self.text, start, count, sound);
         if fragment.end > start {
             // Its comma stands behind it, so that neighbours go into a body as one piece.
             self.text.push(',');

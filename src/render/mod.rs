@@ -10,14 +10,13 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::history::History;
-use crate::id::hash_words;
 use crate::json::{Json, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
 use crate::provider::{Codec, ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate};
 use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, replay};
 use crate::sorted::Sorted;
 pub use convert::convert;
-use kept::{Fragment, Kept};
+use kept::{Fragment, Kept, marks_in};
 
 /// What is asked of a render beside the history.
 pub struct RenderRequest<'r> {
@@ -128,6 +127,10 @@ impl Renderer {
         if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
             last.sound &= may_end;
         }
+        let marks: usize = body.fragments.iter().map(|(_, fragment)| fragment.marks).sum();
+        if marks > 0 && marks + marks_in(&body.head) > codec.most_marks() {
+            body.fragments.iter_mut().for_each(|(_, fragment)| fragment.sound &= fragment.marks == 0);
+        }
         let stable_prefix = kept.stable_prefix(body.fragments.iter().map(|(_, fragment)| fragment));
         let sound = body.fragments.iter().all(|(_, fragment)| fragment.sound);
         let mut body = body.assemble(kept);
@@ -235,9 +238,7 @@ impl Body {
     ) {
         let start = self.fresh.len();
         let (count, sound) = encode(codec, &mut self.fresh, item, before, settings, report);
-        let bytes = self.fresh.as_bytes().get(start..).unwrap_or(&[]);
-        let hash = hash_words(1, bytes);
-        self.fragments.push((true, Fragment { start, end: self.fresh.len(), count, hash, sound }));
+        self.fragments.push((true, Fragment::of(&self.fresh, start, count, sound)));
     }
 
     fn assemble(self, kept: &Kept) -> Vec<u8> {

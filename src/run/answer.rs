@@ -3,10 +3,10 @@
 use super::retry::is_passing;
 use super::{Desk, Run};
 use crate::error::{Code, Error};
-use crate::history::{Entry, Incoming, Origin, join};
-use crate::message::{AnswerFacts, Message, MessageStatus};
-use crate::provider::{AnswerStatus, Assembled, decode_answer};
-use crate::tool::ToolInvocation;
+use crate::history::{Entry, Incoming, IncomingCall, IncomingMessage, IncomingPart, Origin, join};
+use crate::message::{AnswerFacts, Message, MessageStatus, Role};
+use crate::provider::{AnswerStatus, Assembled, AssembledCall, decode_answer};
+use crate::tool::{Arguments, ToolInvocation};
 
 impl Run {
     /// The message that an answer makes, and its calls.
@@ -18,7 +18,12 @@ impl Run {
         asked_at: u64,
         desk: &Desk<'_>,
     ) -> Option<(Message, Vec<ToolInvocation>)> {
-        let incoming = decode_answer(self.setup.provider.dialect, assembled.wire.as_ref()?.view())?;
+        let dialect = self.setup.provider.dialect;
+        let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
+        let incoming = with_broken_calls(incoming, assembled).map(|message| match message.dialect {
+            Some(_) => message,
+            None => IncomingMessage { dialect: Some(dialect), ..message },
+        })?;
         let origin = Origin {
             at: desk.now,
             run_id: Some(self.setup.id.clone()),
@@ -52,17 +57,44 @@ impl Run {
     }
 }
 
+/// A whole answer may hold calls that its wire cannot carry: arguments that are no object. They are the model's all the
+/// same, and it is told what is wrong with them; to that end they stand in the message as it wrote them.
+fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) -> Option<IncomingMessage> {
+    let broken = |call: &AssembledCall| !call.executable && !call.name.is_empty();
+    if assembled.status != AnswerStatus::Complete || !assembled.calls.iter().any(broken) {
+        return message;
+    }
+    let mut message =
+        message.unwrap_or(IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, shape: None });
+    let mut at = 0;
+    for call in &assembled.calls {
+        let parts = message.parts.get(at..).unwrap_or_default();
+        let next = parts.iter().position(|part| matches!(part, IncomingPart::Call(_)));
+        let place = next.map_or(message.parts.len(), |next| at + next);
+        if broken(call) {
+            let part = IncomingPart::Call(IncomingCall {
+                call_id: call.call_id.clone(),
+                name: call.name.clone(),
+                arguments: Arguments::Text(call.arguments.clone()),
+                shape: None,
+            });
+            message.parts.insert(place, part);
+        }
+        at = place + 1;
+    }
+    Some(message)
+}
+
 /// Why an answer ends the run; none where it goes on.
 pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> {
     let cut_call = !paused && !assembled.calls.is_empty();
     match assembled.status {
-        AnswerStatus::Complete | AnswerStatus::Refused => {
-            // Without it the answer would read as finished, and the call would be lost in silence.
-            let broken = assembled.calls.iter().any(|call| !call.executable);
-            broken.then(|| {
-                "a tool call of the answer is broken: it has no name, or its arguments are no JSON object".into()
-            })
-        }
+        // Without it the answer would read as finished, and the call would be lost in silence.
+        AnswerStatus::Complete => (assembled.calls.iter())
+            .any(|call| call.name.is_empty())
+            .then(|| "a tool call of the answer is broken: it has no name".to_owned()),
+        // What it had begun to call before it refused is not its answer.
+        AnswerStatus::Refused => None,
         AnswerStatus::Incomplete => {
             cut_call.then(|| "the answer was cut in the middle of a tool call; raise the token limit".to_owned())
         }

@@ -81,7 +81,12 @@ impl Tasks {
         }
         let text = call.arguments.text();
         let arguments = match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
-            Ok(value) => value.to_owned(),
+            Ok(value) if value.is_object() || value.is_null() => value.to_owned(),
+            Ok(_) => {
+                let text = "Error: the arguments are no JSON object. Call again with one.";
+                self.close(call, InvocationStatus::Error, text, now);
+                return;
+            }
             Err(error) => {
                 let text = format!(
                     "Error: the arguments are not valid JSON (at byte {}). Call again with a JSON object.",

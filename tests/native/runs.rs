@@ -7,6 +7,8 @@
     clippy::unnecessary_get_then_check
 )]
 
+#[path = "runs/anthropic.rs"]
+mod anthropic;
 #[path = "runs/failures.rs"]
 mod failures;
 #[path = "runs/kills.rs"]

@@ -3,6 +3,8 @@
 
 #[path = "streams/anthropic.rs"]
 mod anthropic;
+#[path = "streams/mistral.rs"]
+mod mistral;
 #[path = "streams/openai_chat.rs"]
 mod openai_chat;
 #[path = "streams/recorded.rs"]
@@ -77,7 +79,7 @@ fn wire_of(assembled: &Assembled) -> &str {
 
 #[test]
 fn dialects_without_streams_yet_say_so() {
-    for dialect in [Dialect::OpenAiResponses, Dialect::Mistral] {
+    for dialect in [Dialect::OpenAiResponses] {
         assert_eq!(StreamAssembler::new(dialect).err().unwrap().code.as_str(), "config_invalid");
         let read = read_response(dialect, b"{}");
         assert_eq!((read.status, read.error.unwrap().code.as_deref()), (AnswerStatus::Failed, Some("config_invalid")));
@@ -86,7 +88,7 @@ fn dialects_without_streams_yet_say_so() {
 
 #[test]
 fn garbage_and_nothing() {
-    for dialect in [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini] {
+    for dialect in [Dialect::OpenAiChat, Dialect::Anthropic, Dialect::Gemini, Dialect::Mistral] {
         for body in [
             "",
             " ",

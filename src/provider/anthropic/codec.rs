@@ -12,6 +12,9 @@ use crate::provider::settings::Settings;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
+/// "A maximum of 4 blocks with cache_control may be provided."
+pub(super) const MARKS: usize = 4;
+
 /// The codec.
 pub(crate) struct Anthropic;
 
@@ -74,6 +77,10 @@ impl Codec for Anthropic {
     /// `^[a-zA-Z0-9_-]+$`; long ids are taken, 64 is what every dialect takes.
     fn takes_id(&self, id: &str) -> bool {
         is_plain_id(id)
+    }
+
+    fn most_marks(&self) -> usize {
+        MARKS
     }
 
     fn reserved(&self) -> &'static [&'static str] {

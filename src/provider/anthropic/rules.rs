@@ -7,6 +7,7 @@
 
 mod content;
 mod end;
+mod marks;
 
 use crate::finding::Action;
 use crate::id::short_name;
@@ -93,6 +94,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     };
     let mut turns = place_blocks(plan, turns, &pairs, &WORDS, made);
     end::mend(plan, &mut turns);
+    marks::mend(plan, &turns);
     write_turns(plan, list, turns, &SHAPE);
 }
 

@@ -1,18 +1,21 @@
 //! What Mistral's chat endpoint refuses: OpenAI's format with ids of nine letters and digits (gptel#1203), as many results
-//! as calls (client-ts#106), and a last message that is not a finished answer. Recorded: a user message after a tool message,
-//! `tool_calls: []` and `content: []` are accepted.
+//! as calls (client-ts#106), and a last message that is not a finished answer; `prefix` in no other message and a tool
+//! message's name in `[a-zA-Z0-9_-]` (mistral-common, which is its own validator). Recorded: a user message after a tool
+//! message, `tool_calls: []` and `content: []` are accepted.
 
+use super::codec::{ID, is_legal_id};
 use crate::id::short_name;
 use crate::json::JsonRef;
 use crate::provider::openai_chat::rules::{Flavour, plan_as};
 use crate::provider::rules::{IdRule, Plan, Words};
 
-const ID: usize = 9;
+/// Its content chunks, whatever the role.
+const CHUNKS: &[&str] = &["text", "image_url", "document_url", "file", "thinking", "reference", "input_audio"];
 
 const MISTRAL: Flavour = Flavour {
     ids: IdRule {
         optional: false,
-        valid: |id| id.len() == ID && id.bytes().all(|b| b.is_ascii_alphanumeric()),
+        valid: is_legal_id,
         fit: |id| short_name(id, ID),
         derive: |seed| short_name(seed, ID),
         variant: |base, count| short_name(&format!("{base}#{count}"), ID),
@@ -26,7 +29,7 @@ const MISTRAL: Flavour = Flavour {
         duplicate: "Not the same number of function calls and responses: more than one response to {id}.",
     },
     loose: true,
-    parts: |_, _| None,
+    parts: |_, _| Some(CHUNKS),
     developer: false,
     prefix: true,
 };

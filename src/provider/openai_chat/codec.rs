@@ -1,12 +1,12 @@
-//! OpenAI Chat Completions: its side of the door. Mistral goes through it too.
+//! OpenAI Chat Completions: its side of the door. Mistral goes through it too, with its own [`Ways`].
 
 use super::{decode, encode, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonRef, Kind, ObjectWriter};
-use crate::message::{Dialect, Part};
+use crate::message::{Dialect, Part, Role};
 use crate::provider::assembler::Assembling;
-use crate::provider::codec::{Codec, Wire};
+use crate::provider::codec::{Codec, Wire, head_and_name};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::settings::Settings;
 use crate::replay::DraftMessage;
@@ -19,7 +19,42 @@ const MAX_CALL_ID: usize = 64;
 pub(crate) struct Chat {
     /// Which one: what came in it goes out in its own shape.
     pub dialect: Dialect,
+    /// Where they differ.
+    pub ways: Ways,
 }
+
+/// Where two dialects of this family differ.
+pub(crate) struct Ways {
+    pub takes_id: fn(&str) -> bool,
+    pub legal_id: fn(&str) -> String,
+    pub foreign: &'static [&'static str],
+    /// The word for "some tool, whichever".
+    pub any: &'static str,
+    /// Usage in a stream must be asked for.
+    pub stream_options: bool,
+    /// A body may end in an assistant's message.
+    pub ends_anywhere: bool,
+    /// The content of a message that has calls and no words.
+    pub blank: &'static str,
+    /// Content in chunks: reasoning is one of them, documents have addresses, a tool message holds any of them, a refusal is
+    /// text; system messages have one role; a call's arguments may be an object, its list of calls empty.
+    pub chunks: bool,
+}
+
+/// OpenAI, and the many servers that are nearly it.
+pub(crate) static OPENAI: Chat = Chat {
+    dialect: Dialect::OpenAiChat,
+    ways: Ways {
+        takes_id: |id| id.chars().count() <= MAX_CALL_ID,
+        legal_id: head_and_name,
+        foreign: &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
+        any: "required",
+        stream_options: true,
+        ends_anywhere: true,
+        blank: "null",
+        chunks: false,
+    },
+};
 
 impl Codec for Chat {
     fn dialect(&self) -> Dialect {
@@ -27,11 +62,11 @@ impl Codec for Chat {
     }
 
     fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
-        items.extend(wires.map(|wire| decode::decode_message(wire, self.dialect)));
+        items.extend(wires.map(|wire| decode::decode_message(self, wire)));
     }
 
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
-        decode::decode_block(block)
+        decode::decode_block(self, block)
     }
 
     fn encode(
@@ -45,17 +80,25 @@ impl Codec for Chat {
         encode::encode(self, wire, item, settings, report);
     }
 
+    fn may_end(&self, item: &DraftMessage<'_>) -> bool {
+        self.ways.ends_anywhere || item.message.role != Role::Assistant || !item.calls.is_empty()
+    }
+
     fn takes_id(&self, id: &str) -> bool {
-        id.chars().count() <= MAX_CALL_ID
+        (self.ways.takes_id)(id)
+    }
+
+    fn legal_id(&self, id: &str) -> String {
+        (self.ways.legal_id)(id)
     }
 
     fn foreign(&self) -> &'static [&'static str] {
-        &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"]
+        self.ways.foreign
     }
 
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
-            Kind::String => !choice.is_text("any"),
+            Kind::String => !choice.is_text("any") || self.ways.any == "any",
             _ => ["function", "custom", "allowed_tools"].iter().any(|kind| choice.get(kind).is_some()),
         }
     }
@@ -74,7 +117,7 @@ impl Codec for Chat {
         match choice {
             ToolChoice::Auto => object.text("tool_choice", "auto"),
             ToolChoice::None => object.text("tool_choice", "none"),
-            ToolChoice::Any => object.text("tool_choice", "required"),
+            ToolChoice::Any => object.text("tool_choice", self.ways.any),
             ToolChoice::Named(name) => object.object("tool_choice", |out| {
                 out.text("type", "function").object("function", |function| {
                     function.text("name", name);
@@ -95,12 +138,15 @@ impl Codec for Chat {
             return;
         }
         object.bool("stream", true);
-        if !request.settings.no_stream_usage && !named.iter().any(|name| name == "stream_options") {
+        if self.ways.stream_options
+            && !request.settings.no_stream_usage
+            && !named.iter().any(|name| name == "stream_options")
+        {
             object.raw("stream_options", r#"{"include_usage":true}"#);
         }
     }
 
     fn assembler(&self) -> Box<dyn Assembling> {
-        Box::new(stream::ChatAnswer::default())
+        Box::new(stream::ChatAnswer::new(self.ways.blank))
     }
 }

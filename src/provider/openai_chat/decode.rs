@@ -1,9 +1,9 @@
 //! OpenAI Chat Completions: from wire messages to neutral ones.
 
-use super::encode;
+use super::{Chat, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
-use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Media, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::shape_of;
 use crate::tool::Arguments;
 
@@ -11,46 +11,51 @@ use crate::tool::Arguments;
 pub const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 
 /// Decodes one wire message. What is no message comes back as it is.
-pub fn decode_message(wire: JsonRef<'_>, dialect: Dialect) -> Incoming {
+pub fn decode_message(chat: &Chat, wire: JsonRef<'_>) -> Incoming {
     let role = wire.text("role");
     match role.as_deref() {
-        Some("system") => Incoming::Message(decode_input(wire, Role::System, dialect)),
-        Some("developer") => Incoming::Message(decode_input(wire, Role::Developer, dialect)),
-        Some("user") => Incoming::Message(decode_input(wire, Role::User, dialect)),
-        Some("assistant") => Incoming::Message(decode_assistant(wire, dialect)),
-        Some("tool") => Incoming::Result(decode_result(wire, "tool_call_id", dialect)),
+        Some("system") => Incoming::Message(decode_input(chat, wire, Role::System)),
+        Some("developer") => Incoming::Message(decode_input(chat, wire, Role::Developer)),
+        Some("user") => Incoming::Message(decode_input(chat, wire, Role::User)),
+        Some("assistant") => Incoming::Message(decode_assistant(chat, wire)),
+        Some("tool") => Incoming::Result(decode_result(chat, wire, "tool_call_id")),
         // The legacy form: one function call a message, paired by order.
-        Some("function") => Incoming::Result(IncomingResult { shape: None, ..decode_result(wire, "", dialect) }),
+        Some("function") => Incoming::Result(IncomingResult { shape: None, ..decode_result(chat, wire, "") }),
         _ => Incoming::Unknown(wire.to_owned()),
     }
 }
 
-fn decode_input(wire: JsonRef<'_>, role: Role, dialect: Dialect) -> IncomingMessage {
+fn decode_input(chat: &Chat, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
     let mut parts = Vec::new();
-    let shape = shape_of(wire, |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
-    finish(role, parts, shape, dialect)
+    let shape =
+        shape_of(wire, |key, value| if key == "content" { decode_content(chat, value, &mut parts) } else { None });
+    finish(chat, role, parts, shape)
 }
 
-fn decode_assistant(wire: JsonRef<'_>, dialect: Dialect) -> IncomingMessage {
+fn decode_assistant(chat: &Chat, wire: JsonRef<'_>) -> IncomingMessage {
     let mut parts = Vec::new();
     // Reasoning, then words, then calls, whatever the order of the members.
     let mut slots: Vec<(String, Slot)> = Vec::new();
     for (key, value) in wire.entries() {
         let Some(key) = key.as_text() else { continue };
-        if REASONING.contains(&key.as_ref())
+        if !chat.ways.chunks
+            && REASONING.contains(&key.as_ref())
             && let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning)
         {
             slots.push((key.into_owned(), slot));
         }
     }
-    if let Some(slot) = wire.get("content").and_then(|content| decode_content(content, &mut parts)) {
+    if let Some(slot) = wire.get("content").and_then(|content| decode_content(chat, content, &mut parts)) {
         slots.push(("content".into(), slot));
     }
     if let Some(slot) = wire.get("refusal").and_then(|refusal| own_text(refusal, &mut parts, PartBody::Refusal)) {
         slots.push(("refusal".into(), slot));
     }
-    if let Some(calls) = wire.get("tool_calls").filter(|calls| calls.kind() == Kind::Array) {
-        parts.extend(calls.items().filter(|call| call.is_object()).map(|call| IncomingPart::Call(decode_call(call))));
+    // An empty list of calls is refused by OpenAI and taken by Mistral.
+    let calls = wire.get("tool_calls").filter(|calls| calls.kind() == Kind::Array);
+    if let Some(calls) = calls.filter(|calls| !chat.ways.chunks || calls.items().next().is_some()) {
+        let calls = calls.items().filter(|call| call.is_object());
+        parts.extend(calls.map(|call| IncomingPart::Call(decode_call(chat, call))));
         slots.push(("tool_calls".into(), Slot::Calls));
     }
     let mut legacy = false;
@@ -68,7 +73,7 @@ fn decode_assistant(wire: JsonRef<'_>, dialect: Dialect) -> IncomingMessage {
     if legacy || doubled(&shape) {
         shape.0.clear();
     }
-    finish(Role::Assistant, parts, shape, dialect)
+    finish(chat, Role::Assistant, parts, shape)
 }
 
 fn doubled(shape: &Shape) -> bool {
@@ -84,11 +89,11 @@ fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: impl Fn(Jso
     Some(Slot::Part(at))
 }
 
-fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<Slot> {
+fn decode_content(chat: &Chat, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<Slot> {
     match content.kind() {
         Kind::String => own_text(content, parts, PartBody::Text),
         Kind::Array => {
-            parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(block))));
+            parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(chat, block))));
             Some(Slot::Parts)
         }
         _ => None,
@@ -96,48 +101,80 @@ fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option
 }
 
 /// Decodes a content part. One that has no neutral meaning stays opaque.
-pub fn decode_block(block: JsonRef<'_>) -> Part {
+pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
     let kind = block.text("type");
     let body = match kind.as_deref() {
         Some("text") => block.json_str("text").map(PartBody::Text),
         Some("refusal") => block.json_str("refusal").map(PartBody::Refusal),
+        // Mistral takes the address itself, too.
         Some("image_url") => block
             .get("image_url")
-            .and_then(|image| image.json_str("url"))
+            .and_then(|image| image.json_str("url").or_else(|| image.as_json_str()))
             .map(|url| PartBody::Image(Media { url: Some(url), ..Media::default() })),
-        Some("file") => block.find("file").filter(|file| file.is_object()).map(|file| {
-            PartBody::File(Media {
-                url: file.json_str("file_data"),
-                file_id: file.json_str("file_id"),
-                name: file.text("filename").map(std::borrow::Cow::into_owned),
-                ..Media::default()
-            })
+        Some("file") => block.find("file").filter(|file| file.is_object()).or(Some(block)).and_then(|file| {
+            let name = file.text("filename").map(std::borrow::Cow::into_owned);
+            let (url, file_id) = (file.json_str("file_data"), file.json_str("file_id"));
+            // Mistral's has its id in the part itself.
+            (file != block || (chat.ways.chunks && file_id.is_some()))
+                .then(|| PartBody::File(Media { url, file_id, name, ..Media::default() }))
         }),
+        Some("document_url") if chat.ways.chunks => block.json_str("document_url").map(|url| {
+            let name = block.text("document_name").map(std::borrow::Cow::into_owned);
+            PartBody::File(Media { url: Some(url), name, ..Media::default() })
+        }),
+        Some("thinking") if chat.ways.chunks => block.get("thinking").and_then(thought).map(PartBody::Reasoning),
         _ => None,
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
-    let hole =
-        |name: &str, _: JsonRef<'_>| matches!(name, "text" | "refusal" | "url" | "file_data").then_some(Slot::Text);
-    let shape = shape_of(block, |key, value| match key {
-        "text" | "refusal" => Some(Slot::Text),
-        "image_url" | "file" if value.is_object() => Some(Slot::Shape(shape_of(value, hole))),
+    let inner = |value: JsonRef<'_>, name: &str| {
+        let hole = |key: &str, value: JsonRef<'_>| (key == name && value.kind() == Kind::String).then_some(Slot::Text);
+        if value.is_object() { Some(Slot::Shape(shape_of(value, hole))) } else { hole(name, value) }
+    };
+    let shape = shape_of(block, |key, value| match (key, &body) {
+        ("text", PartBody::Text(_)) | ("refusal", PartBody::Refusal(_)) => Some(Slot::Text),
+        ("image_url", PartBody::Image(_)) => inner(value, "url"),
+        ("file", PartBody::File(_)) if value.is_object() => inner(value, "file_data"),
+        ("document_url", PartBody::File(_)) => inner(value, ""),
+        ("thinking", PartBody::Reasoning(_)) => is_one_text(value).then_some(Slot::Parts),
         _ => None,
     });
     let mut part = Part { body, shape: Some(shape) };
-    drop_plain_shape(&mut part);
+    drop_plain_shape(chat, &mut part);
     part
 }
 
-fn drop_plain_shape(part: &mut Part) {
+/// The words of Mistral's reasoning: a text, or a list of chunks; none where no chunk is text.
+fn thought(value: JsonRef<'_>) -> Option<JsonStr> {
+    let mut texts = value.items().filter_map(|chunk| chunk.json_str("text")).collect::<Vec<_>>();
+    match texts.len() {
+        0 => value.as_json_str(),
+        1 => texts.pop(),
+        _ => Some(JsonStr::from_inside(&texts.iter().map(JsonStr::inside).collect::<Vec<_>>().join("\\n\\n"))),
+    }
+}
+
+/// Whether a list of chunks is the one that is written for a text.
+fn is_one_text(chunks: JsonRef<'_>) -> bool {
+    let mut all = chunks.items();
+    all.next().zip(Some(all.next())).is_some_and(|(chunk, more)| {
+        let mut members = chunk.entries();
+        more.is_none()
+            && members.next().is_some_and(|(key, value)| key.is_text("type") && value.is_text("text"))
+            && members.next().is_some_and(|(key, value)| key.is_text("text") && value.kind() == Kind::String)
+            && members.next().is_none()
+    })
+}
+
+fn drop_plain_shape(chat: &Chat, part: &mut Part) {
     let (mut own, mut plain) = (String::new(), String::new());
-    encode::write_block(&mut own, part, true);
-    encode::write_block(&mut plain, part, false);
+    encode::write_block(chat, &mut own, part, true);
+    encode::write_block(chat, &mut plain, part, false);
     if own == plain {
         part.shape = None;
     }
 }
 
-fn decode_call(call: JsonRef<'_>) -> IncomingCall {
+fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {
     let custom = call.find("custom").filter(|custom| custom.is_object());
     let function = call.find("function").filter(|function| function.is_object());
     let inner = function.or(custom).unwrap_or(call);
@@ -162,7 +199,7 @@ fn decode_call(call: JsonRef<'_>) -> IncomingCall {
     // A call without id, name or arguments takes the plain form: the holes have nowhere to be.
     let whole = call.get("id").is_some()
         && inner.get("name").is_some()
-        && inner.get(input).is_some_and(|a| a.kind() == Kind::String)
+        && inner.get(input).is_some_and(|a| a.kind() == Kind::String || (chat.ways.chunks && a.is_object()))
         && inner != call;
     if whole && !encode::is_plain_call(&shape) {
         decoded.shape = Some(shape);
@@ -182,7 +219,7 @@ pub fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
     }
 }
 
-fn decode_result(wire: JsonRef<'_>, id: &str, dialect: Dialect) -> IncomingResult {
+fn decode_result(chat: &Chat, wire: JsonRef<'_>, id: &str) -> IncomingResult {
     let shape = shape_of(wire, |key, _| match key {
         "content" => Some(Slot::Content),
         _ if key == id => Some(Slot::Id),
@@ -194,18 +231,19 @@ fn decode_result(wire: JsonRef<'_>, id: &str, dialect: Dialect) -> IncomingResul
         name: None,
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
-        dialect: Some(dialect),
+        dialect: Some(chat.dialect),
         shape: (whole && !encode::is_plain_result(&shape)).then_some(shape),
         raw: wire.to_owned(),
     }
 }
 
-fn finish(role: Role, parts: Vec<IncomingPart>, shape: Shape, dialect: Dialect) -> IncomingMessage {
-    let plain = encode::is_plain_message(role, &parts, &shape);
-    IncomingMessage { role, parts, dialect: Some(dialect), shape: (!plain && !shape.0.is_empty()).then_some(shape) }
+fn finish(chat: &Chat, role: Role, parts: Vec<IncomingPart>, shape: Shape) -> IncomingMessage {
+    let plain = encode::is_plain_message(chat, role, &parts, &shape);
+    let shape = (!plain && !shape.0.is_empty()).then_some(shape);
+    IncomingMessage { role, parts, dialect: Some(chat.dialect), shape }
 }
 
 /// The text of a result whose content is a list of parts, with its pictures apart: a tool message takes text only.
-pub fn result_parts(content: &Json) -> Vec<Part> {
-    content.view().items().map(decode_block).collect()
+pub fn result_parts(chat: &Chat, content: &Json) -> Vec<Part> {
+    content.view().items().map(|block| decode_block(chat, block)).collect()
 }

@@ -9,27 +9,30 @@ use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::write_shape;
 use crate::provider::words::{Words, result_words};
-use crate::provider::{Wire, call_id, tool_name};
+use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
+use std::borrow::Cow;
 
 /// Writes a message and the results of its calls. Nothing is written for one that has nothing to say.
 pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, report: &mut Report) {
     let message = item.message;
     let own = message.dialect == Some(chat.dialect);
+    let ids = call_ids(chat, &item.calls);
     match (&message.shape, own) {
         (Some(shape), true) if message.role != Role::Assistant || item.has_words() || !item.calls.is_empty() => {
             let out = wire.begin();
-            write_shape(out, shape, &mut |name, slot, out| fill_message(chat, out, name, slot, item, settings));
+            write_shape(out, shape, &mut |name, slot, out| fill_message(chat, out, name, slot, item, &ids, settings));
         }
         (Some(_), true) => {}
-        _ => encode_plain(chat, wire, item, settings, report),
+        _ => encode_plain(chat, wire, item, &ids, settings, report),
     }
-    encode_results(chat, wire, item, report);
+    encode_results(chat, wire, item, &ids, report);
 }
 
-fn role_name(message: &Message, settings: &Settings) -> &'static str {
+fn role_name(chat: &Chat, message: &Message, settings: &Settings) -> &'static str {
     match message.role {
+        Role::System | Role::Developer if chat.ways.chunks => Role::System.as_str(),
         Role::System | Role::Developer => settings.system_role.unwrap_or(message.role).as_str(),
         role => role.as_str(),
     }
@@ -41,13 +44,14 @@ fn fill_message(
     name: &str,
     slot: &Slot,
     item: &DraftMessage<'_>,
+    ids: &[Cow<'_, str>],
     settings: &Settings,
 ) -> bool {
     let message = item.message;
     match slot {
         Slot::Raw(_) if name == "role" => {
             out.push('"');
-            out.push_str(role_name(message, settings));
+            out.push_str(role_name(chat, message, settings));
             out.push('"');
         }
         Slot::Raw(_) if name == "reasoning_details" && settings.reasoning == ReasoningField::Drop => return false,
@@ -62,7 +66,7 @@ fn fill_message(
             out.push_str(text.token());
         }
         Slot::Parts | Slot::ResultsThenParts => write_blocks(chat, out, message),
-        Slot::Calls => return write_calls(chat, out, item),
+        Slot::Calls => return write_calls(chat, out, item, ids),
         Slot::Text | Slot::Id | Slot::Name | Slot::Arguments | Slot::Content | Slot::Shape(_) => return false,
     }
     true
@@ -81,23 +85,26 @@ fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
     let mut first = true;
     for part in &message.parts {
         let block = match &part.body {
-            PartBody::Text(_) | PartBody::Refusal(_) | PartBody::Image(_) | PartBody::File(_) => true,
+            PartBody::Text(_) | PartBody::Refusal(_) | PartBody::File(_) => true,
+            // One that another provider keeps cannot be shown to this one.
+            PartBody::Image(media) => own || media.url.is_some() || media.data.is_some(),
             PartBody::Opaque(_) => own,
-            PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
+            PartBody::Reasoning(_) => own && chat.ways.chunks,
+            PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
         };
         if block {
             if !first {
                 out.push(',');
             }
             first = false;
-            write_block(out, part, own);
+            write_block(chat, out, part, own);
         }
     }
     out.push(']');
 }
 
 /// Writes a content part, in its own shape if `own`.
-pub fn write_block(out: &mut String, part: &Part, own: bool) {
+pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
     if let Some(shape) = part.shape.as_ref().filter(|_| own) {
         write_shape(out, shape, &mut |_, slot, out| match slot {
             Slot::Raw(value) => {
@@ -114,6 +121,10 @@ pub fn write_block(out: &mut String, part: &Part, own: bool) {
                     true
                 })
             }
+            Slot::Parts => {
+                write_thought(out, part);
+                true
+            }
             _ => false,
         });
         return;
@@ -124,7 +135,13 @@ pub fn write_block(out: &mut String, part: &Part, own: bool) {
     }
     let mut block = ObjectWriter::new(out);
     match &part.body {
+        PartBody::Reasoning(_) if chat.ways.chunks => {
+            write_thought(block.text("type", "thinking").key("thinking"), part)
+        }
         PartBody::Text(text) | PartBody::Reasoning(text) => {
+            block.text("type", "text").token("text", text);
+        }
+        PartBody::Refusal(text) if chat.ways.chunks => {
             block.text("type", "text").token("text", text);
         }
         PartBody::Refusal(text) => {
@@ -134,6 +151,15 @@ pub fn write_block(out: &mut String, part: &Part, own: bool) {
             block.text("type", "image_url").object("image_url", |image| {
                 image.raw("url", &media.address());
             });
+        }
+        PartBody::File(media) if chat.ways.chunks => {
+            match &media.file_id {
+                Some(id) => block.text("type", "file").token("file_id", id),
+                None => block.text("type", "document_url").raw("document_url", &media.address()),
+            };
+            if let (Some(name), None) = (&media.name, &media.file_id) {
+                block.text("document_name", name);
+            }
         }
         PartBody::File(media) => {
             block.text("type", "file").object("file", |file| {
@@ -152,11 +178,32 @@ pub fn write_block(out: &mut String, part: &Part, own: bool) {
     block.end();
 }
 
-fn encode_plain(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, report: &mut Report) {
+/// Mistral's reasoning is a list of chunks.
+fn write_thought(out: &mut String, part: &Part) {
+    out.push_str(r#"[{"type":"text","text":"#);
+    out.push_str(text_of(part).map_or("\"\"", JsonStr::token));
+    out.push_str("}]");
+}
+
+fn encode_plain(
+    chat: &Chat,
+    wire: &mut Wire<'_>,
+    item: &DraftMessage<'_>,
+    ids: &[Cow<'_, str>],
+    settings: &Settings,
+    report: &mut Report,
+) {
     let message = item.message;
     let own = message.dialect == Some(chat.dialect);
-    let role = role_name(message, settings);
+    let role = role_name(chat, message, settings);
     let words = Words::of(message, own);
+    if !own && message.parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_))) {
+        report.push(
+            Finding::info("unsupported_part", "a block of another dialect has no place here")
+                .of_message(&message.id)
+                .did(Action::Dropped),
+        );
+    }
     if message.role != Role::Assistant {
         if words.is_empty() {
             return;
@@ -183,7 +230,9 @@ fn encode_plain(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setti
                 .did(Action::Dropped),
         );
     }
-    let text = words.text();
+    // Where a refusal has no place of its own it is said.
+    let said = words.refusal.filter(|_| chat.ways.chunks).cloned();
+    let text = words.text().or(said);
     if text.is_none() && words.refusal.is_none() && item.calls.is_empty() {
         return;
     }
@@ -194,37 +243,39 @@ fn encode_plain(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setti
     }
     match &text {
         Some(text) => object.token("content", text),
-        None => object.raw("content", "null"),
+        None => object.raw("content", if item.calls.is_empty() { "null" } else { chat.ways.blank }),
     };
-    if let Some(refusal) = words.refusal {
+    if let Some(refusal) = words.refusal.filter(|_| !chat.ways.chunks) {
         object.token("refusal", refusal);
     }
     if !item.calls.is_empty() {
-        write_calls(chat, object.key("tool_calls"), item);
+        write_calls(chat, object.key("tool_calls"), item, ids);
     }
     object.end();
 }
 
-fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>) -> bool {
+fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>, ids: &[Cow<'_, str>]) -> bool {
     if item.calls.is_empty() {
         return false;
     }
-    for (at, call) in item.calls.iter().enumerate() {
+    for (at, (call, id)) in item.calls.iter().zip(ids).enumerate() {
         out.push(if at == 0 { '[' } else { ',' });
-        write_call(chat, out, call.invocation, item.message.dialect == Some(chat.dialect));
+        write_call(chat, out, call.invocation, id, item.message.dialect == Some(chat.dialect));
     }
     out.push(']');
     true
 }
 
-fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, own: bool) {
+fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &str, own: bool) {
+    // What came as an object goes back as one, where the dialect takes it.
+    let own_object = own && chat.ways.chunks;
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
         write_shape(out, shape, &mut |_, slot, out| {
             match slot {
                 Slot::Raw(value) => out.push_str(value.as_str()),
-                Slot::Id => push_text(out, &call_id(chat, call)),
+                Slot::Id => push_text(out, id),
                 Slot::Name => push_text(out, &tool_name(call)),
-                Slot::Arguments => push_arguments(out, &call.arguments),
+                Slot::Arguments => push_arguments(out, &call.arguments, own_object),
                 _ => return false,
             }
             true
@@ -232,9 +283,9 @@ fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, own: bool) {
         return;
     }
     let mut object = ObjectWriter::new(out);
-    object.text("id", &call_id(chat, call)).text("type", "function").object("function", |function| {
+    object.text("id", id).text("type", "function").object("function", |function| {
         function.text("name", &tool_name(call));
-        push_arguments(function.key("arguments"), &call.arguments);
+        push_arguments(function.key("arguments"), &call.arguments, own_object);
     });
     object.end();
 }
@@ -246,18 +297,25 @@ fn push_text(out: &mut String, text: &str) {
 }
 
 /// A string of JSON text. Nothing written reads as no arguments: `{}`.
-fn push_arguments(out: &mut String, arguments: &Arguments) {
+fn push_arguments(out: &mut String, arguments: &Arguments, own_object: bool) {
     match arguments {
+        Arguments::Value(value) if own_object && value.view().is_object() => out.push_str(value.as_str()),
         Arguments::Text(text) if text.is_empty() => out.push_str("\"{}\""),
         Arguments::Text(text) => out.push_str(text.token()),
         Arguments::Value(value) => push_text(out, value.as_str()),
     }
 }
 
-fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
-    let mut pictures: Vec<(&ToolInvocation, Part)> = Vec::new();
-    for call in &item.calls {
-        encode_result(chat, wire.begin(), call, &mut pictures);
+fn encode_results(
+    chat: &Chat,
+    wire: &mut Wire<'_>,
+    item: &DraftMessage<'_>,
+    ids: &[Cow<'_, str>],
+    report: &mut Report,
+) {
+    let mut pictures: Vec<(&ToolInvocation, &str, Part)> = Vec::new();
+    for (call, id) in item.calls.iter().zip(ids) {
+        encode_result(chat, wire.begin(), call, id, &mut pictures);
     }
     if pictures.is_empty() {
         return;
@@ -265,18 +323,14 @@ fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, rep
     // A tool message takes text only: what a tool shows follows as the user's.
     let out = wire.begin();
     out.push_str(r#"{"role":"user","content":["#);
-    for (at, (call, part)) in pictures.iter().enumerate() {
+    for (at, (call, id, part)) in pictures.iter().enumerate() {
         if at > 0 {
             out.push(',');
         }
-        let note = Part::from(PartBody::Text(JsonStr::new(&format!(
-            "Shown by the tool {} (call {}):",
-            call.name,
-            call_id(chat, call)
-        ))));
-        write_block(out, &note, false);
+        let note = Part::from(PartBody::Text(JsonStr::new(&format!("Shown by the tool {} (call {id}):", call.name,))));
+        write_block(chat, out, &note, false);
         out.push(',');
-        write_block(out, part, false);
+        write_block(chat, out, part, false);
         report.push(
             Finding::info("unsupported_part", "a tool message takes text only; the image follows in a user message")
                 .of_call(&call.call_id)
@@ -290,23 +344,25 @@ fn encode_result<'c>(
     chat: &Chat,
     out: &mut String,
     call: &DraftCall<'c>,
-    pictures: &mut Vec<(&'c ToolInvocation, Part)>,
+    id: &'c str,
+    pictures: &mut Vec<(&'c ToolInvocation, &'c str, Part)>,
 ) {
     let invocation = call.invocation;
-    let id = call_id(chat, invocation);
     let stored = match call.result {
         Some(DraftResult::Stored(result)) => Some(result),
         _ => None,
     };
     if let Some(result) = stored
         && result.dialect == Some(chat.dialect)
-        && (result.content.view().kind() == Kind::String || is_text_only(&result_parts(&result.content)))
+        && (chat.ways.chunks
+            || result.content.view().kind() == Kind::String
+            || is_text_only(&result_parts(chat, &result.content)))
     {
         if let Some(shape) = &result.shape {
             write_shape(out, shape, &mut |_, slot, out| {
                 match slot {
                     Slot::Raw(value) => out.push_str(value.as_str()),
-                    Slot::Id => push_text(out, &id),
+                    Slot::Id => push_text(out, id),
                     Slot::Content => out.push_str(result.content.as_str()),
                     _ => return false,
                 }
@@ -315,21 +371,21 @@ fn encode_result<'c>(
             return;
         }
         let mut object = ObjectWriter::new(out);
-        object.text("role", "tool").text("tool_call_id", &id).json("content", result.content.view());
+        object.text("role", "tool").text("tool_call_id", id).json("content", result.content.view());
         object.end();
         return;
     }
     let words = result_words(chat.dialect, call);
     let shown = !words.media.is_empty();
-    pictures.extend(words.media.into_iter().map(|part| (invocation, part)));
+    pictures.extend(words.media.into_iter().map(|part| (invocation, id, part)));
     let mut object = ObjectWriter::new(out);
-    object.text("role", "tool").text("tool_call_id", &id);
+    object.text("role", "tool").text("tool_call_id", id);
     match words.texts.as_slice() {
         [] => object.text("content", if !shown { "" } else { "The result is shown in the next message." }),
         [text] => object.token("content", text),
         texts => object.array("content", |content| {
             for text in texts {
-                write_block(content.item(), &PartBody::Text(text.clone()).into(), false);
+                write_block(chat, content.item(), &PartBody::Text(text.clone()).into(), false);
             }
         }),
     };
@@ -356,7 +412,7 @@ pub fn is_plain_result(shape: &Shape) -> bool {
 }
 
 /// Whether a message of that shape is written the same without it.
-pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
+pub fn is_plain_message(chat: &Chat, role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
     let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
     let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
     let [(role_key, Slot::Raw(name)), (content, slot), rest @ ..] = shape.0.as_slice() else { return false };
@@ -371,7 +427,7 @@ pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bo
             one_text && calls > 0 && parts.len() == calls + 1 && key.inside() == "tool_calls"
         }
         (Slot::Raw(null), [(key, Slot::Calls)]) => {
-            null.as_str() == "null" && calls > 0 && parts.len() == calls && key.inside() == "tool_calls"
+            null.as_str() == chat.ways.blank && calls > 0 && parts.len() == calls && key.inside() == "tool_calls"
         }
         _ => false,
     }

@@ -6,4 +6,4 @@ mod encode;
 pub(crate) mod rules;
 pub(crate) mod stream;
 
-pub(crate) use codec::Chat;
+pub(crate) use codec::{Chat, OPENAI, Ways};

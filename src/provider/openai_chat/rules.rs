@@ -13,8 +13,8 @@ use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::provider::rules::{
-    Answer, Call, Fate, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, id_of, omit_open,
-    place_messages, quoted,
+    Answer, Call, Fate, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, id_of, name_fit,
+    name_valid, omit_open, place_messages, quoted,
 };
 
 /// Where two providers of this format differ.
@@ -201,6 +201,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             _ => self.content(at, &path, value, &fields, &role, &mut message),
         }
         if role == "tool" {
+            self.tool_name(value, &fields, &path);
             let given = fields.get("tool_call_id");
             let (id, sound) = id_of(given);
             let content = fields.get("content").map_or("", JsonRef::as_raw);
@@ -221,6 +222,16 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             self.results.push((value, given));
         }
         message
+    }
+
+    /// Mistral: a tool message may name its tool, and then by a name.
+    fn tool_name(&mut self, value: JsonRef<'a>, fields: &Fields<'a>, path: &str) {
+        let Some(given) = fields.find("name").filter(|_| self.flavour.prefix) else { return };
+        let name = given.as_text().unwrap_or_default();
+        if !name_valid(&name, MAX_ID) {
+            self.plan.error("malformed", format!("{path}/name"), Action::Rewritten, format!("Function name was {name} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."));
+            self.plan.edits.set(value, Some(given), "name", quoted(&name_fit(&name, MAX_ID)));
+        }
     }
 
     /// The role, mended where the provider knows no such role.
@@ -452,9 +463,23 @@ impl<'a> Reader<'_, 'a, '_, '_> {
     }
 }
 
-/// Mistral: "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant".
+/// Mistral: "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant", and
+/// "Assistant message with prefix True must be last message".
 fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_>, messages: &[Message]) {
     let last = messages.iter().rposition(|message| matches!(message.kind, MessageKind::Other | MessageKind::Calls(_)));
+    for talk in talks.iter().filter(|talk| Some(talk.at) != last) {
+        let stays = messages.get(talk.at).is_some_and(|message| matches!(message.piece, Piece::Source(_)));
+        if stays && talk.value.get("prefix").and_then(JsonRef::as_bool) == Some(true) {
+            let here = format!("{}/prefix", talk.path);
+            plan.error(
+                "role_order",
+                here,
+                Action::Rewritten,
+                "Assistant message with prefix True must be last message",
+            );
+            plan.edits.set(talk.value, talk.value.get("prefix"), "prefix", "false".into());
+        }
+    }
     let Some(talk) = talks.iter().rev().find(|talk| Some(talk.at) == last) else { return };
     let calls = talk.items.iter().any(|asked| pairs.calls.get(asked.call).is_some_and(|call| !call.omitted));
     let spills = messages

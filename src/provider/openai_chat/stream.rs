@@ -34,6 +34,8 @@ pub(crate) struct ChatAnswer {
     whole: bool,
     usage: Option<Usage>,
     error: Option<WireError>,
+    /// The content of a message with calls and no words.
+    blank: &'static str,
 }
 
 /// One part of a content that is a list.
@@ -103,6 +105,10 @@ impl Assembling for ChatAnswer {
 }
 
 impl ChatAnswer {
+    pub(crate) fn new(blank: &'static str) -> Self {
+        Self { blank, ..Self::default() }
+    }
+
     /// Gives the fragment by which it lengthened one string, if it did nothing else.
     fn chunk<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         let mut fragment = None;
@@ -390,7 +396,7 @@ impl ChatAnswer {
                     self.pieces.iter().for_each(|piece| self.write_piece(piece, parts.item()))
                 });
             } else if self.text.is_empty() && (!calls.is_empty() || !self.refusal.is_empty()) {
-                message.raw("content", "null");
+                message.raw("content", self.blank);
             } else {
                 message.token("content", &self.text.to_str());
             }
@@ -455,8 +461,10 @@ fn read_usage(usage: JsonRef<'_>) -> Option<Usage> {
             "completion_tokens_details" | "output_tokens_details" => {
                 found.reasoning = value.get("reasoning_tokens").and_then(JsonRef::as_u64).or(found.reasoning);
             }
-            // DeepSeek's and Moonshot's names for it.
-            "prompt_cache_hit_tokens" | "cached_tokens" => found.cached_input = found.cached_input.or(value.as_u64()),
+            // DeepSeek's, Moonshot's and Mistral's names for it.
+            "prompt_cache_hit_tokens" | "cached_tokens" | "num_cached_tokens" => {
+                found.cached_input = found.cached_input.or(value.as_u64())
+            }
             _ => {}
         }
     }

@@ -267,26 +267,64 @@ fn r60_what_a_tool_cannot_do_is_told_to_the_model() {
 
 #[test]
 fn r60_arguments_that_are_no_json_are_answered_and_never_run() {
-    for stream in [false, true] {
+    for (dialect, stream) in WAYS {
+        // Whole, Anthropic's input is an object by its own form.
+        if dialect == CLAUDE && !stream {
+            continue;
+        }
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
-        let outcome = host.ask(setup("run", CHAT, stream), "Go", |body| {
+        let outcome = host.ask(setup("run", dialect, stream), "Go", |body| {
             Answer::Say(if rounds_in(body) == 0 {
-                calls(&[("c1", "look", "{\"n\": oops"), ("c2", "look", "")])
+                calls(&[
+                    ("c1", "look", "{\"n\": oops"),
+                    ("c2", "look", ""),
+                    ("c3", "look", "[1]"),
+                    ("c4", "look", "{\"n\":"),
+                ])
             } else {
                 text("Sorry.")
             })
         });
-        assert_eq!(outcome.status, RunStatus::Finished);
+        assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
         // Nothing written reads as no arguments.
         assert_eq!(host.ran.iter().map(|(id, ..)| id.as_str()).collect::<Vec<_>>(), ["c2"]);
-        assert!(host.asked[1].to_string().contains("not valid JSON"));
-        goes_on(&mut host, CHAT);
+        let (ok, error) = (InvocationStatus::Ok, InvocationStatus::Error);
+        let ids = ["c1", "c2", "c3", "c4"].into_iter().zip([error, ok, error, error]).zip(0..);
+        assert_eq!(calls_in(&host), ids.map(|((id, how), at)| (id.into(), 0, at, how)).collect::<Vec<_>>());
+        let told = host.asked[1].to_string();
+        assert!(told.contains("not valid JSON") && told.contains("no JSON object"), "{told}");
+        // What the model wrote goes back, as an object where there is no other way.
+        if dialect == CLAUDE {
+            let content = host.asked[1]["messages"].as_array().unwrap().iter().find(|m| m["role"] == "assistant");
+            let inputs: Vec<_> = content.unwrap()["content"].as_array().unwrap().iter().map(|b| &b["input"]).collect();
+            assert_eq!(inputs[0], &json!({"invalid_json": "{\"n\": oops"}));
+            assert_eq!((inputs[1], inputs[2]), (&json!({}), &json!({"value": [1]})));
+        }
+        goes_on(&mut host, dialect);
     }
-    // Anthropic wants an object back, so an answer whose call is none cannot be sent again.
-    let (outcome, _) =
-        fails(CLAUDE, true, |_| Answer::Say(Say { text: "Hm.".into(), ..calls(&[("c1", "look", "{\"n\": oops")]) }));
-    assert!(message(&outcome).contains("broken"));
+    // The only thing that an answer says.
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let outcome = host.ask(setup("run", CLAUDE, true), "Go", |body| {
+        Answer::Say(if rounds_in(body) == 0 { calls(&[("c1", "look", "nonsense")]) } else { text("Sorry.") })
+    });
+    assert_eq!((outcome.status, host.ran.len()), (RunStatus::Finished, 0));
+    goes_on(&mut host, CLAUDE);
+}
+
+#[test]
+fn r44_a_refusal_in_the_middle_of_a_call_ends_the_turn_and_runs_nothing() {
+    for stream in [false, true] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let outcome = host.ask(setup("run", CLAUDE, stream), "Go", |_| {
+            Answer::Say(Say { finish: Some("refusal".into()), text: "I".into(), ..calls(&[("c1", "look", "{}")]) })
+        });
+        assert_eq!((outcome.status, outcome.turns, host.ran.len()), (RunStatus::Finished, 1, 0), "{:?}", outcome.error);
+        assert_eq!(calls_in(&host), []);
+        goes_on(&mut host, CLAUDE);
+    }
 }
 
 #[test]

@@ -11,10 +11,38 @@ pub struct Reference {
     pub terminal: Option<String>,
     pub usage: Option<(u64, u64)>,
     pub error: Option<String>,
-    /// Anthropic's blocks.
+    /// Anthropic's blocks, Mistral's chunks.
     pub blocks: Vec<Value>,
     pub stopped: bool,
     pub ids: Vec<String>,
+}
+
+impl Reference {
+    /// A chunk of content: one of the kind before it goes on.
+    fn chunk(&mut self, part: &Value) {
+        let last = self.blocks.last_mut().filter(|last| last["type"] == part["type"]);
+        match (part["type"].as_str(), last) {
+            (Some("text"), _) if text_of(&part["text"]).is_none() => {}
+            (Some("text"), Some(last)) => {
+                last["text"] = json!(last["text"].as_str().unwrap().to_owned() + part["text"].as_str().unwrap());
+            }
+            (Some("thinking"), Some(last)) => {
+                let words = |part: &Value| -> String {
+                    let chunks = part["thinking"].as_array().into_iter().flatten();
+                    part["thinking"]
+                        .as_str()
+                        .into_iter()
+                        .chain(chunks.filter_map(|chunk| chunk["text"].as_str()))
+                        .collect()
+                };
+                last["thinking"] = json!([{"type": "text", "text": words(last) + &words(part)}]);
+                for (key, value) in part.as_object().unwrap().iter().filter(|(key, _)| *key != "thinking") {
+                    last[key] = value.clone();
+                }
+            }
+            _ => self.blocks.push(part.clone()),
+        }
+    }
 }
 
 /// The data of each event.
@@ -48,9 +76,13 @@ pub fn chat(lines: &[String]) -> Reference {
             found.terminal = Some(reason.to_owned());
         }
         match &choice["delta"]["content"] {
-            Value::String(text) => found.text += text,
+            Value::String(text) => {
+                found.text += text;
+                found.chunk(&json!({"type": "text", "text": text}));
+            }
             Value::Array(parts) => {
-                parts.iter().filter_map(|part| part["text"].as_str()).for_each(|text| found.text += text)
+                parts.iter().filter_map(|part| part["text"].as_str()).for_each(|text| found.text += text);
+                parts.iter().for_each(|part| found.chunk(part));
             }
             _ => {}
         }

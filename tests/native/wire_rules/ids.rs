@@ -1,4 +1,4 @@
-//! The conformance cases of ids and arguments.
+//! The conformance cases of ids and arguments, and the cache marks.
 
 use crate::*;
 
@@ -128,4 +128,24 @@ fn case28_big_numbers_keep_their_digits() {
     let text = r#"{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":"{\"n\": 12345678901234567890.10, \"n\":1}"}]}]}"#;
     let out = String::from_utf8(repair(text.as_bytes(), CLAUDE, &RepairOptions::default()).0).unwrap();
     assert!(out.contains(r#""input":{"n": 12345678901234567890.10, "n":1}"#), "{out}");
+}
+
+#[test]
+fn r40_anthropic_takes_four_cache_marks() {
+    let mark = json!({"type": "ephemeral"});
+    let marked = |text: &str| json!({"type": "text", "text": text, "cache_control": mark});
+    let mut body = claude(vec![
+        human(vec![marked("1"), marked("2")]),
+        model(vec![json!({"type": "tool_use", "id": "a", "name": "f", "input": {"cache_control": 1}})]),
+        human(vec![
+            json!({"type": "tool_result", "tool_use_id": "a", "content": [marked("3")], "cache_control": mark}),
+        ]),
+    ]);
+    takes(body.clone(), CLAUDE);
+    body["system"] = json!([marked("s")]);
+    assert_eq!(errors(&body, CLAUDE), ["malformed"]);
+    let (out, _) = repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default());
+    let mut want = body;
+    want["messages"][0]["content"][0].as_object_mut().unwrap().shift_remove("cache_control");
+    assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), want);
 }

@@ -77,7 +77,8 @@ impl Calls {
         for (key, value) in entry.entries() {
             match inside(key).unwrap_or_default() {
                 "index" => fragment.index = value.as_u64(),
-                "id" => fragment.id = said(Some(value)).map(Into::into),
+                // Mistral's word for a call without an id.
+                "id" => fragment.id = said(Some(value)).filter(|id| id != "null").map(Into::into),
                 "type" => fragment.kind = said(Some(value)).map(Into::into),
                 "function" => fragment.function = Some(value).filter(|value| value.is_object()),
                 "custom" => custom = Some(value).filter(|value| value.is_object()),

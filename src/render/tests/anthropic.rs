@@ -1,0 +1,122 @@
+//! Anthropic's own blocks: what must return to it as it came, and what no other provider may see.
+
+use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+const ASKED: &str = r#"{"role":"user","content":"q"}"#;
+
+fn goes_back(content: &str) -> String {
+    let body = format!(
+        r#"[{ASKED},{{"role":"assistant","content":[{content}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_1","content":"r"}}]}},{{"role":"assistant","content":"x"}},{ASKED}]"#
+    );
+    assert_eq!(messages(&history_of(CLAUDE, &body), CLAUDE), body);
+    body
+}
+
+const USE: &str = r#"{"type":"tool_use","id":"toolu_1","name":"f","input":{"n":1.0}}"#;
+
+#[test]
+fn r43_case34_case35_thinking_and_redacted_thinking_keep_bytes_and_order_around_calls() {
+    let thinking = r#"{"type":"thinking","thinking":"h\u006d","signature":"EqQB+\/=="}"#;
+    let redacted = r#"{"type":"redacted_thinking","data":"a+\/b=="}"#;
+    let text = r#"{"type":"text","text":"I look."}"#;
+    for content in [
+        format!("{thinking},{USE}"),
+        format!("{thinking},{redacted},{text},{USE}"),
+        format!("{redacted},{text},{thinking},{USE}"),
+        format!(r#"{{"type":"thinking","thinking":"","signature":"EqQB"}},{USE}"#),
+        format!(r#"{{"signature":"EqQB","thinking":"hm","type":"thinking"}},{USE}"#),
+    ] {
+        let body = goes_back(&content);
+        let told = messages(&history_of(CLAUDE, &body), CHAT);
+        for secret in ["EqQB", "hm", "h\\u006d", "a+"] {
+            assert!(!told.contains(secret), "{told}");
+        }
+    }
+}
+
+#[test]
+fn r43_case36_case37_thinking_that_anthropic_did_not_sign_goes() {
+    let body = format!(
+        r#"[{ASKED},{{"role":"assistant","content":[{{"type":"thinking","thinking":"hm","signature":""}},{{"type":"text","text":"x"}}]}},{ASKED}]"#
+    );
+    assert!(!messages(&history_of(CLAUDE, &body), CLAUDE).contains("hm"));
+    let body = format!(r#"[{ASKED},{{"role":"assistant","reasoning_content":"hm","content":"x"}},{ASKED}]"#);
+    assert!(!messages(&history_of(CHAT, &body), CLAUDE).contains("hm"));
+}
+
+#[test]
+fn case48_a_servers_calls_are_answered_in_the_message_and_are_no_calls_of_ours() {
+    let search = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"x"},"caller":{"type":"direct"}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"u","title":"t","encrypted_content":"E\/r","page_age":null}]}"#;
+    let code = r#"{"type":"server_tool_use","id":"srvtoolu_2","name":"bash_code_execution","input":{"command":"ls"}},{"type":"bash_code_execution_tool_result","tool_use_id":"srvtoolu_2","content":{"type":"bash_code_execution_result","stdout":"a","stderr":"","return_code":0,"content":[]}}"#;
+    let mcp = r#"{"type":"mcp_tool_use","id":"mcptoolu_1","name":"ask","server_name":"s","input":{}},{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","is_error":false,"content":[{"type":"text","text":"r"}]}"#;
+    let cited = r#"{"type":"text","text":"It is.","citations":[{"type":"web_search_result_location","url":"u","cited_text":"c","encrypted_index":"Eo8="}]}"#;
+    let upload = r#"{"type":"container_upload","file_id":"file_1"}"#;
+    let summary = r#"{"type":"compaction","content":"so far","encrypted_content":"x=="}"#;
+    for content in [
+        format!("{search},{cited},{USE}"),
+        format!("{code},{USE}"),
+        format!("{mcp},{cited},{USE}"),
+        format!("{search},{code},{mcp},{cited},{USE}"),
+        format!("{summary},{cited},{USE}"),
+        format!("{upload},{USE}"),
+        // One that the client's own call comes with, not answered yet.
+        format!(r#"{{"type":"server_tool_use","id":"srvtoolu_3","name":"web_search","input":{{}}}},{USE}"#),
+    ] {
+        let body = goes_back(&content);
+        let history = history_of(CLAUDE, &body);
+        assert_eq!(history.invocations().len(), 1, "{content}");
+        let told = messages(&history, CHAT);
+        assert!(told.contains("toolu_1") && !told.contains("srvtoolu") && !told.contains("mcptoolu"), "{told}");
+        assert_eq!(told.contains("It is."), content.contains("It is."));
+    }
+}
+
+#[test]
+fn case31_images_documents_and_search_results_stand_in_a_result() {
+    let content = r#"[{"type":"text","text":"see"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"document","title":"d","source":{"type":"text","media_type":"text/plain","data":"words"},"citations":{"enabled":true}},{"type":"search_result","source":"u","title":"t","content":[{"type":"text","text":"found"}]}]"#;
+    let body = format!(
+        r#"[{ASKED},{{"role":"assistant","content":[{USE}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_1","content":{content}}}]}}]"#
+    );
+    let history = history_of(CLAUDE, &body);
+    assert_eq!(messages(&history, CLAUDE), body);
+    // Elsewhere the words stay in the result, and the picture moves behind it.
+    let told = messages(&history, CHAT);
+    let list: Vec<_> = JsonRef::parse(&told).unwrap().items().map(|message| message.to_owned()).collect();
+    assert!(
+        list[2].as_str().contains("see") && list[2].as_str().contains("found") && list[2].as_str().contains("words")
+    );
+    assert!(list[3].as_str().contains("data:image/png;base64,AA=="), "{told}");
+}
+
+#[test]
+fn r40_a_body_holds_four_cache_marks_and_the_newest_stay() {
+    let marked = |n: usize| {
+        format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"q{n}","cache_control":{{"type":"ephemeral"}}}}]}}"#
+        )
+    };
+    let plain = |n: usize| format!(r#"{{"role":"user","content":[{{"type":"text","text":"q{n}"}}]}}"#);
+    let ids = CountingIds::default();
+    let mut history = History::new(Seed(1));
+    let mut renderer = Renderer::default();
+    let claude = provider(CLAUDE, r#"{"max_tokens":9}"#);
+    for n in 0..7 {
+        append(&mut history, CLAUDE, &format!("[{}]", marked(n)), &ids);
+        let first = (n + 1).saturating_sub(4);
+        let want: Vec<String> = (0..=n).map(|at| if at < first { plain(at) } else { marked(at) }).collect();
+        let (text, stable) = body(&mut renderer, &history, &claude);
+        assert!(text.contains(&want.join(",")), "{text}");
+        // What changes is not promised to be the same.
+        assert_eq!(stable as usize, if n < 4 { n } else { 0 });
+    }
+    // Those of the system text count.
+    let claude = provider(
+        CLAUDE,
+        r#"{"max_tokens":9,"tools":[{"name":"f","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}]}"#,
+    );
+    let (text, _) = body(&mut Renderer::default(), &history, &claude);
+    assert_eq!(text.matches("cache_control").count(), 4);
+    assert!(text.contains(r#""input_schema":{"type":"object"},"cache_control""#));
+}

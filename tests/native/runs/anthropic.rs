@@ -1,0 +1,78 @@
+//! What only Anthropic's answers do to a run.
+
+use crate::scripted_host::*;
+use crate::{CLAUDE, roles};
+use rethread::json::Json;
+use rethread::message::Role;
+use rethread::run::RunStatus;
+use rethread::store::MemoryStore;
+use serde_json::{Value, json};
+
+fn stream(blocks: &[Value], reason: &str) -> Answer {
+    let mut text = String::new();
+    let mut event = |value: Value| text += &format!("event: {}\ndata: {value}\n\n", value["type"].as_str().unwrap());
+    event(
+        json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": null, "usage": {"input_tokens": 1, "output_tokens": 1}}}),
+    );
+    for (index, block) in blocks.iter().enumerate() {
+        event(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        event(json!({"type": "content_block_stop", "index": index}));
+    }
+    event(
+        json!({"type": "message_delta", "delta": {"stop_reason": reason, "stop_sequence": null}, "usage": {"output_tokens": 2}}),
+    );
+    event(json!({"type": "message_stop"}));
+    Answer::Bytes(text.into_bytes())
+}
+
+#[test]
+fn r43_case49_a_pause_in_the_servers_own_loop_goes_on_with_every_block_unchanged() {
+    let first = [
+        json!({"type": "thinking", "thinking": "hm", "signature": "EqQB+/=="}),
+        json!({"type": "text", "text": "I search. "}),
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}),
+    ];
+    let second = [
+        json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "E=="}]}),
+        json!({"type": "text", "text": "Found.", "citations": [{"type": "web_search_result_location", "url": "u", "cited_text": "c", "encrypted_index": "Eo8="}]}),
+    ];
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut asked = 0;
+    let thinking = |id: &str| {
+        let mut setup = setup(id, CLAUDE, true);
+        setup.provider.params = Json::parse(r#"{"max_tokens":9,"thinking":{"type":"adaptive"}}"#).unwrap();
+        setup
+    };
+    let outcome = host.ask(thinking("run"), "Search", |_| {
+        asked += 1;
+        if asked == 1 { stream(&first, "pause_turn") } else { stream(&second, "end_turn") }
+    });
+    assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 2), "{:?}", outcome.error);
+    assert_eq!(host.asked[1]["messages"].as_array().unwrap().last().unwrap()["content"], json!(first));
+    assert_eq!(roles(&host), [Role::User, Role::Assistant, Role::Assistant]);
+    // And in every later turn, the server's result behind its call.
+    let outcome = host.ask(thinking("next"), "And?", |_| stream(&second[1..], "end_turn"));
+    assert_eq!(outcome.status, RunStatus::Finished);
+    let sent = host.asked.last().unwrap()["messages"].as_array().unwrap();
+    let blocks: Vec<&Value> = sent
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .flat_map(|message| message["content"].as_array().unwrap())
+        .collect();
+    assert_eq!(blocks, first.iter().chain(&second).collect::<Vec<_>>());
+}
+
+#[test]
+fn r60_a_server_that_pauses_for_ever_is_stopped() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let mut asked = 0;
+    let block = json!({"type": "text", "text": "I wait."});
+    let outcome = host.ask(setup("run", CLAUDE, true), "Go", |_| {
+        asked += 1;
+        stream(std::slice::from_ref(&block), "pause_turn")
+    });
+    assert_eq!(outcome.status, RunStatus::Failed);
+    assert!(asked > 1 && asked < 100, "{asked}");
+}
