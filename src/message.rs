@@ -253,13 +253,26 @@ impl From<PartBody> for Part {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape(pub Vec<(JsonStr, Slot)>);
 
+impl Shape {
+    /// Of a result that came among others in one wire message: its place, from 0, and how many there were.
+    #[must_use]
+    pub fn came_among(&self) -> Option<(u32, u32)> {
+        match self.0.as_slice() {
+            [(first, Slot::Part(place)), (second, Slot::Part(all)), ..] if first.is_empty() && second.is_empty() => {
+                Some((*place, *all))
+            }
+            _ => None,
+        }
+    }
+}
+
 /// One member's value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Slot {
     /// Kept as it came.
     Raw(Json),
-    /// The text of the message's part at that index. In a result, without a key: its place among the results of one wire
-    /// message, from 0, where that is not the first.
+    /// The text of the message's part at that index. In a result, without a key and in front, where it came among others in
+    /// one wire message: its place there, and then how many there were.
     Part(u32),
     /// All parts that no other slot names, as the dialect's array of blocks.
     Parts,

@@ -1,9 +1,9 @@
 //! Pairing: the last pass. After it every call has a result, and no message is empty (R4, R5).
 
-use super::draft::{Draft, DraftMessage, DraftResult};
+use super::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 use super::policy::{DanglingCalls, Policy};
 use crate::finding::{Action, Finding, Report};
-use crate::message::{Dialect, Role, Slot};
+use crate::message::{Dialect, PartBody, Role, Shape, Slot};
 
 /// Closes a call of which nobody knows whether it ran.
 pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It may or may not have run; check before relying on it or repeating it.";
@@ -46,6 +46,7 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
     }
     draft.messages.retain(|item| item.message.role != Role::Assistant || item.has_words() || !item.calls.is_empty());
     join_results(draft);
+    join_answers(draft);
 }
 
 /// Results that came in one wire message with what follows them go out so again.
@@ -59,24 +60,41 @@ fn join_results(draft: &mut Draft<'_>) {
                     .as_ref()
                     .is_some_and(|shape| shape.0.iter().any(|(_, slot)| *slot == Slot::ResultsThenParts))
         });
-        // Answers in a row whose results came in one wire message. The first of them may be of any.
-        let joined = at >= 2 && draft.messages.get(at - 2).is_some_and(|item| item.results_go_on);
-        let joins = joins
-            || match draft.messages.get(at - 1..=at) {
-                Some([before, item]) => !item.calls.is_empty() && (goes_on(item) || !joined && goes_on(before)),
-                _ => false,
-            };
         if let Some(before) = draft.messages.get_mut(at - 1).filter(|before| joins && !before.calls.is_empty()) {
             before.results_go_on = true;
         }
     }
 }
 
-/// Whether all results of an answer's calls stood behind those of another answer.
-fn goes_on(item: &DraftMessage<'_>) -> bool {
-    !item.calls.is_empty()
-        && item.calls.iter().all(|call| {
-            matches!(call.result, Some(DraftResult::Stored(result))
-                if result.shape.as_ref().is_some_and(|shape| matches!(shape.0.first(), Some((key, Slot::Part(_))) if key.is_empty())))
-        })
+/// Answers in a row whose results came in one wire message get them in one again.
+fn join_answers(draft: &mut Draft<'_>) {
+    // How many results the row has so far, and how many there were.
+    let (mut count, mut whole) = (0_usize, 0_usize);
+    for at in 1..draft.messages.len() {
+        let Some([before, item]) = draft.messages.get_mut(at - 1..=at) else { continue };
+        if count == 0 {
+            (count, whole) = (before.calls.len(), came_among(before));
+        }
+        if count < whole && came_among(item) == whole && !before.results_go_on {
+            before.results_go_on = true;
+            count += item.calls.len();
+        } else {
+            count = 0;
+        }
+    }
+}
+
+/// How many results came in one wire message with those of an answer's calls; 0 where they came by themselves, or where the
+/// answer lost a call.
+fn came_among(item: &DraftMessage<'_>) -> usize {
+    let among = |call: &DraftCall<'_>| match call.result {
+        Some(DraftResult::Stored(result)) => {
+            result.shape.as_ref().and_then(Shape::came_among).map_or(0, |(_, all)| all as usize)
+        }
+        _ => 0,
+    };
+    let asked = item.message.parts.iter().filter(|part| matches!(part.body, PartBody::ToolCall { .. })).count();
+    let mut calls = item.calls.iter().map(among);
+    let first = calls.next().filter(|_| asked == item.calls.len()).unwrap_or(0);
+    if calls.all(|among| among == first) { first } else { 0 }
 }

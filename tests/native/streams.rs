@@ -3,6 +3,8 @@
 
 #[path = "streams/anthropic.rs"]
 mod anthropic;
+#[path = "streams/gemini.rs"]
+mod gemini;
 #[path = "streams/mistral.rs"]
 mod mistral;
 #[path = "streams/openai_chat.rs"]
@@ -137,6 +139,14 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
         r#"{"type":"content_block_stop","index":1}"#,
         r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}}"#,
         r#"{"type":"message_stop"}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"h\u00e9 \ud83d"}],"role":"model"}}],"usageMetadata":{"promptTokenCount":1}}"#,
+        r#"{"candidates":[{"content":{"parts":[{"text":"t","thought":true},{"text":"\ude00","thoughtSignature":"x"},7]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true}}]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":[{"jsonPath":"$.a[0]","stringValue":"\ud83d","willContinue":true}],"willContinue":true}}]}}]}"#,
+        r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"g","args":{"a":1}}}]},"finishReason":"STOP"}]}"#,
+        "[",
+        ",",
+        "]",
         "not json",
     ]);
     let framed = (known, prop::sample::select(vec!["\n\n", "\r\n\r\n", "\r\r", "\n", ""]))

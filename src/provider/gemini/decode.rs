@@ -73,8 +73,7 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let mut results = Vec::new();
     for part in parts_of(wire) {
         if let Some(response) = response_in(part) {
-            let place = u32::try_from(results.len()).unwrap_or(0);
-            results.push(decode_result(part, response, place));
+            results.push(decode_result(part, response));
         } else if let Some(call) = call_in(part).filter(|_| role == Role::Assistant) {
             parts.push(IncomingPart::Call(decode_call(part, call)));
         } else {
@@ -85,15 +84,22 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let listed = known && wire.get("parts").is_some_and(|parts| parts.kind() == Kind::Array);
     if answers && parts.is_empty() {
         // A content of results is no message: the first of them knows what was around it.
-        let begins_anew = matches!(items.last(), Some(Incoming::Result(_)));
         if let Some(first) = results.first_mut().filter(|_| listed) {
-            let plain = first.shape.is_none();
-            let usual = || encode::plain_shape(!first.call_id.is_empty(), first.is_error);
-            let part = first.shape.clone().unwrap_or_else(usual);
+            let part = shape_in_full(first);
             let around = shape_of(wire, |key, _| (key == "parts").then(|| Slot::Shape(part.clone())));
-            let usual = encode::is_plain_content(Role::User, &around);
-            first.shape = if usual && !begins_anew { (!plain).then_some(part) } else { Some(around) };
+            if !encode::is_plain_content(Role::User, &around) {
+                first.shape = Some(around);
+            }
         }
+    }
+    let all = u32::try_from(results.len()).unwrap_or(0);
+    for (result, place) in results.iter_mut().zip(0..).filter(|_| all > 1) {
+        let mut shape = shape_in_full(result);
+        let key = || JsonStr::new("");
+        shape.0.splice(0..0, [(key(), Slot::Part(place)), (key(), Slot::Part(all))]);
+        result.shape = Some(shape);
+    }
+    if answers && parts.is_empty() {
         items.extend(results.into_iter().map(Incoming::Result));
         return;
     }
@@ -108,6 +114,10 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         items.extend(results.into_iter().map(Incoming::Result));
         items.push(said);
     }
+}
+
+fn shape_in_full(result: &IncomingResult) -> Shape {
+    result.shape.clone().unwrap_or_else(|| encode::plain_shape(!result.call_id.is_empty(), result.is_error))
 }
 
 /// Decodes a part that is neither call nor result. One that has no neutral meaning stays opaque.
@@ -129,7 +139,8 @@ pub fn decode_part(part: JsonRef<'_>) -> Part {
     let Some(body) = body.filter(|_| call_in(part).is_none()) else { return PartBody::Opaque(part.to_owned()).into() };
     let text = matches!(body, PartBody::Text(_) | PartBody::Reasoning(_));
     let shape = shape_of(part, |key, value| match key {
-        "text" if text => Some(Slot::Text),
+        // Of doubled members the last counts.
+        "text" if text && Some(value) == part.get("text") => Some(Slot::Text),
         _ if !text && Some(value) == media => Some(Slot::Shape(shape_of(value, |name, value| {
             (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == Kind::String).then_some(Slot::Text)
         }))),
@@ -214,13 +225,13 @@ fn said_by(response: JsonRef<'_>) -> (JsonRef<'_>, Option<&'static str>) {
     (response, None)
 }
 
-fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>, place: u32) -> IncomingResult {
+fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>) -> IncomingResult {
     let response = inner.find("response");
     let (content, member) = response.map_or((None, None), |response| {
         let (content, member) = said_by(response);
         (Some(content), member)
     });
-    let mut shape = shape_of(part, |_, value| {
+    let shape = shape_of(part, |_, value| {
         (value == inner).then(|| {
             Slot::Shape(shape_of(value, |key, value| match key {
                 "id" => Some(Slot::Id),
@@ -234,19 +245,13 @@ fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>, place: u32) -> IncomingR
     let is_error = member == Some("error");
     let whole = response.is_some_and(JsonRef::is_object) && inner.get("name").is_some();
     let plain = !whole || encode::is_plain_result(&shape, is_error);
-    if place > 0 {
-        if plain {
-            shape = encode::plain_shape(!id_of(inner).is_empty(), is_error);
-        }
-        shape.0.insert(0, (JsonStr::new(""), Slot::Part(place)));
-    }
     IncomingResult {
         call_id: id_of(inner),
         name: Some(inner.text("name").unwrap_or_default().into_owned()),
         content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error,
         dialect: Some(Dialect::Gemini),
-        shape: (!plain || place > 0).then_some(shape),
+        shape: (!plain).then_some(shape),
         raw: part.to_owned(),
     }
 }

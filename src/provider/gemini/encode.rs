@@ -51,11 +51,10 @@ pub fn encode(
     }
     answered.extend(answered_in(item));
     if !item.results_go_on && !item.calls.is_empty() {
-        for (around, responses) in contents_of(answered) {
-            let mut parts = Vec::new();
-            write_responses(&mut parts, responses, message, report);
-            write_around(wire.begin(), around, &parts);
-        }
+        let around = answered.iter().find_map(|(call, _)| around(call));
+        let mut parts = Vec::new();
+        write_responses(&mut parts, answered, message, report);
+        write_around(wire.begin(), around, &parts);
     }
 }
 
@@ -265,38 +264,15 @@ fn shape_of_result<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
     }
 }
 
-/// The place that a result had in its content.
-fn place_of(call: &DraftCall<'_>) -> u32 {
-    match shape_of_result(call).and_then(|shape| shape.0.first()) {
-        Some((key, Slot::Part(place))) if key.is_empty() => *place,
-        _ => 0,
-    }
+/// The place that a result had among those of its content, and how many these were.
+fn place_of(call: &DraftCall<'_>) -> Option<(u32, u32)> {
+    shape_of_result(call).and_then(Shape::came_among)
 }
 
 /// What was around a content of results; the first of them knows.
 fn around<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
     shape_of_result(call)
         .filter(|shape| shape.0.iter().any(|(key, slot)| key.inside() == "parts" && matches!(slot, Slot::Shape(_))))
-}
-
-/// As they stood, where they stood in one content.
-fn put_in_order(answered: &mut [Answered<'_, '_>]) {
-    if answered.iter().filter(|(call, _)| place_of(call) == 0).count() <= 1 {
-        answered.sort_by_key(|(call, _)| place_of(call));
-    }
-}
-
-/// Results as the contents that they came in, mostly one. Those of one content stand as they stood, others as their calls.
-fn contents_of<'d, 'h>(mut answered: Vec<Answered<'d, 'h>>) -> Vec<(Option<&'h Shape>, Vec<Answered<'d, 'h>>)> {
-    put_in_order(&mut answered);
-    let mut contents: Vec<(Option<&Shape>, Vec<Answered<'_, '_>>)> = Vec::new();
-    for (call, own) in answered {
-        match (contents.last_mut(), around(call)) {
-            (Some((_, last)), None) => last.push((call, own)),
-            (_, own_around) => contents.push((own_around, vec![(call, own)])),
-        }
-    }
-    contents
 }
 
 fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
@@ -331,7 +307,11 @@ fn write_responses(
     message: &Message,
     report: &mut Report,
 ) {
-    put_in_order(&mut answered);
+    // As they stood, where all of them stood in one content; others as their calls.
+    let among = answered.first().and_then(|(call, _)| place_of(call)).map(|(_, all)| all);
+    if answered.iter().all(|(call, _)| place_of(call).map(|(_, all)| all) == among) {
+        answered.sort_by_key(|(call, _)| place_of(call));
+    }
     let mut shown = Vec::new();
     for (call, own) in answered {
         let mut text = String::new();

@@ -383,7 +383,11 @@ impl Call {
 }
 
 impl Counts {
+    /// Those of the prompt begin a count anew: a step of the server's own tools has none of what the one before had.
     fn take(&mut self, usage: JsonRef<'_>) {
+        if usage.find("promptTokenCount").is_some() {
+            *self = Self::default();
+        }
         for (key, value) in usage.entries() {
             let own = match inside(key).unwrap_or_default() {
                 "promptTokenCount" => &mut self.prompt,

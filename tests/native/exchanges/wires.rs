@@ -3,6 +3,9 @@
 use rethread::message::Dialect;
 use serde_json::{Map, Value};
 
+/// What a client does to an answer, in words, and how it is undone.
+pub type Habit = (&'static str, fn(Value) -> Value);
+
 /// What the harness needs to know of a dialect.
 pub struct Wire {
     pub dialect: Dialect,
@@ -20,7 +23,7 @@ pub struct Wire {
     pub is_answer: fn(&Value) -> bool,
     /// What recorded clients do to an answer before they send it back. Each is undone on both sides, in this order, and
     /// only where the two still differ.
-    pub habits: &'static [(&'static str, fn(Value) -> Value)],
+    pub habits: &'static [Habit],
 }
 
 /// A dialect joins by a line here.
@@ -45,7 +48,7 @@ pub const WIRES: [Wire; 3] = [
         dialect: Dialect::OpenAiChat,
         list: "messages",
         system: &[],
-        usual: usual,
+        usual,
         byte_for_byte: false,
         ids_needed: true,
         is_answer: |item| item["role"] == "assistant",
@@ -59,7 +62,7 @@ pub const WIRES: [Wire; 3] = [
         dialect: Dialect::Anthropic,
         list: "messages",
         system: &["system"],
-        usual: usual,
+        usual,
         byte_for_byte: false,
         ids_needed: true,
         is_answer: |item| item["role"] == "assistant",
