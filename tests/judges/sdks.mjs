@@ -67,14 +67,29 @@ async function anthropic(bytes) {
   };
 }
 
+/** Puts a piece of a call's arguments in its place: strings go on, everything else comes once. Google's client hands the
+ *  pieces out as they come. */
+function putPiece(call, { jsonPath, stringValue, numberValue, boolValue }) {
+  const path = jsonPath.match(/[^.$[\]'"]+/g);
+  let at = call.arguments;
+  path.slice(0, -1).forEach((key, place) => { at = at[key] ??= /^\d+$/.test(path[place + 1]) ? [] : {}; });
+  const last = path.at(-1);
+  at[last] = stringValue === undefined ? numberValue ?? boolValue ?? null : (at[last] ?? '') + stringValue;
+}
+
 async function gemini(bytes) {
   const client = new GoogleGenAI({ apiKey: 'k', httpOptions: { baseUrl: BASE, fetch: answering(bytes) } });
   const found = { text: '', calls: [], reason: null, usage: null };
+  let growing = null;
   for await (const chunk of await client.models.generateContentStream({ model: 'm', contents: 'q' })) {
     const [candidate] = chunk.candidates ?? [];
     for (const part of candidate?.content?.parts ?? []) {
       if (part.text && !part.thought) found.text += part.text;
-      if (part.functionCall) found.calls.push({ id: part.functionCall.id ?? '', name: part.functionCall.name, arguments: part.functionCall.args ?? {} });
+      const { functionCall } = part;
+      if (!functionCall) continue;
+      if (!growing || functionCall.name) found.calls.push((growing = { id: functionCall.id ?? '', name: functionCall.name, arguments: functionCall.args ?? {} }));
+      for (const piece of functionCall.partialArgs ?? []) putPiece(growing, piece);
+      if (!functionCall.willContinue) growing = null;
     }
     found.reason = candidate?.finishReason ?? found.reason;
     const usage = chunk.usageMetadata;
