@@ -17,11 +17,11 @@ const DIFFERENCES = [
     why: 'a stream without a finish_reason: their client throws, ours gives what came and calls it truncated',
     when: ({ own, theirs }) => /missing finish_reason/.test(theirs.thrown) && own.status === 'truncated',
   },
-  {
-    dialect: 'openai-chat',
+  ...['openai-chat', 'openai-responses'].map((dialect) => ({
+    dialect,
     why: 'an error in the stream: their client throws it, ours gives it beside what came before',
     when: ({ own, theirs }) => own.status === 'failed' && theirs.thrown?.includes(own.error.message),
-  },
+  })),
   {
     dialect: 'anthropic',
     why: 'a stream that ends before its message does: their client throws, ours calls it truncated',
