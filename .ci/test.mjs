@@ -99,6 +99,10 @@ const STEPS = [
     await Promise.all([build(), npm()]);
     await nodeTests('tests/bindings', 10);
   }],
+  ['judges', 'the providers\' own clients and the ai package read and take what we do', async () => {
+    await Promise.all([build(), npm()]);
+    await nodeTests('tests/judges', 10);
+  }],
   ['e2e', 'whole chats in Chromium', async () => {
     await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/browser', 30);

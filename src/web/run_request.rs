@@ -137,6 +137,7 @@ fn provider(request: &JsValue) -> Result<ProviderRequest> {
         system_role: word(&compat, "systemRole", &[("system", Role::System), ("developer", Role::Developer)])?,
         reasoning: word(&compat, "reasoningField", &reasoning)?.unwrap_or_default(),
         no_stream_usage: given(&compat, "streamUsage").is_some_and(|usage| usage.is_falsy()),
+        ..Settings::default()
     };
     let params =
         given(&given_provider, "params").map_or_else(|| Ok(Json::trusted("{}".into())), |params| to_json(&params))?;

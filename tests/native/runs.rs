@@ -31,7 +31,9 @@ use rethread::store::{AuditQuery, AuditRow, Change, Kind, LogStore, MemoryStore,
 use rethread::tool::InvocationStatus;
 use scripted_host::*;
 
-const WAYS: [(Dialect, bool); 4] = [(CHAT, false), (CHAT, true), (CLAUDE, false), (CLAUDE, true)];
+const MISTRAL: Dialect = Dialect::Mistral;
+const WAYS: [(Dialect, bool); 6] =
+    [(CHAT, false), (CHAT, true), (CLAUDE, false), (CLAUDE, true), (MISTRAL, false), (MISTRAL, true)];
 
 /// Roles of the session's messages, in order.
 fn roles(host: &Host<'_>) -> Vec<Role> {

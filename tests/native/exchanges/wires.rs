@@ -27,7 +27,7 @@ pub struct Wire {
 }
 
 /// A dialect joins by a line here.
-pub const WIRES: [Wire; 3] = [
+pub const WIRES: [Wire; 4] = [
     Wire {
         dialect: Dialect::Gemini,
         list: "contents",
@@ -57,6 +57,16 @@ pub const WIRES: [Wire; 3] = [
             ("and empty answers, which replay leaves out", without_empty),
             ("and reasoning put into the text by the client", chat_think),
         ],
+    },
+    Wire {
+        dialect: Dialect::Mistral,
+        list: "messages",
+        system: &[],
+        usual,
+        byte_for_byte: true,
+        ids_needed: true,
+        is_answer: |item| item["role"] == "assistant",
+        habits: &[("members of the answer left out or added by the client", chat_members)],
     },
     Wire {
         dialect: Dialect::Anthropic,
@@ -158,7 +168,9 @@ fn chat_members(list: Value) -> Value {
             return;
         }
         keep(message, &["role", "content", "tool_calls"]);
-        if message.get("content").is_some_and(|content| content.is_null() || content == "") {
+        let empty =
+            |content: &Value| content.is_null() || content == "" || content.as_array().is_some_and(Vec::is_empty);
+        if message.get("content").is_some_and(empty) {
             message.remove("content");
         }
         for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
