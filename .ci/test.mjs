@@ -99,6 +99,10 @@ const STEPS = [
     await Promise.all([build(), npm()]);
     await nodeTests('tests/bindings', 10);
   }],
+  ['cli', 'npx rethread: check, repair', async () => {
+    await build();
+    await nodeTests('tests/cli', 5);
+  }],
   ['e2e', 'whole chats in Chromium', async () => {
     await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/browser', 30);
