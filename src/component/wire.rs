@@ -5,6 +5,7 @@ use super::bindings::exports::rethread::history::wire as wit;
 use super::finding::report;
 use super::stream::Assembler;
 use crate::provider::{Dangling, RepairOptions, repair, validate};
+use crate::render::convert;
 
 impl From<wit::RepairOptions> for RepairOptions {
     fn from(options: wit::RepairOptions) -> Self {
@@ -29,5 +30,15 @@ impl wit::Guest for Component {
         let options = options.map(Into::into).unwrap_or_default();
         let (body, found) = repair(&body, dialect.into(), &options);
         wit::Repaired { body, report: report(found) }
+    }
+    fn convert(
+        body: Vec<u8>,
+        source: wit::Dialect,
+        target: wit::Dialect,
+        options: Option<wit::RepairOptions>,
+    ) -> Result<wit::Repaired, wit::Error> {
+        let options = options.map(Into::into).unwrap_or_default();
+        let (body, found) = convert(&body, source.into(), target.into(), &options)?;
+        Ok(wit::Repaired { body, report: report(found) })
     }
 }

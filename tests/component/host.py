@@ -27,7 +27,7 @@ engine = Engine()
 store = Store(engine)
 instance = Linker(engine).instantiate(store, Component.from_file(engine, sys.argv[1]))
 wire = instance.get_export_index(store, "rethread:history/wire@0.1.0")
-validate, repair = (instance.get_func(store, instance.get_export_index(store, name, wire)) for name in ("validate", "repair"))
+validate, repair, convert = (instance.get_func(store, instance.get_export_index(store, name, wire)) for name in ("validate", "repair", "convert"))
 
 
 def say(answer):
@@ -42,10 +42,17 @@ def findings(report):
 given = sys.stdin.buffer.read()
 at = 0
 while at < len(given):
-    dialect, options, length = struct.unpack_from("<BBI", given, at)
-    body = given[at + 6 : at + 6 + length]
-    at += 6 + length
+    dialect, target, options, length = struct.unpack_from("<BBBI", given, at)
+    body = given[at + 7 : at + 7 + length]
+    at += 7 + length
     findings(validate(store, body, DIALECTS[dialect]))
     repaired = repair(store, body, DIALECTS[dialect], OPTIONS[options])
     say(bytes(repaired.body))
     findings(repaired.report)
+    converted = convert(store, body, DIALECTS[dialect], DIALECTS[target], OPTIONS[options])
+    if converted.tag == "ok":
+        say(bytes(converted.payload.body))
+        findings(converted.payload.report)
+    else:
+        say(b"")
+        say(json.dumps({"code": converted.payload.code, "message": converted.payload.message}).encode())
