@@ -108,7 +108,7 @@ const STEPS = [
     const python = await wasmtime();
     await nodeTests('tests/component', 10, { RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'), PYTHONPATH: python });
   }],
-  ['cli', 'npx rethread: check, repair', async () => {
+  ['cli', 'npx rethread: check, repair, convert', async () => {
     await build();
     await nodeTests('tests/cli', 5);
   }],

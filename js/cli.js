@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `npx rethread`: looks at a saved body or a file of messages, and mends it.
+// `npx rethread`: looks at a saved body or a file of messages, mends it, and writes it for another provider.
 
 import { main } from './cli/main.js';
 

@@ -4,6 +4,8 @@
 export const DIALECTS = {
   'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages',
 };
+/** What of a conversation a body may say beside that list. */
+export const ASIDE = ['system', 'instructions', 'systemInstruction', 'system_instruction'];
 export const LISTS = [...new Set(Object.values(DIALECTS))];
 
 const array = (value) => (Array.isArray(value) ? value : []);

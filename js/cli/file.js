@@ -94,26 +94,36 @@ export async function readConversation(file, stdin) {
   };
 }
 
-/** The texts of an array's items, as they were written. The text is JSON. */
-export function itemsOf(array) {
-  const items = [];
+/** What stands between the commas of an array or an object, as it was written. The text is JSON. */
+function between(text) {
+  const pieces = [];
   let depth = 0;
   let start = 1;
-  for (let at = 0; at < array.length; at += 1) {
-    const c = array[at];
+  for (let at = 0; at < text.length; at += 1) {
+    const c = text[at];
     if (c === '"') {
       at += 1;
-      while (array[at] !== '"') at += array[at] === '\\' ? 2 : 1;
+      while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
     } else if (c === '[' || c === '{') depth += 1;
     else if (c === ']' || c === '}') depth -= 1;
     if ((c === ',' && depth === 1) || depth === 0) {
-      const item = array.slice(start, at).trim();
-      if (item) items.push(item);
+      const piece = text.slice(start, at).trim();
+      if (piece) pieces.push(piece);
       start = at + 1;
     }
     if (depth === 0) break;
   }
-  return items;
+  return pieces;
+}
+
+/** The texts of an array's items. */
+export const itemsOf = (array) => between(array);
+
+/** The text of a member's value. The key is spelled without escapes. */
+export function memberOf(object, key) {
+  const head = `"${key}"`;
+  const member = between(object).find((piece) => piece.startsWith(head) && piece.slice(head.length).trimStart().startsWith(':'));
+  return member?.slice(head.length).trimStart().slice(1).trim();
 }
 
 /** Writes to a file, or to standard output. A file that is there is replaced as a whole or not at all. */

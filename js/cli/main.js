@@ -2,19 +2,20 @@
 
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { RethreadError, repair, validate } from '../entry/node.js';
-import { DIALECTS, guessDialect } from './dialect.js';
-import { itemsOf, readConversation, write } from './file.js';
+import { convert, RethreadError, repair, validate } from '../entry/node.js';
+import { ASIDE, DIALECTS, guessDialect } from './dialect.js';
+import { itemsOf, memberOf, readConversation, write } from './file.js';
 import { HELP } from './help.js';
 import { Misuse } from './misuse.js';
 import { count, lines, paintFor, plural, summary } from './report.js';
 
 const OPTIONS = {
-  dialect: { type: 'string', short: 'd' }, out: { type: 'string', short: 'o' }, json: { type: 'boolean' },
+  dialect: { type: 'string', short: 'd' }, from: { type: 'string' }, to: { type: 'string' }, out: { type: 'string', short: 'o' }, json: { type: 'boolean' },
   'dangling-calls': { type: 'string' }, 'dangling-text': { type: 'string' },
   help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' },
 };
-const COMMANDS = { check: [check, ['dialect', 'json']], repair: [mend, ['dialect', 'json', 'out', 'dangling-calls', 'dangling-text']] };
+const WRITING = ['json', 'out', 'dangling-calls', 'dangling-text'];
+const COMMANDS = { check: [check, ['dialect', 'json']], repair: [mend, ['dialect', ...WRITING]], convert: [translate, ['from', 'to', ...WRITING]] };
 
 function argumentsOf(given) {
   try {
@@ -32,13 +33,13 @@ function known(dialect) {
 }
 
 /** The dialect that was said, or that the shape says. */
-function dialectOf(given, conversation, say) {
+function dialectOf(given, conversation, say, option = '--dialect') {
   const guess = guessDialect(conversation);
   if (given !== undefined) return { dialect: known(given), why: null, guess };
   if (!guess) {
-    throw new Misuse(`the dialect of ${conversation.name} does not show in its shape: say --dialect ${oneOf(Object.keys(DIALECTS))}`);
+    throw new Misuse(`the dialect of ${conversation.name} does not show in its shape: say ${option} ${oneOf(Object.keys(DIALECTS))}`);
   }
-  say(`read as ${guess.dialect}, because ${guess.why}; --dialect says otherwise`);
+  say(`read as ${guess.dialect}, because ${guess.why}; ${option} says otherwise`);
   return { ...guess, guess };
 }
 
@@ -54,18 +55,18 @@ function frame(conversation, dialect) {
   return { text: `{"${list}":${conversation.text}}`, list: null, items: conversation.items, own };
 }
 
-/** A repaired body in the form in which the conversation came. */
+/** A body that was made, in the form in which the conversation came. */
 function unframed(body, framed, conversation, dialect, say) {
   if (body === framed.text) return conversation.given;
   if (conversation.form === 'body') return body;
-  const head = `{"${DIALECTS[dialect]}":`;
-  if (!body.startsWith(head) || Object.keys(JSON.parse(body)).length !== 1) {
-    say('what is said by the system stands beside the messages in this dialect: written as a whole body');
+  const aside = Object.keys(JSON.parse(body)).find((key) => ASIDE.includes(key));
+  const list = memberOf(body, DIALECTS[dialect]);
+  if (aside || list === undefined) {
+    say(`in ${dialect} a part of the conversation stands beside the messages${aside ? `, in \`${aside}\`` : ''}: written as a whole body`);
     return `${body}\n`;
   }
-  const array = body.slice(head.length, -1);
-  if (conversation.form === 'list') return `${array}\n`;
-  return itemsOf(array).map((item) => `${item.replace(/[\r\n]+/g, ' ')}\n`).join('');
+  if (conversation.form === 'list') return `${list}\n`;
+  return itemsOf(list).map((item) => `${item.replace(/[\r\n]+/g, ' ')}\n`).join('');
 }
 
 function told(findings, framed, conversation, paint) {
@@ -76,7 +77,7 @@ function told(findings, framed, conversation, paint) {
 
 const placed = (findings, framed) => findings.map((finding) => ('path' in finding ? { ...finding, path: framed.own(finding.path) } : finding));
 
-function asJson({ name, form }, { dialect, why }, findings, more = {}) {
+function asJson({ name, form }, { dialect, why }, findings, more) {
   const { errors, warnings } = count(findings);
   return `${JSON.stringify({ file: name, form, dialect, guessed: why, ...more, errors, warnings, findings }, null, 2)}\n`;
 }
@@ -100,15 +101,21 @@ async function check(file, values, { stdin, stdout, stderr, env }) {
   return errors ? 1 : 0;
 }
 
-/** What is told of a body that was made: on standard error, so that standard output holds the body alone. */
-function tell(values, findings, framed, conversation, chosen, stderr, env) {
+/** Hands over a body that was made: it alone on standard output, what is to be told of it on standard error. */
+function hand({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env }) {
+  const findings = placed(report, framed);
+  const left = count(validate(body, target)).errors;
+  const to = target === chosen.dialect ? undefined : target;
   if (values.json) {
-    stderr.write(asJson(conversation, chosen, findings));
-    return;
+    stderr.write(asJson(conversation, chosen, findings, { to, ok: left === 0 }));
+  } else {
+    const paint = paintFor(stderr, env);
+    const mended = left === 0 && count(findings).errors ? ', mended' : '';
+    const title = `${conversation.name}: ${chosen.dialect}${to ? ` to ${to}` : ''}, ${summary(findings)}${mended}`;
+    stderr.write(`${[paint('bold', title), ...told(findings, framed, conversation, paint)].join('\n')}\n`);
   }
-  const paint = paintFor(stderr, env);
-  const text = [paint('bold', `${conversation.name}: ${chosen.dialect}, ${summary(findings)}`), ...told(findings, framed, conversation, paint)];
-  stderr.write(`${text.join('\n')}\n`);
+  write(unframed(body, framed, conversation, target, say), values.out, stdout);
+  return left ? 1 : 0;
 }
 
 function repairOptions(values) {
@@ -127,9 +134,19 @@ async function mend(file, values, { stdin, stdout, stderr, env }) {
   const chosen = dialectOf(values.dialect, conversation, say);
   const framed = frame(conversation, chosen.dialect);
   const { body, report } = repair(framed.text, chosen.dialect, options);
-  tell(values, placed(report, framed), framed, conversation, chosen, stderr, env);
-  write(unframed(body, framed, conversation, chosen.dialect, say), values.out, stdout);
-  return count(validate(body, chosen.dialect)).errors ? 1 : 0;
+  return hand({ body, report, framed, conversation, chosen, target: chosen.dialect, say }, values, { stdout, stderr, env });
+}
+
+async function translate(file, values, { stdin, stdout, stderr, env }) {
+  const options = repairOptions(values);
+  if (values.to === undefined) throw new Misuse(`convert wants --to ${oneOf(Object.keys(DIALECTS))}`);
+  const target = known(values.to);
+  const conversation = await readConversation(file, stdin);
+  const say = values.json ? () => {} : (text) => stderr.write(`rethread: ${text}\n`);
+  const chosen = dialectOf(values.from, conversation, say, '--from');
+  const framed = frame(conversation, chosen.dialect);
+  const { body, report } = convert(framed.text, chosen.dialect, target, options);
+  return hand({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env });
 }
 
 async function run(given, io) {

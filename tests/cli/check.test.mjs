@@ -154,6 +154,6 @@ describe('r54_misuse ends with 2 and a sentence that helps', () => {
 test('r54_help and version are answers', async () => {
   const help = await rethread(['--help']);
   assert.deepEqual([help.code, help.err], [0, '']);
-  for (const word of ['check', 'repair', '--dialect', '--json', 'NO_COLOR', 'Exit code']) assert.ok(help.out.includes(word), word);
+  for (const word of ['check', 'repair', 'convert', '--dialect', '--json', 'NO_COLOR', 'Exit code']) assert.ok(help.out.includes(word), word);
   assert.match((await rethread(['--version'])).out, /^\d+\.\d+\.\d+\n$/);
 });
