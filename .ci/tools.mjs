@@ -10,6 +10,7 @@ import { cache, hash, output, present, read, root, run, which } from './shell.mj
 
 const WASM_PACK = '0.15.1';
 const WASMTIME = '50.0.1';
+const CARGO_FUZZ = '0.13.2';
 
 /** The CLI and the crate must be of one version, so the lock file decides. */
 const bindgenVersion = () => /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(read('Cargo.lock'))?.[1];
@@ -67,6 +68,12 @@ export const wasmPack = once(async () => {
   const dir = await cargoTool('wasm-pack', 'wasm-pack', WASM_PACK);
   if (!(process.env.PATH ?? '').split(path.delimiter).includes(dir)) process.env.PATH += path.delimiter + dir;
   console.log(`wasm-pack: ${WASM_PACK} in ${dir}`);
+});
+
+/** For `npm run fuzz` alone. */
+export const cargoFuzz = once(async () => {
+  await rust();
+  toFront(await cargoTool('cargo-fuzz', 'cargo-fuzz', CARGO_FUZZ));
 });
 
 /** wasmtime for Python, a host of components that comes as one package. Answers what PYTHONPATH is to be. */
