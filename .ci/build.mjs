@@ -1,6 +1,6 @@
-// cargo -> wasm-bindgen -> wasm-opt -> dist/, and what it weighs.
+// cargo -> wasm-bindgen -> wasm-opt -> dist/, and what it weighs; cargo -> wasm-opt -> component -> dist/component/.
 
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
@@ -15,6 +15,7 @@ export const BUDGET = 320 * KB;
 
 const STAMP = 'dist/.stamp';
 const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
+export const COMPONENT = 'dist/component/rethread.wasm';
 
 /** What rustc emits by default for this target since 1.82, and nothing newer: Safari 16.4, Node 20 and workerd have all of it. */
 const FEATURES = [
@@ -48,31 +49,55 @@ export function weigh() {
   if (total > BUDGET) throw new Error(`the package is ${total - BUDGET} bytes over its budget`);
 }
 
+/** The wasm of one of the two hosts. */
+async function compile(feature) {
+  await run('cargo', ['build', '--lib', '--release', '--target', 'wasm32-unknown-unknown', '--no-default-features', '--features', feature, '--locked']);
+  return path.join(process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown/release/rethread.wasm');
+}
+
+async function shrink(file) {
+  const before = statSync(path.join(root, file)).size;
+  await run(process.execPath, [
+    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--strip-debug', '--strip-target-features', file, '-o', file,
+  ]);
+  console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
+}
+
+async function buildPackage() {
+  const raw = await compile('web');
+  await run('wasm-bindgen', [
+    '--target', 'web', '--out-dir', 'dist', '--out-name', 'rethread',
+    // Types are written by hand in js/types.d.ts; where the wasm lies is the entries' business, so that a bundler finds it once.
+    '--no-typescript', '--omit-default-module-path', '--remove-producers-section', raw,
+  ]);
+  await shrink(OUT[0]);
+}
+
+/** Not for wasm32-wasip2: the standard library of that target asks for WASI whatever the code does, and a component that
+ *  imports nothing runs on every host. The module holds its WIT, so it becomes a component without one beside it. */
+async function buildComponent() {
+  copyFileSync(path.resolve(root, await compile('component')), path.join(root, COMPONENT));
+  await shrink(COMPONENT);
+  const { componentNew } = await import('@bytecodealliance/jco-transpile/wasm-tools');
+  const made = await componentNew(readFileSync(path.join(root, COMPONENT)));
+  writeFileSync(path.join(root, COMPONENT), made);
+  console.log(`component: ${made.length} bytes`);
+}
+
 export async function build() {
   const wanted = hash(inputs());
-  if (present(STAMP) && read(STAMP) === wanted && OUT.every(present)) {
+  if (present(STAMP) && read(STAMP) === wanted && [...OUT, COMPONENT].every(present)) {
     console.log('build: dist is up to date');
     return weigh();
   }
   await rust();
   await bindgen();
   await npm();
-  mkdirSync(path.join(root, 'dist'), { recursive: true });
+  mkdirSync(path.join(root, path.dirname(COMPONENT)), { recursive: true });
   // Gone first: a build that fails half-way must not look finished.
-  for (const file of [STAMP, ...OUT]) rmSync(path.join(root, file), { force: true });
-  await run('cargo', ['build', '--lib', '--release', '--target', 'wasm32-unknown-unknown', '--no-default-features', '--features', 'web', '--locked']);
-  const target = process.env.CARGO_TARGET_DIR ?? 'target';
-  const raw = path.join(target, 'wasm32-unknown-unknown/release/rethread.wasm');
-  await run('wasm-bindgen', [
-    '--target', 'web', '--out-dir', 'dist', '--out-name', 'rethread',
-    // Types are written by hand in js/types.d.ts; where the wasm lies is the entries' business, so that a bundler finds it once.
-    '--no-typescript', '--omit-default-module-path', '--remove-producers-section', raw,
-  ]);
-  const before = statSync(path.join(root, OUT[0])).size;
-  await run(process.execPath, [
-    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--strip-debug', '--strip-target-features', OUT[0], '-o', OUT[0],
-  ]);
-  console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, OUT[0])).size} bytes`);
+  for (const file of [STAMP, ...OUT, COMPONENT]) rmSync(path.join(root, file), { force: true });
+  await buildPackage();
+  await buildComponent();
   weigh();
   writeFileSync(path.join(root, STAMP), wanted);
 }

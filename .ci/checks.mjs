@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { COMPONENT } from './build.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources } from './rust-source.mjs';
 
@@ -151,6 +152,29 @@ export function imports() {
   return [...byModule.keys()].filter((module) => module !== './rethread_bg.js').map((module) => `the wasm imports from ${module}`);
 }
 
+/** The component imports nothing at all, WASI included: it runs wherever a component does, and can touch nothing there. */
+export function componentImports() {
+  if (!present(COMPONENT)) return [`${COMPONENT} is missing: npm run build`];
+  const bytes = readFileSync(path.join(root, COMPONENT));
+  if (bytes.readUInt32LE(0) !== 0x6d736100 || bytes.readUInt16LE(6) !== 1) return [`${COMPONENT} is no component`];
+  const complaints = [];
+  // A component is a row of sections, each an id, a length and its content; 10 are the component's own imports. What the modules
+  // inside import, others inside give.
+  for (let at = 8; at < bytes.length; ) {
+    const id = bytes[at];
+    let size = 0;
+    at += 1;
+    for (let shift = 0; ; shift += 7, at += 1) {
+      size |= (bytes[at] & 0x7f) << shift;
+      if (bytes[at] < 0x80) break;
+    }
+    at += 1;
+    if (id === 10) complaints.push(`the component imports ${bytes.toString('latin1', at, at + size).match(/[\w:/@.-]{4,}/g)?.join(', ')}`);
+    at += size;
+  }
+  return complaints;
+}
+
 export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous };
 
 /** Prints each check with its complaints; answers how many there were. */
@@ -166,7 +190,7 @@ export function report(chosen) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const all = { ...checks, imports };
+  const all = { ...checks, imports, componentImports };
   const names = process.argv.slice(2);
   for (const name of names) if (!Object.hasOwn(all, name)) throw new Error(`no check ${name}: one of ${Object.keys(all).join(', ')}`);
   const count = report(names.length ? Object.fromEntries(names.map((name) => [name, all[name]])) : checks);

@@ -6,11 +6,12 @@
 //   npm test -- --list                        the steps, and what each protects
 
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
-import { checks, imports, report } from './checks.mjs';
-import { files, output, run } from './shell.mjs';
-import { bindgen, chromedriverPath, chromium, chromiumPath, npm, rust, wasmPack } from './tools.mjs';
+import { checks, componentImports, imports, report } from './checks.mjs';
+import { files, output, root, run } from './shell.mjs';
+import { bindgen, chromedriverPath, chromium, chromiumPath, npm, rust, wasmPack, wasmtime } from './tools.mjs';
 
 const WASM = 'wasm32-unknown-unknown';
 
@@ -22,10 +23,10 @@ function checked(chosen) {
 }
 
 /** node's own runner over the *.test.mjs of a folder. A test that needs the browser finds it in CHROMIUM. */
-async function nodeTests(folder, minutes) {
+async function nodeTests(folder, minutes, more = {}) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
-  const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '' };
+  const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
   await run(process.execPath, ['--test', '--test-reporter=spec', '--test-timeout=180000', ...found], { minutes, env });
 }
 
@@ -59,11 +60,12 @@ const STEPS = [
     await rust();
     await run('cargo', ['fmt', '--check']);
   }],
-  ['clippy', 'lints of the core, its tests and the web binding', async () => {
+  ['clippy', 'lints of the core, its tests and both bindings', async () => {
     await rust();
     await clippy('--lib');
     await clippy('--all-targets', '--features', 'conformance');
     await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,conformance');
+    await clippy('--lib', '--target', WASM, '--features', 'component');
   }],
   ['purity', 'what keeps the rooms apart and the core free of its hosts', async () => {
     await rust();
@@ -86,9 +88,9 @@ const STEPS = [
     await run(process.execPath, ['node_modules/typescript/bin/tsc', '--ignoreConfig', ...flags, ...given]);
   }],
   ['build', 'dist, within its budget', () => build()],
-  ['imports', 'what the wasm asks of its host', async () => {
+  ['imports', 'what the wasm and the component ask of their hosts', async () => {
     await build();
-    checked({ imports });
+    checked({ imports, componentImports });
   }],
   ['packaging', 'the packed tarball in Node, a plain page and workerd', async () => {
     await Promise.all([build(), npm(), chromium()]);
@@ -102,6 +104,17 @@ const STEPS = [
   ['judges', 'the providers\' own clients and the ai package read and take what we do', async () => {
     await Promise.all([build(), npm()]);
     await nodeTests('tests/judges', 10);
+  }],
+  ['component', 'native, web build and component: the same answers', async () => {
+    await Promise.all([build(), npm()]);
+    await run('cargo', ['build', '--locked', '--no-default-features', '--example', 'answers']);
+    const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target');
+    const python = await wasmtime();
+    await nodeTests('tests/component', 10, { RETHREAD_ANSWERS: path.join(target, 'debug/examples/answers'), PYTHONPATH: python });
+  }],
+  ['cli', 'npx rethread: check, repair, convert', async () => {
+    await build();
+    await nodeTests('tests/cli', 5);
   }],
   ['e2e', 'whole chats in Chromium', async () => {
     await Promise.all([build(), npm(), chromium()]);

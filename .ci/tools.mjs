@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { cache, hash, output, present, read, root, run, which } from './shell.mjs';
 
 const WASM_PACK = '0.15.1';
+const WASMTIME = '50.0.1';
+const CARGO_FUZZ = '0.13.2';
 
 /** The CLI and the crate must be of one version, so the lock file decides. */
 const bindgenVersion = () => /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(read('Cargo.lock'))?.[1];
@@ -68,6 +70,23 @@ export const wasmPack = once(async () => {
   console.log(`wasm-pack: ${WASM_PACK} in ${dir}`);
 });
 
+/** For `npm run fuzz` alone. */
+export const cargoFuzz = once(async () => {
+  await rust();
+  toFront(await cargoTool('cargo-fuzz', 'cargo-fuzz', CARGO_FUZZ));
+});
+
+/** wasmtime for Python, a host of components that comes as one package. Answers what PYTHONPATH is to be. */
+export const wasmtime = once(async () => {
+  const python = which('python3');
+  if (!python) throw new Error('Python 3 with pip is missing: wasmtime, which hosts the component in a test, comes from there');
+  const place = path.join(cache, `wasmtime-${WASMTIME}`);
+  const works = () => output(python, ['-c', 'import wasmtime.component'], { env: { ...process.env, PYTHONPATH: place } }) !== null;
+  if (!works()) await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', '--root-user-action', 'ignore', '--target', place, '--upgrade', `wasmtime==${WASMTIME}`], { minutes: 10 });
+  console.log(`wasmtime: ${WASMTIME} in ${place}`);
+  return place;
+});
+
 /** node_modules as the lock file says. */
 export const npm = once(async () => {
   const wanted = hash(['package-lock.json', '.npmrc'], process.version);
@@ -102,7 +121,7 @@ export const chromium = once(async () => {
   console.log(`chromium: ${chromiumPath()}, ${chromedriverPath()}`);
 });
 
-export const tools = { rust, bindgen, wasmPack, npm, chromium };
+export const tools = { rust, bindgen, wasmPack, npm, chromium, wasmtime };
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const names = process.argv.slice(2);

@@ -1,7 +1,12 @@
 //! The history layer for chats that call tools.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
+#[cfg(all(feature = "web", feature = "component"))]
+compile_error!("`web` and `component` are two hosts: build for one of them");
+
 pub mod clock;
+#[cfg(feature = "component")]
+pub mod component;
 pub mod error;
 pub mod finding;
 pub mod history;

@@ -66,6 +66,17 @@ describe('Node', () => {
     assert.ok(answer.findings.includes('orphan_result'));
   });
 
+  test('r54_npx rethread checks and repairs a file', async () => {
+    const project = install(packed, 'node');
+    const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{}' } };
+    writeFileSync(path.join(project, 'chat.json'), JSON.stringify({ messages: [{ role: 'user', content: 'hi' }, { role: 'assistant', content: null, tool_calls: [call] }] }));
+    // As npm writes it on every platform: no file mode and no path of ours is part of the promise.
+    const npx = (...args) => exec('npx', ['--offline', '--no', 'rethread', ...args], { cwd: project, timeout: 60_000 });
+    await assert.rejects(npx('check', 'chat.json'), ({ code, stdout }) => code === 1 && /dangling_call/.test(stdout));
+    await npx('repair', 'chat.json', '-o', 'chat.json');
+    assert.match((await npx('check', 'chat.json')).stdout, /3 messages, nothing wrong/);
+  });
+
   test('slim takes its wasm from the caller', async () => {
     const project = install(packed, 'slim');
     assert.deepEqual(JSON.parse(await node(['main.js'], project)), { before: 'not_initialized', after: 0 });

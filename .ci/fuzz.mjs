@@ -1,0 +1,137 @@
+// Fuzzing: inputs that reach new code are kept in the cache, so that it can be stopped at any time and goes on from there.
+//
+//   npm run fuzz                                    every target, a CPU-minute each
+//   npm run fuzz -- --minutes 10 repair convert     these, ten CPU-minutes each
+//   npm run fuzz -- --keep                          then make the corpora that `cargo test` replays, small ones that reach the same
+//
+// An input that breaks a promise is left in tests/fuzz/crashes: give it a name that says what it was, and mend what it shows.
+
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { cache, files, output, read, root, run } from './shell.mjs';
+import { cargoFuzz } from './tools.mjs';
+
+const FUZZ = 'tests/fuzz';
+/** What a replayed corpus may weigh, in bytes of input; nine of them are in the repository. */
+const KEPT = 80_000;
+/** Longer inputs are slower and rarely say more. */
+const LONGEST = 8192;
+const DIALECTS = ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral'];
+const SEEDS = 10;
+
+const targets = [...read(`${FUZZ}/Cargo.toml`).matchAll(/\[\[bin\]\]\nname = "(\w+)"/g)].map(([, name]) => name);
+const folderOf = (target) => path.join(cache, 'fuzz', target);
+const crashesOf = (target) => path.join(root, FUZZ, 'crashes', target);
+const keptOf = (target) => path.join(root, FUZZ, 'corpus', `${target}.txt`);
+const inputs = (folder) => readdirSync(folder).map((name) => path.join(folder, name)).filter((file) => statSync(file).isFile());
+const bySize = (a, b) => a.length - b.length || Buffer.compare(a, b);
+
+/** The smallest recorded requests of a dialect, as bytes. */
+function requests(dialect) {
+  const all = files(`tests/corpora/exchanges/${dialect}`, '.json').filter((file) => !file.endsWith('index.json'))
+    .flatMap((file) => JSON.parse(read(file)).steps.map(({ request }) => Buffer.from(JSON.stringify(request))));
+  // Some of every size that a mutation can still make sense of.
+  const small = all.filter(({ length }) => length < LONGEST / 2).sort(bySize);
+  return Array.from({ length: Math.min(SEEDS, small.length) }, (_, i) => small[Math.floor((i * small.length) / SEEDS)]);
+}
+
+function streams(dialect) {
+  return files(`tests/corpora/streams/${dialect}`).filter((file) => !file.endsWith('index.json')).map((file) => {
+    const text = read(file);
+    return Buffer.from(file.endsWith('.jsonl') ? text.split('\n').filter(Boolean).map((line) => `data: ${line}\n\n`).join('') : text);
+  }).sort(bySize).slice(0, SEEDS).map((bytes) => bytes.subarray(0, LONGEST / 2));
+}
+
+const headed = (head, body) => Buffer.concat([Buffer.from(head), body]);
+
+/** What a target begins with: recorded traffic, in the form in which tests/fuzz/judge takes it. */
+function seeds(target) {
+  const each = (make) => DIALECTS.flatMap((dialect, at) => make(dialect, at));
+  switch (target) {
+    case 'record': return files('tests/native/fixtures', '.bin').map((file) => {
+      const bytes = readFileSync(path.join(root, file));
+      return headed([bytes[1] - 1], bytes.subarray(6));
+    });
+    case 'stream': return each((dialect, at) => streams(dialect).map((bytes) => headed([at, 1, 1], bytes)));
+    case 'repair': return each((dialect, at) => requests(dialect).map((body) => headed([at], body)));
+    case 'convert': return each((dialect, at) => requests(dialect).map((body, i) => headed([at + 5 * (i % 5)], body)));
+    default: return requests(target.replace('decode_', '').replaceAll('_', '-'));
+  }
+}
+
+function plant(target) {
+  mkdirSync(folderOf(target), { recursive: true });
+  const kept = existsSync(keptOf(target)) ? readFileSync(keptOf(target), 'utf8').split('\n').filter(Boolean).map((line) => Buffer.from(line, 'base64')) : [];
+  const crashes = existsSync(crashesOf(target)) ? inputs(crashesOf(target)).map((file) => readFileSync(file)) : [];
+  for (const bytes of [...seeds(target), ...kept, ...crashes]) {
+    writeFileSync(path.join(folderOf(target), createHash('sha1').update(bytes).digest('hex')), bytes);
+  }
+}
+
+async function compile() {
+  const place = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target', 'fuzz');
+  // No address sanitizer: the library has no unsafe code, and without it a run does several times as much.
+  await run('cargo-fuzz', ['build', '--fuzz-dir', FUZZ, '--sanitizer', 'none', '--target-dir', place], { minutes: 30 });
+  const host = /host: (\S+)/.exec(output('rustc', ['-vV']))[1];
+  return (target) => path.join(place, host, 'release', target);
+}
+
+/** Runs for that many seconds of CPU time; a loaded machine takes longer. */
+async function fuzz(program, target, seconds) {
+  mkdirSync(crashesOf(target), { recursive: true });
+  const times = path.join(mkdtempSync(path.join(tmpdir(), 'rethread-fuzz-')), 'times');
+  let used = 0;
+  while (used < seconds - 1) {
+    const wall = Math.ceil(seconds - used);
+    const args = [
+      folderOf(target), `-max_total_time=${wall}`, `-max_len=${LONGEST}`, '-timeout=20', '-rss_limit_mb=4096', '-print_final_stats=1', '-verbosity=0',
+      `-dict=${path.join(root, FUZZ, 'json.dict')}`, `-artifact_prefix=${crashesOf(target)}/`,
+    ];
+    // The shell knows what its child has used. What libFuzzer recommends for a dictionary, pages of it, is left out.
+    await run('bash', ['-c', '"$@" 2> >(grep -v -e "^[#\\"]" -e "__sanitizer" -e NEW_FUNC >&2); code=$?; times > "$0"; exit $code', times, program, ...args], { minutes: wall / 60 + 5 });
+    const spent = readFileSync(times, 'utf8').trim().split('\n')[1].matchAll(/(\d+)m([\d.]+)s/g);
+    used += [...spent].reduce((sum, [, minutes, rest]) => sum + 60 * Number(minutes) + Number(rest), 0);
+  }
+  rmSync(path.dirname(times), { recursive: true });
+  if (!inputs(crashesOf(target)).length) rmSync(crashesOf(target), { recursive: true });
+  console.log(`${target}: ${Math.round(used)} s of CPU time, ${inputs(folderOf(target)).length} inputs in ${folderOf(target)}`);
+}
+
+/** The smallest inputs that together reach what all do, as many as may be kept. */
+async function keep(program, target) {
+  const place = mkdtempSync(path.join(tmpdir(), 'rethread-fuzz-'));
+  await run(program, ['-merge=1', '-verbosity=0', '-timeout=20', place, folderOf(target)], { minutes: 20 });
+  let weight = 0;
+  const kept = inputs(place).map((file) => readFileSync(file)).sort(bySize).filter((bytes) => (weight += bytes.length) <= KEPT);
+  rmSync(place, { recursive: true });
+  mkdirSync(path.dirname(keptOf(target)), { recursive: true });
+  writeFileSync(keptOf(target), kept.map((bytes) => `${bytes.toString('base64')}\n`).join(''));
+  console.log(`${target}: ${kept.length} inputs kept`);
+}
+
+try {
+  const { values, positionals } = parseArgs({ options: { minutes: { type: 'string', default: '1' }, keep: { type: 'boolean' } }, allowPositionals: true });
+  const seconds = 60 * Number(values.minutes);
+  if (!(seconds >= 0)) throw new Error(`--minutes is a number, not "${values.minutes}"`);
+  const unknown = positionals.find((name) => !targets.includes(name));
+  if (unknown) throw new Error(`no target ${unknown}: one of ${targets.join(', ')}`);
+  const chosen = positionals.length ? positionals : targets;
+  await cargoFuzz();
+  const programOf = await compile();
+  const failed = [];
+  for (const target of chosen) {
+    plant(target);
+    await fuzz(programOf(target), target, seconds).catch((e) => {
+      console.error(`fuzz: ${target}: ${e.message}; the input is in ${FUZZ}/crashes/${target}`);
+      failed.push(target);
+    });
+    if (values.keep) await keep(programOf(target), target);
+  }
+  if (failed.length) throw new Error(`a promise was broken: ${failed.join(', ')}`);
+} catch (e) {
+  console.error(`fuzz: ${e.message}`);
+  process.exit(1);
+}

@@ -1,0 +1,76 @@
+// `rethread convert`: one provider's body for another.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { body, folderWith, messages, rethread } from './run.mjs';
+
+const { head, call, result, stray, last } = messages;
+const system = '{"role":"system","content":"be kind"}';
+
+let folder;
+let remove;
+before(() => {
+  ({ folder, remove } = folderWith({
+    'chat.json': body(system, head, call, result, last), 'open.json': body(head, call, last, stray), 'list.json': `[${[head, call, result].join(',')}]`,
+    'lines.jsonl': `${[head, call, result].join('\n')}\n`, 'system.json': `[${[system, head].join(',')}]`,
+  }));
+});
+after(() => remove());
+const convert = (...args) => rethread(['convert', ...args], { cwd: folder });
+
+describe('r54_convert', () => {
+  test('a body for another provider, which accepts it', async () => {
+    const { code, out } = await convert('chat.json', '--from', 'openai-chat', '--to', 'anthropic');
+    assert.equal(code, 0);
+    const made = JSON.parse(out);
+    assert.equal(made.messages[1].content[0].type, 'tool_use');
+    assert.equal(JSON.stringify(made.system).includes('be kind'), true);
+    assert.ok(out.includes('half \\ud83d, 1\\u00e9'), 'escapes as they were');
+    assert.equal((await rethread(['check', '-', '-d', 'anthropic'], { input: out })).code, 0);
+  });
+
+  test('what was broken is mended on the way, and told by its place in the file', async () => {
+    const { code, err } = await convert('open.json', '--to', 'anthropic', '-o', 'made.json');
+    assert.equal(code, 0);
+    assert.match(err, /openai-chat to anthropic, 2 errors, .*mended/);
+    assert.match(err, /dangling_call .*\/messages\/1\/tool_calls\/0/);
+    assert.match(err, /read as openai-chat, .*; --from says otherwise/);
+    const made = readFileSync(path.join(folder, 'made.json'), 'utf8');
+    assert.ok(made.includes('tool_result') && !made.includes('nowhere'));
+  });
+
+  test('a file of messages stays one', async () => {
+    const list = JSON.parse((await convert('list.json', '--to', 'anthropic')).out);
+    assert.deepEqual(list.map(({ role }) => role), ['user', 'assistant', 'user']);
+    const { out } = await convert('lines.jsonl', '--to', 'anthropic');
+    assert.deepEqual(out.trimEnd().split('\n').map((line) => JSON.parse(line)), list);
+  });
+
+  test('unless a part of it stands beside the messages there: then a body is written, and that is said', async () => {
+    const { out, err } = await convert('system.json', '--from', 'openai-chat', '--to', 'anthropic');
+    assert.ok(JSON.stringify(JSON.parse(out).system).includes('be kind'));
+    assert.match(err, /stands beside the messages, in `system`: written as a whole body/);
+  });
+
+  test('to the dialect that it is in: as it was', async () => {
+    const { code, out } = await convert('chat.json', '--from', 'openai-chat', '--to', 'openai-chat');
+    assert.deepEqual([code, out], [0, readFileSync(path.join(folder, 'chat.json'), 'utf8')]);
+  });
+
+  test('--json tells from what to what', async () => {
+    const { err } = await convert('open.json', '--to', 'anthropic', '--json');
+    const told = JSON.parse(err);
+    assert.deepEqual([told.dialect, told.to, told.ok, told.errors], ['openai-chat', 'anthropic', true, 2]);
+  });
+
+  test('without a target, or with one that is none, it ends with 2', async () => {
+    const none = await convert('chat.json');
+    assert.equal(none.code, 2);
+    assert.match(none.err, /convert wants --to openai-chat, /);
+    const unknown = await convert('chat.json', '--to', 'claude');
+    assert.equal(unknown.code, 2);
+    assert.match(unknown.err, /"claude" is no dialect/);
+  });
+});

@@ -1,0 +1,110 @@
+// One core, four ways to run it: native, the web build, the component in Node and under wasmtime. The same bodies get the same
+// answers: bodies byte for byte, findings member for member.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { convert, repair, validate } from '../../js/entry/node.js';
+import { broken, DIALECTS, odd, recorded } from './bodies.mjs';
+import { file, loadComponent } from './component.mjs';
+
+const SEED = Number(process.env.SEED ?? 20261121);
+const BROKEN = 600;
+const CUT = 'é cut';
+const WEB = [{}, { danglingCalls: 'omit' }, { danglingCalls: 'synthesize', danglingText: CUT }];
+const WIT = [undefined, { danglingCalls: 'omit', danglingText: undefined }, { danglingCalls: 'synthesize', danglingText: CUT }];
+
+const requests = recorded();
+const cases = [...requests, ...broken(requests, BROKEN, SEED), ...odd()]
+  .map((one, at) => ({ ...one, options: at % 3, target: DIALECTS[at % DIALECTS.length] }));
+
+/** The answers of a program that reads and writes frames: [{found, body, report, converted, told}]. */
+function answersOf(program, args) {
+  const frames = cases.flatMap(({ dialect, target, options, body }) => {
+    const head = Buffer.from([DIALECTS.indexOf(dialect), DIALECTS.indexOf(target), options, 0, 0, 0, 0]);
+    head.writeUInt32LE(body.length, 3);
+    return [head, body];
+  });
+  const done = spawnSync(program, args, { input: Buffer.concat(frames), maxBuffer: 1 << 28 });
+  assert.equal(done.status, 0, `${program}: ${done.error ?? done.stderr}`);
+  let at = 0;
+  const next = () => {
+    const length = done.stdout.readUInt32LE(at);
+    at += 4 + length;
+    return done.stdout.subarray(at - length, at);
+  };
+  const answers = cases.map(() => ({ found: JSON.parse(next()), body: next(), report: JSON.parse(next()), converted: next(), told: JSON.parse(next()) }));
+  assert.equal(at, done.stdout.length);
+  return answers;
+}
+
+const present = (finding) => Object.fromEntries(Object.entries(finding).filter(([, value]) => value !== undefined));
+
+const equal = (a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)) === 0;
+
+function same(answers, expected) {
+  for (const [at, answer] of answers.entries()) {
+    const { dialect, target, body, options } = cases[at];
+    const what = () => `seed ${SEED}, case ${at}, ${dialect} to ${target}, options ${options}: ${body.toString('latin1').slice(0, 2000)}`;
+    for (const key of ['body', 'converted']) assert.ok(equal(answer[key], expected[at][key]), `another ${key}: ${what()}`);
+    for (const key of ['found', 'report', 'told']) assert.deepEqual(answer[key], expected[at][key], what());
+  }
+}
+
+/** What `convert` gave or threw. */
+function converted(work, report) {
+  try {
+    const done = work();
+    return { converted: done.body, told: report(done.report) };
+  } catch ({ code, message }) {
+    if (code === undefined) throw new Error(message);
+    return { converted: [], told: { code, message } };
+  }
+}
+
+let native;
+let component;
+before(async () => {
+  native = answersOf(process.env.RETHREAD_ANSWERS, []);
+  component = await loadComponent();
+});
+after(() => component?.remove());
+
+describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SEED}), ${cases.length - requests.length - BROKEN} odd texts`, () => {
+  test('the cases are of every kind: clean, warned of, refused, no JSON', () => {
+    const kinds = new Set(native.map(({ found }) => (found.some(({ code, action, path }) => code === 'malformed' && path === '' && action === undefined) ? 'malformed' : (found.map(({ severity }) => severity).sort()[0] ?? 'clean'))));
+    for (const kind of ['clean', 'warning', 'error', 'malformed']) assert.ok(kinds.has(kind), kind);
+    assert.ok(native.filter(({ converted: body }) => body.length).length > cases.length / 5, 'many are converted');
+    assert.ok(native.filter(({ found }) => found.some(({ severity }) => severity === 'error')).length > BROKEN / 3);
+  });
+
+  test('the web build answers as the native one', () => {
+    same(cases.map(({ dialect, target, body, options }) => {
+      const given = new Uint8Array(body);
+      return {
+        found: validate(given, dialect), ...repair(given, dialect, WEB[options]),
+        ...converted(() => convert(given, dialect, target, WEB[options]), (report) => report),
+      };
+    }), native);
+  });
+
+  test('the component in Node answers as the native one', () => {
+    const { wire } = component.exports;
+    const plain = (report) => report.map(present);
+    same(cases.map(({ dialect, target, body, options }) => {
+      const repaired = wire.repair(body, dialect, WIT[options]);
+      return {
+        found: plain(wire.validate(body, dialect)), body: repaired.body, report: plain(repaired.report),
+        ...converted(() => wire.convert(body, dialect, target, WIT[options]), plain),
+      };
+    }), native);
+  });
+
+  test('the component under wasmtime answers as the native one', () => {
+    const program = fileURLToPath(new URL('host.py', import.meta.url));
+    same(answersOf('python3', [program, file]), native);
+  });
+});
+
+test('the component imports nothing', () => assert.deepEqual(component.imports, []));

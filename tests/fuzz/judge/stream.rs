@@ -1,0 +1,50 @@
+//! Streams, in any split.
+
+use super::drawn;
+use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
+
+/// Any split of a stream is the stream, and a call of a response that was cut may not run.
+pub fn stream(data: &[u8]) {
+    let [head, low, high, bytes @ ..] = data else { return };
+    let dialect = drawn(*head);
+    let Ok(mut whole) = StreamAssembler::new(dialect) else { return };
+    let mut told = Vec::new();
+    whole.push(bytes, &mut told);
+    let whole = whole.finish();
+    held(&whole);
+
+    let mut split = StreamAssembler::new(dialect).expect("the same dialect as before");
+    let mut told_split = Vec::new();
+    let mut rest = bytes;
+    let mut size = u32::from(u16::from_le_bytes([*low, *high]));
+    while !rest.is_empty() {
+        // Some pieces are empty.
+        size = size.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        let (piece, tail) = rest.split_at(((size >> 16) as usize % 23).min(rest.len()));
+        split.push(piece, &mut told_split);
+        held(&split.partial());
+        rest = tail;
+    }
+    assert_eq!(told, told_split, "the split changed the events");
+    assert_eq!(whole, split.finish(), "the split changed the answer");
+    added_up(&told, &whole);
+    held(&read_response(dialect, bytes));
+}
+
+fn held(answer: &Assembled) {
+    if let Some(wire) = &answer.wire {
+        assert!(rethread::json::check(wire.as_str()).is_ok(), "no JSON: {}", wire.as_str());
+    }
+    assert!(answer.status == AnswerStatus::Complete || answer.calls.iter().all(|call| !call.executable), "{answer:?}");
+    assert_eq!(answer.status == AnswerStatus::Failed, answer.error.is_some(), "{answer:?}");
+}
+
+/// A call that was told of is in the answer.
+fn added_up(told: &[StreamEvent], answer: &Assembled) {
+    for event in told {
+        if let StreamEvent::CallReady { index, call } = event {
+            assert!(!call.executable, "only the end says that a call may run");
+            assert!(answer.calls.len() > *index as usize, "a call is gone: {answer:?}");
+        }
+    }
+}
