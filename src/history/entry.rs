@@ -33,6 +33,18 @@ pub enum Entry {
     SetAside(SetAside),
 }
 
+impl Entry {
+    /// The result that it holds.
+    #[must_use]
+    pub fn result(&self) -> Option<&ToolResult> {
+        match self {
+            Self::Invocation(call) => call.result.as_ref(),
+            Self::Result(entry) => entry.result.as_ref(),
+            Self::Message(_) | Self::SetAside(_) => None,
+        }
+    }
+}
+
 /// A result that came after its call was stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]

@@ -8,12 +8,14 @@ mod incoming;
 mod join;
 mod new_message;
 mod show;
+mod sources;
 
 pub use entry::{Entry, LogRecord, ResultEntry, SetAside};
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{Joined, Origin, join};
 pub use new_message::{NewCall, NewMessage, NewPart, join_new, read_part};
 pub use show::{Showing, write_invocation, write_message, write_payload, write_usage};
+pub use sources::{change_sources, highest_source, source_number};
 
 use crate::id::{IdMap, Seed};
 use crate::message::{Message, PartBody, Role};
@@ -31,6 +33,10 @@ pub struct History {
     call_ids: IdMap<usize>,
     /// Invocations without a result, oldest first.
     open: Vec<usize>,
+    /// Invocations whose results hold sources, in the order in which these came.
+    sourced: Vec<usize>,
+    /// The highest source number there ever was.
+    highest_source: Option<u64>,
 }
 
 /// Where the next message would stand.
@@ -69,6 +75,8 @@ impl History {
             invocation_at: IdMap::with_hasher(seed),
             call_ids: IdMap::with_hasher(seed),
             open: Vec::new(),
+            sourced: Vec::new(),
+            highest_source: None,
         }
     }
 
@@ -124,6 +132,38 @@ impl History {
         self.open.iter().filter_map(|at| self.invocations.get(*at))
     }
 
+    /// The places of invocations whose results hold sources, in the order in which these came.
+    #[must_use]
+    pub fn sourced(&self) -> &[usize] {
+        &self.sourced
+    }
+
+    /// The place of an invocation among all.
+    #[must_use]
+    pub fn place_of(&self, invocation: &str) -> Option<usize> {
+        self.invocation_at.get(invocation).copied()
+    }
+
+    /// The highest source number there ever was: the next tool numbers on from it (R9).
+    #[must_use]
+    pub fn highest_source(&self) -> Option<u64> {
+        self.highest_source
+    }
+
+    /// There was a source of that number, in what cannot be read, was never stored, or is not here yet.
+    pub fn note_source(&mut self, number: Option<u64>) {
+        self.highest_source = self.highest_source.max(number);
+    }
+
+    fn note_result(&mut self, at: usize) {
+        let Some(result) = self.invocations.get(at).and_then(|call| call.result.as_ref()) else { return };
+        let (any, highest) = sources::survey(result);
+        if any {
+            self.sourced.push(at);
+            self.note_source(highest);
+        }
+    }
+
     /// Where the next message would stand.
     #[must_use]
     pub fn position(&self) -> Position {
@@ -170,6 +210,7 @@ impl History {
                     self.open.push(at);
                 }
                 self.invocations.push(invocation);
+                self.note_result(at);
             }
             Entry::Result(entry) => {
                 let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
@@ -185,6 +226,7 @@ impl History {
                 if invocation.result.is_some() {
                     self.open.retain(|open| *open != at);
                 }
+                self.note_result(at);
             }
             Entry::SetAside(set_aside) => self.set_aside.push(set_aside),
         }

@@ -13,7 +13,7 @@ use crate::history::History;
 use crate::json::{Json, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
 use crate::provider::{Codec, ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate};
-use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, replay};
+use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, Uncited, replay};
 use crate::sorted::Sorted;
 pub use convert::convert;
 use kept::{Fragment, Kept, marks_in};
@@ -39,12 +39,15 @@ pub struct Rendered {
     pub report: Report,
     /// How many leading messages are byte-identical to the last body of this dialect.
     pub stable_prefix: u32,
+    /// The highest source number that was ever given out; a tool that is called next numbers on from it (R9).
+    pub max_source: Option<u64>,
 }
 
 /// Keeps encodings, by dialect.
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     dialects: Sorted<Dialect, Kept>,
+    uncited: Uncited,
     said_default: bool,
 }
 
@@ -52,6 +55,7 @@ impl Renderer {
     /// Forgets what is kept: the history was replaced.
     pub fn clear(&mut self) {
         self.dialects.clear();
+        self.uncited = Uncited::default();
     }
 
     /// Builds the next body: `history` after the policy, then `live`.
@@ -70,7 +74,8 @@ impl Renderer {
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
         request.provider.write_head(&mut object, request.tools, &mut report)?;
-        let draft = replay(history, live, request.policy, now, &mut report);
+        self.uncited.catch_up(history, request.policy);
+        let draft = replay(history, live, Some(&self.uncited), request.policy, now, &mut report);
         let codec = codec(dialect)?;
         let settings = codec.settings(request.provider);
         let apart = set_apart(codec, &draft, request.instructions, &mut report);
@@ -146,7 +151,8 @@ impl Renderer {
             );
         }
         self.once_a_session(&mut report);
-        Ok(Rendered { body, report, stable_prefix })
+        let max_source = history.highest_source().max(live.and_then(History::highest_source));
+        Ok(Rendered { body, report, stable_prefix, max_source })
     }
 
     /// The warning of the built-in window comes once a session.

@@ -46,7 +46,7 @@ pub struct DraftCall<'h> {
 /// What answers a call.
 #[derive(Clone, Copy, Debug)]
 pub enum DraftResult<'h> {
-    /// The stored result.
+    /// The stored result, or what a pass left of it.
     Stored(&'h ToolResult),
     /// It was never started, or nobody knows.
     Closing(&'h str),
@@ -77,11 +77,15 @@ impl<'h> DraftMessage<'h> {
         self.calls.iter().fold(u64::from(self.results_go_on) + 1, |sum, call| {
             let kind = match call.result {
                 None => 0,
-                Some(DraftResult::Stored(_)) => 1 + call.invocation.status as u64,
+                Some(DraftResult::Stored(result)) => {
+                    let own = call.invocation.result.as_ref().is_some_and(|own| std::ptr::eq(own, result));
+                    let less = if own { 0 } else { crate::id::hash_words(1, result.content.as_str().as_bytes()) << 8 };
+                    less + 1 + call.invocation.status as u64
+                }
                 Some(DraftResult::Closing(_)) => 16,
                 Some(DraftResult::Placeholder(_)) => 17,
             };
-            crate::id::hash_words(sum ^ (u64::from(call.invocation.place) << 8 | kind), &[])
+            crate::id::hash_words(sum ^ (u64::from(call.invocation.place) << 8) ^ kind, &[])
         })
     }
 }

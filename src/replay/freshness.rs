@@ -61,10 +61,15 @@ pub(super) fn freshness<'h>(
             if !goes {
                 return true;
             }
+            let placeholder = policy.on_stale() == OnStale::Placeholder;
+            // What never came cannot have expired: pairing says what is known of it.
+            if placeholder && call.result.is_none() {
+                return true;
+            }
             let (code, message) =
                 own.map_or(("stale", "it goes with another one of its unit that is too old"), |(why, _)| why);
             let finding = Finding::info(code, message).of_message(&item.message.id).of_call(&call.invocation.call_id);
-            if policy.on_stale() == OnStale::Placeholder {
+            if placeholder {
                 call.result = Some(DraftResult::Placeholder(EXPIRED));
                 report.push(finding.did(Action::Rewritten));
                 return true;

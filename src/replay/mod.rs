@@ -2,26 +2,30 @@
 //!
 //! A pass is a pure function over draft, policy and report. Stored history is never touched.
 
+mod citations;
 mod draft;
 mod freshness;
 mod pairing;
 mod policy;
 mod select;
 
+pub use citations::{UNCITED, Uncited, drop_uncited};
 pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
 pub use pairing::{INTERRUPTED, NOT_RUN};
-pub use policy::{DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
+pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
 
 use crate::clock::Ms;
 use crate::finding::Report;
 use crate::history::History;
 use crate::message::Role;
 
-/// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet.
+/// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet. `uncited` has caught up with
+/// both history and policy.
 #[must_use]
 pub fn replay<'h>(
     history: &'h History,
     live: Option<&'h History>,
+    uncited: Option<&'h Uncited>,
     policy: &Policy,
     now: Ms,
     report: &mut Report,
@@ -35,6 +39,7 @@ pub fn replay<'h>(
         now,
         report,
     );
+    citations::citations(&mut draft, history, uncited, policy, report);
     pairing::pairing(&mut draft, policy, report);
     draft
 }

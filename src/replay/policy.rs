@@ -39,6 +39,18 @@ pub enum DanglingCalls {
     Omit,
 }
 
+/// What becomes of sources that the turn's answer does not cite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Citations {
+    /// They stay.
+    #[default]
+    Off,
+    /// They are not shown again.
+    Replay,
+    /// They are not shown again, and not stored where the answer is known by then.
+    Store,
+}
+
 /// Settings of one level; absent fields inherit.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
@@ -49,6 +61,7 @@ pub struct PolicyLayer {
     pub on_stale: Option<OnStale>,
     pub stale_unit: Option<StaleUnit>,
     pub dangling_calls: Option<DanglingCalls>,
+    pub citations: Option<Citations>,
 }
 
 /// All levels. Precedence, field by field: call, tool, session, channel, global, built-in.
@@ -96,6 +109,12 @@ impl Policy {
     #[must_use]
     pub fn dangling_calls(&self) -> DanglingCalls {
         self.field(|layer| layer.dangling_calls).unwrap_or_default()
+    }
+
+    /// What becomes of uncited sources.
+    #[must_use]
+    pub fn citations(&self) -> Citations {
+        self.field(|layer| layer.citations).unwrap_or_default()
     }
 
     fn field<T>(&self, of: impl Fn(&PolicyLayer) -> Option<T>) -> Option<T> {

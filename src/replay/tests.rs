@@ -104,7 +104,7 @@ impl Chat {
 /// What is shown: `user`, the text of an answer, or calls as `id=kind` of their results.
 fn shown(history: &History, policy: &Policy) -> (Vec<String>, Vec<&'static str>) {
     let mut report = Report::new();
-    let draft = replay(history, None, policy, NOW, &mut report);
+    let draft = replay(history, None, None, policy, NOW, &mut report);
     let mut out = Vec::new();
     for item in &draft.messages {
         if item.message.role != Role::Assistant {
@@ -207,7 +207,7 @@ fn r10_without_a_stamp_it_is_stale() {
     assert_eq!(shown(&history, &global(window(1e9))), (vec!["user".into(), "text".into()], vec!["stale"]));
     assert_eq!(shown(&history, &global(window(f64::INFINITY))).0.len(), 3);
     let mut report = Report::new();
-    let _ = replay(&history, None, &global(window(1e9)), NOW, &mut report);
+    let _ = replay(&history, None, None, &global(window(1e9)), NOW, &mut report);
     assert!(report[0].message.contains("no time stamp"));
 }
 
@@ -320,6 +320,10 @@ fn r11_a_placeholder_keeps_call_and_result_together() {
     let layer = |unit| PolicyLayer { on_stale: Some(OnStale::Placeholder), stale_unit: Some(unit), ..window(1_000.0) };
     assert_eq!(shown(&history, &global(layer(StaleUnit::Call))).0, ["user", "a=ok b=expired", "text"]);
     assert_eq!(shown(&history, &global(layer(StaleUnit::Round))).0, ["user", "a=expired b=expired", "text"]);
+    // A call that was never answered has nothing that could expire.
+    let mut chat = Chat::new().user("q").round(&[("a", 10), ("b", 9_999)]).says("x");
+    chat.open.push("a".into());
+    assert_eq!(shown(&chat.history(), &global(layer(StaleUnit::Round))).0, ["user", "a=interrupted b=expired", "text"]);
 }
 
 #[test]
@@ -330,13 +334,13 @@ fn r10_the_running_turn_is_never_stale() {
     // A live turn behind it ends that one; and of the live turn nothing is stale.
     let live = Chat::new().user("now").round(&[("c", 9_999)]).history();
     let mut report = Report::new();
-    let draft = replay(&history, Some(&live), &global(window(1.0)), NOW, &mut report);
+    let draft = replay(&history, Some(&live), None, &global(window(1.0)), NOW, &mut report);
     let ids: Vec<_> =
         draft.messages.iter().flat_map(|item| &item.calls).map(|call| call.invocation.call_id.as_str()).collect();
     assert_eq!(ids, ["c"]);
     // A run without input goes on with it.
     let more = Chat::new().round(&[("c", 9_999)]).history();
-    let draft = replay(&history, Some(&more), &global(window(1.0)), NOW, &mut report);
+    let draft = replay(&history, Some(&more), None, &global(window(1.0)), NOW, &mut report);
     let ids: Vec<_> =
         draft.messages.iter().flat_map(|item| &item.calls).map(|call| call.invocation.call_id.as_str()).collect();
     assert_eq!(ids, ["b", "c"]);
@@ -418,7 +422,7 @@ proptest! {
         };
         let policy = global(layer);
         let mut report = Report::new();
-        let draft = replay(&history, None, &policy, NOW, &mut report);
+        let draft = replay(&history, None, None, &policy, NOW, &mut report);
         for item in &draft.messages {
             prop_assert!(item.message.role != Role::Assistant || item.has_words() || !item.calls.is_empty());
             prop_assert!(item.calls.iter().all(|call| call.result.is_some()));

@@ -119,6 +119,8 @@ pub struct Save {
     pub id: u64,
     /// What.
     pub kind: SaveKind,
+    /// The highest source number that the run's tools have given out.
+    pub sources: Option<u64>,
 }
 
 /// The kinds of write.

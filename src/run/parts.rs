@@ -68,7 +68,8 @@ impl Run {
     pub(super) fn save(&mut self, kind: SaveKind) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.saves.push_back(Save { id, kind });
+        let sources = self.live.highest_source();
+        self.saves.push_back(Save { id, kind, sources });
         id
     }
 }

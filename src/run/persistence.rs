@@ -55,6 +55,7 @@ pub fn change_for(save: &Save, run: &str, epoch: u32, now: Ms, lease_until: Ms) 
         operation: format!("{run}.{epoch}.{}", save.id),
         run: Some(run.to_owned()),
         at: now,
+        sources: save.sources,
         ..Change::default()
     };
     let step = match &save.kind {

@@ -18,6 +18,7 @@ use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
 use crate::render::RenderRequest;
+use crate::replay::drop_uncited;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -430,7 +431,8 @@ impl Run {
 
     fn finish(&mut self) {
         self.effects.clear();
-        let entries = turn_entries(&self.live);
+        let mut entries = turn_entries(&self.live);
+        drop_uncited(&mut entries, &self.setup.policy, &mut self.report);
         let save = self.save(SaveKind::Append(entries));
         self.state = State::Ending { save, status: RunStatus::Finished, error: None, appends: true };
     }

@@ -10,7 +10,7 @@ use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report};
-use crate::history::{Entry, History, LogRecord};
+use crate::history::{Entry, History, LogRecord, highest_source};
 use crate::id::Seed;
 use crate::session::{RunEntry, Session};
 use std::cell::RefCell;
@@ -53,6 +53,8 @@ pub struct Change {
     pub entries: Vec<Entry>,
     /// The unfinished run's journal.
     pub journal: Option<JournalChange>,
+    /// The highest source number that was given out for it: more than `entries` hold where some is left out (R9).
+    pub sources: Option<u64>,
     /// Only if history is still as it was at this revision.
     pub expected: Option<u64>,
     /// Changes to the head alone.
@@ -148,6 +150,7 @@ impl SessionLog {
             edit(&mut head);
         }
         let entries = number(&self.history, &mut head, change.entries.clone());
+        head.note_source(entries.iter().filter_map(Entry::result).filter_map(highest_source).max().max(change.sources));
         if !entries.is_empty() {
             let key = head.next_record;
             let record = LogRecord {
@@ -180,8 +183,13 @@ impl SessionLog {
                 self.history.apply(entry);
             }
             self.revision = revision;
-            self.head = prepared.head;
+            self.take_head(prepared.head);
         }
+    }
+
+    fn take_head(&mut self, head: Session) {
+        self.history.note_source(u64::try_from(head.source_high_water).ok());
+        self.head = head;
     }
 
     /// Whether a run's turn is in history already: its reply was lost, and a refresh has read it.
@@ -292,7 +300,7 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
         match open_record::<Session>(Kind::Head, &head.value) {
             Ok(session) => {
                 let records = read_log(store, &mut log, id, 0, session.next_record).await;
-                log.head = session;
+                log.take_head(session);
                 records?;
             }
             Err(error) => {
@@ -384,7 +392,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     if next < session.next_record {
         log.lost(session.next_record - next);
     }
-    log.head = session;
+    log.take_head(session);
     log.revision = head.revision;
     Ok(true)
 }

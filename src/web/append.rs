@@ -9,6 +9,8 @@ use crate::history::{Joined, NewMessage, Origin, join, join_new};
 use crate::json::Json;
 use crate::message::{Dialect, Source, SourceKind};
 use crate::provider::decode_body;
+use crate::replay::{PolicyLayer, drop_uncited};
+use crate::sorted::Sorted;
 use crate::store::Change;
 use wasm_bindgen::prelude::*;
 
@@ -40,17 +42,20 @@ impl Session {
         };
         let expected = whole(&options, "expectedRevision")?;
         inner.engine.ids.draw();
-        let joined = match named {
+        let mut joined = match named {
             Some(name) => inner.join_wire(&wire_text(&given)?, dialect(&name)?, &origin).await?,
             None => {
                 let messages = NewMessage::read_all(to_json(&given)?.view())?;
                 join_new(&inner.log.borrow().history, messages, &origin, &inner.engine.ids)?
             }
         };
+        let policy = inner.policy(PolicyLayer::default(), Sorted::new());
+        let sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
         let change = Change {
             operation: new_operation(&inner),
             at: inner.engine.now(),
             entries: joined.entries,
+            sources,
             expected,
             ..Change::default()
         };

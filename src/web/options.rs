@@ -2,7 +2,7 @@
 
 use super::convert::{given, member, members, number, text};
 use crate::error::{Error, Result};
-use crate::replay::{DanglingCalls, OnStale, PolicyLayer, StaleUnit};
+use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
 use crate::sorted::Sorted;
 use crate::tool::Window;
@@ -54,6 +54,11 @@ pub fn policy(options: &JsValue) -> Result<PolicyLayer> {
             "danglingCalls",
             &[("synthesize", DanglingCalls::Synthesize), ("omit", DanglingCalls::Omit)],
         )?,
+        citations: word(
+            options,
+            "citations",
+            &[("off", Citations::Off), ("replay", Citations::Replay), ("store", Citations::Store)],
+        )?,
         ..PolicyLayer::default()
     };
     let tools = member(options, "toolFreshness");
@@ -61,9 +66,6 @@ pub fn policy(options: &JsValue) -> Result<PolicyLayer> {
         if let Some(window) = window(&tools, &name)? {
             layer.tool_freshness.insert(name, window);
         }
-    }
-    if word(options, "citations", &[("off", false), ("replay", true), ("store", true)])? == Some(true) {
-        return Err(unbuilt("`citations`"));
     }
     if given(options, "reducers").is_some_and(|reducers| js_sys::Array::from(&reducers).length() > 0) {
         return Err(unbuilt("`reducers`"));

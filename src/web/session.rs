@@ -456,11 +456,19 @@ impl Session {
         inner.engine.warn(rendered.report.iter().filter(|finding| finding.code == "stale_default"));
         let out = js_sys::Object::new();
         let body = Uint8Array::from(rendered.body.as_slice());
+        #[allow(clippy::cast_precision_loss)]
+        let max_source = rendered.max_source.map_or(-1.0, |number| number as f64);
+        let sources = object_to_js(|out| {
+            // Of a number that is there twice JavaScript takes the last.
+            inner.log.borrow().history.each_source(&mut |number, source| {
+                out.json(&number.to_string(), source.view());
+            });
+        });
         let members: [(&str, JsValue); 5] = [
             ("body", body.into()),
             ("report", super::wire::report_to_js(&rendered.report)),
-            ("maxSourceNumber", JsValue::from_f64(-1.0)),
-            ("sources", js_sys::Object::new().into()),
+            ("maxSourceNumber", JsValue::from_f64(max_source)),
+            ("sources", sources),
             ("stablePrefix", JsValue::from_f64(f64::from(rendered.stable_prefix))),
         ];
         for (key, value) in members {

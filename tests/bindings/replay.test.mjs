@@ -33,6 +33,7 @@ for (const dialect of ['openai-chat', 'anthropic']) {
 }
 
 test('r10 freshness, level by level', async () => judge.freshness(await replay.freshness(kit, envOf('freshness'))));
+test('r08 r09 citations and the numbers of sources', async () => judge.citations(await replay.citations(kit, envOf('citations'))));
 test('r55 tools in the shape of each dialect', async () => judge.shapes(await replay.shapes(kit, envOf('shapes'))));
 test('r45 text in, text out', async () => {
   const env = envOf('text');

@@ -65,7 +65,7 @@ function total(usage: Usage): number {
 // ---- opening
 
 const replay: ReplayPolicy = {
-  freshness: Infinity, toolFreshness: { get_weather: 0, get_time: null }, errorFreshness: null, onStale: "placeholder", staleUnit: "round", danglingCalls: "synthesize",
+  freshness: Infinity, toolFreshness: { get_weather: 0, get_time: null }, errorFreshness: null, onStale: "placeholder", staleUnit: "round", citations: "store", danglingCalls: "synthesize",
 };
 const opening: OpenOptions = {
   store: "indexeddb", name: "chats", durability: "strict", replay, channels: { mail: { freshness: null } }, now: () => Date.now(), newId: () => crypto.randomUUID(),

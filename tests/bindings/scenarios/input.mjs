@@ -27,7 +27,7 @@ const ofPackage = ({ rethread }, env) => {
     ['open: freshness NaN', 'config_invalid', () => open({ store, replay: { freshness: NaN } })],
     ['open: freshness as text', 'invalid_input', () => open({ store, channels: { a: { freshness: '5' } } })],
     ['open: reducers', 'config_invalid', () => open({ store, replay: { reducers: [{ type: 'sliding_turns', turns: 3 }] } })],
-    ['open: citations', 'config_invalid', () => open({ store, replay: { citations: 'replay' } })],
+    ['open: citations', 'config_invalid', () => open({ store, replay: { citations: 'always' } })],
     ['open: onStale', 'config_invalid', () => open({ store, replay: { onStale: 'keep' } })],
     ['open: staleUnit', 'config_invalid', () => open({ store, replay: { staleUnit: 'message' } })],
     ['open: danglingCalls', 'config_invalid', () => open({ store, replay: { danglingCalls: 'no' } })],

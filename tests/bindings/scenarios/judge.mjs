@@ -46,6 +46,19 @@ export function freshness(facts) {
   });
 }
 
+export function citations({ empty, replay, off, later, run, stored, imported }) {
+  const four = { source_number: 4, content: 'four', content_id: 'c4' };
+  const nine = { source_number: 9, content: 'nine' };
+  const both = { 4: { id: 'c4', ...four }, 9: nine };
+  assert.deepEqual(empty, { results: [], max: -1, sources: {}, codes: [] });
+  assert.deepEqual(replay, { results: [JSON.stringify([four])], max: 9, sources: both, codes: ['uncited'] });
+  assert.deepEqual(off, { results: [JSON.stringify([four, nine])], max: 9, sources: both, codes: [] });
+  assert.deepEqual({ ...later, codes: null }, { results: [], max: 9, sources: both, codes: null }, 'numbering goes on when nothing is shown');
+  assert.deepEqual(run, { status: 'finished', codes: ['uncited'], stored: [[nine]], seen: true });
+  assert.deepEqual(stored, { results: [JSON.stringify([nine])], max: 9, sources: { 9: nine }, codes: [] });
+  assert.deepEqual(imported, { stored: [JSON.stringify([four])], max: 9 });
+}
+
 export function shapes({ chat, claude, twice }) {
   const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
   assert.deepEqual(chat.tools.map(({ type, function: { name } }) => [type, name]), [['function', 'extra'], ['function', 'get_weather'], ['function', 'get_time']]);

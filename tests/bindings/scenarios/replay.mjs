@@ -97,6 +97,47 @@ export async function freshness({ rethread }, env) {
   return facts;
 }
 
+/** r08, r09: what is cited, what is not, and the numbers that go on. */
+export async function citations({ rethread, drive }, env) {
+  let clock = 1_000_000;
+  const client = await rethread.open({ store: env.store, name: env.name, now: () => clock, replay: { citations: 'replay' } });
+  const found = [{ source_number: 4, content: 'four', content_id: 'c4' }, { source_number: 9, content: 'nine' }];
+  const body = {
+    messages: [
+      { role: 'user', content: 'Search.' },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'call_s', type: 'function', function: { name: 'search', arguments: '{}' } }] },
+      { role: 'tool', tool_call_id: 'call_s', content: JSON.stringify(found) },
+      { role: 'assistant', content: 'As [source4] says.' },
+      { role: 'user', content: 'Thanks' },
+    ],
+  };
+  const shown = async (session, request = {}) => {
+    const rendered = await session.render({ dialect: 'openai-chat', params: { model: 'm' }, ...request });
+    const results = read(rendered).messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+    return { results, max: rendered.maxSourceNumber, sources: rendered.sources, codes: rendered.report.map(({ code }) => code) };
+  };
+  const facts = {};
+  const session = await client.session('s');
+  facts.empty = await shown(session, { input: 'Hi' });
+  await session.append(body, 'openai-chat');
+  facts.replay = await shown(session);
+  facts.off = await shown(session, { replay: { citations: 'off' } });
+  clock += 1e9;
+  facts.later = await shown(session);
+
+  const storing = await client.session('t', { replay: { citations: 'store' } });
+  await control.script(env, [{ calls: [{ name: 'search', arguments: {} }] }, { text: 'As [source9] says.' }]);
+  const tools = { search: { parameters: { type: 'object', properties: {} }, execute: () => found } };
+  const { result } = await finish(drive, await storing.run({ input: 'Search.', provider: providerOf(env), tools }));
+  facts.run = { status: result.status, codes: result.report.map(({ code }) => code), stored: (await storing.invocations({ payload: true })).items.map(({ result: { content } }) => content), seen: (await control.requests(env)).at(-1).bodyText.includes('four') };
+  facts.stored = await shown(storing);
+  const imported = await client.session('u', { replay: { citations: 'store' } });
+  await imported.append(body, 'openai-chat');
+  facts.imported = { stored: (await imported.invocations({ payload: true })).items.map(({ result: { content } }) => content), max: (await shown(imported)).max };
+  await client.close();
+  return facts;
+}
+
 /** r55: tools, as each dialect wants them. */
 export async function shapes({ rethread }, env) {
   const client = await rethread.open({ store: env.store, name: env.name });

@@ -1,0 +1,196 @@
+//! Citations: of a turn that has its answer, the sources that it does not cite go (R8).
+//!
+//! A citation is `[source3]`, in any case, with nothing else between the brackets. What is cited keeps its number and its
+//! bytes. A turn without an answer, and a result without sources, stay as they are.
+
+use super::draft::{Draft, DraftResult, Origin};
+use super::policy::{Citations, Policy};
+use crate::finding::{Action, Finding, Report};
+use crate::history::{Entry, History, change_sources, highest_source, source_number};
+use crate::message::{Message, MessageStatus, PartBody, Role};
+use crate::sorted::Sorted;
+use crate::tool::{ToolInvocation, ToolResult};
+
+/// Stands for sources of which the answer cited none. An empty list would make a model search again.
+pub const UNCITED: &str = "There were sources here; the answer cited none of them.";
+
+/// What a turn's words cite.
+#[derive(Default)]
+struct Cited {
+    /// Its last message answers, and is whole.
+    answered: bool,
+    /// The numbers, ascending, each once.
+    numbers: Sorted<u64, ()>,
+}
+
+/// Results without the sources that their turns do not cite: made once, and kept beside the encodings.
+#[derive(Clone, Debug, Default)]
+pub struct Uncited {
+    /// How many of the history's sourced results are done with.
+    done: usize,
+    /// By the invocation's place: the result, and how many items are gone.
+    less: Sorted<usize, (ToolResult, usize)>,
+}
+
+impl Uncited {
+    /// Reads what is new in a history, if the policy asks for it.
+    pub fn catch_up(&mut self, history: &History, policy: &Policy) {
+        if policy.citations() == Citations::Off {
+            return;
+        }
+        let all = history.messages();
+        let last = all.last().map(|message| message.turn);
+        let mut read: Option<(u32, Cited)> = None;
+        let mut over = true;
+        for at in history.sourced().get(self.done..).unwrap_or(&[]) {
+            let Some(call) = history.invocations().get(*at) else { continue };
+            // More may come in the last turn: it is looked at anew each time.
+            over &= Some(call.turn) != last;
+            self.done += usize::from(over);
+            if read.as_ref().is_none_or(|(turn, _)| *turn != call.turn) {
+                let mut cited = Cited::default();
+                let from = all.partition_point(|message| message.turn < call.turn);
+                let turn = all.iter().skip(from).take_while(|message| message.turn == call.turn);
+                turn.for_each(|message| cited.read(message));
+                read = Some((call.turn, cited));
+            }
+            let less = read.as_ref().zip(call.result.as_ref()).and_then(|((_, cited), result)| cited.keep(result));
+            match less {
+                Some(less) => {
+                    self.less.insert(*at, less);
+                }
+                None => {
+                    self.less.remove(at);
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn citations<'h>(
+    draft: &mut Draft<'h>,
+    history: &History,
+    uncited: Option<&'h Uncited>,
+    policy: &Policy,
+    report: &mut Report,
+) {
+    let wanted = policy.citations() != Citations::Off;
+    let Some(uncited) = uncited.filter(|uncited| wanted && !uncited.less.is_empty()) else { return };
+    for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, Origin::Stored(_))) {
+        for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
+            let at = history.place_of(&call.invocation.id);
+            if let Some((less, gone)) = at.and_then(|at| uncited.less.get(&at)) {
+                call.result = Some(DraftResult::Stored(less));
+                report.push(finding(call.invocation, *gone));
+            }
+        }
+    }
+}
+
+fn finding(call: &ToolInvocation, gone: usize) -> Finding {
+    Finding::info("uncited", format!("{gone} items that the turn's answer does not cite are left out"))
+        .of_message(&call.message_id)
+        .of_call(&call.call_id)
+        .did(Action::Dropped)
+}
+
+/// Takes uncited sources out of turns that are about to be stored with their answers, if the policy is that. Gives the
+/// highest source number that was in them before.
+pub fn drop_uncited(entries: &mut [Entry], policy: &Policy, report: &mut Report) -> Option<u64> {
+    let highest = entries.iter().filter_map(Entry::result).filter_map(highest_source).max();
+    if policy.citations() != Citations::Store {
+        return highest;
+    }
+    let mut rest = entries;
+    while let Some(first) = rest.first() {
+        let turn = turn_of(first);
+        let end = rest.iter().take_while(|entry| turn_of(entry).is_none_or(|own| turn == Some(own))).count();
+        let (items, behind) = rest.split_at_mut(end);
+        rest = behind;
+        let mut cited = Cited::default();
+        for entry in items.iter() {
+            if let Entry::Message(message) = entry {
+                cited.read(message);
+            }
+        }
+        for entry in items {
+            if let Entry::Invocation(call) = entry
+                && let Some(result) = &call.result
+                && let Some((less, gone)) = cited.keep(result)
+            {
+                call.result = Some(less);
+                report.push(finding(call, gone));
+            }
+        }
+    }
+    highest
+}
+
+fn turn_of(entry: &Entry) -> Option<u32> {
+    match entry {
+        Entry::Message(message) => Some(message.turn),
+        Entry::Invocation(call) => Some(call.turn),
+        Entry::Result(_) | Entry::SetAside(_) => None,
+    }
+}
+
+impl Cited {
+    /// Reads the next message of the turn.
+    fn read(&mut self, message: &Message) {
+        if message.role != Role::Assistant {
+            return;
+        }
+        // An answer that was cut might have cited more.
+        self.answered = message.status == MessageStatus::Complete;
+        let mut says = false;
+        for part in &message.parts {
+            match &part.body {
+                PartBody::Text(text) => {
+                    says |= !text.is_empty();
+                    self.scan(&text.decode());
+                }
+                PartBody::ToolCall { .. } => self.answered = false,
+                _ => {}
+            }
+        }
+        self.answered &= says;
+    }
+
+    fn scan(&mut self, text: &str) {
+        const WORD: &[u8] = b"source";
+        for (at, _) in text.match_indices('[') {
+            let rest = text.as_bytes().get(at + 1..).unwrap_or(&[]);
+            let Some((word, rest)) = rest.split_at_checked(WORD.len()) else { continue };
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if !word.eq_ignore_ascii_case(WORD) || digits == 0 || rest.get(digits) != Some(&b']') {
+                continue;
+            }
+            let start = at + 1 + WORD.len();
+            if let Some(number) = text.get(start..start + digits).and_then(|digits| digits.parse().ok()) {
+                self.numbers.insert(number, ());
+            }
+        }
+    }
+
+    /// A result with its cited sources alone, and how many items are gone; none where it stays as it is.
+    fn keep(&self, result: &ToolResult) -> Option<(ToolResult, usize)> {
+        if !self.answered {
+            return None;
+        }
+        let mut gone = 0_usize;
+        let content = change_sources(result, &mut |list| {
+            let all = list.items().count();
+            let kept: Vec<&str> = list
+                .items()
+                .filter(|item| source_number(*item).is_some_and(|number| self.numbers.contains(&number)))
+                .map(crate::json::JsonRef::as_raw)
+                .collect();
+            if kept.len() == all {
+                return None;
+            }
+            gone += all - kept.len();
+            Some(if self.numbers.is_empty() { UNCITED.to_owned() } else { format!("[{}]", kept.join(",")) })
+        })?;
+        Some((ToolResult { content, ..result.clone() }, gone))
+    }
+}

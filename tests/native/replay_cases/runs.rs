@@ -1,0 +1,120 @@
+//! Citations and source numbers of runs: what is asked, what is stored, what a kill leaves.
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::scripted_host::{Answer, Host, Say, block_on, calls, rounds_in, setup, text};
+use super::*;
+use rethread::replay::Citations;
+use rethread::run::{RunStatus, Setup};
+use rethread::store::{MemoryStore, open_session};
+
+const FOUND: &str = r#"[{"source_number":4,"content":"four"},{"source_number":9,"content":"nine"}]"#;
+
+fn search(answer: &'static str) -> impl FnMut(&Value) -> Answer {
+    move |body| {
+        Answer::Say(match rounds_in(body) {
+            0 => Say { text: "Searching.".into(), ..calls(&[("call_s", "look", "{}")]) },
+            _ => text(answer),
+        })
+    }
+}
+
+fn with(id: &str, citations: Citations) -> Setup {
+    let layer = PolicyLayer { citations: Some(citations), ..PolicyLayer::default() };
+    Setup { policy: global(layer), ..setup(id, CHAT, true) }
+}
+
+fn host(store: &MemoryStore) -> Host<'_> {
+    let mut host = Host::open(store, "s", "h");
+    host.tool = Box::new(|_, _| (Json::parse(FOUND).unwrap(), false));
+    host
+}
+
+fn stored(store: &MemoryStore) -> (String, i64) {
+    let log = block_on(open_session(store, "s", SEED, 1)).unwrap();
+    let call = log.history.invocations().last().unwrap();
+    (call.result.as_ref().unwrap().content.as_str().to_owned(), log.head.source_high_water)
+}
+
+#[test]
+fn r08_store_acts_before_the_append_and_the_live_turn_has_it_all() {
+    let store = MemoryStore::default();
+    let mut host = host(&store);
+    let outcome = host.ask(with("r1", Citations::Store), "q", search("As [source4] says."));
+    assert_eq!(outcome.status, RunStatus::Finished);
+    assert!(host.asked[1].to_string().contains("nine"), "the model saw every source");
+    assert_eq!(stored(&store), (r#"[{"source_number":4,"content":"four"}]"#.to_owned(), 9));
+    assert!(outcome.report.iter().any(|finding| finding.code == "uncited"));
+    // What is not stored is numbered past all the same.
+    let rendered = host.render(CHAT);
+    assert_eq!(rendered.max_source, Some(9));
+    assert!(!String::from_utf8(rendered.body).unwrap().contains("nine"));
+}
+
+#[test]
+fn r08_replay_stores_all_and_shows_less() {
+    let store = MemoryStore::default();
+    let mut host = host(&store);
+    host.ask(with("r1", Citations::Replay), "q", search("As [source4] says."));
+    assert_eq!(stored(&store), (FOUND.to_owned(), 9));
+    host.ask(with("r2", Citations::Replay), "and?", |body: &Value| {
+        let body = body.to_string();
+        assert!(body.contains("four") && !body.contains("nine"), "{body}");
+        Answer::Say(text("ok"))
+    });
+}
+
+#[test]
+fn r08_a_run_that_ends_early_keeps_all_sources() {
+    let store = MemoryStore::default();
+    let mut host = host(&store);
+    let setup = Setup { on_stop: rethread::run::OnStop::Keep, ..with("r1", Citations::Store) };
+    let outcome = host.ask(setup, "q", |body: &Value| match rounds_in(body) {
+        0 => Answer::Say(calls(&[("call_s", "look", "{}")])),
+        _ => Answer::Status(400, Vec::new(), r#"{"error":{"message":"no"}}"#.into()),
+    });
+    assert_eq!(outcome.status, RunStatus::Failed);
+    assert_eq!(stored(&store), (FOUND.to_owned(), 9));
+}
+
+#[test]
+fn r09_a_run_that_was_killed_or_given_up_has_used_its_numbers() {
+    let store = MemoryStore::default();
+    let mut host = host(&store);
+    host.start(with("r1", Citations::Off), "q").unwrap();
+    assert!(
+        host.drive(|body| match rounds_in(body) {
+            0 => Answer::Say(calls(&[("call_s", "look", "{}")])),
+            _ => Answer::Hang,
+        })
+        .is_none()
+    );
+    // The tab dies here; the next one reads the head alone.
+    let log = block_on(open_session(&store, "s", SEED, 1)).unwrap();
+    assert_eq!((log.head.source_high_water, log.history.highest_source()), (9, Some(9)));
+    assert!(log.history.messages().is_empty());
+}
+
+#[test]
+fn r09_numbering_goes_on_over_turns() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    let next = std::rc::Rc::new(std::cell::Cell::new(0));
+    for turn in 0..3_u64 {
+        let counter = next.clone();
+        host.tool = Box::new(move |_, _| {
+            let number = counter.get();
+            counter.set(number + 2);
+            let found =
+                json!([{ "source_number": number, "content": "x" }, { "source_number": number + 1, "content": "y" }]);
+            (Json::parse(&found.to_string()).unwrap(), false)
+        });
+        host.ask(with(&format!("r{turn}"), Citations::Store), "q", search("none"));
+        // An hour later nothing of it is shown, and the next tool goes on behind it.
+        host.clock.advance(3_600_000);
+        let max = host.render(CHAT).max_source.unwrap();
+        assert_eq!(max, turn * 2 + 1);
+        next.set(max + 1);
+    }
+}
