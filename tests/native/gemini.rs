@@ -204,7 +204,7 @@ fn r05_ids_that_only_one_side_has() {
     for (of_call, of_result) in [("", r#""id":"made_up","#), (r#""id":"7","#, ""), (r#""id":"7","#, r#""id":"7","#)] {
         let session = Session::of(GEMINI, &[&call(of_call), &result(of_result)]);
         assert_eq!(pairs(&session), [("{}".to_owned(), Some("1".to_owned()))], "{of_call} {of_result}");
-        assert_eq!(session.list(GEMINI).contains("made_up"), false);
+        assert!(!session.list(GEMINI).contains("made_up"));
     }
     // Another call's id is no name.
     let session = Session::of(GEMINI, &[&call(r#""id":"7","#), &result(r#""id":"8","#)]);
