@@ -13,8 +13,11 @@ pub use stream::stream;
 
 use rethread::message::Dialect;
 
+/// A target by its name, and what judges one input.
+pub type Target = (&'static str, fn(&[u8]));
+
 /// The targets, by the names of their corpora.
-pub const TARGETS: [(&str, fn(&[u8])); 9] = [
+pub const TARGETS: [Target; 9] = [
     ("decode_openai_chat", |data| decode(Dialect::OpenAiChat, data)),
     ("decode_openai_responses", |data| decode(Dialect::OpenAiResponses, data)),
     ("decode_anthropic", |data| decode(Dialect::Anthropic, data)),
