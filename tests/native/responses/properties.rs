@@ -102,7 +102,7 @@ fn layers() -> [PolicyLayer; 3] {
 /// Valid in each dialect, by the validity that `render` of the test asserts; gives the body in its own.
 fn valid_everywhere(session: &Session) -> Result<(), TestCaseError> {
     for layer in layers() {
-        for dialect in [OWN, CHAT, CLAUDE] {
+        for dialect in Dialect::ALL {
             session.render(dialect, None, layer.clone());
         }
     }

@@ -355,7 +355,7 @@ fn whole_body(dialect: Dialect, streamed: &Assembled, expected: &Reference) -> V
 /// Whole responses as providers sent them, where the data folder has them.
 #[test]
 fn r20_recorded_whole_responses_are_read() {
-    for dialect in Dialect::ALL {
+    for dialect in Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Gemini) {
         let Ok(files) = std::fs::read_dir(data_folder().join("exchanges").join(dialect.as_str())) else { continue };
         for path in files.map(|file| file.unwrap().path()).filter(|path| !path.ends_with("index.json")) {
             let exchange: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
