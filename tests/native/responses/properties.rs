@@ -11,7 +11,7 @@ use rethread::replay::{OnStale, PolicyLayer};
 use serde_json::{Value, json};
 
 fn cases() -> ProptestConfig {
-    ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 fn id() -> impl Strategy<Value = Value> {
