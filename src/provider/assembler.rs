@@ -333,6 +333,14 @@ impl Growing {
         self.told = 0;
     }
 
+    /// What it comes to in the end: where that goes on from what was told, the rest is told.
+    pub(crate) fn settle(&mut self, inside: &str) {
+        let told = self.inside.get(..self.told).unwrap_or_default();
+        self.told = if inside.starts_with(told) { self.told } else { inside.len() };
+        self.inside.clear();
+        self.inside.push_str(inside);
+    }
+
     pub(crate) fn inside(&self) -> &str {
         &self.inside
     }

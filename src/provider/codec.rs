@@ -3,12 +3,12 @@
 use super::assembler::Assembling;
 use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use super::settings::Settings;
-use super::{anthropic, gemini, mistral, openai_chat};
+use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
 use crate::id::{IdMap, Seed, short_name};
-use crate::json::{Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::ToolInvocation;
@@ -54,6 +54,11 @@ pub(crate) trait Codec: Sync {
 
     /// Decodes what a body says beside its list: a system text that stands apart.
     fn decode_head(&self, _body: JsonRef<'_>, _items: &mut Vec<Incoming>) {}
+
+    /// Decodes a list that is one text; false where the dialect has no such form.
+    fn decode_text(&self, _text: JsonStr, _items: &mut Vec<Incoming>) -> bool {
+        false
+    }
 
     /// Decodes the items of a list, or of an answer.
     fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>);
@@ -123,6 +128,11 @@ pub(crate) trait Codec: Sync {
     /// Keys of other dialects that this one answers with 400.
     fn foreign(&self) -> &'static [&'static str];
 
+    /// Whether that member of a body is such a key.
+    fn is_foreign(&self, name: &str, _value: JsonRef<'_>) -> bool {
+        self.foreign().contains(&name)
+    }
+
     /// Parameters that do not stand in the body by themselves: `write_defaults` has a place for them, or they need none.
     fn gathers(&self, _name: &str) -> bool {
         false
@@ -185,9 +195,7 @@ pub(crate) fn codec(dialect: Dialect) -> Result<&'static dyn Codec> {
         Dialect::Mistral => Ok(&mistral::MISTRAL),
         Dialect::Anthropic => Ok(&anthropic::Anthropic),
         Dialect::Gemini => Ok(&gemini::Gemini),
-        Dialect::OpenAiResponses => {
-            Err(Error::config(format!("the dialect \"{}\" is not built yet; use another one", dialect.as_str())))
-        }
+        Dialect::OpenAiResponses => Ok(&openai_responses::Responses),
     }
 }
 
@@ -206,15 +214,20 @@ pub fn supported(dialect: Dialect) -> Result<()> {
 pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
     let codec = codec(dialect)?;
     let name = codec.list();
-    let list =
-        if body.kind() == Kind::Array { Some(body) } else { body.get(name).filter(|list| list.kind() == Kind::Array) };
-    let Some(list) = list else {
+    let mut items = Vec::new();
+    let list = if body.kind() == Kind::Array { Some(body) } else { body.get(name) };
+    if let Some(text) = list.and_then(JsonRef::as_json_str) {
+        codec.decode_head(body, &mut items);
+        if codec.decode_text(text, &mut items) {
+            return Ok(items);
+        }
+    }
+    let Some(list) = list.filter(|list| list.kind() == Kind::Array) else {
         return Err(Error::invalid(format!(
             "a body of the dialect \"{}\" is an object with a list `{name}`",
             dialect.as_str()
         )));
     };
-    let mut items = Vec::new();
     codec.decode_head(body, &mut items);
     codec.decode(&mut list.items(), &mut items);
     Ok(items)
@@ -235,10 +248,14 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
     })
 }
 
-/// Decodes the blocks of a message's or a result's content.
+/// Decodes the blocks of a message's or a result's content; one that is an object is a block itself.
 #[must_use]
 pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
-    codec(dialect).map_or_else(|_| Vec::new(), |codec| content.items().map(|block| codec.decode_block(block)).collect())
+    let itself = content.is_object().then_some(content);
+    codec(dialect).map_or_else(
+        |_| Vec::new(),
+        |codec| content.items().chain(itself).map(|block| codec.decode_block(block)).collect(),
+    )
 }
 
 /// The name by which a call goes out. A model may invent one that its own provider refuses to take back.

@@ -1,6 +1,6 @@
 //! Where each dialect keeps what every model may be told beside the messages: one table.
 
-use crate::json::JsonRef;
+use crate::json::{JsonRef, ObjectWriter};
 use crate::message::Dialect;
 
 /// One parameter, by its place in the body of each dialect, in the order of [`Dialect::ALL`]: OpenAI chat, OpenAI Responses,
@@ -23,7 +23,7 @@ const TABLE: &[Row] = &[
     ["presence_penalty", "", "", "generationConfig.presencePenalty", "presence_penalty"],
     ["n", "", "", "generationConfig.candidateCount", "n"],
     ["parallel_tool_calls", "parallel_tool_calls", "", "", "parallel_tool_calls"],
-    ["response_format", "", "", "", "response_format"],
+    ["response_format", "text.format", "", "", "response_format"],
     ["reasoning_effort", "reasoning.effort", "", "", ""],
     ["verbosity", "text.verbosity", "", "", ""],
     ["user", "user", "", "", ""],
@@ -49,12 +49,31 @@ pub fn is_group(dialect: Dialect, name: &str) -> bool {
     TABLE.iter().filter_map(|row| row.get(dialect as usize)?.split_once('.')).any(|(group, _)| group == name)
 }
 
-/// A parameter's value where it is told otherwise: Anthropic and Gemini take a list of stop sequences only.
+/// A parameter's value where it is told otherwise: Anthropic and Gemini take a list of stop sequences only; OpenAI Responses
+/// has the members of a schema beside its type, where others have them in an object of their own.
 #[must_use]
 pub fn value_in(place: &str, value: JsonRef<'_>) -> String {
     let wants_list = place.ends_with("stop_sequences") || place.ends_with("stopSequences");
     if wants_list && value.as_json_str().is_some() {
         return format!("[{}]", value.as_raw());
     }
-    value.as_raw().to_owned()
+    let inner = value.get("json_schema").filter(|schema| schema.is_object());
+    if value.text("type").as_deref() != Some("json_schema") || inner.is_some() != (place == "text.format") {
+        return value.as_raw().to_owned();
+    }
+    let mut out = String::new();
+    let mut object = ObjectWriter::new(&mut out);
+    object.text("type", "json_schema");
+    match inner {
+        Some(inner) => inner.entries().for_each(|(key, value)| object.key_token(key.as_raw()).push_str(value.as_raw())),
+        None => {
+            object.object("json_schema", |inner| {
+                for (key, value) in value.entries().filter(|(key, _)| !key.is_text("type")) {
+                    inner.key_token(key.as_raw()).push_str(value.as_raw());
+                }
+            });
+        }
+    }
+    object.end();
+    out
 }

@@ -223,7 +223,7 @@ impl ProviderRequest {
                     leave_out(&name, "said by `toolConfig` already");
                     continue;
                 }
-                foreign if codec.foreign().contains(&foreign) => {
+                foreign if codec.is_foreign(foreign, value) => {
                     leave_out(&name, "no key of this dialect");
                     continue;
                 }

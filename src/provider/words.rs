@@ -30,8 +30,12 @@ impl<'m> Words<'m> {
                 PartBody::Refusal(text) if !text.is_empty() => words.refusal = Some(text),
                 PartBody::Image(_) | PartBody::File(_) => words.has_media = true,
                 PartBody::Opaque(_) => words.has_media |= own,
-                PartBody::Reasoning(text) => words.reasoning.push(text),
-                PartBody::Text(_) | PartBody::Refusal(_) | PartBody::Data { .. } | PartBody::ToolCall { .. } => {}
+                PartBody::Reasoning(text) if !text.is_empty() => words.reasoning.push(text),
+                PartBody::Text(_)
+                | PartBody::Refusal(_)
+                | PartBody::Reasoning(_)
+                | PartBody::Data { .. }
+                | PartBody::ToolCall { .. } => {}
             }
             apart = true;
         }
@@ -172,8 +176,8 @@ fn content_words(content: &Json, dialect: Option<Dialect>) -> (Vec<JsonStr>, Vec
         return (vec![text], Vec::new());
     }
     let parts = match (dialect, view.kind()) {
-        // In Gemini a list is data as any other.
-        (Some(dialect), Kind::Array) if dialect != Dialect::Gemini => super::blocks_of(dialect, view),
+        // In Gemini a list or an object is data as any other.
+        (Some(dialect), Kind::Array | Kind::Object) if dialect != Dialect::Gemini => super::blocks_of(dialect, view),
         _ => return (vec![JsonStr::new(content.as_str())], Vec::new()),
     };
     let mut texts = Vec::new();

@@ -89,7 +89,8 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
         match key.as_ref() {
             "tools" => {}
             "tool_choice" | "toolConfig" | "tool_config" => choice = Some(value),
-            key if said.contains(&key) => {}
+            // What a server holds is no part of the body, and lost with it.
+            key if said.contains(&key) && !matches!(key, "previous_response_id" | "conversation") => {}
             group if is_group(from, group) && value.kind() == Kind::Object => {
                 for (name, value) in value.entries() {
                     take(&format!("{group}.{}", name.as_text().unwrap_or_default()), value);

@@ -7,11 +7,11 @@ use super::{OnInterrupted, Run, Setup};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::history::{Entry, History, ResultEntry};
-use crate::json::{Json, JsonRef};
+use crate::json::{Json, JsonRef, Kind};
 use crate::message::Role;
 use crate::replay::INTERRUPTED;
 use crate::sorted::Sorted;
-use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 
 /// The calls of one round.
 #[derive(Default)]
@@ -82,6 +82,10 @@ impl Tasks {
         let text = call.arguments.text();
         let arguments = match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
             Ok(value) if value.is_object() || value.is_null() => value.to_owned(),
+            // The input of a custom tool is a text, kept as a value.
+            Ok(value) if value.kind() == Kind::String && matches!(call.arguments, Arguments::Value(_)) => {
+                value.to_owned()
+            }
             Ok(_) => {
                 let text = "Error: the arguments are no JSON object. Call again with one.";
                 self.close(call, InvocationStatus::Error, text, now);

@@ -30,10 +30,19 @@ use rethread::run::{OnInterrupted, RunStatus, Treatment};
 use rethread::store::{AuditQuery, AuditRow, Change, Kind, LogStore, MemoryStore, Table, commit, open_record};
 use rethread::tool::InvocationStatus;
 use scripted_host::*;
+use serde_json::json;
 
 const MISTRAL: Dialect = Dialect::Mistral;
-const WAYS: [(Dialect, bool); 6] =
-    [(CHAT, false), (CHAT, true), (CLAUDE, false), (CLAUDE, true), (MISTRAL, false), (MISTRAL, true)];
+const WAYS: [(Dialect, bool); 8] = [
+    (CHAT, false),
+    (CHAT, true),
+    (CLAUDE, false),
+    (CLAUDE, true),
+    (MISTRAL, false),
+    (MISTRAL, true),
+    (RESPONSES, false),
+    (RESPONSES, true),
+];
 
 /// Roles of the session's messages, in order.
 fn roles(host: &Host<'_>) -> Vec<Role> {
@@ -142,7 +151,8 @@ fn r03_the_next_request_begins_with_the_bytes_of_the_last_one() {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
         host.ask(setup("one", dialect, stream), "Go", three_tools);
-        let last = host.asked.last().unwrap()["messages"].as_array().unwrap().len();
+        let list = if dialect == RESPONSES { "input" } else { "messages" };
+        let last = host.asked.last().unwrap()[list].as_array().unwrap().len();
         let mut bodies = Vec::new();
         host.start(setup("two", dialect, stream), "And now?").unwrap();
         let rendered = host.drive(|body| {
@@ -150,13 +160,18 @@ fn r03_the_next_request_begins_with_the_bytes_of_the_last_one() {
             Answer::Say(text("Yes."))
         });
         assert_eq!(rendered.unwrap().status, RunStatus::Finished);
-        let (before, after) =
-            (host.asked[2]["messages"].as_array().unwrap(), bodies[0]["messages"].as_array().unwrap());
+        let (before, after) = (host.asked[2][list].as_array().unwrap(), bodies[0][list].as_array().unwrap());
         assert_eq!(&after[..last], &before[..], "{dialect:?}");
         // Results stand right behind their calls, rounds before the final text.
-        let shape: Vec<_> = after.iter().map(|m| m["role"].as_str().unwrap()).collect();
+        let shape: Vec<_> = after.iter().map(|m| m["role"].as_str().or(m["type"].as_str()).unwrap()).collect();
         match dialect {
             CLAUDE => assert_eq!(shape, ["user", "assistant", "user", "assistant", "user", "assistant", "user"]),
+            RESPONSES => {
+                let (call, output) = ("function_call", "function_call_output");
+                let first = ["user", "reasoning", "assistant", call, call, output, output];
+                let then = ["reasoning", call, output, "reasoning", "assistant", "user"];
+                assert_eq!(shape, [&first[..], &then[..]].concat());
+            }
             _ => assert_eq!(
                 shape,
                 ["system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"]
@@ -168,7 +183,7 @@ fn r03_the_next_request_begins_with_the_bytes_of_the_last_one() {
 
 #[test]
 fn r20_streamed_or_whole_the_records_are_the_same_bytes() {
-    for dialect in [CHAT, CLAUDE] {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
         let mut all = Vec::new();
         for (stream, piece) in [(false, 0), (true, 1), (true, 7), (true, 1_000_000)] {
             let store = MemoryStore::default();
@@ -186,7 +201,7 @@ fn r20_streamed_or_whole_the_records_are_the_same_bytes() {
 
 #[test]
 fn r02_results_go_to_their_calls_in_whatever_order_they_come() {
-    for dialect in [CHAT, CLAUDE] {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
         let bodies: Vec<_> = [0_usize, 1]
             .into_iter()
             .map(|order| {
@@ -331,4 +346,33 @@ fn r18_an_interrupted_tool_runs_again_where_that_is_said() {
     host.resume(setup).unwrap();
     assert_eq!(host.drive(|_| Answer::Say(text("ok"))).unwrap().status, RunStatus::Finished);
     assert_eq!(host.ran.iter().map(|(id, _, attempt)| (id.as_str(), *attempt)).collect::<Vec<_>>(), [("c", 4)]);
+}
+
+/// The input of a custom tool is free text: no JSON, and no reason to refuse the call.
+#[test]
+fn r44_a_custom_tool_is_given_its_text_and_its_output_goes_back() {
+    let chat = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": { "role": "assistant", "content": null,
+        "tool_calls": [{ "id": "c1", "type": "custom", "custom": { "name": "look", "input": "SELECT 1" } }] } }] });
+    let responses = json!({ "status": "completed", "output": [{ "type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "look", "input": "SELECT 1" }] });
+    for (dialect, answer) in [(CHAT, chat), (RESPONSES, responses)] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut asked = 0;
+        let outcome = host.ask(setup("run", dialect, false), "Go", |_| {
+            asked += 1;
+            if asked == 1 { Answer::Bytes(answer.to_string().into_bytes()) } else { Answer::Say(text("Done.")) }
+        });
+        assert_eq!((outcome.status, host.ran.len()), (RunStatus::Finished, 1), "{dialect:?} {:?}", outcome.error);
+        assert_eq!(host.log.borrow().history.invocations()[0].arguments.text(), r#""SELECT 1""#);
+        let body = host.asked.last().unwrap();
+        if dialect == CHAT {
+            assert_eq!(body["messages"][2]["tool_calls"][0]["custom"]["input"], "SELECT 1");
+        } else {
+            assert_eq!(
+                body["input"][1],
+                json!({ "type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "look", "input": "SELECT 1" })
+            );
+            assert_eq!(body["input"][2]["type"], "custom_tool_call_output");
+        }
+    }
 }

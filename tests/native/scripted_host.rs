@@ -1,6 +1,9 @@
 //! A host that follows a script: drives a run over any store, answers its effects, and can be killed at any write.
 #![allow(dead_code, missing_docs)]
 
+#[path = "scripted_responses.rs"]
+mod scripted_responses;
+
 use rethread::clock::{Clock, ManualClock};
 use rethread::error::{Code, Error};
 use rethread::finding::Severity;
@@ -28,6 +31,7 @@ use std::task::{Context, Poll, Waker};
 pub const SEED: Seed = Seed(7);
 pub const CHAT: Dialect = Dialect::OpenAiChat;
 pub const CLAUDE: Dialect = Dialect::Anthropic;
+pub const RESPONSES: Dialect = Dialect::OpenAiResponses;
 
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
@@ -81,6 +85,9 @@ impl Say {
     }
 
     pub fn body(&self, dialect: Dialect) -> Vec<u8> {
+        if dialect == RESPONSES {
+            return scripted_responses::response(self).to_string().into_bytes();
+        }
         if dialect == CLAUDE {
             let mut content = Vec::new();
             if !self.text.is_empty() {
@@ -106,6 +113,9 @@ impl Say {
 
     pub fn stream(&self, dialect: Dialect) -> Vec<u8> {
         let mut out = String::new();
+        if dialect == RESPONSES {
+            return scripted_responses::stream(self);
+        }
         if dialect == CLAUDE {
             let mut event = |name: &str, data: Value| out.push_str(&format!("event: {name}\ndata: {data}\n\n"));
             event(
@@ -197,6 +207,7 @@ pub type Model<'m> = Box<dyn FnMut(&Value) -> Answer + 'm>;
 
 /// The rounds that stand behind the last words of the user.
 pub fn rounds_in(body: &Value) -> usize {
+    let body = scripted_responses::as_chat(body);
     let messages = body["messages"].as_array().unwrap();
     let said = |m: &Value| {
         m["role"] == "user"
@@ -526,6 +537,7 @@ pub fn valid(body: &Value, dialect: Dialect) {
     let report = validate(body.to_string().as_bytes(), dialect);
     let errors: Vec<_> = report.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:?}\n{body:#}");
+    let body = &scripted_responses::as_chat(body);
     let messages = body["messages"].as_array().unwrap();
     let mut open: Vec<String> = Vec::new();
     for message in messages {

@@ -193,7 +193,11 @@ fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {
     let mut decoded = IncomingCall {
         call_id: call.text("id").unwrap_or_default().into_owned(),
         name: inner.text("name").unwrap_or_default().into_owned(),
-        arguments: arguments_of(inner.get(input)),
+        arguments: match inner.get(input) {
+            // The free text of a custom tool is a value, and no text that holds one.
+            Some(text) if input == "input" && text.kind() == Kind::String => Arguments::Value(text.to_owned()),
+            value => arguments_of(value),
+        },
         shape: None,
     };
     // A call without id, name or arguments takes the plain form: the holes have nowhere to be.

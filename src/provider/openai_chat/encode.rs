@@ -270,12 +270,15 @@ fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &str, ow
     // What came as an object goes back as one, where the dialect takes it.
     let own_object = own && chat.ways.chunks;
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |_, slot, out| {
-            match slot {
-                Slot::Raw(value) => out.push_str(value.as_str()),
-                Slot::Id => push_text(out, id),
-                Slot::Name => push_text(out, &tool_name(call)),
-                Slot::Arguments => push_arguments(out, &call.arguments, own_object),
+        write_shape(out, shape, &mut |name, slot, out| {
+            match (slot, &call.arguments) {
+                (Slot::Raw(value), _) => out.push_str(value.as_str()),
+                (Slot::Id, _) => push_text(out, id),
+                (Slot::Name, _) => push_text(out, &tool_name(call)),
+                (Slot::Arguments, Arguments::Value(text)) if name == "input" && text.view().kind() == Kind::String => {
+                    out.push_str(text.as_str());
+                }
+                (Slot::Arguments, _) => push_arguments(out, &call.arguments, own_object),
                 _ => return false,
             }
             true

@@ -448,7 +448,8 @@ fn status_of(reason: &str) -> AnswerStatus {
     }
 }
 
-fn read_usage(usage: JsonRef<'_>) -> Option<Usage> {
+/// Counts under the names of either of OpenAI's endpoints.
+pub(crate) fn read_usage(usage: JsonRef<'_>) -> Option<Usage> {
     let (mut input, mut output, mut found) = (None, None, Usage::default());
     for (key, value) in usage.entries() {
         match inside(key).unwrap_or_default() {

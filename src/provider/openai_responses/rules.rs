@@ -8,7 +8,7 @@ mod items;
 mod order;
 
 use crate::finding::Action;
-use crate::id::short_name;
+use crate::id::{IdMap, Seed, short_name};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::provider::rules::{
     Answer, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Words, id_of, omit_open, quoted, report_pairs,
@@ -75,6 +75,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         said_at_call: 0,
         calls: Vec::new(),
         outputs: Vec::new(),
+        served: IdMap::with_hasher(Seed::default()),
     };
     let items: Vec<(Item, Piece)> = list.items().enumerate().map(|(at, value)| reader.item(at, value)).collect();
     let Reader { plan, mut pairs, calls, outputs, .. } = reader;
@@ -88,7 +89,8 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     }
     for (output, answer) in outputs.iter().zip(&mut pairs.answers) {
         answer.near = None;
-        if held && answer.fate == Fate::Orphan && answer.sound {
+        let served = output.served && matches!(answer.fate, Fate::Orphan | Fate::Duplicate(_));
+        if (served || held && answer.fate == Fate::Orphan) && answer.sound {
             answer.fate = Fate::Held;
         }
         let Fate::Answers(c) = answer.fate else { continue };
@@ -133,6 +135,8 @@ struct Asked<'a> {
     era: usize,
     /// The model's messages before it; for an output, before the last call before it.
     said: usize,
+    /// For an output: a call that is not ours to pair has its id.
+    served: bool,
 }
 
 struct Reader<'p, 'a, 'o> {
@@ -148,6 +152,8 @@ struct Reader<'p, 'a, 'o> {
     said_at_call: usize,
     calls: Vec<Asked<'a>>,
     outputs: Vec<Asked<'a>>,
+    /// Ids of calls of other kinds. Each may have one output of a function's (recorded for `tool_search_call`).
+    served: IdMap<bool>,
 }
 
 impl<'a> Reader<'_, 'a, '_> {
@@ -168,16 +174,15 @@ impl<'a> Reader<'_, 'a, '_> {
                 let known = fields.text("id").is_some_and(|id| id.starts_with("rs_"));
                 if known { Item::Reasoning } else { Item::Other }
             }
-            // Its output may be a function's (recorded for tool_search_call), or its own kind: not ours to pair.
-            _ if kind.ends_with("_call") => match id_of(fields.get("call_id")) {
-                (Some(id), true) => {
+            _ => {
+                if kind.ends_with("_call")
+                    && let (Some(id), true) = id_of(fields.get("call_id"))
+                {
                     self.begin();
-                    let call = self.new_call(&kind, path, value, fields.get("call_id"), Some(id), true, false);
-                    Item::Call(call)
+                    self.served.insert(id, true);
                 }
-                _ => Item::Other,
-            },
-            _ => Item::Other,
+                Item::Other
+            }
         };
         (item, piece)
     }
@@ -206,20 +211,14 @@ impl<'a> Reader<'_, 'a, '_> {
         self.said_at_call = self.said;
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn new_call(
-        &mut self,
-        kind: &str,
-        path: String,
-        value: JsonRef<'a>,
-        given: Option<JsonRef<'a>>,
-        id: Option<String>,
-        sound: bool,
-        wants: bool,
-    ) -> usize {
+    fn call(&mut self, kind: &str, path: String, value: JsonRef<'a>, fields: &Fields<'a>) -> Item {
+        self.begin();
+        items::call(self.plan, kind, &path, value, fields);
+        let given = fields.get("call_id");
+        let (id, sound) = id_of(given);
         let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
-        self.calls.push(Asked { value, id: given, era: self.era, said: self.said });
-        self.pairs.call(Call {
+        self.calls.push(Asked { value, id: given, era: self.era, said: self.said, served: false });
+        Item::Call(self.pairs.call(Call {
             group: self.group,
             key: id.clone(),
             id,
@@ -228,19 +227,11 @@ impl<'a> Reader<'_, 'a, '_> {
             raw,
             answer: None,
             new_id: String::new(),
-            wants,
+            wants: true,
             omitted: false,
             order: 0,
             label: kind.to_owned(),
-        })
-    }
-
-    fn call(&mut self, kind: &str, path: String, value: JsonRef<'a>, fields: &Fields<'a>) -> Item {
-        self.begin();
-        items::call(self.plan, kind, &path, value, fields);
-        let given = fields.get("call_id");
-        let (id, sound) = id_of(given);
-        Item::Call(self.new_call(kind, path, value, given, id, sound, true))
+        }))
     }
 
     fn output(&mut self, kind: &str, path: String, value: JsonRef<'a>, fields: &Fields<'a>) -> Item {
@@ -251,6 +242,7 @@ impl<'a> Reader<'_, 'a, '_> {
         let content = fields.get("output").map_or("", JsonRef::as_raw);
         let filler = content == self.filler;
         let label = kind.trim_end_matches("_output").to_owned();
+        let served = id.as_ref().and_then(|id| self.served.get_mut(id)).is_some_and(std::mem::take);
         let a = self.pairs.answer(Answer {
             near,
             key: id.clone(),
@@ -263,7 +255,7 @@ impl<'a> Reader<'_, 'a, '_> {
             order: 0,
             label,
         });
-        self.outputs.push(Asked { value, id: given, era: self.era, said: self.said_at_call });
+        self.outputs.push(Asked { value, id: given, era: self.era, said: self.said_at_call, served });
         Item::Output(a)
     }
 }

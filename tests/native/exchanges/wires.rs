@@ -1,5 +1,8 @@
 //! What is compared of each wire, and the habits of the clients that were recorded.
 
+#[path = "responses.rs"]
+mod responses;
+
 use rethread::message::Dialect;
 use serde_json::{Map, Value};
 
@@ -24,10 +27,13 @@ pub struct Wire {
     /// What recorded clients do to an answer before they send it back. Each is undone on both sides, in this order, and
     /// only where the two still differ.
     pub habits: &'static [Habit],
+    /// Steps that are no habit: the end of a file's name, the step, and why it is left out.
+    pub left: &'static [(&'static str, usize, &'static str)],
 }
 
 /// A dialect joins by a line here.
-pub const WIRES: [Wire; 4] = [
+pub const WIRES: [Wire; 5] = [
+    responses::RESPONSES,
     Wire {
         dialect: Dialect::Gemini,
         list: "contents",
@@ -43,6 +49,7 @@ pub const WIRES: [Wire; 4] = [
             ("and signatures of texts left out by the client", gemini_signatures),
             ("and the server's tools rewritten by the client", gemini_server_tools),
         ],
+        left: &[],
     },
     Wire {
         dialect: Dialect::OpenAiChat,
@@ -57,6 +64,7 @@ pub const WIRES: [Wire; 4] = [
             ("and empty answers, which replay leaves out", without_empty),
             ("and reasoning put into the text by the client", chat_think),
         ],
+        left: &[],
     },
     Wire {
         dialect: Dialect::Mistral,
@@ -67,6 +75,7 @@ pub const WIRES: [Wire; 4] = [
         ids_needed: true,
         is_answer: |item| item["role"] == "assistant",
         habits: &[("members of the answer left out or added by the client", chat_members)],
+        left: &[],
     },
     Wire {
         dialect: Dialect::Anthropic,
@@ -81,6 +90,7 @@ pub const WIRES: [Wire; 4] = [
             ("and thinking left out by the client", anthropic_thinking),
             ("and a blank put in the place of an empty text by the client", anthropic_blank),
         ],
+        left: &[],
     },
 ];
 

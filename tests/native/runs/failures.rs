@@ -116,7 +116,7 @@ fn r60_what_waiting_cannot_mend_is_not_tried_again() {
 
 #[test]
 fn r27_a_stream_that_had_begun_is_never_asked_for_again() {
-    for dialect in [CHAT, CLAUDE] {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
         for cut in [1, 40, 200] {
             let mut count = 0;
             let (outcome, waits) = fails(dialect, true, |_| {
@@ -133,13 +133,17 @@ fn r27_a_stream_that_had_begun_is_never_asked_for_again() {
 
 #[test]
 fn r44_a_cut_or_broken_answer_fails_and_runs_no_tool() {
-    for dialect in [CHAT, CLAUDE] {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
         let whole = Say { text: "Let me look.".into(), ..calls(&[("c1", "look", r#"{"n":1}"#), ("c2", "find", "{}")]) }
             .stream(dialect);
         // Every end but the right one; the last event of Anthropic and `[DONE]` say nothing new.
         let enough = String::from_utf8(whole.clone())
             .unwrap()
-            .find(if dialect == CLAUDE { "event: message_delta" } else { "\"finish_reason\":\"tool_calls\"" })
+            .find(match dialect {
+                CLAUDE => "event: message_delta",
+                RESPONSES => "event: response.completed",
+                _ => "\"finish_reason\":\"tool_calls\"",
+            })
             .unwrap();
         for cut in (0..=enough).step_by(13) {
             let bytes = whole[..cut].to_vec();
@@ -361,7 +365,7 @@ fn r60_a_model_that_never_stops_calling_is_stopped() {
 
 #[test]
 fn r20_r58_a_run_that_is_stopped_keeps_what_there_was_if_asked() {
-    for dialect in [CHAT, CLAUDE] {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
         for keep in [false, true] {
             for fails in [false, true] {
                 let store = MemoryStore::default();
@@ -382,7 +386,7 @@ fn r20_r58_a_run_that_is_stopped_keeps_what_there_was_if_asked() {
                     assert_eq!(log.history.messages().len(), 2);
                     assert_eq!(log.history.messages()[1].status, marked);
                     assert!(
-                        matches!(&log.history.messages()[1].parts[0].body, PartBody::Text(said) if "Once upon a time".starts_with(&*said.decode()) && !said.is_empty())
+                        log.history.messages()[1].parts.iter().any(|part| matches!(&part.body, PartBody::Text(said) if "Once upon a time".starts_with(&*said.decode()) && !said.is_empty()))
                     );
                 } else {
                     assert!(log.history.messages().is_empty());

@@ -60,7 +60,7 @@ fn model(script: &[Vec<u8>], body: &Value) -> Say {
 fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>) {
     let mut reader = Host::open(store, "s", "reader");
     assert!(reader.log.borrow().findings.is_empty());
-    for dialect in [CHAT, CLAUDE] {
+    for dialect in [CHAT, CLAUDE, RESPONSES] {
         reader.render(dialect);
     }
     let log = reader.log.borrow();

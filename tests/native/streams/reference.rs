@@ -1,6 +1,7 @@
 //! A second, simple accumulation of a recorded stream, over `serde_json`, to compare with.
 
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// What a stream comes to.
 #[derive(Default, Debug)]
@@ -11,7 +12,7 @@ pub struct Reference {
     pub terminal: Option<String>,
     pub usage: Option<(u64, u64)>,
     pub error: Option<String>,
-    /// Anthropic's blocks, Mistral's chunks.
+    /// Anthropic's blocks, the items of OpenAI Responses, Mistral's chunks.
     pub blocks: Vec<Value>,
     pub stopped: bool,
     pub ids: Vec<String>,
@@ -171,6 +172,49 @@ pub fn anthropic(lines: &[String]) -> Reference {
     if usage.contains_key("output_tokens") {
         let input = count("input_tokens") + count("cache_read_input_tokens") + count("cache_creation_input_tokens");
         found.usage = Some((input, count("output_tokens")));
+    }
+    found
+}
+
+pub fn responses(lines: &[String]) -> Reference {
+    let mut found = Reference::default();
+    let mut items: BTreeMap<u64, Value> = BTreeMap::new();
+    for line in lines.iter().take_while(|line| *line != "[DONE]") {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let response = &event["response"];
+        match event["type"].as_str().unwrap() {
+            "response.created" => found.ids.extend(text_of(&response["id"]).map(str::to_owned)),
+            "response.output_item.done" => {
+                items.insert(event["output_index"].as_u64().unwrap(), event["item"].clone());
+            }
+            "response.completed" | "response.incomplete" => {
+                let reason = text_of(&response["incomplete_details"]["reason"]).or(text_of(&response["status"]));
+                found.terminal = reason.map(str::to_owned);
+                let count = |name: &str| response["usage"][name].as_u64();
+                found.usage = count("input_tokens").zip(count("output_tokens"));
+                found.blocks = response["output"].as_array().unwrap().clone();
+            }
+            "error" => {
+                found.error = found.error.or(event["error"]["message"].as_str().map(str::to_owned));
+                break;
+            }
+            _ => {}
+        }
+    }
+    if found.blocks.len() < items.len() {
+        found.blocks = items.into_values().collect();
+    }
+    for item in &found.blocks {
+        let word = |name: &str| item[name].as_str().unwrap().to_owned();
+        match item["type"].as_str().unwrap() {
+            "message" => {
+                let parts = item["content"].as_array().unwrap().iter();
+                parts.filter_map(|part| part["text"].as_str()).for_each(|text| found.text += text);
+            }
+            "function_call" => found.calls.push((word("call_id"), word("name"), word("arguments"))),
+            "custom_tool_call" => found.calls.push((word("call_id"), word("name"), word("input"))),
+            _ => {}
+        }
     }
     found
 }

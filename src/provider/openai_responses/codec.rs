@@ -1,0 +1,144 @@
+//! OpenAI Responses: its side of the door.
+
+use super::params::UNKNOWN;
+use super::{decode, encode, stream};
+use crate::finding::Report;
+use crate::history::Incoming;
+use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
+use crate::message::{Dialect, Message, Part, Role};
+use crate::provider::assembler::Assembling;
+use crate::provider::codec::{Codec, Wire};
+use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::settings::Settings;
+use crate::provider::words::Words;
+use crate::replay::DraftMessage;
+use std::borrow::Cow;
+
+/// OpenAI takes call ids of up to 64 characters (`string_above_max_length`).
+const MAX_CALL_ID: usize = 64;
+
+/// The codec.
+pub(crate) struct Responses;
+
+impl Codec for Responses {
+    fn dialect(&self) -> Dialect {
+        Dialect::OpenAiResponses
+    }
+
+    fn list(&self) -> &'static str {
+        "input"
+    }
+
+    fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {
+        items.extend(body.get("instructions").and_then(decode::decode_instructions));
+    }
+
+    fn decode_text(&self, text: JsonStr, items: &mut Vec<Incoming>) -> bool {
+        items.push(decode::decode_text(text));
+        true
+    }
+
+    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
+        decode::decode(wires, items);
+    }
+
+    fn decode_block(&self, block: JsonRef<'_>) -> Part {
+        decode::decode_block(block)
+    }
+
+    fn encode(
+        &self,
+        wire: &mut Wire<'_>,
+        item: &DraftMessage<'_>,
+        _before: &[DraftMessage<'_>],
+        _settings: &Settings,
+        report: &mut Report,
+    ) {
+        encode::encode(wire, item, report);
+    }
+
+    /// What came as `instructions` goes out so, and what a render is given under that name. A stored system message
+    /// stays in its place: the endpoint takes it there.
+    fn stands_apart(&self, message: &Message, _leading: bool) -> bool {
+        matches!(message.role, Role::System | Role::Developer)
+            && (message.id.is_empty() || decode::is_instructions(message))
+    }
+
+    fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
+        let mut inside = String::new();
+        for message in messages {
+            let text = Words::of(message, true).joined();
+            if !inside.is_empty() && !text.is_empty() {
+                inside.push_str("\\n\\n");
+            }
+            inside.push_str(text.inside());
+        }
+        (!inside.is_empty()).then(|| ("instructions", JsonStr::from_inside(&inside).to_json()))
+    }
+
+    fn takes_id(&self, id: &str) -> bool {
+        id.chars().count() <= MAX_CALL_ID
+    }
+
+    /// The last two name a history that the server holds: with this one beside it, everything would be said twice.
+    fn reserved(&self) -> &'static [&'static str] {
+        &["input", "instructions", "previous_response_id", "conversation"]
+    }
+
+    fn foreign(&self) -> &'static [&'static str] {
+        &UNKNOWN
+    }
+
+    fn is_foreign(&self, name: &str, value: JsonRef<'_>) -> bool {
+        // It has `stream_options` too, with another member.
+        self.foreign().contains(&name) || name == "stream_options" && value.get("include_usage").is_some()
+    }
+
+    fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
+        match choice.kind() {
+            Kind::String => !choice.is_text("any"),
+            _ => choice.text("type").is_some_and(|kind| match &*kind {
+                "auto" | "any" | "none" | "tool" => false,
+                "function" => choice.get("function").is_none(),
+                _ => true,
+            }),
+        }
+    }
+
+    fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {
+        out.text("type", "function").text("name", &tool.name);
+        if let Some(description) = &tool.description {
+            out.text("description", description);
+        }
+        // Unsaid it would be strict, unlike in every other dialect, and a parameter that may be left out would not be.
+        out.json("parameters", tool.schema().view()).bool("strict", false);
+    }
+
+    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+        match choice {
+            ToolChoice::Auto => object.text("tool_choice", "auto"),
+            ToolChoice::None => object.text("tool_choice", "none"),
+            ToolChoice::Any => object.text("tool_choice", "required"),
+            ToolChoice::Named(name) => {
+                object.object("tool_choice", |out| _ = out.text("type", "function").text("name", name))
+            }
+            ToolChoice::Other(_) => object,
+        };
+    }
+
+    fn write_defaults(
+        &self,
+        request: &ProviderRequest,
+        object: &mut ObjectWriter<'_>,
+        _named: &[Cow<'_, str>],
+        _report: &mut Report,
+    ) {
+        if request.stream {
+            object.bool("stream", true);
+        }
+    }
+
+    fn assembler(&self) -> Box<dyn Assembling> {
+        Box::new(stream::ResponseAnswer::default())
+    }
+}

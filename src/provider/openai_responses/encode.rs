@@ -1,0 +1,534 @@
+//! OpenAI Responses: from drafts to items, the outputs of a message's calls behind it.
+
+use super::Responses;
+use super::decode::raw;
+use super::kinds::{CallKind, FUNCTION};
+use crate::finding::{Action, Finding, Report};
+use crate::history::IncomingPart;
+use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::shape::write_shape;
+use crate::provider::words::{Words, result_words};
+use crate::provider::{Wire, call_id, tool_name};
+use crate::replay::{DraftCall, DraftMessage, DraftResult};
+use crate::tool::{Arguments, ToolInvocation};
+
+/// Writes a message and the outputs of its calls. Nothing is written for one that has nothing to say.
+pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+    let own = item.message.dialect == Some(Dialect::OpenAiResponses);
+    match item.message.role {
+        Role::Assistant if own => encode_own(wire, item, report),
+        Role::Assistant => encode_foreign(wire, item, report),
+        _ => encode_input(wire, item.message, own),
+    }
+    for call in item.calls.iter().filter(|call| can_go(call, own)) {
+        write_result(wire.begin(), call, own);
+    }
+}
+
+fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool) {
+    if let Some(shape) = message.shape.as_ref().filter(|_| own) {
+        write_shape(wire.begin(), shape, &mut |_, slot, out| {
+            match slot {
+                Slot::Raw(value) => out.push_str(value.as_str()),
+                Slot::Part(_) => match message.parts.first().and_then(text_of) {
+                    Some(text) => out.push_str(text.token()),
+                    None => return false,
+                },
+                Slot::Parts => write_blocks(out, message, own),
+                _ => return false,
+            }
+            true
+        });
+        return;
+    }
+    let words = Words::of(message, own);
+    if words.is_empty() {
+        return;
+    }
+    let mut object = ObjectWriter::new(wire.begin());
+    object.text("role", message.role.as_str());
+    match words.single() {
+        Some(text) => _ = object.token("content", text),
+        // A system message holds text alone.
+        None if own || message.role == Role::User => write_blocks(object.key("content"), message, own),
+        None => _ = object.token("content", &words.joined()),
+    }
+    object.end();
+}
+
+fn text_of(part: &Part) -> Option<&JsonStr> {
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn write_blocks(out: &mut String, message: &Message, own: bool) {
+    out.push('[');
+    let mut first = true;
+    for part in &message.parts {
+        let goes = match &part.body {
+            PartBody::Text(text) | PartBody::Refusal(text) => own || !text.is_empty(),
+            PartBody::Image(_) | PartBody::File(_) => true,
+            PartBody::Opaque(_) => own,
+            PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
+        };
+        if goes {
+            if !first {
+                out.push(',');
+            }
+            first = false;
+            write_block(out, part, own);
+        }
+    }
+    out.push(']');
+}
+
+/// Writes a part of a user's message or of an output, in its own shape if `own`.
+pub fn write_block(out: &mut String, part: &Part, own: bool) {
+    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
+        return write_entry(out, part, shape);
+    }
+    if let PartBody::Opaque(value) = &part.body {
+        return out.push_str(value.as_str());
+    }
+    let mut block = ObjectWriter::new(out);
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => {
+            block.text("type", "input_text").token("text", text);
+        }
+        PartBody::Image(media) => {
+            block.text("type", "input_image");
+            match &media.file_id {
+                Some(id) if media.url.is_none() && media.data.is_none() => block.token("file_id", id),
+                _ => block.raw("image_url", &media.address()),
+            };
+        }
+        PartBody::File(media) => write_file(block.text("type", "input_file"), media),
+        PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
+    }
+    block.end();
+}
+
+fn write_file(block: &mut ObjectWriter<'_>, media: &Media) {
+    let address = media.address();
+    if let Some(id) = media.file_id.as_ref().filter(|_| media.url.is_none() && media.data.is_none()) {
+        block.token("file_id", id);
+    } else if address.starts_with("\"data:") {
+        // Data needs a name: it says what is in it.
+        let pdf = address.starts_with("\"data:application/pdf");
+        block.text("filename", media.name.as_deref().unwrap_or(if pdf { "file.pdf" } else { "file" }));
+        block.raw("file_data", &address);
+    } else {
+        block.raw("file_url", &address);
+    }
+}
+
+/// An entry of a list, in its shape.
+fn write_entry(out: &mut String, part: &Part, shape: &Shape) {
+    write_shape(out, shape, &mut |_, slot, out| {
+        match slot {
+            Slot::Raw(value) => out.push_str(value.as_str()),
+            Slot::Text => {
+                let token = match &part.body {
+                    PartBody::Image(media) | PartBody::File(media) => media.url.as_ref(),
+                    _ => text_of(part),
+                };
+                let Some(token) = token else { return false };
+                out.push_str(token.token());
+            }
+            _ => return false,
+        }
+        true
+    });
+}
+
+/// What an item of an answer is to its neighbours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Is {
+    /// Words; whether they have an item id.
+    Said(bool),
+    /// Whether the server knows it by its id.
+    Reasoning(bool),
+    Call,
+    Other,
+    /// It does not go out.
+    Gone,
+}
+
+/// An item in the making: a range of the message's parts.
+struct Item {
+    is: Is,
+    from: usize,
+    to: usize,
+    /// Its reasoning is gone, so its id goes too: call and output pair by `call_id` (laravel/ai#1052).
+    without_id: bool,
+}
+
+fn encode_own(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+    let message = item.message;
+    let mut items: Vec<Item> = Vec::with_capacity(message.parts.len());
+    for (at, part) in message.parts.iter().enumerate() {
+        if matches!(part.body, PartBody::Data { .. }) {
+            continue;
+        }
+        if continues(part)
+            && let Some(last) = items.last_mut().filter(|last| last.to == at && last.is != Is::Call)
+        {
+            last.to = at + 1;
+            continue;
+        }
+        items.push(Item { is: what(part, item, report), from: at, to: at + 1, without_id: false });
+    }
+    keep_reasoning_with_what_follows(&mut items, message, report);
+    for planned in &items {
+        let parts = message.parts.get(planned.from..planned.to).unwrap_or_default();
+        let Some(first) = parts.first().filter(|_| planned.is != Is::Gone) else { continue };
+        match &first.body {
+            PartBody::ToolCall { invocation, .. } => {
+                if let Some(call) = item.call(invocation) {
+                    write_call(wire.begin(), call.invocation, true, planned.without_id);
+                }
+            }
+            PartBody::Opaque(value) if first.shape.is_none() => wire.begin().push_str(value.as_str()),
+            _ => match first.shape.as_ref().filter(|_| !continues(first)) {
+                Some(shape) => write_item(wire.begin(), parts, shape, planned.without_id),
+                None => {
+                    if let Some(text) = text_of(first).filter(|text| !text.is_empty()) {
+                        write_said(wire, text, matches!(first.body, PartBody::Refusal(_)));
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// Whether a part goes on with the item of the part before it.
+fn continues(part: &Part) -> bool {
+    part.shape.as_ref().is_some_and(|shape| matches!(shape.0.first(), Some((_, Slot::Parts))))
+}
+
+fn what(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> Is {
+    let id = part.shape.as_ref().and_then(|shape| raw(shape, "id"));
+    match &part.body {
+        PartBody::ToolCall { invocation, .. } => match item.call(invocation) {
+            Some(call) if can_go(call, true) => Is::Call,
+            Some(call) => {
+                report.push(
+                    Finding::info(
+                        "unsupported_part",
+                        "no output of this kind of call can be made from text; call and result are left out",
+                    )
+                    .of_message(&item.message.id)
+                    .of_call(&call.invocation.call_id)
+                    .did(Action::Dropped),
+                );
+                Is::Gone
+            }
+            None => Is::Gone,
+        },
+        PartBody::Text(text) | PartBody::Refusal(text) if part.shape.is_none() && text.is_empty() => Is::Gone,
+        PartBody::Text(_) | PartBody::Refusal(_) => Is::Said(id.is_some()),
+        PartBody::Reasoning(_) => match &part.shape {
+            // An answer that nobody stored, without what it takes to read it again: the provider knows nothing of it.
+            Some(shape) if item.message.run_id.is_some() && is_bare(shape) => Is::Gone,
+            Some(_) => Is::Reasoning(id.is_some_and(|id| id.as_str().starts_with("\"rs_"))),
+            None => Is::Gone,
+        },
+        PartBody::Opaque(_) => Is::Other,
+        PartBody::Image(_) | PartBody::File(_) | PartBody::Data { .. } => Is::Gone,
+    }
+}
+
+fn is_bare(shape: &Shape) -> bool {
+    let says = |name| {
+        shape.0.iter().any(|(key, slot)| {
+            key.inside() == name
+                && !matches!(slot, Slot::Raw(value) if matches!(value.as_str(), "null" | "\"\"" | "[]"))
+        })
+    };
+    !["id", "encrypted_content", "content"].into_iter().any(says)
+}
+
+/// Reasoning and the items up to the next one belong together: "provided without its required following item"
+/// (continue#8933), also where that has lost its own id (recorded).
+fn keep_reasoning_with_what_follows(items: &mut [Item], message: &Message, report: &mut Report) {
+    let (mut follower, mut in_reasoning) = (None, false);
+    for item in items.iter_mut().rev() {
+        if let Is::Reasoning(known) = item.is {
+            in_reasoning = true;
+            if follower.is_none() || known && follower == Some(Is::Said(false)) {
+                item.is = Is::Gone;
+                item.without_id = true;
+                report.push(
+                    Finding::info("orphan_reasoning", "reasoning is refused without what follows it; it is left out")
+                        .of_message(&message.id)
+                        .did(Action::Dropped),
+                );
+            }
+            continue;
+        }
+        if std::mem::take(&mut in_reasoning) {
+            follower = None;
+        }
+        if item.is != Is::Gone {
+            follower = Some(item.is);
+        }
+    }
+    let mut orphaned = false;
+    for item in items {
+        match item.is {
+            Is::Reasoning(_) => orphaned = false,
+            Is::Gone => orphaned |= item.without_id,
+            _ => item.without_id = orphaned,
+        }
+    }
+}
+
+/// An item in its shape; `parts` are the entries of its list.
+fn write_item(out: &mut String, parts: &[Part], shape: &Shape, without_id: bool) {
+    let mut object = ObjectWriter::new(out);
+    for (key, slot) in &shape.0 {
+        if without_id && key.inside() == "id" {
+            continue;
+        }
+        let out = object.key_token(key.token());
+        match slot {
+            Slot::Raw(value) => out.push_str(value.as_str()),
+            Slot::Shape(_) | Slot::Content => {
+                let mut slot = slot;
+                for (at, part) in parts.iter().enumerate() {
+                    out.push(if at == 0 { '[' } else { ',' });
+                    if at > 0
+                        && let Some((_, own)) = part.shape.as_ref().and_then(|shape| shape.0.get(1))
+                    {
+                        slot = own;
+                    }
+                    match (slot, &part.body) {
+                        (Slot::Shape(shape), _) => write_entry(out, part, shape),
+                        (_, PartBody::Opaque(value)) => out.push_str(value.as_str()),
+                        _ => out.push_str("null"),
+                    }
+                }
+                out.push(']');
+            }
+            _ => out.push_str(parts.first().and_then(text_of).map_or("\"\"", JsonStr::token)),
+        }
+    }
+    object.end();
+}
+
+/// Words of the model, in the form that needs no id.
+fn write_said(wire: &mut Wire<'_>, text: &JsonStr, refusal: bool) {
+    let mut object = ObjectWriter::new(wire.begin());
+    object.text("role", "assistant");
+    if refusal {
+        object.array("content", |list| {
+            list.object(|part| _ = part.text("type", "refusal").token("refusal", text));
+        });
+    } else {
+        object.token("content", text);
+    }
+    object.end();
+}
+
+/// An answer of another dialect: its words and its calls. Words between calls go before them: DeepSeek refuses a
+/// message there (recorded).
+fn encode_foreign(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+    let message = item.message;
+    let is_call =
+        |part: &Part| matches!(&part.body, PartBody::ToolCall { invocation, .. } if item.call(invocation).is_some());
+    let last = message.parts.iter().rposition(is_call).unwrap_or(message.parts.len());
+    let (before, after) = message.parts.split_at_checked(last).unwrap_or_default();
+    foreign_words(wire, before, message, report);
+    for call in &item.calls {
+        write_call(wire.begin(), call.invocation, false, false);
+    }
+    foreign_words(wire, after, message, report);
+}
+
+/// Words side by side belong together, words apart become paragraphs.
+fn foreign_words(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report: &mut Report) {
+    let (mut inside, mut apart) = (String::new(), false);
+    for part in parts {
+        match &part.body {
+            PartBody::Text(text) if !text.is_empty() => {
+                if std::mem::take(&mut apart) && !inside.is_empty() {
+                    inside.push_str("\\n\\n");
+                }
+                inside.push_str(text.inside());
+                continue;
+            }
+            PartBody::Refusal(text) if !text.is_empty() => {
+                if !inside.is_empty() {
+                    write_said(wire, &JsonStr::from_inside(&std::mem::take(&mut inside)), false);
+                }
+                write_said(wire, text, true);
+            }
+            PartBody::Image(_) | PartBody::File(_) => report.push(
+                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
+                    .of_message(&message.id)
+                    .did(Action::Dropped),
+            ),
+            _ => {}
+        }
+        apart = true;
+    }
+    if !inside.is_empty() {
+        write_said(wire, &JsonStr::from_inside(&inside), false);
+    }
+}
+
+/// The kind that a call goes out as.
+fn kind_of_call(call: &ToolInvocation, own: bool) -> &'static CallKind {
+    let shape = call.shape.as_ref().filter(|_| own);
+    shape.and_then(|shape| CallKind::of(&raw(shape, "type")?.view().as_text()?)).unwrap_or(FUNCTION)
+}
+
+/// Whether there is an output for the call, of the kind that answers it.
+fn can_go(call: &DraftCall<'_>, own: bool) -> bool {
+    kind_of_call(call.invocation, own).takes_text
+        || matches!(call.result, Some(DraftResult::Stored(result)) if result.dialect == Some(Dialect::OpenAiResponses) && result.shape.is_some())
+}
+
+fn write_call(out: &mut String, call: &ToolInvocation, own: bool, without_id: bool) {
+    let id = call_id(&Responses, call);
+    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
+        write_shape(out, shape, &mut |name, slot, out| {
+            match slot {
+                Slot::Raw(value) => {
+                    // A call id is no item id (nodetool#4252).
+                    if name == "id" && (without_id || value.as_str().starts_with("\"call_")) {
+                        return false;
+                    }
+                    out.push_str(value.as_str());
+                }
+                Slot::Id => push_text(out, &id),
+                Slot::Name => push_text(out, &tool_name(call)),
+                Slot::Arguments => push_arguments(out, name, &call.arguments),
+                _ => return false,
+            }
+            true
+        });
+        return;
+    }
+    let mut object = ObjectWriter::new(out);
+    object.text("type", FUNCTION.kind).text("call_id", &id).text("name", &tool_name(call));
+    push_arguments(object.key(FUNCTION.arguments), FUNCTION.arguments, &call.arguments);
+    object.end();
+}
+
+fn push_text(out: &mut String, text: &str) {
+    out.push('"');
+    push_escaped(out, text);
+    out.push('"');
+}
+
+/// A function's arguments are a string of JSON text, and nothing written reads as none: `{}`. A custom tool's input is
+/// a string, other calls hold a value.
+fn push_arguments(out: &mut String, member: &str, arguments: &Arguments) {
+    match arguments {
+        Arguments::Text(text) if text.is_empty() && member == FUNCTION.arguments => out.push_str("\"{}\""),
+        Arguments::Text(text) => out.push_str(text.token()),
+        Arguments::Value(value) => match (member, value.view().kind()) {
+            ("arguments", _) => push_text(out, value.as_str()),
+            ("input", kind) if kind != Kind::String => push_text(out, value.as_str()),
+            _ => out.push_str(value.as_str()),
+        },
+    }
+}
+
+fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool) {
+    let id = call_id(&Responses, call.invocation);
+    let kind = kind_of_call(call.invocation, own);
+    let push_kind = |out: &mut String, kind: &CallKind| {
+        out.push('"');
+        out.push_str(kind.kind);
+        out.push_str("_output\"");
+    };
+    if let Some(DraftResult::Stored(result)) = call.result
+        && result.dialect == Some(Dialect::OpenAiResponses)
+        && (!kind.takes_parts() || matches!(result.content.view().kind(), Kind::String | Kind::Array))
+    {
+        if let Some(shape) = &result.shape {
+            write_shape(out, shape, &mut |name, slot, out| {
+                match slot {
+                    // One of another kind than its call goes as it came: they pair by their id.
+                    Slot::Raw(_) if name == "type" && !own => push_kind(out, kind),
+                    Slot::Raw(value) => out.push_str(value.as_str()),
+                    Slot::Id => push_text(out, &id),
+                    Slot::Content => out.push_str(result.content.as_str()),
+                    _ => return false,
+                }
+                true
+            });
+            return;
+        }
+        let mut object = ObjectWriter::new(out);
+        push_kind(object.key("type"), FUNCTION);
+        object.text("call_id", &id).json("output", result.content.view());
+        object.end();
+        return;
+    }
+    let words = result_words(Dialect::OpenAiResponses, call);
+    let mut object = ObjectWriter::new(out);
+    push_kind(object.key("type"), kind);
+    object.text("call_id", &id);
+    if kind.kind == "apply_patch_call" {
+        object.text("status", if words.is_error { "failed" } else { "completed" });
+    }
+    match words.texts.as_slice() {
+        [] if words.media.is_empty() => _ = object.text("output", ""),
+        [text] if words.media.is_empty() => _ = object.token("output", text),
+        texts if kind.takes_parts() => {
+            let texts = texts.iter().map(|text| Part::from(PartBody::Text(text.clone())));
+            object.array("output", |list| {
+                texts.chain(words.media.iter().cloned()).for_each(|part| write_block(list.item(), &part, false));
+            });
+        }
+        texts => {
+            let texts: Vec<&str> = texts.iter().map(JsonStr::inside).collect();
+            object.token("output", &JsonStr::from_inside(&texts.join("\\n")));
+        }
+    }
+    object.end();
+}
+
+// What is plain needs no shape of its own.
+
+/// Whether the model's words in that shape are written the same without it.
+pub fn is_plain_said(shape: &Shape) -> bool {
+    matches!(shape.0.as_slice(), [(role, Slot::Raw(name)), (content, Slot::Text)]
+        if role.inside() == "role" && name.as_str() == "\"assistant\"" && content.inside() == "content")
+}
+
+/// Whether a call of that shape is written the same without it.
+pub fn is_plain_call(shape: &Shape) -> bool {
+    matches!(shape.0.as_slice(), [(kind, Slot::Raw(name)), (_, Slot::Id), (_, Slot::Name), (_, Slot::Arguments)]
+        if kind.inside() == "type" && name.as_str() == "\"function_call\"")
+}
+
+/// Whether an output of that shape is written the same without it.
+pub fn is_plain_result(shape: &Shape) -> bool {
+    matches!(shape.0.as_slice(), [(kind, Slot::Raw(name)), (_, Slot::Id), (_, Slot::Content)]
+        if kind.inside() == "type" && name.as_str() == "\"function_call_output\"")
+}
+
+/// Whether a message of that shape, not the model's, is written the same without it.
+pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
+    let [(key, Slot::Raw(name)), (content, slot)] = shape.0.as_slice() else { return false };
+    let one_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), .. })]);
+    let says = parts
+        .iter()
+        .any(|part| matches!(part, IncomingPart::Part(part) if text_of(part).is_none_or(|text| !text.is_empty())));
+    key.inside() == "role"
+        && name.view().is_text(role.as_str())
+        && name.as_str().len() == role.as_str().len() + 2
+        && content.inside() == "content"
+        && match slot {
+            Slot::Part(0) => one_text,
+            Slot::Parts => !one_text && says,
+            _ => false,
+        }
+}

@@ -1,0 +1,330 @@
+//! Assembles a Responses answer, streamed or whole: a list of items.
+//!
+//! What is done replaces what came in pieces, and the response at the end replaces what was done, unless it holds less:
+//! gateways cut large events.
+
+mod item;
+
+use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind};
+use crate::message::Usage;
+use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+use crate::provider::assembler::{Assembling, error_words, inside, said};
+use crate::provider::openai_chat::stream::read_usage;
+use item::{Is, Item};
+use std::borrow::Cow;
+
+/// An answer as it grows.
+#[derive(Default)]
+pub(crate) struct ResponseAnswer {
+    id: Option<String>,
+    model: Option<String>,
+    /// The provider says that it does not keep the response.
+    unstored: bool,
+    items: Vec<Item>,
+    calls: u32,
+    /// How it ended, once it has.
+    ended: Option<AnswerStatus>,
+    reason: Option<String>,
+    usage: Option<Usage>,
+    error: Option<WireError>,
+}
+
+/// The members of one event.
+#[derive(Default)]
+struct Event<'a> {
+    kind: Option<Cow<'a, str>>,
+    response: Option<JsonRef<'a>>,
+    item: Option<JsonRef<'a>>,
+    item_id: Option<Cow<'a, str>>,
+    index: Option<u64>,
+    /// Of the entry in an item's list.
+    entry: u64,
+    /// It is about words of refusal.
+    refusal: bool,
+    /// The piece or the whole: a text, an entry.
+    value: Option<JsonRef<'a>>,
+    error: Option<JsonRef<'a>>,
+}
+
+impl Assembling for ResponseAnswer {
+    /// Events are numbered, so none is like the one before: there is nothing to compare.
+    fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        // What follows the end is another response.
+        if self.ended.is_some() || self.error.is_some() {
+            return None;
+        }
+        let mut event = Event::default();
+        for (key, value) in data.entries() {
+            match inside(key).unwrap_or_default() {
+                "type" => event.kind = value.as_text(),
+                "response" => event.response = Some(value),
+                "item" => event.item = Some(value),
+                "item_id" => event.item_id = value.as_text(),
+                "output_index" => event.index = value.as_u64(),
+                "content_index" | "summary_index" => event.entry = value.as_u64().unwrap_or(0),
+                "delta" | "text" | "refusal" | "arguments" | "input" | "part" | "annotation" => {
+                    event.value = Some(value)
+                }
+                "error" => event.error = Some(value).filter(|value| !value.is_null()),
+                _ => {}
+            }
+        }
+        let kind = event.kind.clone();
+        let kind = kind.as_deref().unwrap_or(name);
+        let kind = kind.strip_prefix("response.").unwrap_or(kind);
+        event.refusal = kind.starts_with("refusal");
+        match kind {
+            "output_item.added" => {
+                if let Some(item) = event.item.filter(|item| item.is_object()) {
+                    let at = self.place(&event, true, item);
+                    self.read_item(at, item, false, out);
+                }
+            }
+            "output_item.done" => {
+                if let Some(item) = event.item.filter(|item| item.is_object()) {
+                    let at = self.place(&event, false, item);
+                    self.read_item(at, item, true, out);
+                }
+            }
+            "content_part.added"
+            | "content_part.done"
+            | "reasoning_summary_part.added"
+            | "reasoning_summary_part.done" => {
+                self.entry(&event, kind.contains("summary"), None, out);
+            }
+            "output_text.delta" | "refusal.delta" | "reasoning_text.delta" | "reasoning_summary_text.delta" => {
+                self.entry(&event, kind.contains("summary"), Some(true), out);
+            }
+            "output_text.done" | "refusal.done" | "reasoning_text.done" | "reasoning_summary_text.done" => {
+                self.entry(&event, kind.contains("summary"), Some(false), out);
+            }
+            "output_text.annotation.added" => {
+                if let (Some(item), Some(note)) = (self.item(&event), event.value) {
+                    item.annotate(event.entry, note);
+                }
+            }
+            "function_call_arguments.delta" | "custom_tool_call_input.delta" => self.arguments(&event, true, out),
+            "function_call_arguments.done" | "custom_tool_call_input.done" => self.arguments(&event, false, out),
+            "created" | "in_progress" | "queued" => self.head(event.response.unwrap_or(data)),
+            "completed" | "done" => self.end(event.response.unwrap_or(data), "completed", out),
+            "incomplete" | "failed" | "cancelled" => {
+                self.end(event.response.unwrap_or(data), kind, out);
+            }
+            "error" => self.failed(event.error.unwrap_or(data), out),
+            // A gateway that sends the whole response as one event.
+            "" if data.get("output").is_some_and(|output| output.kind() == Kind::Array) => {
+                self.end(data, "completed", out);
+            }
+            "" => event.error.into_iter().for_each(|error| self.failed(error, out)),
+            _ => {}
+        }
+        None
+    }
+
+    fn again(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
+
+    fn whole(&mut self, body: JsonRef<'_>) {
+        let out = &mut Vec::new();
+        let error = body.find("error");
+        if body.get("output").is_some_and(|output| output.kind() == Kind::Array) {
+            self.end(body, if error.is_some() { "failed" } else { "completed" }, out);
+        } else {
+            self.failed(error.unwrap_or(body), out);
+            if error.is_none() && body.get("message").is_none() && body.get("detail").is_none() || self.error.is_none()
+            {
+                let message = "the response has no output".to_owned();
+                self.error = Some(WireError { code: Some("malformed".to_owned()), message });
+            }
+        }
+    }
+
+    fn fail(&mut self, error: WireError) {
+        self.error.get_or_insert(error);
+    }
+
+    fn assemble(&self, stopped: bool) -> Assembled {
+        let status = self.status(stopped);
+        let complete = status == AnswerStatus::Complete;
+        let text: String = self.items.iter().flat_map(Item::texts).collect();
+        let mut calls: Vec<(u32, AssembledCall)> =
+            self.items.iter().filter_map(|item| item.assemble(complete)).collect();
+        calls.sort_by_key(|(place, _)| *place);
+        Assembled {
+            status,
+            finish_reason: self.reason.clone(),
+            response_id: self.id.clone(),
+            model: self.model.clone(),
+            text: JsonStr::from_inside(&text),
+            calls: calls.into_iter().map(|(_, call)| call).collect(),
+            usage: self.usage,
+            error: self.error.clone(),
+            wire: self.wire(complete),
+        }
+    }
+}
+
+impl ResponseAnswer {
+    fn head(&mut self, response: JsonRef<'_>) {
+        let known = |own: &mut Option<String>, name| {
+            if own.is_none() {
+                *own = said(response.get(name)).map(Cow::into_owned);
+            }
+        };
+        known(&mut self.id, "id");
+        known(&mut self.model, "model");
+        self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
+    }
+
+    /// The response as it is at the end. `kind` is what the event says, where the response does not.
+    fn end(&mut self, response: JsonRef<'_>, kind: &str, out: &mut Vec<StreamEvent>) {
+        self.head(response);
+        let output = response.get("output").filter(|output| output.kind() == Kind::Array);
+        let items: Vec<JsonRef<'_>> =
+            output.iter().flat_map(|output| output.items()).filter(|item| item.is_object()).collect();
+        let fits = items.len() >= self.items.len()
+            && self.items.iter().zip(&items).all(|(own, item)| item.text("type").is_some_and(|kind| own.is_a(&kind)));
+        let status = response.text("status");
+        let status = status.as_deref().unwrap_or(kind);
+        let complete = status == "completed";
+        if fits {
+            for (at, item) in items.into_iter().enumerate() {
+                if at == self.items.len() {
+                    self.open(None, item);
+                }
+                // An item of a response that was cut may be half an item.
+                let whole = complete || item.text("status").is_none_or(|status| status == "completed");
+                self.read_item(at, item, whole, out);
+            }
+        }
+        if complete {
+            // Whoever left out the end of an item has said it now.
+            self.items.iter_mut().for_each(|item| item.close(out));
+        }
+        if let Some(usage) = response.get("usage").and_then(read_usage) {
+            self.usage = Some(usage);
+            out.push(StreamEvent::Usage(usage));
+        }
+        let why = response.find("incomplete_details").and_then(|details| said(details.get("reason")));
+        self.ended = match status {
+            "completed" => Some(AnswerStatus::Complete),
+            "incomplete" if why.as_deref() == Some("content_filter") => Some(AnswerStatus::Blocked),
+            "incomplete" => Some(AnswerStatus::Incomplete),
+            "failed" | "cancelled" => {
+                let words = response.find("error").and_then(error_words);
+                let error = words.unwrap_or_else(|| {
+                    let message = "the provider ended the response with the status ".to_owned() + status;
+                    WireError { code: Some(status.to_owned()), message }
+                });
+                out.push(StreamEvent::Error(error.clone()));
+                self.fail(error);
+                Some(AnswerStatus::Failed)
+            }
+            // One that runs in the background, and is not there yet.
+            _ => None,
+        };
+        self.reason = Some(why.map_or_else(|| status.to_owned(), Cow::into_owned));
+    }
+
+    fn failed(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if let Some(error) = error_words(error) {
+            out.push(StreamEvent::Error(error.clone()));
+            self.fail(error);
+        }
+    }
+
+    /// The item that an event is about, by its index: some servers change the ids from event to event.
+    fn find(&self, event: &Event<'_>) -> Option<usize> {
+        match (event.index, &event.item_id) {
+            (Some(index), _) => self.items.iter().rposition(|item| item.index == Some(index)),
+            (None, Some(id)) => self.items.iter().rposition(|item| item.has_id(id)),
+            (None, None) => self.items.len().checked_sub(1),
+        }
+    }
+
+    fn item(&mut self, event: &Event<'_>) -> Option<&mut Item> {
+        let at = self.find(event)?;
+        self.items.get_mut(at)
+    }
+
+    /// The place of an item that is told as a whole, opened if it is a new one.
+    fn place(&mut self, event: &Event<'_>, begins: bool, item: JsonRef<'_>) -> usize {
+        let known = match (event.index, said(item.get("id"))) {
+            (Some(_), _) => self.find(event),
+            (None, Some(id)) => self.items.iter().rposition(|own| own.has_id(&id)),
+            // Without either, what ends is what began last.
+            (None, None) => self.items.iter().rposition(|own| !begins && !own.done),
+        };
+        let same =
+            |at: &usize| self.items.get(*at).is_some_and(|own| item.text("type").is_some_and(|kind| own.is_a(&kind)));
+        match known.filter(same) {
+            Some(at) => at,
+            None => self.open(event.index, item),
+        }
+    }
+
+    fn open(&mut self, index: Option<u64>, item: JsonRef<'_>) -> usize {
+        let item = Item::new(index, item, self.calls);
+        self.calls += u32::from(matches!(item.is, Is::Call { .. }));
+        self.items.push(item);
+        self.items.len() - 1
+    }
+
+    fn read_item(&mut self, at: usize, item: JsonRef<'_>, done: bool, out: &mut Vec<StreamEvent>) {
+        if let Some(own) = self.items.get_mut(at) {
+            own.read(item, done, out);
+        }
+    }
+
+    /// The entry of an item's list: the entry itself, or more (`Some(true)`) or all (`Some(false)`) of its text. Of an
+    /// item that nobody announced, the words count.
+    fn entry(&mut self, event: &Event<'_>, summary: bool, text: Option<bool>, out: &mut Vec<StreamEvent>) {
+        let Some(value) = event.value else { return };
+        let at = match self.find(event) {
+            Some(at) => at,
+            None => {
+                let id = event.item_id.as_deref().unwrap_or_default();
+                let item = item::announced(if summary { "reasoning" } else { "message" }, id);
+                self.open(event.index, item.view())
+            }
+        };
+        let Some(item) = self.items.get_mut(at) else { return };
+        match (text, inside(value)) {
+            (None, _) if value.is_object() => _ = item.read_entry(summary, event.entry, value, out),
+            (Some(more), Some(text)) => item.say((summary, event.entry), event.refusal, text, more, out),
+            _ => {}
+        }
+    }
+
+    fn arguments(&mut self, event: &Event<'_>, more: bool, out: &mut Vec<StreamEvent>) {
+        let text = event.value.and_then(inside);
+        if let (Some(item), Some(text)) = (self.item(event), text) {
+            item.argue(text, more, out);
+        }
+    }
+
+    fn status(&self, stopped: bool) -> AnswerStatus {
+        match self.ended {
+            _ if self.error.is_some() => AnswerStatus::Failed,
+            _ if stopped => AnswerStatus::Truncated,
+            None => AnswerStatus::Truncated,
+            Some(AnswerStatus::Complete)
+                if self.items.iter().any(Item::refuses) && !self.items.iter().any(Item::speaks) =>
+            {
+                AnswerStatus::Refused
+            }
+            Some(ended) => ended,
+        }
+    }
+
+    fn wire(&self, complete: bool) -> Option<Json> {
+        // Reasoning that nobody keeps and that does not hold itself is known by no id, nor is what belongs to it.
+        let forgotten = self.unstored && self.items.iter().any(Item::is_bare_reasoning);
+        let mut wire = String::new();
+        let mut list = ArrayWriter::new(&mut wire);
+        for item in self.items.iter().filter(|item| item.goes(complete)) {
+            item.write(list.item(), forgotten);
+        }
+        list.end();
+        (wire.len() > 2).then(|| Json::trusted(wire))
+    }
+}

@@ -1,0 +1,315 @@
+//! The quirks of OpenAI Responses streams, one by one.
+
+use crate::{assemble, calls_of, events_of, frame, wire_of};
+use rethread::message::Dialect;
+use rethread::provider::{AnswerStatus, Assembled, StreamEvent, read_response};
+
+const CREATED: &str = r#"{"type":"response.created","response":{"id":"resp_1","model":"m","status":"in_progress","output":[],"usage":null}}"#;
+
+fn added(index: usize, item: &str) -> String {
+    format!(r#"{{"type":"response.output_item.added","output_index":{index},"item":{item}}}"#)
+}
+
+fn done(index: usize, item: &str) -> String {
+    format!(r#"{{"type":"response.output_item.done","output_index":{index},"item":{item}}}"#)
+}
+
+fn text(index: usize, kind: &str, value: &str) -> String {
+    let name = if kind.ends_with("done") { "text" } else { "delta" };
+    format!(r#"{{"type":"response.{kind}","output_index":{index},"content_index":0,"{name}":"{value}"}}"#)
+}
+
+fn arguments(index: usize, kind: &str, value: &str) -> String {
+    let name = match kind.rsplit_once('.') {
+        Some(("custom_tool_call_input", "done")) => "input",
+        Some((_, "done")) => "arguments",
+        _ => "delta",
+    };
+    format!(r#"{{"type":"response.{kind}","output_index":{index},"{name}":"{value}"}}"#)
+}
+
+fn completed(output: &str) -> String {
+    format!(
+        r#"{{"type":"response.completed","response":{{"id":"resp_1","status":"completed","output":[{output}],"usage":{{"input_tokens":9,"input_tokens_details":{{"cached_tokens":4}},"output_tokens":5,"output_tokens_details":{{"reasoning_tokens":3}},"total_tokens":14}}}}}}"#
+    )
+}
+
+fn run(lines: &[String]) -> (Assembled, Vec<StreamEvent>) {
+    let lines: Vec<&str> = std::iter::once(CREATED).chain(lines.iter().map(String::as_str)).collect();
+    assemble(Dialect::OpenAiResponses, &frame(&lines))
+}
+
+fn call(index: usize, arguments: &str) -> String {
+    format!(
+        r#"{{"type":"function_call","id":"fc_{index}","call_id":"call_{index}","name":"f","arguments":"{arguments}","status":"completed"}}"#
+    )
+}
+
+fn said(words: &str) -> String {
+    format!(
+        r#"{{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{{"type":"output_text","text":"{words}","annotations":[]}}]}}"#
+    )
+}
+
+#[test]
+fn r44_an_answer_is_the_list_of_its_items() {
+    let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"done"}"#;
+    let lines = [
+        added(0, &reasoning.replace("done", "added")),
+        done(0, reasoning),
+        added(1, &call(1, "")),
+        arguments(1, "function_call_arguments.delta", r#"{\"a\":"#),
+        arguments(1, "function_call_arguments.delta", "1}"),
+        arguments(1, "function_call_arguments.done", r#"{\"a\":1}"#),
+        done(1, &call(1, r#"{\"a\":1}"#)),
+        completed(""),
+    ];
+    let (got, events) = run(&lines);
+    assert_eq!(got.status, AnswerStatus::Complete);
+    assert_eq!((got.response_id.as_deref(), got.finish_reason.as_deref()), (Some("resp_1"), Some("completed")));
+    assert_eq!(calls_of(&got), [("call_1", "f", r#"{"a":1}"#.to_owned(), true)]);
+    // The output at the end is empty, as from some servers: what was done stays. The copy at the start does not count.
+    assert_eq!(wire_of(&got), format!("[{reasoning},{}]", call(1, r#"{\"a\":1}"#)));
+    let usage = got.usage.unwrap();
+    assert_eq!((usage.input, usage.output, usage.cached_input, usage.reasoning), (9, 5, Some(4), Some(3)));
+    let told = events_of(&events);
+    assert_eq!((told.arguments[&0].as_str(), told.ready.as_slice()), (r#"{"a":1}"#, &[0][..]));
+}
+
+#[test]
+fn case57_interleaved_items_do_not_mix() {
+    let lines = [
+        added(0, &call(0, "")),
+        added(1, &call(1, "")),
+        arguments(0, "function_call_arguments.delta", r#"{\"a\":"#),
+        arguments(1, "function_call_arguments.delta", r#"{\"b\":"#),
+        arguments(0, "function_call_arguments.delta", "1}"),
+        arguments(1, "function_call_arguments.delta", "2}"),
+        completed(""),
+    ];
+    let calls = [("call_0", "f", r#"{"a":1}"#.to_owned(), true), ("call_1", "f", r#"{"b":2}"#.to_owned(), true)];
+    assert_eq!(calls_of(&run(&lines).0), calls);
+}
+
+#[test]
+fn case65_without_an_end_nothing_may_run() {
+    let whole = [added(0, &said("")), text(0, "output_text.delta", "Hel"), done(1, &call(1, "{}"))];
+    let (got, _) = run(&whole);
+    assert_eq!(got.status, AnswerStatus::Truncated);
+    assert_eq!(calls_of(&got), [("call_1", "f", "{}".to_owned(), false)]);
+    assert_eq!(got.text.decode(), "Hel");
+    let wire = r#"[{"type":"message","id":"msg_1","role":"assistant","status":"incomplete","content":[{"type":"output_text","text":"Hel","annotations":[]}]}]"#;
+    assert_eq!(wire_of(&got), wire);
+}
+
+#[test]
+fn case66_a_failure_in_the_stream_keeps_the_text() {
+    let error = r#"{"type":"error","code":"server_error","message":"gone","param":null}"#.to_owned();
+    let (got, events) = run(&[added(0, &said("")), text(0, "output_text.delta", "Hi"), error]);
+    let told = got.error.clone().unwrap();
+    assert_eq!(
+        (got.status, told.code.as_deref(), told.message.as_str()),
+        (AnswerStatus::Failed, Some("server_error"), "gone")
+    );
+    assert_eq!((got.text.decode().as_ref(), events.len()), ("Hi", 2));
+    let failed = r#"{"type":"response.failed","response":{"status":"failed","output":[],"error":{"code":"rate_limit_exceeded","message":"slow down"}}}"#.to_owned();
+    let (got, _) = run(&[failed]);
+    assert_eq!((got.status, got.error.unwrap().message.as_str()), (AnswerStatus::Failed, "slow down"));
+}
+
+#[test]
+fn case68_calls_make_the_answer_go_on_whatever_it_is_called() {
+    let (got, _) = run(&[completed(&format!("{},{}", said("Hi"), call(1, "{}")))]);
+    assert_eq!((got.status, got.text.decode().as_ref()), (AnswerStatus::Complete, "Hi"));
+    assert_eq!(calls_of(&got), [("call_1", "f", "{}".to_owned(), true)]);
+}
+
+#[test]
+fn case75_what_is_done_wins_over_its_pieces() {
+    let lines = [
+        added(0, &said("")),
+        text(0, "output_text.delta", "Helo"),
+        text(0, "output_text.done", "Hello"),
+        added(1, &call(1, "")),
+        arguments(1, "function_call_arguments.delta", r#"{\"a\":0}"#),
+        arguments(1, "function_call_arguments.done", r#"{\"a\":1}"#),
+        completed(""),
+    ];
+    let (got, _) = run(&lines);
+    assert_eq!(got.text.decode(), "Hello");
+    assert_eq!(calls_of(&got), [("call_1", "f", r#"{"a":1}"#.to_owned(), true)]);
+}
+
+#[test]
+fn case77_a_cut_answer_keeps_its_reason_and_its_usage() {
+    for (reason, status) in [("max_output_tokens", AnswerStatus::Incomplete), ("content_filter", AnswerStatus::Blocked)]
+    {
+        let cut = call(1, r#"{\"a"#).replace("completed", "incomplete");
+        let end = format!(
+            r#"{{"type":"response.incomplete","response":{{"status":"incomplete","incomplete_details":{{"reason":"{reason}"}},"output":[{cut}],"usage":{{"input_tokens":1,"output_tokens":2}}}}}}"#
+        );
+        let (got, _) = run(&[added(0, &cut), end]);
+        assert_eq!((got.status, got.finish_reason.as_deref()), (status, Some(reason)));
+        assert_eq!(got.usage.map(|usage| (usage.input, usage.output)), Some((1, 2)));
+        assert_eq!(calls_of(&got), [("call_1", "f", "{\"a".to_owned(), false)]);
+        assert!(got.wire.is_none());
+    }
+}
+
+#[test]
+fn r44_the_input_of_a_custom_tool_is_free_text() {
+    let item = |input: &str| {
+        format!(r#"{{"type":"custom_tool_call","id":"ctc_1","call_id":"call_1","name":"sql","input":"{input}"}}"#)
+    };
+    let lines = [
+        added(0, &item("")),
+        arguments(0, "custom_tool_call_input.delta", "SELECT "),
+        arguments(0, "custom_tool_call_input.delta", "1"),
+        arguments(0, "custom_tool_call_input.done", "SELECT 1"),
+        done(0, &item("SELECT 1")),
+        completed(""),
+    ];
+    let (got, _) = run(&lines);
+    assert_eq!(calls_of(&got), [("call_1", "sql", "SELECT 1".to_owned(), true)]);
+    assert_eq!(wire_of(&got), format!("[{}]", item("SELECT 1")));
+}
+
+#[test]
+fn r44_items_are_told_apart_by_index_when_ids_rotate() {
+    let mut lines = Vec::new();
+    for (at, piece) in ["{", r#"\"a\":"#, "1}"].iter().enumerate() {
+        if at == 0 {
+            lines.push(added(0, &call(0, "")));
+        }
+        lines.push(format!(
+            r#"{{"type":"response.function_call_arguments.delta","output_index":0,"item_id":"x{at}","delta":"{piece}"}}"#
+        ));
+    }
+    lines.push(done(0, &call(9, r#"{\"a\":1}"#)));
+    lines.push(completed(""));
+    assert_eq!(calls_of(&run(&lines).0), [("call_9", "f", r#"{"a":1}"#.to_owned(), true)]);
+}
+
+#[test]
+fn r44_items_without_an_index_are_told_apart_by_id() {
+    let item =
+        |id: &str| format!(r#"{{"type":"function_call","id":"{id}","call_id":"c{id}","name":"f","arguments":""}}"#);
+    let lines = [
+        format!(r#"{{"type":"response.output_item.added","item":{}}}"#, item("a")),
+        format!(r#"{{"type":"response.output_item.added","item":{}}}"#, item("b")),
+        r#"{"type":"response.function_call_arguments.delta","item_id":"a","delta":"{}"}"#.to_owned(),
+        r#"{"type":"response.function_call_arguments.delta","item_id":"b","delta":"{\"x\":1}"}"#.to_owned(),
+        format!(r#"{{"type":"response.output_item.done","item":{}}}"#, item("a")),
+        completed(""),
+    ];
+    let calls = [("ca", "f", "{}".to_owned(), true), ("cb", "f", r#"{"x":1}"#.to_owned(), true)];
+    assert_eq!(calls_of(&run(&lines).0), calls);
+}
+
+#[test]
+fn r43_encrypted_content_that_came_with_done_is_kept_whatever_the_end_says() {
+    let item = |content: &str| format!(r#"{{"type":"reasoning","id":"rs_1","summary":[]{content}}}"#);
+    let lines = [
+        added(0, &item("")),
+        done(0, &item(r#","encrypted_content":"secret""#)),
+        added(1, &said("")),
+        done(1, &said("Hi")),
+        completed(&format!("{},{}", item(r#","encrypted_content":null"#), said("Hi"))),
+    ];
+    assert!(wire_of(&run(&lines).0).contains(r#""encrypted_content":"secret""#));
+}
+
+#[test]
+fn r43_ids_that_the_provider_does_not_keep_are_not_sent_back() {
+    let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}"#;
+    let end = completed(&format!("{reasoning},{}", call(1, "{}")));
+    let kept = wire_of(&run(&[end.clone()]).0).to_owned();
+    assert!(kept.contains("rs_1") && kept.contains("fc_1"));
+    let (got, _) =
+        run(&[end.replace(r#""status":"completed","output""#, r#""status":"completed","store":false,"output""#)]);
+    let wire = wire_of(&got);
+    assert!(
+        !wire.contains("rs_1") && !wire.contains("fc_1") && wire.contains("call_1") && wire.contains("hm"),
+        "{wire}"
+    );
+    // With what it takes to read it again, all stays.
+    let whole = reasoning.replace(r#""summary""#, r#""encrypted_content":"e","summary""#);
+    let end = completed(&format!("{whole},{}", call(1, "{}"))).replace(r#""id":"resp_1""#, r#""store":false"#);
+    assert_eq!(wire_of(&run(&[end]).0), format!("[{whole},{}]", call(1, "{}")));
+}
+
+#[test]
+fn r44_a_cut_output_at_the_end_takes_nothing_back() {
+    let empty = said("").replace(r#"{"type":"output_text","text":"","annotations":[]}"#, "");
+    let lines = [added(0, &said("")), done(0, &said("Hello")), completed(&empty)];
+    let (got, _) = run(&lines);
+    assert_eq!(got.text.decode(), "Hello");
+    assert!(wire_of(&got).contains("Hello"));
+}
+
+#[test]
+fn r44_a_refusal_is_one() {
+    let refusal =
+        r#"{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}"#;
+    let lines = [
+        added(0, &said("").replace(r#"{"type":"output_text","text":"","annotations":[]}"#, "")),
+        r#"{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"No."}"#.to_owned(),
+        r#"{"type":"response.refusal.done","output_index":0,"content_index":0,"refusal":"No."}"#.to_owned(),
+        done(0, refusal),
+        completed(refusal),
+    ];
+    let (got, _) = run(&lines);
+    assert_eq!((got.status, got.text.is_empty()), (AnswerStatus::Refused, true));
+    assert_eq!(wire_of(&got), format!("[{refusal}]"));
+}
+
+#[test]
+fn r44_reasoning_is_told_and_items_of_servers_are_kept() {
+    let search =
+        r#"{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}"#;
+    let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm, so"}]}"#;
+    let lines = [
+        r#"{"type":"response.queued","response":{}}"#.to_owned(),
+        added(0, r#"{"type":"reasoning","id":"rs_1","summary":[]}"#),
+        r#"{"type":"response.reasoning_summary_part.added","output_index":0,"summary_index":0,"part":{"type":"summary_text","text":""}}"#.to_owned(),
+        r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"hm, "}"#.to_owned(),
+        r#"{"type":"keepalive","sequence_number":4}"#.to_owned(),
+        r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"so"}"#.to_owned(),
+        done(0, reasoning),
+        added(1, &search.replace("completed", "in_progress")),
+        r#"{"type":"response.web_search_call.searching","output_index":1,"item_id":"ws_1"}"#.to_owned(),
+        done(1, search),
+        done(2, &said("Hi")),
+        completed(""),
+    ];
+    let (got, events) = run(&lines);
+    let told: String = events
+        .iter()
+        .filter_map(|event| match event {
+            StreamEvent::ReasoningDelta(text) => Some(text.decode().into_owned()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!((told.as_str(), events_of(&events).text.as_str()), ("hm, so", "Hi"));
+    assert_eq!(wire_of(&got), format!("[{reasoning},{search},{}]", said("Hi")));
+}
+
+#[test]
+fn r45_every_character_survives_the_stream() {
+    let odd = r#"{\"n\": 12345678901234567890.50, \"s\": \"\\ud800 \\u00e9\"}"#;
+    let (got, _) = run(&[added(0, &call(0, "")), arguments(0, "function_call_arguments.delta", odd), completed("")]);
+    assert!(wire_of(&got).contains(odd));
+    let (got, _) = run(&[done(0, &call(0, odd)), completed(&call(0, odd))]);
+    assert_eq!(wire_of(&got), format!("[{}]", call(0, odd)));
+}
+
+#[test]
+fn r20_a_response_that_runs_in_the_background_is_not_there_yet() {
+    let read = |body: &str| read_response(Dialect::OpenAiResponses, body.as_bytes());
+    assert_eq!(read(r#"{"id":"r","status":"queued","output":[]}"#).status, AnswerStatus::Truncated);
+    assert_eq!(read(r#"{"id":"r","status":"cancelled","output":[]}"#).status, AnswerStatus::Failed);
+    // A server that says nothing of a status.
+    assert_eq!(read(&format!(r#"{{"output":[{}]}}"#, said("Hi"))).status, AnswerStatus::Complete);
+    let refused = read(r#"{"error":{"message":"bad","type":"invalid_request_error","code":null}}"#);
+    assert_eq!((refused.status, refused.error.unwrap().message.as_str()), (AnswerStatus::Failed, "bad"));
+}
