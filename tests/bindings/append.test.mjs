@@ -36,7 +36,7 @@ test('r57 neutral messages come back as they were given, and go out in every dia
     { type: 'file', name: 'a.pdf', data: 'JVBERg==', mediaType: 'application/pdf' },
     { type: 'data', name: 'card', value: { never: 'sent' } },
   ]);
-  for (const dialect of ['openai-chat', 'anthropic', 'gemini', 'mistral']) {
+  for (const dialect of ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral']) {
     const { body } = await session.render({ dialect, params: { model: 'm' }, replay: { freshness: Infinity }, input: 'And now?' });
     assert.deepEqual(validate(body, dialect).filter(({ severity }) => severity === 'error'), [], dialect);
     for (const said of ['What is on it?', 'iVBORw==', 'I look.', 'found', 'A cat.', 'And now?']) assert.ok(text(body).includes(said), `${dialect}: ${said}`);

@@ -110,7 +110,7 @@ fn r42_other_dialects_are_said_in_mistrals_words() {
     let body = r#"[{"role":"developer","content":"d"},{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"https://x/y.png","detail":"low"}},{"type":"file","file":{"file_data":"data:application/pdf;base64,AA==","filename":"y.pdf"}}]},{"role":"assistant","content":null,"refusal":"I will not."},{"role":"user","content":"then"},{"role":"assistant","reasoning_content":"hm","content":null,"tool_calls":[{"id":"a1B2c3D4e","type":"custom","custom":{"name":"f","input":"free"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":[{"type":"text","text":"r"}]}]"#;
     assert_eq!(
         messages(&history_of(CHAT, body), MISTRAL),
-        r#"[{"role":"system","content":"d"},{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"https://x/y.png"}},{"type":"document_url","document_url":"data:application/pdf;base64,AA==","document_name":"y.pdf"}]},{"role":"assistant","content":"I will not."},{"role":"user","content":"then"},{"role":"assistant","content":"","tool_calls":[{"id":"a1B2c3D4e","type":"function","function":{"name":"f","arguments":"free"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":"r"}]"#
+        r#"[{"role":"system","content":"d"},{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"https://x/y.png"}},{"type":"document_url","document_url":"data:application/pdf;base64,AA==","document_name":"y.pdf"}]},{"role":"assistant","content":"I will not."},{"role":"user","content":"then"},{"role":"assistant","content":"","tool_calls":[{"id":"a1B2c3D4e","type":"function","function":{"name":"f","arguments":"\"free\""}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":"r"}]"#
     );
     let body = r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"text","text":"I look."},{"type":"tool_use","id":"toolu_1","name":"f","input":{"n":1.0}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","is_error":true,"content":[{"type":"text","text":"no"},{"type":"image","source":{"type":"url","url":"https://x/y.png"}}]}]}]"#;
     let text = messages(&history_of(CLAUDE, body), MISTRAL);
@@ -270,7 +270,7 @@ proptest! {
     fn r04_r05_and_of_mistral_too(list in proptest::collection::vec(mistral_wire(), 0..8), more in proptest::collection::vec(mistral_wire(), 0..3), now in 0_u64..900_000) {
         let history = history_of(MISTRAL, &format!("[{}]", list.join(",")));
         valid_in_all(&history, None, now)?;
-        let live = history_of(MISTRAL, &format!("[{}]", more.join(",")));
+        let live = live_after(&history, MISTRAL, &format!("[{}]", more.join(",")));
         valid_in_all(&history, Some(&live), now)?;
     }
 }

@@ -223,7 +223,7 @@ fn r43_encrypted_content_that_came_with_done_is_kept_whatever_the_end_says() {
 fn r43_ids_that_the_provider_does_not_keep_are_not_sent_back() {
     let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}"#;
     let end = completed(&format!("{reasoning},{}", call(1, "{}")));
-    let kept = wire_of(&run(&[end.clone()]).0).to_owned();
+    let kept = wire_of(&run(std::slice::from_ref(&end)).0).to_owned();
     assert!(kept.contains("rs_1") && kept.contains("fc_1"));
     let (got, _) =
         run(&[end.replace(r#""status":"completed","output""#, r#""status":"completed","store":false,"output""#)]);
