@@ -183,6 +183,29 @@ pub struct Message {
     pub shape: Option<Shape>,
 }
 
+impl Message {
+    /// A message that is made for one body: it has no id and no place.
+    #[must_use]
+    pub fn made(role: Role, text: &str) -> Self {
+        Self {
+            id: String::new(),
+            seq: 0,
+            turn: 0,
+            role,
+            parts: vec![Part::from(PartBody::Text(JsonStr::new(text)))],
+            created_at: 0,
+            source: Source::default(),
+            run_id: None,
+            status: MessageStatus::Complete,
+            parent_id: None,
+            metadata: None,
+            answer: None,
+            dialect: None,
+            shape: None,
+        }
+    }
+}
+
 /// What a provider says of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AnswerFacts {

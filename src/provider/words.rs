@@ -3,7 +3,7 @@
 use crate::finding::{Action, Finding, Report};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody};
-use crate::replay::{DraftCall, DraftResult};
+use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::tool::ToolInvocation;
 
 /// The sayable of a message.
@@ -119,8 +119,9 @@ pub struct ResultWords {
 
 /// What answers a call, for `target`.
 pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
-    let result = match call.result {
-        Some(DraftResult::Stored(result)) => result,
+    let (result, cut) = match call.result {
+        Some(DraftResult::Stored(result)) => (result, None),
+        Some(DraftResult::Cut { result, bytes }) => (result, Some(bytes)),
         Some(DraftResult::Closing(text)) => {
             return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: true };
         }
@@ -148,6 +149,10 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
             Some(first) => *first = said,
             None => texts.push(said),
         }
+    }
+    if let Some(bytes) = cut {
+        texts = vec![JsonStr::new(&shortened(&texts, bytes))];
+        media.clear();
     }
     ResultWords { texts, media, is_error: result.is_error }
 }

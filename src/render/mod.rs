@@ -10,10 +10,13 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::history::History;
-use crate::json::{Json, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
+use crate::json::{Json, Kind, ObjectWriter};
+use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::{Codec, ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate};
-use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult, Origin, Policy, Uncited, replay};
+use crate::replay::{
+    Ask, Draft, DraftCall, DraftMessage, DraftResult, Given, Memory, Origin, Pending, Policy, Progress, Question,
+    Uncited, replay,
+};
 use crate::sorted::Sorted;
 pub use convert::convert;
 use kept::{Fragment, Kept, marks_in};
@@ -43,11 +46,21 @@ pub struct Rendered {
     pub max_source: Option<u64>,
 }
 
-/// Keeps encodings, by dialect.
+/// How far a render came.
+#[derive(Clone, Debug)]
+pub enum Rendering {
+    /// The body is there.
+    Done(Rendered),
+    /// The application must be asked first; then [`Renderer::told`], and the render goes on.
+    Ask(Ask),
+}
+
+/// Keeps encodings, by dialect, and what the application told its reducers.
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     dialects: Sorted<Dialect, Kept>,
     uncited: Uncited,
+    memory: Memory,
     said_default: bool,
 }
 
@@ -56,12 +69,18 @@ impl Renderer {
     pub fn clear(&mut self) {
         self.dialects.clear();
         self.uncited = Uncited::default();
+        self.memory.clear();
     }
 
-    /// Builds the next body: `history` after the policy, then `live`.
+    /// What the application said to a question of this render, or that it failed.
+    pub fn told(&mut self, ask: Ask, given: Given, progress: &mut Progress) {
+        self.memory.learn(ask, given, progress);
+    }
+
+    /// Builds the next body where nobody is there to be asked: a reducer that would ask is skipped.
     ///
     /// # Errors
-    /// `config_invalid` from the request.
+    /// As [`step`](Self::step).
     pub fn render(
         &mut self,
         history: &History,
@@ -69,25 +88,69 @@ impl Renderer {
         request: &RenderRequest<'_>,
         now: Ms,
     ) -> Result<Rendered> {
+        let mut progress = Progress::default();
+        loop {
+            match self.step(history, live, request, now, &progress)? {
+                Rendering::Done(rendered) => return Ok(rendered),
+                Rendering::Ask(ask) => {
+                    self.told(ask, Given::Failed("nobody is there to be asked".into()), &mut progress);
+                }
+            }
+        }
+    }
+
+    /// Builds the next body: `history` after the policy, then `live`. A reducer may have to ask the application first: the
+    /// same step with what it was [`told`](Self::told) goes on.
+    ///
+    /// # Errors
+    /// `config_invalid` from the request.
+    pub fn step(
+        &mut self,
+        history: &History,
+        live: Option<&History>,
+        request: &RenderRequest<'_>,
+        now: Ms,
+        progress: &Progress,
+    ) -> Result<Rendering> {
         let mut report = Report::new();
+        let dialect = request.provider.dialect;
+        let count = history.messages().len();
+        self.uncited.catch_up(history, request.policy);
+        let told = (&self.memory, progress);
+        let draft = match replay(history, live, Some(&self.uncited), request.policy, now, told, &mut report) {
+            Ok(draft) => draft,
+            Err(pending) => return ask(*pending, count, request).map(Rendering::Ask),
+        };
+        let Some(kept) = self.dialects.get_or_insert_with(dialect, Kept::default) else {
+            return Err(Error::new(Code::Internal, "no place for kept encodings"));
+        };
+        let (body, stable_prefix) = Self::compose(kept, count, &draft, request, &mut report)?;
+        self.once_a_session(&mut report);
+        let max_source = history.highest_source().max(live.and_then(History::highest_source));
+        Ok(Rendering::Done(Rendered { body, report, stable_prefix, max_source }))
+    }
+
+    /// Writes a body of a draft; gives how many leading messages are those of the last one that `kept` knows.
+    fn compose(
+        kept: &mut Kept,
+        count: usize,
+        draft: &Draft<'_>,
+        request: &RenderRequest<'_>,
+        report: &mut Report,
+    ) -> Result<(Vec<u8>, u32)> {
         let dialect = request.provider.dialect;
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
-        request.provider.write_head(&mut object, request.tools, &mut report)?;
-        self.uncited.catch_up(history, request.policy);
-        let draft = replay(history, live, Some(&self.uncited), request.policy, now, &mut report);
+        request.provider.write_head(&mut object, request.tools, report)?;
         let codec = codec(dialect)?;
         let settings = codec.settings(request.provider);
-        let apart = set_apart(codec, &draft, request.instructions, &mut report);
+        let apart = set_apart(codec, draft, request.instructions, report);
         if let Some((name, value)) = &apart.member {
             object.json(name, value.view());
         }
         object.key(codec.list()).push('[');
 
-        let Some(kept) = self.dialects.get_or_insert_with(dialect, Kept::default) else {
-            return Err(Error::new(Code::Internal, "no place for kept encodings"));
-        };
-        kept.prepare(settings.signature(), history.messages().len());
+        kept.prepare(settings.signature(), count);
         let mut body = Body { head, fragments: Vec::with_capacity(draft.messages.len() + 1), fresh: String::new() };
         if let Some(instructions) = apart.instructions {
             body.push_fresh(
@@ -100,7 +163,7 @@ impl Renderer {
                 },
                 &[],
                 &settings,
-                &mut report,
+                report,
             );
         }
         let (mut may_begin, mut leading, mut may_end) = (true, true, true);
@@ -108,17 +171,19 @@ impl Renderer {
             if apart.taken.get(at) == Some(&true) {
                 continue;
             }
-            let before = before_of(&draft, at);
+            let before = before_of(draft, at);
             match item.origin {
                 Origin::Stored(index) => {
                     let signature = item.signature()
                         ^ before.iter().fold(0, |sum, before| sum ^ before.signature().rotate_left(17));
-                    let fragment = kept.fragment(index, signature, &mut report, |out, report| {
+                    let fragment = kept.fragment(index, signature, report, |out, report| {
                         encode(codec, out, item, before, &settings, report)
                     });
                     body.fragments.push((false, fragment));
                 }
-                Origin::Live(_) => body.push_fresh(codec, item, before, &settings, &mut report),
+                Origin::Live(_) | Origin::Made | Origin::Summary => {
+                    body.push_fresh(codec, item, before, &settings, report)
+                }
             }
             if body.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
                 leading &= item.message.role != Role::User;
@@ -150,9 +215,7 @@ impl Renderer {
                     .map(|finding| Finding { severity: Severity::Warning, ..finding }),
             );
         }
-        self.once_a_session(&mut report);
-        let max_source = history.highest_source().max(live.and_then(History::highest_source));
-        Ok(Rendered { body, report, stable_prefix, max_source })
+        Ok((body, stable_prefix))
     }
 
     /// The warning of the built-in window comes once a session.
@@ -163,6 +226,29 @@ impl Renderer {
             report.retain(|finding| finding.code != "stale_default");
         }
     }
+}
+
+/// Asks the model, at the end of a body that is to be summed up.
+const SUM_UP: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
+
+/// A reducer's question. What is to be summed up becomes a body that the same provider takes, whole and not streamed.
+fn ask(pending: Pending<'_>, count: usize, request: &RenderRequest<'_>) -> Result<Ask> {
+    let Pending { mut ask, covered } = pending;
+    let Some(mut draft) = covered else { return Ok(ask) };
+    let last = Message::made(Role::User, SUM_UP);
+    draft.messages.push(DraftMessage { message: &last, origin: Origin::Made, calls: Vec::new(), results_go_on: false });
+    let params = ObjectWriter::build(|out| {
+        for (key, value) in request.provider.params.view().entries() {
+            if !key.is_text("tool_choice") && !key.is_text("stream_options") {
+                out.key_token(key.as_raw()).push_str(value.as_raw());
+            }
+        }
+    });
+    let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
+    let request = RenderRequest { provider: &provider, ..*request };
+    let (body, _) = Renderer::compose(&mut Kept::default(), count, &draft, &request, &mut Report::new())?;
+    ask.question = Question::Summarize(body);
+    Ok(ask)
 }
 
 /// The messages whose results stand in the wire form of the one at that place.
@@ -286,7 +372,7 @@ struct Apart {
 }
 
 fn set_apart(codec: &dyn Codec, draft: &Draft<'_>, instructions: Option<&str>, report: &mut Report) -> Apart {
-    let mut instructions = instructions.filter(|text| !text.is_empty()).map(|text| text_message(Role::System, text));
+    let mut instructions = instructions.filter(|text| !text.is_empty()).map(|text| Message::made(Role::System, text));
     let mut taken = vec![false; draft.messages.len()];
     let mut leading = true;
     let mut messages: Vec<&Message> = instructions.iter().filter(|own| codec.stands_apart(own, true)).collect();
@@ -315,25 +401,7 @@ fn set_apart(codec: &dyn Codec, draft: &Draft<'_>, instructions: Option<&str>, r
     Apart { member, instructions, taken }
 }
 
-/// A message that is made for one body.
-fn text_message(role: Role, text: &str) -> Message {
-    Message {
-        id: String::new(),
-        seq: 0,
-        turn: 0,
-        role,
-        parts: vec![Part::from(PartBody::Text(JsonStr::new(text)))],
-        created_at: 0,
-        source: Source::default(),
-        run_id: None,
-        status: MessageStatus::Complete,
-        parent_id: None,
-        metadata: None,
-        answer: None,
-        dialect: None,
-        shape: None,
-    }
-}
-
+#[cfg(test)]
+mod reducers;
 #[cfg(test)]
 mod tests;

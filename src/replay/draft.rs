@@ -32,6 +32,10 @@ pub enum Origin {
     Stored(usize),
     /// In the live turn, at that index.
     Live(usize),
+    /// Nowhere: a reducer made it.
+    Made,
+    /// Nowhere: it stands in for the messages that it sums up.
+    Summary,
 }
 
 /// A call as the model is shown it.
@@ -52,6 +56,13 @@ pub enum DraftResult<'h> {
     Closing(&'h str),
     /// A note in place of a result that is too old.
     Placeholder(&'h str),
+    /// The beginning of the stored result.
+    Cut {
+        /// All of it.
+        result: &'h ToolResult,
+        /// How much is shown, in bytes, the note that says so included.
+        bytes: u32,
+    },
 }
 
 impl<'h> DraftMessage<'h> {
@@ -77,15 +88,21 @@ impl<'h> DraftMessage<'h> {
         self.calls.iter().fold(u64::from(self.results_go_on) + 1, |sum, call| {
             let kind = match call.result {
                 None => 0,
-                Some(DraftResult::Stored(result)) => {
-                    let own = call.invocation.result.as_ref().is_some_and(|own| std::ptr::eq(own, result));
-                    let less = if own { 0 } else { crate::id::hash_words(1, result.content.as_str().as_bytes()) << 8 };
-                    less + 1 + call.invocation.status as u64
-                }
+                Some(DraftResult::Stored(result)) => shown(call, result),
                 Some(DraftResult::Closing(_)) => 16,
                 Some(DraftResult::Placeholder(_)) => 17,
+                Some(DraftResult::Cut { result, bytes }) => {
+                    crate::id::hash_words(shown(call, result), &bytes.to_le_bytes())
+                }
             };
-            crate::id::hash_words(sum ^ (u64::from(call.invocation.place) << 8) ^ kind, &[])
+            crate::id::hash_words(crate::id::hash_words(sum ^ kind, &[]) ^ u64::from(call.invocation.place), &[])
         })
     }
+}
+
+/// Stands for a result that is shown: the invocation's own, or what is left of it.
+fn shown(call: &DraftCall<'_>, result: &ToolResult) -> u64 {
+    let own = call.invocation.result.as_ref().is_some_and(|own| std::ptr::eq(own, result));
+    let less = if own { 0 } else { crate::id::hash_words(1, result.content.as_str().as_bytes()) << 8 };
+    less + 1 + call.invocation.status as u64
 }

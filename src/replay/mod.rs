@@ -7,12 +7,14 @@ mod draft;
 mod freshness;
 mod pairing;
 mod policy;
+mod reduce;
 mod select;
 
 pub use citations::{UNCITED, Uncited, drop_uncited};
 pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
 pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
+pub use reduce::{Ask, CUT_NOTE, Callback, Given, Memory, Pending, Progress, Question, Reducer, shortened};
 
 use crate::clock::Ms;
 use crate::finding::Report;
@@ -20,16 +22,19 @@ use crate::history::History;
 use crate::message::Role;
 
 /// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet. `uncited` has caught up with
-/// both history and policy.
-#[must_use]
+/// both history and policy; `told` is what the application answered so far.
+///
+/// # Errors
+/// What the application must be asked first; then this runs again from the start.
 pub fn replay<'h>(
     history: &'h History,
     live: Option<&'h History>,
     uncited: Option<&'h Uncited>,
     policy: &Policy,
     now: Ms,
+    told: (&'h Memory, &'h Progress),
     report: &mut Report,
-) -> Draft<'h> {
+) -> Result<Draft<'h>, Box<Pending<'h>>> {
     let mut draft = select::select(history, live);
     freshness::freshness(
         &mut draft,
@@ -40,8 +45,9 @@ pub fn replay<'h>(
         report,
     );
     citations::citations(&mut draft, history, uncited, policy, report);
+    reduce::reduce(&mut draft, history, policy, told.0, told.1, report)?;
     pairing::pairing(&mut draft, policy, report);
-    draft
+    Ok(draft)
 }
 
 #[cfg(test)]

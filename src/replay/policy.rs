@@ -1,5 +1,6 @@
 //! Replay settings, and who wins where several speak.
 
+use super::reduce::Reducer;
 use crate::error::{Error, Result};
 use crate::sorted::Sorted;
 use crate::tool::{ToolInvocation, Window};
@@ -62,6 +63,7 @@ pub struct PolicyLayer {
     pub stale_unit: Option<StaleUnit>,
     pub dangling_calls: Option<DanglingCalls>,
     pub citations: Option<Citations>,
+    pub reducers: Option<Vec<Reducer>>,
 }
 
 /// All levels. Precedence, field by field: call, tool, session, channel, global, built-in.
@@ -115,6 +117,13 @@ impl Policy {
     #[must_use]
     pub fn citations(&self) -> Citations {
         self.field(|layer| layer.citations).unwrap_or_default()
+    }
+
+    /// What makes the history shorter, in order. A list is taken whole: one level's reducers are not added to another's.
+    #[must_use]
+    pub fn reducers(&self) -> &[Reducer] {
+        let levels = [&self.call, &self.session, &self.channel, &self.global];
+        levels.into_iter().find_map(|layer| layer.reducers.as_deref()).unwrap_or_default()
     }
 
     fn field<T>(&self, of: impl Fn(&PolicyLayer) -> Option<T>) -> Option<T> {

@@ -12,6 +12,19 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 const NOW: Ms = 100_000_000_000;
 
+/// As in a render where nobody is asked anything.
+fn replay<'h>(
+    history: &'h History,
+    live: Option<&'h History>,
+    uncited: Option<&'h Uncited>,
+    policy: &Policy,
+    now: Ms,
+    report: &mut Report,
+) -> Draft<'h> {
+    let told: (&'h Memory, &'h Progress) = (Box::leak(Box::default()), Box::leak(Box::default()));
+    super::replay(history, live, uncited, policy, now, told, report).unwrap()
+}
+
 /// A history of turns: each a question, rounds of calls with their results' ages, and an answer.
 struct Chat {
     body: String,
@@ -129,6 +142,7 @@ fn shown(history: &History, policy: &Policy) -> (Vec<String>, Vec<&'static str>)
                         "not_run"
                     }
                     DraftResult::Placeholder(_) => "expired",
+                    DraftResult::Cut { .. } => "cut",
                 };
                 format!("{}={kind}", call.invocation.call_id)
             })

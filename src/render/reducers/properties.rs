@@ -1,0 +1,115 @@
+//! Whatever is stored, whatever reduces it: every dialect takes the body.
+
+use super::*;
+use crate::message::PartBody;
+use crate::provider::supported;
+use proptest::prelude::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+fn reducer() -> impl Strategy<Value = Reducer> {
+    prop_oneof![
+        (1_usize..8, any::<bool>(), any::<bool>()).prop_map(|(count, keep_tools, first_system_only)| {
+            Reducer::MessageCount { count, keep_tools, first_system_only }
+        }),
+        (0_u64..400, any::<bool>())
+            .prop_map(|(tokens, own)| Reducer::TokenBudget { tokens, count: own.then(|| callback(1)) }),
+        (1_usize..4).prop_map(|turns| Reducer::SlidingTurns { turns }),
+        (0_usize..3, 0_u32..1_500)
+            .prop_map(|(keep_newest_turns, max_bytes)| Reducer::ToolResults { keep_newest_turns, max_bytes }),
+        (1_usize..5, 0_usize..3).prop_map(|(target, threshold)| summarize(target, threshold)),
+        Just(Reducer::Custom { reduce: callback(2) }),
+    ]
+}
+
+fn piece() -> impl Strategy<Value = String> {
+    let id = prop_oneof![Just("a"), Just("b"), Just("")];
+    let call = id.clone().prop_map(|id| {
+        format!(r#"{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{\"n\":1}}"}}}}"#)
+    });
+    let text = prop_oneof![
+        Just("null".to_owned()),
+        Just("\"\"".to_owned()),
+        Just("\"said\"".to_owned()),
+        Just(r#"[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"https://x/y.png"}}]"#.to_owned())
+    ];
+    prop_oneof![
+        3 => "[a-z]{0,6}".prop_map(|text| format!(r#"{{"role":"user","content":"{text}"}}"#)),
+        2 => text.prop_map(|content| format!(r#"{{"role":"assistant","content":{content}}}"#)),
+        1 => Just(r#"{"role":"assistant","content":null,"reasoning_content":"hm"}"#.to_owned()),
+        1 => Just(r#"{"role":"system","content":"be good"}"#.to_owned()),
+        1 => Just(r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}"#.to_owned()),
+        3 => (any::<bool>(), proptest::collection::vec(call, 1..4)).prop_map(|(says, calls)| format!(
+            r#"{{"role":"assistant","content":{},"tool_calls":[{}]}}"#, if says { "\"look\"" } else { "null" }, calls.join(",")
+        )),
+        4 => (id, 0_usize..3_000).prop_map(|(id, size)| format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{}"}}"#, "r".repeat(size))),
+    ]
+}
+
+/// Some messages of those that were given, as told by the bits; none of its calls where a bit says so.
+fn pick(question: &Question, bits: u64) -> Given {
+    match question {
+        Question::Count(texts) => Given::Counts(texts.iter().map(|text| text.len() as u64 / 3).collect()),
+        Question::Summarize(body) => {
+            assert!(JsonRef::parse(std::str::from_utf8(body).unwrap()).is_ok());
+            Given::Summary("in short".into())
+        }
+        Question::Reduce(_) => {
+            let mut list = Vec::new();
+            for (at, item) in items(question).into_iter().enumerate() {
+                match (bits >> (at * 2 % 60)) & 3 {
+                    0 => {}
+                    1 => list.push(item.replace("tool_call", "gone").replace("said", "changed")),
+                    _ => list.push(item),
+                }
+            }
+            given(&list)
+        }
+    }
+}
+
+fn newest_words(history: &History) -> Option<String> {
+    let says = |message: &Message| match message.parts.first().map(|part| &part.body) {
+        Some(PartBody::Text(text)) => (!text.is_empty()).then(|| text.token().to_owned()),
+        Some(PartBody::Image(_)) => Some("https://x/y.png".to_owned()),
+        _ => None,
+    };
+    history.messages().iter().rev().filter(|message| message.role == Role::User).find_map(says)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn r14_r36_whatever_reduces_every_dialect_takes_it(
+        list in proptest::collection::vec(piece(), 0..14), live in proptest::collection::vec(piece(), 0..4),
+        reducers in proptest::collection::vec(reducer(), 1..4), bits: u64,
+    ) {
+        let ids = CountingIds::default();
+        let (mut history, mut live_turn) = (History::new(Seed(1)), History::new(Seed(1)));
+        append(&mut history, &format!("[{}]", list.join(",")), &ids);
+        append(&mut live_turn, &format!("[{}]", live.join(",")), &ids);
+        let live = live_turn;
+        let newest = newest_words(&live).or_else(|| newest_words(&history));
+        let custom = reducers.iter().any(|reducer| matches!(reducer, Reducer::Custom { .. }));
+        for dialect in Dialect::ALL.into_iter().filter(|dialect| supported(*dialect).is_ok()) {
+            let mut renderer = Renderer::default();
+            let rules = policy(reducers.clone());
+            // `body` asserts that the rules take it.
+            let first = body(&mut renderer, &history, Some(&live), dialect, &rules, &mut |question| pick(question, bits));
+            let text = String::from_utf8(first.body.clone()).unwrap();
+            let again = body(&mut renderer, &history, Some(&live), dialect, &rules, &mut |question| pick(question, bits));
+            prop_assert_eq!(&text, &String::from_utf8(again.body).unwrap());
+            if let Some(newest) = &newest {
+                prop_assert!(text.contains(newest.as_str()), "{newest} {text}");
+            }
+            // The same once more in the pipeline changes nothing, if the last one is a function of what it is given.
+            if !custom {
+                let mut twice = reducers.clone();
+                twice.push(reducers[reducers.len() - 1].clone());
+                let twice = body(&mut Renderer::default(), &history, Some(&live), dialect, &policy(twice), &mut |question| pick(question, bits));
+                prop_assert_eq!(&text, &String::from_utf8(twice.body).unwrap());
+            }
+        }
+    }
+}

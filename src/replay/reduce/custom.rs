@@ -1,0 +1,191 @@
+//! The application's own reducer: it gets neutral messages and gives back those that are shown, as they are, changed, or new
+//! ones. Calls stay with the message that asked for them; the user's newest message is put back if it is missing.
+
+use super::pending::{Ask, Callback, Pending, Question, Told};
+use super::{Bench, dropped};
+use crate::finding::{Action, Finding, Report};
+use crate::history::{Showing, write_message};
+use crate::json::{ArrayWriter, Json, JsonRef, Kind};
+use crate::message::{Media, Message, Part, PartBody, Role};
+use crate::replay::draft::{Draft, DraftMessage, Origin};
+
+pub(super) fn reduce<'h>(
+    draft: &mut Draft<'h>,
+    callback: &Callback,
+    bench: &Bench<'h, '_>,
+    report: &mut Report,
+) -> Result<Option<String>, Box<Pending<'h>>> {
+    match bench.progress.told(bench.place) {
+        Some(Told::Failed(why)) => Ok(Some(why.clone())),
+        Some(Told::Chosen(messages, made)) => {
+            let made = made.get_or_init(|| messages.view().items().map(|chosen| make(draft, chosen)).collect());
+            choose(draft, messages.view(), made, report);
+            Ok(None)
+        }
+        _ => {
+            let mut text = String::new();
+            let mut array = ArrayWriter::new(&mut text);
+            let mut before = None;
+            for item in &draft.messages {
+                array.object(|out| write_message(out, item.message, bench.history, "", before, Showing::Stored));
+                before = Some(item.message.id.as_str());
+            }
+            array.end();
+            let question = Question::Reduce(Json::trusted(text));
+            Err(Ask::new(bench.place, callback, question, bench.history).pending(None))
+        }
+    }
+}
+
+/// Whether that is a list of messages.
+pub(super) fn is_list(messages: &Json) -> bool {
+    messages.view().kind() == Kind::Array
+        && messages
+            .view()
+            .items()
+            .all(|item| role_of(item).is_some() && item.get("parts").is_some_and(|parts| parts.kind() == Kind::Array))
+}
+
+fn role_of(message: JsonRef<'_>) -> Option<Role> {
+    let name = message.text("role")?;
+    [Role::System, Role::Developer, Role::User, Role::Assistant].into_iter().find(|role| role.as_str() == name)
+}
+
+fn place_of(draft: &Draft<'_>, chosen: JsonRef<'_>) -> Option<usize> {
+    let id = chosen.text("id").filter(|id| !id.is_empty())?;
+    draft.messages.iter().position(|item| item.message.id == id)
+}
+
+fn calls_of(chosen: JsonRef<'_>) -> bool {
+    chosen.get("parts").is_some_and(|parts| parts.items().any(|part| is_kind(part, "tool_call")))
+}
+
+fn is_kind(part: JsonRef<'_>, kind: &str) -> bool {
+    part.get("type").is_some_and(|own| own.is_text(kind))
+}
+
+/// The message that a chosen one is: the shown one with other parts, or a new one.
+fn make(draft: &Draft<'_>, chosen: JsonRef<'_>) -> Message {
+    let known = place_of(draft, chosen).and_then(|at| draft.messages.get(at)).map(|item| item.message);
+    let mut message = known.cloned().unwrap_or_else(|| Message::made(role_of(chosen).unwrap_or(Role::User), ""));
+    let mut old: Vec<Part> = std::mem::take(&mut message.parts);
+    for part in chosen.get("parts").iter().flat_map(|parts| parts.items()) {
+        // What is as it was keeps what its dialect knows of it.
+        if known.is_some()
+            && let Some(at) = old.iter().position(|old| is_same(old, part))
+        {
+            message.parts.push(old.remove(at));
+        } else if let Some(body) = body_of(part) {
+            message.parts.push(body.into());
+        }
+    }
+    if known.is_some_and(|known| known.parts != message.parts) {
+        message.shape = None;
+    }
+    message
+}
+
+/// Whether a part is that one, as far as an application reads it.
+fn is_same(part: &Part, shown: JsonRef<'_>) -> bool {
+    let text = |kind: &str, own: &crate::json::JsonStr| {
+        is_kind(shown, kind) && shown.text("text").is_some_and(|text| text == own.decode())
+    };
+    let medium = |kind: &str, own: &Media| {
+        let member = |key: &str, own: Option<&crate::json::JsonStr>| {
+            shown.text(key).as_deref() == own.map(|own| own.decode()).as_deref()
+        };
+        is_kind(shown, kind)
+            && member("url", own.url.as_ref())
+            && member("data", own.data.as_ref())
+            && member("fileId", own.file_id.as_ref())
+    };
+    match &part.body {
+        PartBody::Text(own) => text("text", own),
+        PartBody::Reasoning(own) => text("reasoning", own),
+        PartBody::Refusal(own) => text("refusal", own),
+        PartBody::Image(own) => medium("image", own),
+        PartBody::File(own) => medium("file", own),
+        PartBody::Data { .. } => is_kind(shown, "data"),
+        PartBody::Opaque(_) => is_kind(shown, "opaque"),
+        PartBody::ToolCall { invocation, .. } => {
+            is_kind(shown, "tool_call") && shown.text("invocation").is_some_and(|id| id == invocation.as_str())
+        }
+    }
+}
+
+/// A part that the application made.
+fn body_of(part: JsonRef<'_>) -> Option<PartBody> {
+    if is_kind(part, "text") {
+        return part.json_str("text").map(PartBody::Text);
+    }
+    let media = Media {
+        url: part.json_str("url"),
+        data: part.json_str("data"),
+        file_id: part.json_str("fileId"),
+        media_type: part.text("mediaType").map(Into::into),
+        name: part.text("name").map(Into::into),
+    };
+    if is_kind(part, "image") {
+        return Some(PartBody::Image(media));
+    }
+    is_kind(part, "file").then_some(PartBody::File(media))
+}
+
+/// Rebuilds the draft as it was chosen.
+fn choose<'h>(draft: &mut Draft<'h>, chosen: JsonRef<'_>, made: &'h [Message], report: &mut Report) {
+    let places: Vec<Option<usize>> = chosen.items().map(|item| place_of(draft, item)).collect();
+    let newest = draft
+        .messages
+        .iter()
+        .rposition(|item| item.message.role == Role::User && item.origin != Origin::Summary && item.has_words());
+    let mut old: Vec<Option<DraftMessage<'h>>> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();
+    let missing = newest.filter(|newest| !places.contains(&Some(*newest)));
+    for ((item, message), place) in chosen.items().zip(made).zip(places) {
+        if missing.is_some_and(|missing| place.is_some_and(|place| place > missing)) {
+            put_back(draft, &mut old, missing, report);
+        }
+        match place.map(|place| old.get_mut(place).and_then(Option::take)) {
+            // Named twice.
+            Some(None) => {}
+            Some(Some(mut known)) => {
+                if !known.calls.is_empty() && !calls_of(item) {
+                    report.push(dropped(&known, "the application's reducer left its calls out").did(Action::Rewritten));
+                    known.calls.clear();
+                }
+                let words = |message: &'h Message| {
+                    message.parts.iter().filter(|part| !matches!(part.body, PartBody::ToolCall { .. }))
+                };
+                if !words(known.message).eq(words(message)) {
+                    report.push(dropped(&known, "the application's reducer changed it").did(Action::Rewritten));
+                    known.message = message;
+                    known.origin = Origin::Made;
+                }
+                draft.messages.push(known);
+            }
+            None => {
+                report.push(
+                    Finding::info("reduced", "the application's reducer added a message").did(Action::Synthesized),
+                );
+                let calls = Vec::new();
+                draft.messages.push(DraftMessage { message, origin: Origin::Made, calls, results_go_on: false });
+            }
+        }
+    }
+    put_back(draft, &mut old, missing, report);
+    for item in old.iter().flatten() {
+        report.push(dropped(item, "the application's reducer left it out"));
+    }
+}
+
+/// The user's newest message never goes.
+fn put_back<'h>(
+    draft: &mut Draft<'h>,
+    old: &mut [Option<DraftMessage<'h>>],
+    missing: Option<usize>,
+    report: &mut Report,
+) {
+    if let Some(item) = missing.and_then(|missing| old.get_mut(missing)).and_then(Option::take) {
+        report.push(dropped(&item, "the user's newest message is put back").did(Action::Kept));
+        draft.messages.push(item);
+    }
+}

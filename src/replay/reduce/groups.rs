@@ -1,0 +1,119 @@
+//! What stays or goes as one: a message with its calls and their results, and the reasoning that leads to them.
+
+use super::dropped;
+use crate::finding::Report;
+use crate::message::{PartBody, Role};
+use crate::replay::draft::{Draft, DraftMessage, Origin};
+
+/// Neighbours in a draft that stay or go as one.
+pub(super) struct Group {
+    /// Where it begins in the draft; it ends where the next one begins.
+    pub start: usize,
+    /// A system message: it counts for nothing.
+    pub system: bool,
+    /// The user speaks.
+    pub user: bool,
+    /// It has calls.
+    pub round: bool,
+    /// It stands in for older ones.
+    pub summary: bool,
+    /// Its turn in this draft, from 0: a turn begins where the user speaks after an answer.
+    pub turn: usize,
+}
+
+/// A draft in groups, and which of them stay.
+pub(super) struct Groups {
+    pub list: Vec<Group>,
+    /// By group.
+    pub keep: Vec<bool>,
+    /// The group of the user's newest message.
+    pub newest_user: Option<usize>,
+}
+
+impl Groups {
+    /// Of a draft; all of them stay.
+    pub fn of(draft: &Draft<'_>) -> Self {
+        let mut list: Vec<Group> = Vec::new();
+        let (mut turn, mut answered, mut thinking, mut newest_user) = (0, false, false, None);
+        for (start, item) in draft.messages.iter().enumerate() {
+            let role = item.message.role;
+            let (system, user) = (matches!(role, Role::System | Role::Developer), role == Role::User);
+            if user && answered {
+                turn += 1;
+                answered = false;
+            }
+            let summary = item.origin == Origin::Summary;
+            answered |= role == Role::Assistant;
+            match list.last_mut().filter(|_| thinking && role == Role::Assistant) {
+                Some(open) => open.round |= !item.calls.is_empty(),
+                None => list.push(Group { start, system, user, round: !item.calls.is_empty(), summary, turn }),
+            }
+            if user && !summary && item.has_words() {
+                newest_user = Some(list.len() - 1);
+            }
+            thinking = role == Role::Assistant && item.calls.is_empty() && only_thinks(item);
+        }
+        Self { keep: vec![true; list.len()], newest_user, list }
+    }
+
+    /// How many turns there are.
+    pub fn turns(&self) -> usize {
+        self.list.last().map_or(0, |last| last.turn + 1)
+    }
+
+    /// The groups that are no system message, with their places.
+    pub fn spoken(&self) -> impl DoubleEndedIterator<Item = (usize, &Group)> {
+        self.list.iter().enumerate().filter(|(_, group)| !group.system)
+    }
+
+    /// Whether a group never goes: the user's newest message, and the newest of all, on which the run may go on.
+    pub fn is_pinned(&self, at: usize) -> bool {
+        self.newest_user == Some(at) || self.spoken().next_back().is_some_and(|(last, _)| last == at)
+    }
+
+    /// Says of each spoken group whether it stays.
+    pub fn choose(&mut self, stays: impl Fn(usize, &Group) -> bool) {
+        for at in 0..self.list.len() {
+            let pinned = self.is_pinned(at);
+            if let (Some(group), Some(keep)) = (self.list.get(at), self.keep.get_mut(at)) {
+                *keep = group.system || pinned || stays(at, group);
+            }
+        }
+    }
+
+    /// Takes what does not stay out of the draft. A round that would come first has lost the question it belongs to, and
+    /// some providers refuse a call there: it goes, too.
+    pub fn apply(mut self, draft: &mut Draft<'_>, why: &'static str, report: &mut Report) {
+        if self.keep.iter().all(|keep| *keep) {
+            return;
+        }
+        let shorter = self.list.iter().zip(&self.keep).any(|(group, keep)| !group.system && !keep);
+        for at in 0..if shorter { self.list.len() } else { 0 } {
+            let pinned = self.is_pinned(at);
+            let (Some(group), Some(keep)) = (self.list.get(at), self.keep.get_mut(at)) else { break };
+            if *keep && !group.system {
+                if !group.round || pinned {
+                    break;
+                }
+                *keep = false;
+            }
+        }
+        let mut groups = self.list.iter().zip(&self.keep).peekable();
+        let (mut at, mut keep) = (0, true);
+        draft.messages.retain(|item| {
+            if let Some((_, stays)) = groups.next_if(|(group, _)| group.start == at) {
+                keep = *stays;
+            }
+            at += 1;
+            if !keep {
+                report.push(dropped(item, why));
+            }
+            keep
+        });
+    }
+}
+
+/// Whether a message is reasoning and nothing else: it belongs to the one behind it.
+fn only_thinks(item: &DraftMessage<'_>) -> bool {
+    !item.has_words() && item.message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_)))
+}

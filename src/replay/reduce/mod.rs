@@ -1,0 +1,117 @@
+//! Reducers: what makes a long history shorter, for one body. A file a reducer; they run in the given order (R36, R14).
+//!
+//! None of them touches what is stored, splits a round (its calls and results go together), or takes the user's newest
+//! message. One that needs the application stops the pass with a [`Pending`]; once it is answered the pass runs again from the
+//! start, and what was answered is kept, so nothing is borrowed while the application thinks.
+
+mod counts;
+mod custom;
+mod groups;
+mod message_count;
+mod pending;
+mod sliding_turns;
+mod summarize;
+mod token_budget;
+mod tool_results;
+
+pub use pending::{Ask, Callback, Given, Memory, Pending, Progress, Question};
+pub use tool_results::shortened;
+
+use super::draft::{Draft, DraftMessage};
+use super::policy::Policy;
+use crate::finding::{Action, Finding, Report};
+use crate::history::History;
+
+/// Ends a result of which only the beginning is shown.
+pub const CUT_NOTE: &str = "\n[shortened]";
+
+/// One way to make a history shorter.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Reducer {
+    /// The newest messages stay; a round counts as one, a system message as none.
+    MessageCount { count: usize, keep_tools: bool, first_system_only: bool },
+    /// Results shrink, then the oldest turns go, until so many tokens are left.
+    TokenBudget { tokens: u64, count: Option<Callback> },
+    /// The newest turns stay.
+    SlidingTurns { turns: usize },
+    /// Results of older turns are cut to so many bytes.
+    ToolResults { keep_newest_turns: usize, max_bytes: u32 },
+    /// What is older than the newest `target` messages is summed up, once it is more than `threshold` over that.
+    Summarize { target: usize, threshold: usize, summarize: Callback },
+    /// The application's own.
+    Custom { reduce: Callback },
+}
+
+impl Reducer {
+    /// The name in the public types.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::MessageCount { .. } => "message_count",
+            Self::TokenBudget { .. } => "token_budget",
+            Self::SlidingTurns { .. } => "sliding_turns",
+            Self::ToolResults { .. } => "tool_results",
+            Self::Summarize { .. } => "summarize",
+            Self::Custom { .. } => "custom",
+        }
+    }
+}
+
+/// What a reducer works with beside the draft.
+struct Bench<'h, 'p> {
+    /// Its place in the pipeline.
+    place: usize,
+    history: &'h History,
+    policy: &'p Policy,
+    memory: &'h Memory,
+    progress: &'h Progress,
+}
+
+/// Runs the policy's reducers over a draft.
+///
+/// # Errors
+/// What the application must be asked first.
+pub(super) fn reduce<'h>(
+    draft: &mut Draft<'h>,
+    history: &'h History,
+    policy: &Policy,
+    memory: &'h Memory,
+    progress: &'h Progress,
+    report: &mut Report,
+) -> Result<(), Box<Pending<'h>>> {
+    for (place, reducer) in policy.reducers().iter().enumerate() {
+        let bench = Bench { place, history, policy, memory, progress };
+        let failed = match reducer {
+            Reducer::MessageCount { count, keep_tools, first_system_only } => {
+                message_count::reduce(draft, *count, *keep_tools, *first_system_only, report);
+                None
+            }
+            Reducer::TokenBudget { tokens, count } => {
+                token_budget::reduce(draft, *tokens, count.as_ref(), &bench, report)?
+            }
+            Reducer::SlidingTurns { turns } => {
+                sliding_turns::reduce(draft, *turns, report);
+                None
+            }
+            Reducer::ToolResults { keep_newest_turns, max_bytes } => {
+                tool_results::reduce(draft, *keep_newest_turns, *max_bytes, report);
+                None
+            }
+            Reducer::Summarize { target, threshold, summarize } => {
+                summarize::reduce(draft, *target, *threshold, summarize, &bench, report)?
+            }
+            Reducer::Custom { reduce } => custom::reduce(draft, reduce, &bench, report)?,
+        };
+        if let Some(why) = failed {
+            let text = format!("the callback of the reducer `{}` failed; it is skipped: {why}", reducer.name());
+            report.push(Finding::warning("callback_failed", text).did(Action::Kept));
+        }
+    }
+    Ok(())
+}
+
+/// The finding of a message that is not shown.
+fn dropped(item: &DraftMessage<'_>, why: &'static str) -> Finding {
+    Finding::info("reduced", why).of_message(&item.message.id).did(Action::Dropped)
+}

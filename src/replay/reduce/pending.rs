@@ -1,0 +1,189 @@
+//! What a reducer asks the application, and what it was told.
+
+use super::counts::Counts;
+use super::summarize::Summary;
+use crate::history::History;
+use crate::id::Seed;
+use crate::json::Json;
+use crate::message::{Message, Role};
+use crate::replay::draft::Draft;
+use std::any::Any;
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+/// A function of the application's. The core knows it by number; only the binding that made it can call it.
+#[derive(Clone)]
+pub struct Callback {
+    /// The same function has the same number.
+    pub id: u32,
+    /// What the binding calls.
+    pub hook: Rc<dyn Any>,
+}
+
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("Callback").field(&self.id).finish()
+    }
+}
+
+impl PartialEq for Callback {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+/// A question in the making: what is to be summed up is not a body yet.
+#[derive(Debug)]
+pub struct Pending<'h> {
+    /// Everything but the body.
+    pub ask: Ask,
+    /// What the body is to hold.
+    pub covered: Option<Draft<'h>>,
+}
+
+/// What the application is asked before a render can go on.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Whom.
+    pub callback: Callback,
+    /// What.
+    pub question: Question,
+    /// The reducer's place in its pipeline.
+    pub(super) place: usize,
+    /// What the counts are of.
+    pub(super) wanted: Vec<(String, u64)>,
+    /// The last message that a summary covers.
+    pub(super) last: String,
+    /// Who says the summary, so that the roles go on alternating.
+    pub(super) role: Role,
+    pub(super) seed: Seed,
+}
+
+impl Ask {
+    pub(super) fn new(place: usize, callback: &Callback, question: Question, history: &History) -> Self {
+        Self {
+            callback: callback.clone(),
+            question,
+            place,
+            wanted: Vec::new(),
+            last: String::new(),
+            role: Role::Assistant,
+            seed: history.seed(),
+        }
+    }
+
+    /// The function and its reducer's place.
+    pub(super) fn asker(&self) -> (u32, usize) {
+        (self.callback.id, self.place)
+    }
+
+    /// As a failure of the pass.
+    pub(super) fn pending<'h>(self, covered: Option<Draft<'h>>) -> Box<Pending<'h>> {
+        Box::new(Pending { ask: self, covered })
+    }
+}
+
+/// The questions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Question {
+    /// How many tokens each of these texts has.
+    Count(Vec<String>),
+    /// What this body says, in short.
+    Summarize(Vec<u8>),
+    /// Which of these neutral messages are shown.
+    Reduce(Json),
+}
+
+/// The answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Given {
+    /// A number a text.
+    Counts(Vec<u64>),
+    /// The summary.
+    Summary(String),
+    /// Neutral messages.
+    Messages(Json),
+    /// The callback threw, or gave something else.
+    Failed(String),
+}
+
+/// What is kept from one render to the next: counts and summaries.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    pub(super) counts: Vec<(u32, Counts)>,
+    pub(super) summaries: Vec<Summary>,
+}
+
+/// How many functions' answers are kept: one that is made anew for each call must not fill the memory.
+const KEPT: usize = 8;
+
+/// What was told during one render.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    told: Vec<(usize, Told)>,
+}
+
+/// What a reducer was told.
+#[derive(Clone, Debug)]
+pub(super) enum Told {
+    /// It is in the memory.
+    Kept,
+    Failed(String),
+    /// A choice, and the messages made by it.
+    Chosen(Json, OnceCell<Vec<Message>>),
+}
+
+impl Progress {
+    pub(super) fn told(&self, place: usize) -> Option<&Told> {
+        self.told.iter().find(|(own, _)| *own == place).map(|(_, told)| told)
+    }
+
+    /// Why a reducer is skipped.
+    pub(super) fn failure(&self, place: usize) -> Option<String> {
+        match self.told(place) {
+            Some(Told::Failed(why)) => Some(why.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Memory {
+    /// Forgets: the history was replaced.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Takes an answer. Each reducer asks once a render: one that is answered wrongly is skipped.
+    pub fn learn(&mut self, ask: Ask, given: Given, progress: &mut Progress) {
+        let told = match (&ask.question, given) {
+            (_, Given::Failed(why)) => Told::Failed(why),
+            (Question::Count(texts), Given::Counts(counts)) if counts.len() == texts.len() => {
+                if !self.counts.iter().any(|(id, _)| *id == ask.callback.id) {
+                    if self.counts.len() >= KEPT {
+                        self.counts.remove(0);
+                    }
+                    self.counts.push((ask.callback.id, Counts::new(ask.seed)));
+                }
+                if let Some((_, kept)) = self.counts.iter_mut().find(|(id, _)| *id == ask.callback.id) {
+                    for ((key, signature), tokens) in ask.wanted.into_iter().zip(counts) {
+                        kept.insert(key, signature, tokens);
+                    }
+                }
+                Told::Kept
+            }
+            (Question::Summarize(_), Given::Summary(text)) if !text.trim().is_empty() => {
+                self.summaries.retain(|summary| summary.by != ask.asker());
+                if self.summaries.len() >= KEPT {
+                    self.summaries.remove(0);
+                }
+                self.summaries.push(Summary::new(&ask, &text));
+                Told::Kept
+            }
+            (Question::Reduce(_), Given::Messages(messages)) if super::custom::is_list(&messages) => {
+                Told::Chosen(messages, OnceCell::new())
+            }
+            _ => Told::Failed("it gave something else than what it was asked for".into()),
+        };
+        progress.told.push((ask.place, told));
+    }
+}

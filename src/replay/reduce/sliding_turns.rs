@@ -1,0 +1,12 @@
+//! The newest turns stay, whole; system messages stay.
+
+use super::groups::Groups;
+use crate::finding::Report;
+use crate::replay::draft::Draft;
+
+pub(super) fn reduce(draft: &mut Draft<'_>, turns: usize, report: &mut Report) {
+    let mut groups = Groups::of(draft);
+    let first = groups.turns().saturating_sub(turns.max(1));
+    groups.choose(|_, group| group.turn >= first);
+    groups.apply(draft, "older than the newest turns that `sliding_turns` keeps", report);
+}
