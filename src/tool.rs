@@ -58,6 +58,21 @@ impl ToolInvocation {
         self.replay_id.as_deref().unwrap_or(&self.call_id)
     }
 
+    /// Leaves nothing of it but that it was called (R12): no arguments, no result, no member of the provider's.
+    pub fn withhold(&mut self) {
+        self.redacted = true;
+        self.arguments = Arguments::Text(JsonStr::new(""));
+        self.result = None;
+        self.shape = None;
+    }
+
+    /// Whether nothing is stored of it but that it was called: then it is never sent. Arguments that the model left empty are
+    /// stored as `{}` where something else of the call is redacted.
+    #[must_use]
+    pub fn is_withheld(&self) -> bool {
+        self.redacted && matches!(&self.arguments, Arguments::Text(text) if text.is_empty())
+    }
+
     /// What `since` and `until` of a query are about: finish, else start, else storing.
     #[must_use]
     pub fn at(&self) -> Ms {

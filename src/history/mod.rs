@@ -206,7 +206,8 @@ impl History {
                 let at = self.invocations.len();
                 self.invocation_at.insert(invocation.id.clone(), at);
                 *self.call_ids.entry(invocation.call_id.clone()).or_insert(0) += 1;
-                if invocation.result.is_none() {
+                // What is withheld waits for nothing.
+                if invocation.result.is_none() && !invocation.is_withheld() {
                     self.open.push(at);
                 }
                 self.invocations.push(invocation);

@@ -35,7 +35,7 @@ pub fn replay<'h>(
     told: (&'h Memory, &'h Progress),
     report: &mut Report,
 ) -> Result<Draft<'h>, Box<Pending<'h>>> {
-    let mut draft = select::select(history, live);
+    let mut draft = select::select(history, live, report);
     freshness::freshness(
         &mut draft,
         history,

@@ -1,32 +1,49 @@
-//! The first pass: every stored message in its order, its calls in theirs, each with its stored result.
+//! The first pass: every stored message in its order, its calls in theirs, each with its stored result. A call of which
+//! nothing is stored is left out (R12).
 
 use super::draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
+use crate::finding::{Action, Finding, Report};
 use crate::history::History;
 use crate::message::{Message, Role};
 
-pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>) -> Draft<'h> {
+pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report: &mut Report) -> Draft<'h> {
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(count);
     messages.extend(
-        history.messages().iter().enumerate().map(|(at, message)| draft_message(history, message, Origin::Stored(at))),
+        history
+            .messages()
+            .iter()
+            .enumerate()
+            .map(|(at, message)| draft_message(history, message, Origin::Stored(at), report)),
     );
     if let Some(live) = live {
         messages.extend(
-            live.messages().iter().enumerate().map(|(at, message)| draft_message(live, message, Origin::Live(at))),
+            live.messages()
+                .iter()
+                .enumerate()
+                .map(|(at, message)| draft_message(live, message, Origin::Live(at), report)),
         );
     }
     Draft { messages }
 }
 
-fn draft_message<'h>(history: &'h History, message: &'h Message, origin: Origin) -> DraftMessage<'h> {
+fn draft_message<'h>(
+    history: &'h History,
+    message: &'h Message,
+    origin: Origin,
+    report: &mut Report,
+) -> DraftMessage<'h> {
     let mut calls = Vec::new();
     if message.role == Role::Assistant {
-        calls.extend(
-            history.calls_of(message).map(|invocation| DraftCall {
-                invocation,
-                result: invocation.result.as_ref().map(DraftResult::Stored),
-            }),
-        );
+        for invocation in history.calls_of(message) {
+            if invocation.is_withheld() {
+                let text = "nothing is stored of this call but that it was made; it is left out";
+                let finding = Finding::info("redacted", text).of_message(&message.id).of_call(&invocation.call_id);
+                report.push(finding.did(Action::Dropped));
+                continue;
+            }
+            calls.push(DraftCall { invocation, result: invocation.result.as_ref().map(DraftResult::Stored) });
+        }
     }
     DraftMessage { message, origin, calls, results_go_on: false }
 }

@@ -1,11 +1,13 @@
 //! What the host must do, and what it says when it has done it.
 
 use super::journal::JournalEntry;
+use super::redaction::{PersistAsk, Persisted};
 use crate::clock::Ms;
 use crate::error::Error;
 use crate::history::Entry;
 use crate::json::Json;
 use crate::message::Dialect;
+use crate::replay::Given;
 use std::rc::Rc;
 
 /// Something the host must do now. It stays open until it is answered.
@@ -60,6 +62,10 @@ pub enum Input {
     Cancel,
     /// Try again to store what could not be stored.
     SaveAgain,
+    /// What the application said to the question of a reducer.
+    Told(Given),
+    /// What the application said to the question of [`Run::take_persist`](super::Run::take_persist).
+    Persisted(PersistAsk, Persisted),
     /// The binding has written a [`Save`], or could not.
     Saved {
         /// Which.

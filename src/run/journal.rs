@@ -9,7 +9,7 @@ use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField};
 use crate::sorted::Sorted;
 use crate::store::{Kind, open_record, seal_record};
-use crate::tool::ToolInvocation;
+use crate::tool::{Arguments, ToolInvocation};
 use serde::{Deserialize, Serialize};
 
 /// One step of an unfinished run.
@@ -42,6 +42,13 @@ pub enum JournalEntry {
         code: String,
         /// Its sentence.
         message: String,
+    },
+    /// With its result, more of a call was redacted (R12).
+    Redacted {
+        /// Which call.
+        invocation: String,
+        /// Its arguments from now on; none where nothing is stored but that it was called.
+        arguments: Option<Arguments>,
     },
 }
 
@@ -152,6 +159,15 @@ pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
                 }
             }
             JournalEntry::Finished(result) => run.live.apply(Entry::Result(result)),
+            JournalEntry::Redacted { invocation, arguments } => {
+                if let Some(call) = run.live.invocation_mut(&invocation) {
+                    call.redacted = true;
+                    match arguments {
+                        Some(arguments) => call.arguments = arguments,
+                        None => call.withhold(),
+                    }
+                }
+            }
             JournalEntry::Failed { code, message } => run.failed = Some((code, message)),
         }
     }

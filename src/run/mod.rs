@@ -12,6 +12,8 @@ mod journal;
 mod outcome;
 mod parts;
 mod persistence;
+mod redaction;
+mod request;
 mod retry;
 mod show;
 mod state;
@@ -23,6 +25,7 @@ pub use event::RunEvent;
 pub use journal::{Began, JournalEntry, Recovered, StoredProvider, recover};
 pub use outcome::{Outcome, RunStatus};
 pub use persistence::{change_for, stopped_entries};
+pub use redaction::{PersistAsk, Persisted};
 pub use retry::RetryPolicy;
 pub use state::Run;
 
@@ -34,7 +37,7 @@ use crate::id::{IdSource, Seed};
 use crate::json::ObjectWriter;
 use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::render::Renderer;
-use crate::replay::Policy;
+use crate::replay::{Callback, Policy};
 use crate::sorted::Sorted;
 use crate::tool::Window;
 
@@ -51,6 +54,8 @@ pub struct Setup {
     pub tools: Vec<ToolDefinition>,
     /// How each of them is treated, by name.
     pub treatment: Sorted<String, Treatment>,
+    /// What says what is stored of a call, by tool (R12).
+    pub persist: Sorted<String, Callback>,
     /// How many model calls at the most.
     pub max_turns: u32,
     /// When a run that ends early keeps what there is.

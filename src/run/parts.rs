@@ -2,6 +2,7 @@
 
 use super::effect::{Effect, EffectKind, Save, SaveKind};
 use super::event::RunEvent;
+use super::redaction::Redactions;
 use super::state::State;
 use super::{Run, Setup};
 use crate::error::{Code, Error, Result};
@@ -27,6 +28,7 @@ impl Run {
             text: JsonStr::new(""),
             response_id: None,
             unsaved: Vec::new(),
+            redactions: Redactions::default(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::finding::Finding;
 use crate::history::{Showing, write_message, write_usage};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{PartBody, Role};
+use crate::tool::InvocationStatus;
 
 fn write_error(out: &mut ObjectWriter<'_>, key: &str, error: &Error) {
     out.object(key, |out| {
@@ -145,10 +146,11 @@ impl Recovered {
         out.array("openCalls", |calls| {
             let last = self.live.messages().iter().rev().find(|message| message.role == Role::Assistant);
             for call in last.into_iter().flat_map(|message| self.live.calls_of(message)) {
-                let state = match (&call.result, self.attempts.contains(&call.id)) {
-                    (Some(_), _) => "answered",
-                    (None, true) => "started",
-                    (None, false) => "not_started",
+                let answered = call.result.is_some() || call.status != InvocationStatus::Pending;
+                let state = match (answered, self.attempts.contains(&call.id)) {
+                    (true, _) => "answered",
+                    (false, true) => "started",
+                    (false, false) => "not_started",
                 };
                 calls.object(|out| {
                     out.text("callId", call.wire_id()).text("name", &call.name);

@@ -7,6 +7,8 @@ use super::event::RunEvent;
 use super::journal::{Began, JournalEntry, Recovered};
 use super::outcome::{Outcome, RunStatus};
 use super::persistence::{stopped_entries, turn_entries};
+use super::redaction::Redactions;
+use super::request::Asking;
 use super::retry::asked_wait;
 use super::told::said;
 use super::tools::{Tasks, ends_run};
@@ -17,7 +19,6 @@ use crate::history::{Entry, History, Incoming, Origin, join};
 use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
-use crate::render::RenderRequest;
 use crate::replay::drop_uncited;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -41,12 +42,16 @@ pub struct Run {
     pub(super) response_id: Option<String>,
     /// Writes that failed, to be tried again in their order: what they hold is paid for (R58).
     pub(super) unsaved: Vec<Save>,
+    /// What is stored in the place of what was said (R12).
+    pub(super) redactions: Redactions,
 }
 
 /// What the run waits for.
 pub(super) enum State {
     /// Its journal's first entry.
     Beginning { save: u64, cancelled: bool },
+    /// What the application says to a reducer's question, before the model is called.
+    Asking(Box<Asking>),
     /// The model's answer.
     Calling(Box<Call>),
     /// The time to ask again.
@@ -159,6 +164,14 @@ impl Run {
                 }
                 Ok(())
             }
+            Input::Told(given) => {
+                self.told(given, desk);
+                Ok(())
+            }
+            Input::Persisted(ask, said) => {
+                self.persisted(&ask, said);
+                Ok(())
+            }
             Input::Saved { save, outcome } => {
                 self.saved(save, outcome, desk);
                 Ok(())
@@ -182,7 +195,11 @@ impl Run {
                 _ => Err(wrong("a `wait` is answered by `waited`")),
             },
             State::Tools(_) => self.tool_reply(effect, reply, desk),
-            State::Beginning { .. } | State::Recording { .. } | State::Ending { .. } | State::Done(_) => Ok(()),
+            State::Beginning { .. }
+            | State::Asking(_)
+            | State::Recording { .. }
+            | State::Ending { .. }
+            | State::Done(_) => Ok(()),
         }
     }
 
@@ -211,31 +228,7 @@ impl Run {
 
     // ---- the model
 
-    fn call_model(&mut self, desk: &mut Desk<'_>) {
-        if self.turns >= self.setup.max_turns {
-            let error = Error::new(
-                Code::MaxTurns,
-                format!("the model still calls tools after {} calls; raise `maxTurns` if that is meant", self.turns),
-            );
-            return self.end_early(RunStatus::Failed, error, desk);
-        }
-        let request = RenderRequest {
-            provider: &self.setup.provider,
-            instructions: self.setup.instructions.as_deref(),
-            tools: &self.setup.tools,
-            policy: &self.setup.policy,
-        };
-        let rendered = match desk.renderer.render(desk.history, Some(&self.live), &request, desk.now) {
-            Ok(rendered) => rendered,
-            Err(error) => return self.end_early(RunStatus::Failed, error, desk),
-        };
-        self.report.extend(rendered.report.iter().cloned());
-        self.events.push_back(RunEvent::ModelCalled { turn: self.turns, report: rendered.report });
-        self.turns += 1;
-        self.offer_call(1, Rc::new(rendered.body), desk);
-    }
-
-    fn offer_call(&mut self, attempt: u32, body: Rc<Vec<u8>>, desk: &Desk<'_>) {
+    pub(super) fn offer_call(&mut self, attempt: u32, body: Rc<Vec<u8>>, desk: &Desk<'_>) {
         let provider = &self.setup.provider;
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
@@ -451,14 +444,18 @@ impl Run {
             // Too late, or it is over: what is being written is whole.
             State::Ending { .. } | State::Done(_) => {}
             State::Beginning { cancelled, .. } => *cancelled = true,
-            State::Calling(_) | State::Waiting { .. } | State::Recording { .. } | State::Tools(_) => {
+            State::Asking(_)
+            | State::Calling(_)
+            | State::Waiting { .. }
+            | State::Recording { .. }
+            | State::Tools(_) => {
                 let error = Error::new(Code::Aborted, "the run was cancelled");
                 self.end_early(RunStatus::Cancelled, error, desk);
             }
         }
     }
 
-    fn end_early(&mut self, status: RunStatus, error: Error, desk: &mut Desk<'_>) {
+    pub(super) fn end_early(&mut self, status: RunStatus, error: Error, desk: &mut Desk<'_>) {
         let marked = if status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed };
         let mut partial = None;
         if let State::Calling(call) = &self.state
@@ -545,6 +542,7 @@ impl Run {
             // A write that the run no longer waits for.
             (
                 State::Beginning { .. }
+                | State::Asking(_)
                 | State::Calling(_)
                 | State::Waiting { .. }
                 | State::Recording { .. }
@@ -561,7 +559,7 @@ impl Run {
         match &self.state {
             State::Beginning { save, .. } | State::Recording { save, .. } | State::Ending { save, .. } => *save == id,
             State::Tools(tasks) => tasks.awaits(id),
-            State::Calling(_) | State::Waiting { .. } | State::Done(_) => false,
+            State::Asking(_) | State::Calling(_) | State::Waiting { .. } | State::Done(_) => false,
         }
     }
 

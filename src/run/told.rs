@@ -50,9 +50,12 @@ impl Run {
         &self.effects
     }
 
-    /// The next write for the binding.
+    /// The next write for the binding, without what must not be stored. Before it come the questions of
+    /// [`take_persist`](Self::take_persist).
     pub fn take_save(&mut self) -> Option<Save> {
-        self.saves.pop_front()
+        let mut save = self.saves.pop_front()?;
+        self.redact(&mut save.kind);
+        Some(save)
     }
 
     /// What has happened since the last time.

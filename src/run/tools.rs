@@ -57,7 +57,9 @@ impl Tasks {
         let Some(answer) = run.live.messages().iter().rev().find(|message| message.role == Role::Assistant) else {
             return tasks;
         };
-        for call in run.live.calls_of(answer).filter(|call| call.result.is_none()) {
+        // Of an answered call the result may be withheld; its status tells.
+        let open = |call: &&ToolInvocation| call.result.is_none() && call.status == InvocationStatus::Pending;
+        for call in run.live.calls_of(answer).filter(open) {
             tasks.add(call, &run.setup, attempts.get(&call.id).copied().unwrap_or(0), resumed, now);
         }
         tasks
@@ -65,6 +67,11 @@ impl Tasks {
 
     fn add(&mut self, call: &ToolInvocation, setup: &Setup, tried: u32, resumed: bool, now: Ms) {
         let treatment = setup.treatment.get(&call.name).copied();
+        // What was stored of it is not what the model asked for (R12).
+        if call.redacted {
+            self.close(call, InvocationStatus::Interrupted, INTERRUPTED, now);
+            return;
+        }
         if resumed && tried > 0 && treatment.unwrap_or_default().on_interrupted == OnInterrupted::Report {
             self.close(call, InvocationStatus::Interrupted, INTERRUPTED, now);
             return;

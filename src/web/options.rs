@@ -67,9 +67,7 @@ pub fn policy(options: &JsValue) -> Result<PolicyLayer> {
             layer.tool_freshness.insert(name, window);
         }
     }
-    if given(options, "reducers").is_some_and(|reducers| js_sys::Array::from(&reducers).length() > 0) {
-        return Err(unbuilt("`reducers`"));
-    }
+    layer.reducers = super::reducers::reducers(options)?;
     Ok(layer)
 }
 

@@ -2,9 +2,10 @@
 
 use super::convert::{given, member, object_to_js, text, to_js, to_json, whole};
 use super::platform::{Lock, Locking, lock};
+use super::reducers::{persist, tell};
 use super::rethread::callback_failed;
 use super::run_request::{input_items, setup};
-use super::session::{SessionInner, new_operation};
+use super::session::{SessionInner, is_for_everyone, new_operation};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, Json};
@@ -157,6 +158,7 @@ impl RunInner {
     pub async fn pump(self: &Rc<Self>) -> Option<Error> {
         let mut failure = None;
         loop {
+            self.ask_persist();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
             let now = self.session.engine.now();
@@ -182,8 +184,29 @@ impl RunInner {
                 .err()
                 .map(|error| failure.get_or_insert(error));
         }
+        let ask = self.machine.borrow_mut().take_ask();
+        if let Some(ask) = ask {
+            // Nobody waits for it: the run can be cancelled meanwhile.
+            let run = self.clone();
+            wasm_bindgen_futures::spawn_local(async move {
+                let given = tell(&ask).await;
+                // What fails now is told by the run's events.
+                let _ = run.handle(Input::Told(given)).await;
+            });
+        }
         self.collect();
         failure
+    }
+
+    /// Asks the tools' `persist` about what is written next.
+    fn ask_persist(&self) {
+        loop {
+            let ask = self.machine.borrow_mut().take_persist();
+            let Some(ask) = ask else { return };
+            let said = persist(&ask);
+            // It changes what is stored, and nothing else.
+            let _ = self.with_desk(|machine, desk| machine.handle(Input::Persisted(ask, said), desk));
+        }
     }
 
     /// Takes events over, lets go when it is over, and tells who watches.
@@ -202,7 +225,7 @@ impl RunInner {
             .filter_map(|event| match event {
                 RunEvent::Warning(finding) => Some(vec![finding.clone()]),
                 RunEvent::ModelCalled { report, .. } => {
-                    Some(report.iter().filter(|finding| finding.code == "stale_default").cloned().collect())
+                    Some(report.iter().filter(|finding| is_for_everyone(finding)).cloned().collect())
                 }
                 _ => None,
             })

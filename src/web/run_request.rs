@@ -3,13 +3,14 @@
 use super::assembler::dialect;
 use super::convert::{flag, given, member, members, text, to_json, whole, wire_text};
 use super::options::{on_stop, policy_at, refuse, unbuilt, window, word};
+use super::reducers::callback;
 use super::session::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role};
 use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, decode_body};
-use crate::replay::Policy;
+use crate::replay::{Callback, Policy};
 use crate::run::{OnInterrupted, RetryPolicy, Setup, Treatment};
 use crate::sorted::Sorted;
 use js_sys::{Array, Uint8Array};
@@ -75,7 +76,7 @@ pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderP
         settings: Settings::default(),
     };
     provider.check()?;
-    let (tools, treatment) = tools(&member(request, "tools"))?;
+    let (tools, treatment, _) = tools(&member(request, "tools"))?;
     let policy = session.policy(policy_at(request, "replay")?, windows(&treatment));
     Ok(RenderParts { provider, instructions: text(request, "instructions")?, tools, policy })
 }
@@ -91,16 +92,21 @@ fn windows(treatment: &Sorted<String, Treatment>) -> Sorted<String, crate::tool:
     treatment.entries().iter().filter_map(|(name, treatment)| Some((name.clone(), treatment.freshness?))).collect()
 }
 
-/// Reads `tools`: what the model is told, and how each is treated.
-fn tools(tools: &JsValue) -> Result<(Vec<ToolDefinition>, Sorted<String, Treatment>)> {
+/// What the model is told of the tools, how each is treated, and what says what is stored of its calls.
+type Toolbox = (Vec<ToolDefinition>, Sorted<String, Treatment>, Sorted<String, Callback>);
+
+/// Reads `tools`.
+fn tools(tools: &JsValue) -> Result<Toolbox> {
     let mut definitions = Vec::new();
     let mut treatment = Sorted::new();
+    let mut persist = Sorted::new();
     for (name, tool) in members(tools) {
         if flag(&tool, "needsApproval") {
             return Err(unbuilt(&format!("`needsApproval` (tool \"{name}\")")));
         }
-        // Ignored, it would store what must not be stored.
-        refuse(&tool, &["persist"])?;
+        if let Some(callback) = callback(&tool, "persist")? {
+            persist.insert(name.clone(), callback);
+        }
         let on_interrupted = word(
             &tool,
             "onInterrupted",
@@ -119,7 +125,7 @@ fn tools(tools: &JsValue) -> Result<(Vec<ToolDefinition>, Sorted<String, Treatme
             Treatment { ends_run: flag(&tool, "endsRun"), on_interrupted, freshness: window(&tool, "freshness")? },
         );
     }
-    Ok((definitions, treatment))
+    Ok((definitions, treatment, persist))
 }
 
 fn provider(request: &JsValue) -> Result<ProviderRequest> {
@@ -161,7 +167,7 @@ pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Se
     refuse(request, &["providers", "inputFilter", "replace"])?;
     check_branch(request)?;
     word(request, "persistence", &[("run", ())]).map_err(|_| unbuilt("a persistence other than \"run\""))?;
-    let (definitions, mut treatment) = tools(&member(request, "tools"))?;
+    let (definitions, mut treatment, persist) = tools(&member(request, "tools"))?;
     let policy = session.policy(policy_at(request, "replay")?, windows(&treatment));
     let provider = provider(request)?;
     // Tools of `params` are the model's to call and the application's to answer.
@@ -191,6 +197,7 @@ pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Se
         instructions: text(request, "instructions")?,
         tools: definitions,
         treatment,
+        persist,
         max_turns,
         on_stop: on_stop(request)?.unwrap_or(session.on_stop.get()),
         retry: RetryPolicy { attempts, backoff_ms: whole(&retry, "backoffMs")?.unwrap_or(usual.backoff_ms) },

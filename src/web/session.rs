@@ -5,15 +5,17 @@ use super::engine::{Engine, Listeners};
 use super::options::{on_stop, policy_at, refuse, unbuilt, word};
 use super::pending::{audit_page, discard, pending_of, resume};
 use super::platform::held_locks;
+use super::reducers::tell;
 use super::run::{Run, RunInner, lock_name};
 use super::run_request::{input_items, render_parts};
 use super::state_bag::StateBag;
 use super::view::{SessionView, View};
 use crate::error::{Code, Error, Result};
+use crate::finding::Finding;
 use crate::history::{History, Origin, Showing, join, write_message};
 use crate::json::{ArrayWriter, Json};
-use crate::render::{RenderRequest, Renderer};
-use crate::replay::{Policy, PolicyLayer};
+use crate::render::{RenderRequest, Renderer, Rendering};
+use crate::replay::{Policy, PolicyLayer, Progress};
 use crate::run::OnStop;
 use crate::sorted::Sorted;
 use crate::store::{Change, SessionLog, commit, open_session, refresh};
@@ -452,8 +454,19 @@ impl Session {
             tools: &parts.tools,
             policy: &parts.policy,
         };
-        let rendered = inner.renderer.borrow_mut().render(&inner.log.borrow().history, Some(&live), &request, now)?;
-        inner.engine.warn(rendered.report.iter().filter(|finding| finding.code == "stale_default"));
+        let mut progress = Progress::default();
+        let rendered = loop {
+            let step =
+                inner.renderer.borrow_mut().step(&inner.log.borrow().history, Some(&live), &request, now, &progress)?;
+            match step {
+                Rendering::Done(rendered) => break rendered,
+                Rendering::Ask(ask) => {
+                    let given = tell(&ask).await;
+                    inner.renderer.borrow_mut().told(ask, given, &mut progress);
+                }
+            }
+        };
+        inner.engine.warn(rendered.report.iter().filter(|finding| is_for_everyone(finding)));
         let out = js_sys::Object::new();
         let body = Uint8Array::from(rendered.body.as_slice());
         #[allow(clippy::cast_precision_loss)]
@@ -533,6 +546,11 @@ impl Session {
     pub fn subscribe(&self, listener: Function) -> Function {
         self.inner.listeners.add(listener)
     }
+}
+
+/// Whether a finding of a body goes to `onWarning`, too.
+pub fn is_for_everyone(finding: &Finding) -> bool {
+    matches!(finding.code, "stale_default" | "callback_failed")
 }
 
 /// The id of an append.

@@ -15,6 +15,10 @@ mod failures;
 mod kills;
 #[path = "runs/properties.rs"]
 mod properties;
+#[path = "runs/redaction.rs"]
+mod redaction;
+#[path = "runs/reducers.rs"]
+mod reducers;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "spy_store.rs"]

@@ -13,10 +13,10 @@ use rethread::json::{Json, JsonStr};
 use rethread::message::{Dialect, Part, PartBody, Role};
 use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
 use rethread::render::{RenderRequest, Rendered, Renderer};
-use rethread::replay::Policy;
+use rethread::replay::{Given, Policy, Question};
 use rethread::run::{
-    Desk, EffectKind, Input, OnStop, Outcome, Reply, RetryPolicy, Run, RunEvent, RunStatus, Setup, Treatment,
-    change_for, recover,
+    Desk, EffectKind, Input, OnStop, Outcome, PersistAsk, Persisted, Reply, RetryPolicy, Run, RunEvent, RunStatus,
+    Setup, Treatment, change_for, recover,
 };
 use rethread::session::RunEntry;
 use rethread::store::{
@@ -245,6 +245,11 @@ pub struct Host<'s> {
     pub pick: Box<dyn FnMut(usize) -> usize>,
     #[allow(clippy::type_complexity)]
     pub tool: Box<dyn FnMut(&str, &Json) -> (Json, bool)>,
+    /// What the application says to a tool's `persist`.
+    #[allow(clippy::type_complexity)]
+    pub persist: Box<dyn FnMut(&PersistAsk) -> Persisted>,
+    /// What it says to a reducer.
+    pub reducer: Box<dyn FnMut(&Question) -> Given>,
     /// Bodies that were asked and answered.
     pub asked: Vec<Value>,
     /// Every tool that ran: call id, invocation, attempt.
@@ -287,6 +292,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
             .map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None })
             .collect(),
         treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect(),
+        persist: std::iter::empty().collect(),
         max_turns: 10,
         on_stop: OnStop::Discard,
         retry: RetryPolicy { attempts: 3, backoff_ms: 100 },
@@ -326,6 +332,8 @@ impl<'s> Host<'s> {
             tool: Box::new(|name, arguments| {
                 (Json::parse(&json!(format!("{name} gave {}", arguments.as_str())).to_string()).unwrap(), false)
             }),
+            persist: Box::new(|ask| panic!("nobody asked for {ask:?}")),
+            reducer: Box::new(|question| panic!("nobody asked for {question:?}")),
             asked: Vec::new(),
             ran: Vec::new(),
             started: Vec::new(),
@@ -400,6 +408,10 @@ impl<'s> Host<'s> {
         if self.writes_left == Some(0) {
             return false;
         }
+        while let Some(ask) = self.run.as_mut().unwrap().take_persist() {
+            let said = (self.persist)(&ask);
+            self.handle(Input::Persisted(ask, said)).unwrap();
+        }
         let now = self.clock.now();
         let run = self.run.as_mut().unwrap();
         let Some(save) = run.take_save() else { return false };
@@ -417,8 +429,12 @@ impl<'s> Host<'s> {
 
     /// Writes everything; false when the host is dead.
     pub fn write(&mut self) -> bool {
-        while self.write_one() {}
-        self.writes_left != Some(0)
+        loop {
+            while self.write_one() {}
+            let Some(ask) = self.run.as_mut().unwrap().take_ask() else { return self.writes_left != Some(0) };
+            let given = (self.reducer)(&ask.question);
+            self.handle(Input::Told(given)).unwrap();
+        }
     }
 
     /// Until the run is over; none when it is killed, hangs, or waits for something that the script does not give.

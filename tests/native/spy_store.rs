@@ -30,6 +30,8 @@ pub struct Spy {
     pub limit: Cell<Option<u64>>,
     /// Every append lets another future go first.
     pub slow: Cell<bool>,
+    /// Every byte that was ever to be written.
+    pub written: RefCell<Vec<u8>>,
 }
 
 impl Spy {
@@ -69,6 +71,9 @@ impl LogStore for Spy {
         operation: &'a str,
     ) -> StoreFuture<'a, Appended> {
         self.appends.set(self.appends.get() + 1);
+        let mut written = self.written.borrow_mut();
+        written.extend_from_slice(&batch.head);
+        batch.put.iter().for_each(|record| written.extend_from_slice(&record.value));
         let mut faults = self.faults.borrow_mut();
         let fault = if faults.is_empty() { None } else { faults.remove(0) };
         Box::pin(async move {

@@ -280,5 +280,10 @@ fn journal_entries() {
             result: None,
         }),
     );
+    fixed(
+        "journal_redacted",
+        Kind::Journal,
+        &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
+    );
     fixed("journal_failed", Kind::Journal, &JournalEntry::Failed { code: "model_error".into(), message: "no".into() });
 }

@@ -1,0 +1,253 @@
+//! What is stored of a call whose tool has `persist` (R12): the application says, before the call is written and again with
+//! its result. The live turn keeps the raw values; everything that a [`Save`](super::Save) holds is redacted here.
+
+use super::effect::SaveKind;
+use super::{JournalEntry, Run};
+use crate::finding::{Action, Finding};
+use crate::history::{Entry, ResultEntry};
+use crate::json::{Json, JsonRef, JsonStr};
+use crate::message::{Message, PartBody};
+use crate::replay::Callback;
+use crate::sorted::Sorted;
+use crate::tool::{Arguments, ToolInvocation, ToolResult};
+
+/// A question: what is stored of this call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PersistAsk {
+    /// Whom.
+    pub callback: Callback,
+    /// Which invocation.
+    pub invocation: String,
+    /// Its tool.
+    pub name: String,
+    /// What the model wrote; a text where that is no JSON.
+    pub arguments: Json,
+    /// What came back, if that is known.
+    pub result: Option<Json>,
+}
+
+/// What is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Persisted {
+    /// These in the place of what was said; what is absent is stored as it is.
+    Replaced {
+        /// In the place of the arguments.
+        arguments: Option<Json>,
+        /// In the place of the result.
+        result: Option<Json>,
+    },
+    /// Nothing but that it was called.
+    Nothing,
+    /// The callback threw, or gave something else: then nothing, too.
+    Failed(String),
+}
+
+/// What was said of a run's calls.
+#[derive(Clone, Debug, Default)]
+pub struct Redactions(Sorted<String, Redaction>);
+
+#[derive(Clone, Debug, Default)]
+struct Redaction {
+    /// It was asked with the result.
+    with_result: bool,
+    arguments: Option<Json>,
+    result: Option<Json>,
+    withheld: bool,
+    /// It threw: nothing of this call is stored, whatever is said later.
+    failed: bool,
+}
+
+impl Redaction {
+    fn changes(&self) -> bool {
+        self.withheld || self.arguments.is_some() || self.result.is_some()
+    }
+}
+
+impl Run {
+    /// The next question about what is to be written next. Where it is not answered, nothing of the call is stored.
+    pub fn take_persist(&mut self) -> Option<PersistAsk> {
+        if self.setup.persist.is_empty() {
+            return None;
+        }
+        match &self.saves.front()?.kind {
+            SaveKind::Write(entries) => entries.iter().find_map(|entry| match entry {
+                JournalEntry::Answered { invocations, .. } => invocations.iter().find_map(|call| self.question(call)),
+                JournalEntry::Finished(entry) => {
+                    self.live.invocation(&entry.invocation).and_then(|call| self.question(call))
+                }
+                _ => None,
+            }),
+            SaveKind::Append(entries) => entries.iter().find_map(|entry| match entry {
+                Entry::Invocation(call) => self.question(call),
+                _ => None,
+            }),
+            SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon => None,
+        }
+    }
+
+    /// What is to be asked about a call, if anything is.
+    fn question(&self, call: &ToolInvocation) -> Option<PersistAsk> {
+        let callback = self.setup.persist.get(&call.name)?;
+        let known = self.redactions.0.get(&call.id);
+        // Of a call that comes from a journal, only what was stored is known.
+        let asked =
+            call.redacted || known.is_some_and(|known| known.failed || known.with_result || call.result.is_none());
+        if asked {
+            return None;
+        }
+        let text = call.arguments.text();
+        let text = if text.trim().is_empty() { "{}" } else { &text };
+        Some(PersistAsk {
+            callback: callback.clone(),
+            invocation: call.id.clone(),
+            name: call.name.clone(),
+            arguments: JsonRef::parse(text).map_or_else(|_| JsonStr::new(text).to_json(), JsonRef::to_owned),
+            // Before the call itself is written it is asked about the call alone.
+            result: known.and(call.result.as_ref()).map(|result| result.content.clone()),
+        })
+    }
+
+    /// Keeps what was said.
+    pub(super) fn persisted(&mut self, ask: &PersistAsk, said: Persisted) {
+        let Some(known) = self.redactions.0.get_or_insert_with(ask.invocation.clone(), Redaction::default) else {
+            return;
+        };
+        known.with_result |= ask.result.is_some();
+        match said {
+            Persisted::Replaced { arguments, result } => {
+                // It knew the arguments and would not have them stored.
+                let hidden = known.withheld && known.arguments.is_none();
+                known.arguments = arguments.or(known.arguments.take());
+                if hidden {
+                    known.arguments.get_or_insert_with(|| Json::trusted("{}".into()));
+                }
+                known.result = result;
+                known.withheld = known.failed;
+            }
+            Persisted::Nothing => known.withheld = true,
+            Persisted::Failed(why) => {
+                let first = !std::mem::replace(&mut known.failed, true);
+                known.withheld = true;
+                if first {
+                    let text =
+                        format!("`persist` of the tool \"{}\" failed; nothing of the call is stored: {why}", ask.name);
+                    self.warn(Finding::warning("callback_failed", text).did(Action::Dropped));
+                }
+            }
+        }
+    }
+
+    /// Takes out of a write what must not be stored.
+    pub(super) fn redact(&self, kind: &mut SaveKind) {
+        if self.setup.persist.is_empty() {
+            return;
+        }
+        match kind {
+            SaveKind::Write(entries) => {
+                let mut behind = Vec::new();
+                for entry in entries.iter_mut() {
+                    match entry {
+                        JournalEntry::Answered { message, invocations } => {
+                            for call in invocations.iter_mut() {
+                                self.redact_call(call);
+                            }
+                            if invocations.iter().any(|call| call.redacted) {
+                                strip(message);
+                            }
+                        }
+                        JournalEntry::Finished(entry) => behind.extend(self.redact_result(entry)),
+                        _ => {}
+                    }
+                }
+                entries.retain(|entry| !matches!(entry, JournalEntry::Redacted { .. }));
+                entries.extend(behind);
+            }
+            SaveKind::Append(entries) => {
+                let mut redacted: Sorted<String, ()> = Sorted::new();
+                for entry in entries.iter_mut() {
+                    if let Entry::Invocation(call) = entry {
+                        self.redact_call(call);
+                        if call.redacted {
+                            redacted.insert(call.message_id.clone(), ());
+                        }
+                    }
+                }
+                for entry in entries {
+                    if let Entry::Message(message) = entry
+                        && redacted.contains(&message.id)
+                    {
+                        strip(message);
+                    }
+                }
+            }
+            SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon => {}
+        }
+    }
+
+    fn redact_call(&self, call: &mut ToolInvocation) {
+        if !self.setup.persist.contains(&call.name) {
+            return;
+        }
+        let Some(known) = self.redactions.0.get(&call.id) else {
+            // Nobody was asked: a call from a journal is as it was stored, any other one stays here.
+            if !call.redacted {
+                call.withhold();
+            }
+            return;
+        };
+        if known.withheld {
+            return call.withhold();
+        }
+        if !known.changes() {
+            return;
+        }
+        call.redacted = true;
+        call.shape = None;
+        if let Some(arguments) = stored_arguments(call, known) {
+            call.arguments = arguments;
+        }
+        if let (Some(content), Some(result)) = (&known.result, &mut call.result) {
+            *result = replaced(content, result);
+        }
+    }
+
+    /// Of a result; gives what the journal must know of its call beside that.
+    fn redact_result(&self, entry: &mut ResultEntry) -> Option<JournalEntry> {
+        let call = self.live.invocation(&entry.invocation)?;
+        if !self.setup.persist.contains(&call.name) || call.redacted {
+            return None;
+        }
+        let known = self.redactions.0.get(&call.id);
+        if known.is_none_or(|known| known.withheld) {
+            entry.result = None;
+            return Some(JournalEntry::Redacted { invocation: call.id.clone(), arguments: None });
+        }
+        let known = known.filter(|known| known.changes())?;
+        if let (Some(content), Some(result)) = (&known.result, &mut entry.result) {
+            *result = replaced(content, result);
+        }
+        let arguments = stored_arguments(call, known).unwrap_or_else(|| call.arguments.clone());
+        Some(JournalEntry::Redacted { invocation: call.id.clone(), arguments: Some(arguments) })
+    }
+}
+
+/// The arguments in the place of a call's own, in the same form; none where these stay. Empty ones would say that the call is
+/// withheld.
+fn stored_arguments(call: &ToolInvocation, known: &Redaction) -> Option<Arguments> {
+    let empty = matches!(&call.arguments, Arguments::Text(text) if text.is_empty());
+    let own = known.arguments.as_ref().map(Json::as_str).or(empty.then_some("{}"))?;
+    Some(match &call.arguments {
+        Arguments::Text(_) => Arguments::Text(JsonStr::new(own)),
+        Arguments::Value(_) => Arguments::Value(Json::trusted(own.to_owned())),
+    })
+}
+
+fn replaced(content: &Json, result: &ToolResult) -> ToolResult {
+    ToolResult { content: content.clone(), is_error: result.is_error, dialect: None, shape: None }
+}
+
+/// Nobody knows what of a call a provider repeats beside it: its own blocks and members go.
+fn strip(message: &mut Message) {
+    message.shape = None;
+    message.parts.retain(|part| !matches!(part.body, PartBody::Opaque(_)));
+}

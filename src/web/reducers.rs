@@ -1,0 +1,160 @@
+//! Reducers and `persist`: what the application plugged in is read, called, and its answer read. Nothing is borrowed meanwhile.
+
+use super::convert::{flag, function, given, member, object_to_js, text, to_js, to_json, whole};
+use super::options::word;
+use super::rethread::callback_failed;
+use crate::error::{Error, Result};
+use crate::replay::{Ask, Callback, Given, Question, Reducer};
+use crate::run::{PersistAsk, Persisted};
+use js_sys::{Array, Function, Promise, Uint8Array};
+use std::cell::RefCell;
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+/// A function, and the object that it is a member of.
+struct Hook {
+    this: JsValue,
+    function: Function,
+}
+
+/// How many functions are known again: by that, what one has counted is kept.
+const KNOWN: usize = 32;
+
+thread_local! {
+    static KNOWN_FUNCTIONS: RefCell<(u32, Vec<(u32, Function)>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+/// The callback under `key`.
+///
+/// # Errors
+/// `config_invalid` where it is no function.
+pub fn callback(object: &JsValue, key: &str) -> Result<Option<Callback>> {
+    let Some(function) = function(object, key).map_err(|error| Error::config(error.message))? else { return Ok(None) };
+    let id = KNOWN_FUNCTIONS.with_borrow_mut(|(next, known)| {
+        if let Some((id, _)) = known.iter().find(|(_, own)| *own == function) {
+            return *id;
+        }
+        if known.len() >= KNOWN {
+            known.remove(0);
+        }
+        *next += 1;
+        known.push((*next, function.clone()));
+        *next
+    });
+    Ok(Some(Callback { id, hook: Rc::new(Hook { this: object.clone(), function }) }))
+}
+
+fn needed(reducer: &JsValue, key: &str) -> Result<Callback> {
+    callback(reducer, key)?.ok_or_else(|| Error::config(format!("the reducer has a function `{key}`")))
+}
+
+/// A whole number, at least `least`.
+fn at_least(reducer: &JsValue, key: &str, least: u64) -> Result<u64> {
+    let wrong = || Error::config(format!("`{key}` of a reducer is a whole number, at least {least}"));
+    whole(reducer, key).ok().flatten().filter(|number| *number >= least).ok_or_else(wrong)
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Reads `reducers`.
+///
+/// # Errors
+/// `config_invalid`.
+pub fn reducers(options: &JsValue) -> Result<Option<Vec<Reducer>>> {
+    let Some(list) = given(options, "reducers") else { return Ok(None) };
+    let list = list.dyn_ref::<Array>().ok_or_else(|| Error::config("`reducers` is a list"))?;
+    list.iter().map(|reducer| read(&reducer)).collect::<Result<_>>().map(Some)
+}
+
+fn read(reducer: &JsValue) -> Result<Reducer> {
+    Ok(match text(reducer, "type").ok().flatten().as_deref() {
+        Some("message_count") => Reducer::MessageCount {
+            count: size(at_least(reducer, "count", 1)?),
+            keep_tools: given(reducer, "keepTools").is_none() || flag(reducer, "keepTools"),
+            first_system_only: word(reducer, "systems", &[("all", false), ("first", true)])?.unwrap_or(false),
+        },
+        Some("token_budget") => {
+            Reducer::TokenBudget { tokens: at_least(reducer, "tokens", 1)?, count: callback(reducer, "count")? }
+        }
+        Some("sliding_turns") => Reducer::SlidingTurns { turns: size(at_least(reducer, "turns", 1)?) },
+        Some("tool_results") => Reducer::ToolResults {
+            keep_newest_turns: size(at_least(reducer, "keepNewestTurns", 0)?),
+            max_bytes: u32::try_from(at_least(reducer, "maxBytes", 0)?).unwrap_or(u32::MAX),
+        },
+        Some("summarize") => Reducer::Summarize {
+            target: size(at_least(reducer, "target", 1)?),
+            threshold: if given(reducer, "threshold").is_some() { size(at_least(reducer, "threshold", 0)?) } else { 0 },
+            summarize: needed(reducer, "summarize")?,
+        },
+        Some("custom") => Reducer::Custom { reduce: needed(reducer, "reduce")? },
+        other => return Err(Error::config(format!("\"{}\" is no reducer", other.unwrap_or("nothing")))),
+    })
+}
+
+fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, JsValue> {
+    match callback.hook.downcast_ref::<Hook>() {
+        Some(hook) => hook.function.apply(&hook.this, arguments),
+        None => Err(JsValue::from_str("it is no function")),
+    }
+}
+
+/// Asks the application a reducer's question.
+pub async fn tell(ask: &Ask) -> Given {
+    let argument: JsValue = match &ask.question {
+        Question::Count(texts) => texts.iter().map(|text| JsValue::from_str(text)).collect::<Array>().into(),
+        Question::Summarize(body) => Uint8Array::from(body.as_slice()).into(),
+        Question::Reduce(messages) => to_js(messages.view()),
+    };
+    let said = match call(&ask.callback, &Array::of1(&argument)) {
+        Ok(said) => JsFuture::from(Promise::resolve(&said)).await,
+        Err(error) => Err(error),
+    };
+    let said = match said {
+        Ok(said) => said,
+        Err(error) => return Given::Failed(callback_failed("it threw", &error).message),
+    };
+    match &ask.question {
+        Question::Count(_) => {
+            counts(&said).map_or_else(|| Given::Failed("it gave no list of numbers".into()), Given::Counts)
+        }
+        Question::Summarize(_) => {
+            said.as_string().map_or_else(|| Given::Failed("it gave no text".into()), Given::Summary)
+        }
+        Question::Reduce(_) => to_json(&said).map_or_else(|error| Given::Failed(error.message), Given::Messages),
+    }
+}
+
+fn counts(said: &JsValue) -> Option<Vec<u64>> {
+    let number = |value: JsValue| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    said.dyn_ref::<Array>()?.iter().map(|value| number(value).map(|number| number.ceil() as u64)).collect()
+}
+
+/// Asks a tool's `persist`.
+pub fn persist(ask: &PersistAsk) -> Persisted {
+    let invocation = object_to_js(|out| {
+        out.text("name", &ask.name).json("arguments", ask.arguments.view());
+    });
+    let result = ask.result.as_ref().map_or(JsValue::UNDEFINED, |result| to_js(result.view()));
+    let said = match call(&ask.callback, &Array::of2(&invocation, &result)) {
+        Ok(said) => said,
+        Err(error) => return Persisted::Failed(callback_failed("it threw", &error).message),
+    };
+    if said.is_null() {
+        return Persisted::Nothing;
+    }
+    if !said.is_object() || member(&said, "then").is_function() {
+        return Persisted::Failed("it gave neither an object nor null, at once".into());
+    }
+    let part = |key: &str| {
+        let value = member(&said, key);
+        (!value.is_undefined()).then(|| to_json(&value)).transpose()
+    };
+    match (part("arguments"), part("result")) {
+        (Ok(arguments), Ok(result)) => Persisted::Replaced { arguments, result },
+        (Err(error), _) | (_, Err(error)) => Persisted::Failed(error.message),
+    }
+}

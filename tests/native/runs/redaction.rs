@@ -1,0 +1,231 @@
+//! R12: what a tool's `persist` keeps out of the store is nowhere in it, and the model still gets it.
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::scripted_host::*;
+use super::spy_store::Spy;
+use super::{reopened, roles};
+use rethread::json::Json;
+use rethread::message::Dialect;
+use rethread::replay::Callback;
+use rethread::run::{OnInterrupted, OnStop, PersistAsk, Persisted, RunStatus, Setup, Treatment};
+use rethread::store::{AuditQuery, AuditRow, Kind, LogStore, MemoryStore, open_record};
+use rethread::tool::InvocationStatus;
+use serde_json::Value;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const SECRET: &str = "hunter2";
+
+/// Two calls side by side, one with a secret, then text.
+fn secretive(body: &Value) -> Answer {
+    Answer::Say(match rounds_in(body) {
+        0 => calls(&[("call_a", "look", r#"{"key":"hunter2","n":1}"#), ("call_b", "find", r#"{"n":2}"#)]),
+        _ => text("All done."),
+    })
+}
+
+/// `look` has a `persist`; the result that it gives repeats its arguments.
+fn with_persist(dialect: Dialect, stream: bool) -> Setup {
+    let mut setup = setup("run", dialect, stream);
+    setup.persist.insert("look".into(), Callback { id: 1, hook: Rc::new(()) });
+    setup
+}
+
+fn json(text: &str) -> Json {
+    Json::parse(text).unwrap()
+}
+
+fn replaced(ask: &PersistAsk) -> Persisted {
+    Persisted::Replaced {
+        arguments: Some(json(r#"{"key":"(gone)"}"#)),
+        result: ask.result.as_ref().map(|_| json("\"(hidden)\"")),
+    }
+}
+
+/// What the application may say, by name.
+const SAYS: [&str; 5] = ["replaced", "nothing", "throws", "nothing, then replaced", "replaced, then throws"];
+
+fn say(how: &str, ask: &PersistAsk) -> Persisted {
+    match (how, &ask.result) {
+        ("replaced", _) | ("nothing, then replaced", Some(_)) | ("replaced, then throws", None) => replaced(ask),
+        ("nothing" | "nothing, then replaced", _) => Persisted::Nothing,
+        _ => Persisted::Failed("boom".into()),
+    }
+}
+
+fn holds(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+fn check_secret(spy: &Spy) {
+    let written = spy.written.borrow();
+    assert!(!written.is_empty() && !holds(&written, SECRET), "{}", String::from_utf8_lossy(&written));
+}
+
+#[test]
+fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
+    for (dialect, stream) in super::WAYS {
+        for how in SAYS {
+            let spy = Spy::default();
+            let mut host = Host::open(&spy, "s", "h");
+            let asks = Rc::new(RefCell::new(Vec::new()));
+            let seen = asks.clone();
+            host.persist = Box::new(move |ask| {
+                seen.borrow_mut().push(ask.clone());
+                say(how, ask)
+            });
+            let outcome = host.ask(with_persist(dialect, stream), "Go", secretive);
+            assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+            check_secret(&spy);
+            // The live turn had the raw values.
+            let body = host.asked[1].to_string();
+            assert!(body.contains(SECRET) && body.contains("look gave"), "{body}");
+            // Asked before the call was stored, and again with the result.
+            let asks = asks.borrow();
+            let expected = if how == "throws" { 1 } else { 2 };
+            assert_eq!(asks.len(), expected, "{how}");
+            assert_eq!((asks[0].name.as_str(), asks[0].arguments.as_str()), ("look", r#"{"key":"hunter2","n":1}"#));
+            assert!(asks[0].result.is_none());
+            assert!(asks.get(1).is_none_or(|ask| ask.result.as_ref().unwrap().as_str().contains(SECRET)));
+            let failed: Vec<_> = outcome.report.iter().filter(|found| found.code == "callback_failed").collect();
+            assert_eq!(failed.len(), usize::from(how.contains("throws")), "{how}");
+            // What is there of it afterwards.
+            let mut reader = reopened(&host);
+            let rendered = reader.render(dialect);
+            let text = String::from_utf8(rendered.body).unwrap();
+            let kept = how == "replaced" || how == "nothing, then replaced";
+            assert_eq!(
+                (text.contains("(gone)"), text.contains("(hidden)"), text.contains("call_a")),
+                (kept, kept, kept)
+            );
+            assert!(text.contains("call_b") && text.contains("find gave"), "{text}");
+            let told: Vec<_> = rendered.report.iter().filter(|found| found.code == "redacted").collect();
+            assert_eq!(told.len(), usize::from(!kept), "{how}");
+            assert!(told.iter().all(|found| found.call_id.as_deref() == Some("call_a")));
+            let log = reader.log.borrow();
+            let call = log.history.invocations().iter().find(|call| call.call_id == "call_a").unwrap();
+            assert_eq!((call.name.as_str(), call.status, call.redacted), ("look", InvocationStatus::Ok, true));
+            assert_eq!((call.is_withheld(), call.result.is_some()), (!kept, kept));
+            let other = log.history.invocations().iter().find(|call| call.call_id == "call_b").unwrap();
+            assert!(!other.redacted && other.result.is_some());
+            let rows = block_on(spy.invocations(&AuditQuery::default())).unwrap().items;
+            let rows: Vec<AuditRow> =
+                rows.iter().map(|(_, row)| open_record(Kind::Audit, &row.value).unwrap()).collect();
+            assert_eq!(rows.iter().map(|row| row.redacted).collect::<Vec<_>>(), [true, false]);
+        }
+    }
+}
+
+#[test]
+fn r12_what_persist_leaves_alone_is_stored_as_it_is() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.persist = Box::new(|_| Persisted::Replaced { arguments: None, result: None });
+    host.ask(with_persist(CHAT, false), "Go", secretive);
+    let log = host.log.borrow();
+    let call = &log.history.invocations()[0];
+    assert!(!call.redacted && call.arguments.text().contains(SECRET) && call.result.is_some());
+}
+
+#[test]
+fn r12_a_providers_own_members_of_the_call_and_beside_it_are_not_stored() {
+    let spy = Spy::default();
+    let mut host = Host::open(&spy, "s", "h");
+    host.persist = Box::new(replaced);
+    let outcome = host.ask(with_persist(CHAT, false), "Go", |body| match rounds_in(body) {
+        0 => Answer::Status(200, Vec::new(), r#"{"id":"x","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":null,"echo":{"args":"hunter2"},"tool_calls":[{"id":"call_a","type":"function","parsed":{"key":"hunter2"},"function":{"name":"look","arguments":"{\"key\":\"hunter2\"}"}}]}}]}"#.into()),
+        _ => Answer::Say(text("All done.")),
+    });
+    assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
+    check_secret(&spy);
+    assert!(host.asked[0].to_string().contains("echo"), "live it is as it came");
+    reopened(&host).render(CHAT);
+}
+
+#[test]
+fn r12_where_nobody_is_asked_nothing_of_the_call_is_stored() {
+    let spy = Spy::default();
+    let mut host = Host::open(&spy, "s", "h");
+    host.start(with_persist(CHAT, false), "Go").unwrap();
+    let run = host.run.as_mut().unwrap();
+    let begin = run.take_save().unwrap();
+    host.handle(rethread::run::Input::Saved { save: begin.id, outcome: Ok(1) }).unwrap();
+    let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
+    let body = calls(&[("call_a", "look", r#"{"key":"hunter2"}"#)]).body(CHAT);
+    host.reply(&effect, rethread::run::Reply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+    let save = host.run.as_mut().unwrap().take_save().unwrap();
+    assert!(!format!("{save:?}").contains(SECRET), "{save:?}");
+}
+
+#[test]
+fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() {
+    for (dialect, stream) in super::WAYS {
+        for how in SAYS {
+            for rerun in [false, true] {
+                let mut kills = 0;
+                for writes in 1.. {
+                    let data = MemoryStore::default();
+                    let spy = Spy::new(&data);
+                    let mut first = Host::open(&spy, "s", "first");
+                    first.persist = Box::new(move |ask| say(how, ask));
+                    first.start(with_persist(dialect, stream), "Go").unwrap();
+                    first.writes_left = Some(writes);
+                    if first.drive(secretive).is_some() {
+                        break;
+                    }
+                    kills += 1;
+                    check_secret(&spy);
+                    let asked = first.asked.len();
+                    let mut setup = with_persist(dialect, stream);
+                    if rerun {
+                        let treatment = Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() };
+                        setup.treatment.insert("look".into(), treatment);
+                    }
+                    let mut host = Host::open(&spy, "s", "second");
+                    host.persist = Box::new(move |ask| say(how, ask));
+                    host.resume(setup).unwrap();
+                    let outcome = host.drive(secretive).expect("the run stands still");
+                    assert_eq!(outcome.status, RunStatus::Finished, "{how} {writes}: {:?}", outcome.error);
+                    check_secret(&spy);
+                    // Once it was in the journal, `look` does not run any more.
+                    let journalled = asked > 0 && writes > 1;
+                    let again = host.ran.iter().any(|(call, ..)| call == "call_a");
+                    assert_eq!(again, !journalled, "{how} {writes}");
+                    let reader = reopened(&host);
+                    assert_eq!(roles(&reader).len(), 3);
+                    let log = reader.log.borrow();
+                    let call = log.history.invocations().iter().find(|call| call.call_id == "call_a").unwrap();
+                    let finished = first.ran.iter().any(|(call, ..)| call == "call_a");
+                    assert!(call.redacted, "{how} {writes}");
+                    if !finished && journalled {
+                        assert_eq!(call.status, InvocationStatus::Interrupted, "{how} {writes}");
+                    }
+                    drop(log);
+                    let mut reader = reader;
+                    reader.render(CHAT);
+                    reader.render(CLAUDE);
+                }
+                assert!(kills > 4, "{kills}");
+            }
+        }
+    }
+}
+
+#[test]
+fn r12_a_run_that_is_kept_when_it_ends_early_keeps_no_secret() {
+    for how in SAYS {
+        let spy = Spy::default();
+        let mut host = Host::open(&spy, "s", "h");
+        host.persist = Box::new(move |ask| say(how, ask));
+        let setup = Setup { on_stop: OnStop::Keep, ..with_persist(CHAT, false) };
+        let outcome = host.ask(setup, "Go", |body| match rounds_in(body) {
+            0 => secretive(body),
+            _ => Answer::Status(400, Vec::new(), r#"{"error":{"message":"no"}}"#.into()),
+        });
+        assert_eq!((outcome.status, outcome.saved), (RunStatus::Failed, true));
+        check_secret(&spy);
+        reopened(&host).render(CHAT);
+    }
+}
