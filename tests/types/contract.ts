@@ -4,7 +4,7 @@ import {
   RethreadError, StreamAssembler, convert, init, open, repair, validate,
   type AppendOptions, type AssembledResponse, type Bytes, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery,
   type Message, type MessageSource, type NewMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
-  type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
+  type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
   type SessionSummary, type SessionView, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
   type Usage, type ViewMessage, type WireBody, type WireInput,
 } from "rethread";
@@ -67,6 +67,16 @@ function total(usage: Usage): number {
 const replay: ReplayPolicy = {
   freshness: Infinity, toolFreshness: { get_weather: 0, get_time: null }, errorFreshness: null, onStale: "placeholder", staleUnit: "round", citations: "store", danglingCalls: "synthesize",
 };
+const reducers: Reducer[] = [
+  { type: "message_count", count: 5, keepTools: false, systems: "first" },
+  { type: "token_budget", tokens: 1000, count: (texts) => texts.map((text) => text.length) },
+  { type: "token_budget", tokens: 1000, count: async (texts) => texts.map((text) => text.length) },
+  { type: "sliding_turns", turns: 3 },
+  { type: "tool_results", keepNewestTurns: 1, maxBytes: 1000 },
+  { type: "summarize", target: 10, threshold: 5, summarize: async (body) => `${body.byteLength}` },
+  { type: "custom", reduce: (messages) => messages.filter((message) => message.role !== "system") },
+];
+const reduced: ReplayPolicy = { reducers };
 const opening: OpenOptions = {
   store: "indexeddb", name: "chats", durability: "strict", replay, channels: { mail: { freshness: null } }, now: () => Date.now(), newId: () => crypto.randomUUID(),
   onWarning: (warning: Finding) => console.warn(warning.code),
@@ -195,6 +205,12 @@ const tools: Tools = {
     },
   },
   form: {},
+  login: {
+    persist({ name, arguments: own }, result) {
+      same<typeof own, unknown>(true);
+      return result === undefined ? null : { arguments: { name }, result: "(gone)" };
+    },
+  },
 };
 const provider: ProviderRequest = {
   dialect: "openai-chat", url: "https://example.com", params: { model: "m" }, stream: true, headers: { "anthropic-version": "2023-06-01" },
@@ -287,6 +303,8 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await open({ encryption: {} });
   // @ts-expect-error a window is a number
   await open({ replay: { freshness: "5 minutes" } });
+  // @ts-expect-error no such reducer
+  await open({ replay: { reducers: [{ type: "magic" }] } });
   // @ts-expect-error a session has an id
   await rethread.session();
   // @ts-expect-error not built
@@ -320,4 +338,4 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   // @ts-expect-error no such status
   await session.invocations({ status: "fine" });
 }
-export { asBytes, asText };
+export { asBytes, asText, reduced };
