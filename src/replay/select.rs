@@ -1,10 +1,14 @@
 //! The first pass: every stored message in its order, its calls in theirs, each with its stored result. A call of which
-//! nothing is stored is left out (R12).
+//! nothing is stored is left out, unless its turn is still under way (R12).
 
 use super::draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
 use crate::finding::{Action, Finding, Report};
 use crate::history::History;
 use crate::message::{Message, Role};
+
+/// Answers a call whose result was not stored, in a run that goes on after it was cut off.
+const WITHHELD: &str =
+    "This call ran and was answered. Its arguments and its result were not kept; check before repeating it.";
 
 pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report: &mut Report) -> Draft<'h> {
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
@@ -36,6 +40,12 @@ fn draft_message<'h>(
     let mut calls = Vec::new();
     if message.role == Role::Assistant {
         for invocation in history.calls_of(message) {
+            if invocation.is_withheld() && matches!(origin, Origin::Live(_)) {
+                // A run that was cut off goes on: the model must know that it called.
+                let result = invocation.result.as_ref().map_or(DraftResult::Closing(WITHHELD), DraftResult::Stored);
+                calls.push(DraftCall { invocation, result: Some(result) });
+                continue;
+            }
             if invocation.is_withheld() {
                 let text = "nothing is stored of this call but that it was made; it is left out";
                 let finding = Finding::info("redacted", text).of_message(&message.id).of_call(&invocation.call_id);

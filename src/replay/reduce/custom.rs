@@ -4,7 +4,7 @@
 use super::pending::{Ask, Callback, Pending, Question, Told};
 use super::{Bench, dropped};
 use crate::finding::{Action, Finding, Report};
-use crate::history::{Showing, write_message};
+use crate::history::{Showing, read_part, write_message};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::message::{Media, Message, Part, PartBody, Role};
 use crate::replay::draft::{Draft, DraftMessage, Origin};
@@ -75,8 +75,8 @@ fn make(draft: &Draft<'_>, chosen: JsonRef<'_>) -> Message {
             && let Some(at) = old.iter().position(|old| is_same(old, part))
         {
             message.parts.push(old.remove(at));
-        } else if let Some(body) = body_of(part) {
-            message.parts.push(body.into());
+        } else if let Ok(new) = read_part(part) {
+            message.parts.push(new);
         }
     }
     if known.is_some_and(|known| known.parts != message.parts) {
@@ -111,24 +111,6 @@ fn is_same(part: &Part, shown: JsonRef<'_>) -> bool {
             is_kind(shown, "tool_call") && shown.text("invocation").is_some_and(|id| id == invocation.as_str())
         }
     }
-}
-
-/// A part that the application made.
-fn body_of(part: JsonRef<'_>) -> Option<PartBody> {
-    if is_kind(part, "text") {
-        return part.json_str("text").map(PartBody::Text);
-    }
-    let media = Media {
-        url: part.json_str("url"),
-        data: part.json_str("data"),
-        file_id: part.json_str("fileId"),
-        media_type: part.text("mediaType").map(Into::into),
-        name: part.text("name").map(Into::into),
-    };
-    if is_kind(part, "image") {
-        return Some(PartBody::Image(media));
-    }
-    is_kind(part, "file").then_some(PartBody::File(media))
 }
 
 /// Rebuilds the draft as it was chosen.

@@ -189,8 +189,12 @@ fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() 
                     let outcome = host.drive(secretive).expect("the run stands still");
                     assert_eq!(outcome.status, RunStatus::Finished, "{how} {writes}: {:?}", outcome.error);
                     check_secret(&spy);
-                    // Once it was in the journal, `look` does not run any more.
+                    // Once it was in the journal, `look` does not run any more, and the model knows that it called.
                     let journalled = asked > 0 && writes > 1;
+                    if let Some(body) = host.asked.first().filter(|_| journalled) {
+                        let body = body.to_string();
+                        assert!(body.contains("call_a") && !body.contains(SECRET), "{how} {writes}: {body}");
+                    }
                     let again = host.ran.iter().any(|(call, ..)| call == "call_a");
                     assert_eq!(again, !journalled, "{how} {writes}");
                     let reader = reopened(&host);
