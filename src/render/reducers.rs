@@ -164,6 +164,20 @@ fn r36_a_round_counts_as_one_message_and_goes_or_stays_whole() {
 }
 
 #[test]
+fn r36_reasoning_stays_or_goes_with_the_round_it_leads_to() {
+    let history = history_of(
+        r#"[{"role":"user","content":"u"},{"role":"assistant","content":"a"},{"role":"user","content":"v"},{"role":"assistant","content":null,"reasoning_content":"hm"},{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"x","content":"r"},{"role":"assistant","content":"b"},{"role":"user","content":"w"}]"#,
+    );
+    let told = |count: usize| {
+        let rules = policy(vec![Reducer::MessageCount { count, keep_tools: true, first_system_only: false }]);
+        let rendered = body(&mut Renderer::default(), &history, None, CHAT, &rules, &mut nobody);
+        rendered.report.iter().filter(|found| found.action == Some(Action::Dropped)).count()
+    };
+    // w and b; with the round comes its question, and the reasoning between them counts for nothing.
+    assert_eq!([told(2), told(4), told(5)], [5, 2, 1]);
+}
+
+#[test]
 fn r36_without_tools_the_rounds_of_earlier_turns_go_and_their_words_stay() {
     let bare = || vec![Reducer::MessageCount { count: 9, keep_tools: false, first_system_only: false }];
     assert_eq!(reduced("u r2 a u r1", bare()), "u0 a2 u3 r1 -", "what the model waits for stays");
@@ -367,7 +381,42 @@ fn r36_a_callback_that_fails_is_skipped_and_nothing_is_lost() {
     assert_eq!(short(&rendered.body), "u0 a1 u2 a3 u4");
 }
 
+#[test]
+fn r14_what_is_counted_otherwise_is_counted_again() {
+    let history = history_of(
+        r#"[{"role":"user","content":"u"},{"role":"assistant","content":"look","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"long\":1}"}}]},{"role":"tool","tool_call_id":"x","content":"r"},{"role":"assistant","content":"a"},{"role":"user","content":"v"}]"#,
+    );
+    let seen = std::cell::RefCell::new(Vec::new());
+    let mut answers = |question: &Question| {
+        let Question::Count(texts) = question else { panic!("{question:?}") };
+        seen.borrow_mut().extend(texts.clone());
+        Given::Counts(vec![1; texts.len()])
+    };
+    let budget = Reducer::TokenBudget { tokens: 9, count: Some(callback(1)) };
+    let bare = Reducer::MessageCount { count: 9, keep_tools: false, first_system_only: false };
+    let mut renderer = Renderer::default();
+    body(&mut renderer, &history, None, CHAT, &policy(vec![bare, budget.clone()]), &mut answers);
+    assert_eq!(seen.take(), ["u", "look", "a", "v"]);
+    body(&mut renderer, &history, None, CHAT, &policy(vec![budget]), &mut answers);
+    assert_eq!(seen.take(), ["look\nf\n{\"long\":1}", "r"]);
+}
+
 // ---- summaries
+
+#[test]
+fn r36_a_summary_is_said_by_whoever_is_not_next() {
+    let roles = |target: usize| {
+        let rules = policy(vec![summarize(target, 0)]);
+        let rendered = body(&mut Renderer::default(), &talk("u a u a u"), None, CHAT, &rules, &mut |_| {
+            Given::Summary("sum".into())
+        });
+        let text = Json::parse(std::str::from_utf8(&rendered.body).unwrap()).unwrap();
+        let list = text.view().get("messages").unwrap();
+        list.items().map(|message| message.text("role").unwrap().into_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(roles(3), "assistant user assistant user");
+    assert_eq!(roles(2), "user assistant user");
+}
 
 #[test]
 fn r36_summarize_waits_for_the_threshold_and_then_keeps_the_target() {

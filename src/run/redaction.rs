@@ -53,7 +53,7 @@ struct Redaction {
     arguments: Option<Json>,
     result: Option<Json>,
     withheld: bool,
-    /// It threw: nothing of this call is stored, whatever is said later.
+    /// It threw: nothing of this call is stored, and it is not asked again.
     failed: bool,
 }
 
@@ -122,7 +122,7 @@ impl Run {
                     known.arguments.get_or_insert_with(|| Json::trusted("{}".into()));
                 }
                 known.result = result;
-                known.withheld = known.failed;
+                known.withheld = false;
             }
             Persisted::Nothing => known.withheld = true,
             Persisted::Failed(why) => {

@@ -6,11 +6,13 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::scripted_host::*;
 use super::spy_store::Spy;
 use super::{reopened, roles};
+use rethread::history::{Entry, Origin, join};
 use rethread::json::Json;
 use rethread::message::Dialect;
+use rethread::provider::decode_body;
 use rethread::replay::Callback;
-use rethread::run::{OnInterrupted, OnStop, PersistAsk, Persisted, RunStatus, Setup, Treatment};
-use rethread::store::{AuditQuery, AuditRow, Kind, LogStore, MemoryStore, open_record};
+use rethread::run::{OnInterrupted, OnStop, PersistAsk, Persisted, RunStatus, Setup, Treatment, recover};
+use rethread::store::{AuditQuery, AuditRow, Kind, LogStore, MemoryStore, open_record, read_journal};
 use rethread::tool::InvocationStatus;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -45,12 +47,23 @@ fn replaced(ask: &PersistAsk) -> Persisted {
 }
 
 /// What the application may say, by name.
-const SAYS: [&str; 5] = ["replaced", "nothing", "throws", "nothing, then replaced", "replaced, then throws"];
+const SAYS: [&str; 6] = [
+    "replaced",
+    "nothing",
+    "throws",
+    "nothing, then replaced",
+    "replaced, then throws",
+    "nothing, then only the result",
+];
 
 fn say(how: &str, ask: &PersistAsk) -> Persisted {
     match (how, &ask.result) {
         ("replaced", _) | ("nothing, then replaced", Some(_)) | ("replaced, then throws", None) => replaced(ask),
-        ("nothing" | "nothing, then replaced", _) => Persisted::Nothing,
+        // It would not have the arguments stored, and says nothing of them now.
+        ("nothing, then only the result", Some(_)) => {
+            Persisted::Replaced { arguments: None, result: Some(json("\"(hidden)\"")) }
+        }
+        ("nothing" | "nothing, then replaced" | "nothing, then only the result", _) => Persisted::Nothing,
         _ => Persisted::Failed("boom".into()),
     }
 }
@@ -95,11 +108,9 @@ fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
             let mut reader = reopened(&host);
             let rendered = reader.render(dialect);
             let text = String::from_utf8(rendered.body).unwrap();
-            let kept = how == "replaced" || how == "nothing, then replaced";
-            assert_eq!(
-                (text.contains("(gone)"), text.contains("(hidden)"), text.contains("call_a")),
-                (kept, kept, kept)
-            );
+            let kept = ["replaced", "nothing, then replaced", "nothing, then only the result"].contains(&how);
+            assert_eq!((text.contains("(hidden)"), text.contains("call_a")), (kept, kept));
+            assert_eq!(text.contains("(gone)"), kept && !how.ends_with("only the result"));
             assert!(text.contains("call_b") && text.contains("find gave"), "{text}");
             let told: Vec<_> = rendered.report.iter().filter(|found| found.code == "redacted").collect();
             assert_eq!(told.len(), usize::from(!kept), "{how}");
@@ -184,6 +195,10 @@ fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() 
                         setup.treatment.insert("look".into(), treatment);
                     }
                     let mut host = Host::open(&spy, "s", "second");
+                    let journal = block_on(read_journal(&spy, "s", &host.pending()[0])).unwrap();
+                    let recovered = recover(&journal, SEED).unwrap();
+                    let before =
+                        recovered.live.invocations().first().map_or(InvocationStatus::Pending, |call| call.status);
                     host.persist = Box::new(move |ask| say(how, ask));
                     host.resume(setup).unwrap();
                     let outcome = host.drive(secretive).expect("the run stands still");
@@ -201,11 +216,10 @@ fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() 
                     assert_eq!(roles(&reader).len(), 3);
                     let log = reader.log.borrow();
                     let call = log.history.invocations().iter().find(|call| call.call_id == "call_a").unwrap();
-                    let finished = first.ran.iter().any(|(call, ..)| call == "call_a");
                     assert!(call.redacted, "{how} {writes}");
-                    if !finished && journalled {
-                        assert_eq!(call.status, InvocationStatus::Interrupted, "{how} {writes}");
-                    }
+                    let unknown = journalled && before == InvocationStatus::Pending;
+                    let want = if unknown { InvocationStatus::Interrupted } else { InvocationStatus::Ok };
+                    assert_eq!(call.status, want, "{how} {writes}");
                     drop(log);
                     let mut reader = reader;
                     reader.render(CHAT);
@@ -232,4 +246,48 @@ fn r12_a_run_that_is_kept_when_it_ends_early_keeps_no_secret() {
         check_secret(&spy);
         reopened(&host).render(CHAT);
     }
+}
+
+#[test]
+fn r12_a_call_of_which_nothing_is_stored_waits_for_no_result() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.persist = Box::new(|_| Persisted::Nothing);
+    host.ask(with_persist(CHAT, false), "Go", secretive);
+    let log = host.log.borrow();
+    assert_eq!(log.history.open().count(), 0);
+    let late = decode_body(CHAT, json(r#"[{"role":"tool","tool_call_id":"call_a","content":"late"}]"#).view()).unwrap();
+    let joined = join(None, &log.history, late, &Origin::default(), &host.ids);
+    assert!(matches!(joined.entries.as_slice(), [Entry::SetAside(_)]), "{:?}", joined.entries);
+}
+
+#[test]
+fn r12_a_result_may_be_withheld_when_it_is_known() {
+    // The arguments may be stored; of what came back nothing may, and then the arguments go, too.
+    let spy = Spy::default();
+    let mut host = Host::open(&spy, "s", "h");
+    host.persist = Box::new(|ask| match ask.result {
+        None => Persisted::Replaced { arguments: None, result: None },
+        Some(_) => Persisted::Nothing,
+    });
+    host.tool = Box::new(|_, _| (json("\"hunter2\""), false));
+    let plain = |body: &Value| {
+        Answer::Say(match rounds_in(body) {
+            0 => calls(&[("call_a", "look", r#"{"n":1}"#), ("call_b", "look", r#"{"n":2}"#)]),
+            _ => text("All done."),
+        })
+    };
+    host.start(with_persist(CHAT, false), "Go").unwrap();
+    host.writes_left = Some(4);
+    assert!(host.drive(plain).is_none());
+    assert_eq!(host.ran.len(), 1);
+    let mut second = Host::open(&spy, "s", "second");
+    second.persist = Box::new(|_| Persisted::Nothing);
+    second.resume(with_persist(CHAT, false)).unwrap();
+    assert_eq!(second.drive(plain).unwrap().status, RunStatus::Finished);
+    assert_eq!(second.ran.len(), 1, "what was answered does not run again");
+    check_secret(&spy);
+    let log = second.log.borrow();
+    let facts: Vec<_> = log.history.invocations().iter().map(|call| (call.status, call.is_withheld())).collect();
+    assert_eq!(facts, [(InvocationStatus::Ok, true); 2]);
 }
