@@ -56,7 +56,11 @@ fn history_of(body: &str) -> History {
 }
 
 fn append(history: &mut History, body: &str, ids: &CountingIds) {
-    let items = decode_body(CHAT, JsonRef::parse(body).unwrap()).unwrap();
+    append_in(CHAT, history, body, ids);
+}
+
+fn append_in(dialect: Dialect, history: &mut History, body: &str, ids: &CountingIds) {
+    let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let entries = join(None, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
     let record = LogRecord { operation: "o".into(), run: None, at: 1, entries };
     for entry in record.entries {

@@ -70,11 +70,67 @@ fn pick(question: &Question, bits: u64) -> Given {
 
 fn newest_words(history: &History) -> Option<String> {
     let says = |message: &Message| match message.parts.first().map(|part| &part.body) {
-        Some(PartBody::Text(text)) => (!text.is_empty()).then(|| text.token().to_owned()),
+        Some(PartBody::Text(text)) => (!text.is_empty()).then(|| text.inside().to_owned()),
         Some(PartBody::Image(_)) => Some("https://x/y.png".to_owned()),
         _ => None,
     };
     history.messages().iter().rev().filter(|message| message.role == Role::User).find_map(says)
+}
+
+/// As Anthropic has it: results stand in the user's message, thinking is signed, some blocks are its own.
+fn claude_piece() -> impl Strategy<Value = String> {
+    let id = prop_oneof![Just("a"), Just("b"), Just("c")];
+    let block = prop_oneof![
+        2 => Just(r#"{"type":"text","text":"said"}"#.to_owned()),
+        1 => Just(r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#.to_owned()),
+        1 => Just(r#"{"type":"redacted_thinking","data":"x"}"#.to_owned()),
+        3 => id.clone().prop_map(|id| format!(r#"{{"type":"tool_use","id":"{id}","name":"f","input":{{"n":1}}}}"#)),
+    ];
+    let reply = prop_oneof![
+        1 => "[a-z]{1,6}".prop_map(|text| format!(r#"{{"type":"text","text":"{text}"}}"#)),
+        3 => (id, 0_usize..3_000).prop_map(|(id, size)| format!(r#"{{"type":"tool_result","tool_use_id":"{id}","content":[{{"type":"text","text":"{}"}}]}}"#, "r".repeat(size + 1))),
+    ];
+    prop_oneof![
+        2 => "[a-z]{1,6}".prop_map(|text| format!(r#"{{"role":"user","content":"{text}"}}"#)),
+        4 => proptest::collection::vec(block, 1..4).prop_map(|blocks| format!(r#"{{"role":"assistant","content":[{}]}}"#, blocks.join(","))),
+        4 => proptest::collection::vec(reply, 1..4).prop_map(|blocks| format!(r#"{{"role":"user","content":[{}]}}"#, blocks.join(","))),
+    ]
+}
+
+/// What holds for every pipeline over every history.
+fn check(
+    came: Dialect,
+    list: &[String],
+    live: &[String],
+    reducers: &[Reducer],
+    bits: u64,
+) -> std::result::Result<(), TestCaseError> {
+    let ids = CountingIds::default();
+    let (mut history, mut live_turn) = (History::new(Seed(1)), History::new(Seed(1)));
+    append_in(came, &mut history, &format!("[{}]", list.join(",")), &ids);
+    append_in(came, &mut live_turn, &format!("[{}]", live.join(",")), &ids);
+    let newest = newest_words(&live_turn).or_else(|| newest_words(&history));
+    let custom = reducers.iter().any(|reducer| matches!(reducer, Reducer::Custom { .. }));
+    for dialect in Dialect::ALL.into_iter().filter(|dialect| supported(*dialect).is_ok()) {
+        let mut told = |question: &Question| pick(question, bits);
+        let mut renderer = Renderer::default();
+        let rules = policy(reducers.to_vec());
+        // `body` asserts that the rules take it.
+        let first = body(&mut renderer, &history, Some(&live_turn), dialect, &rules, &mut told);
+        let text = String::from_utf8(first.body).unwrap();
+        let again = body(&mut renderer, &history, Some(&live_turn), dialect, &rules, &mut told);
+        prop_assert_eq!(&text, &String::from_utf8(again.body).unwrap());
+        if let Some(newest) = &newest {
+            prop_assert!(text.contains(newest.as_str()), "{newest} {text}");
+        }
+        // The same once more in the pipeline changes nothing, where all of it is a function of what it is given.
+        if !custom {
+            let twice = [reducers, reducers.get(reducers.len() - 1..).unwrap_or_default()].concat();
+            let twice = body(&mut Renderer::default(), &history, Some(&live_turn), dialect, &policy(twice), &mut told);
+            prop_assert_eq!(&text, &String::from_utf8(twice.body).unwrap());
+        }
+    }
+    Ok(())
 }
 
 proptest! {
@@ -85,31 +141,14 @@ proptest! {
         list in proptest::collection::vec(piece(), 0..14), live in proptest::collection::vec(piece(), 0..4),
         reducers in proptest::collection::vec(reducer(), 1..4), bits: u64,
     ) {
-        let ids = CountingIds::default();
-        let (mut history, mut live_turn) = (History::new(Seed(1)), History::new(Seed(1)));
-        append(&mut history, &format!("[{}]", list.join(",")), &ids);
-        append(&mut live_turn, &format!("[{}]", live.join(",")), &ids);
-        let live = live_turn;
-        let newest = newest_words(&live).or_else(|| newest_words(&history));
-        let custom = reducers.iter().any(|reducer| matches!(reducer, Reducer::Custom { .. }));
-        for dialect in Dialect::ALL.into_iter().filter(|dialect| supported(*dialect).is_ok()) {
-            let mut renderer = Renderer::default();
-            let rules = policy(reducers.clone());
-            // `body` asserts that the rules take it.
-            let first = body(&mut renderer, &history, Some(&live), dialect, &rules, &mut |question| pick(question, bits));
-            let text = String::from_utf8(first.body.clone()).unwrap();
-            let again = body(&mut renderer, &history, Some(&live), dialect, &rules, &mut |question| pick(question, bits));
-            prop_assert_eq!(&text, &String::from_utf8(again.body).unwrap());
-            if let Some(newest) = &newest {
-                prop_assert!(text.contains(newest.as_str()), "{newest} {text}");
-            }
-            // The same once more in the pipeline changes nothing, if the last one is a function of what it is given.
-            if !custom {
-                let mut twice = reducers.clone();
-                twice.push(reducers[reducers.len() - 1].clone());
-                let twice = body(&mut Renderer::default(), &history, Some(&live), dialect, &policy(twice), &mut |question| pick(question, bits));
-                prop_assert_eq!(&text, &String::from_utf8(twice.body).unwrap());
-            }
-        }
+        check(CHAT, &list, &live, &reducers, bits)?;
+    }
+
+    #[test]
+    fn r14_r36_and_of_a_history_from_anthropic_too(
+        list in proptest::collection::vec(claude_piece(), 0..12), live in proptest::collection::vec(claude_piece(), 0..4),
+        reducers in proptest::collection::vec(reducer(), 1..4), bits: u64,
+    ) {
+        check(Dialect::Anthropic, &list, &live, &reducers, bits)?;
     }
 }
