@@ -239,7 +239,8 @@ fn ask(pending: Pending<'_>, count: usize, request: &RenderRequest<'_>) -> Resul
     draft.messages.push(DraftMessage { message: &last, origin: Origin::Made, calls: Vec::new(), results_go_on: false });
     let params = ObjectWriter::build(|out| {
         for (key, value) in request.provider.params.view().entries() {
-            if !key.is_text("tool_choice") && !key.is_text("stream_options") {
+            // A summary is text: no tool is forced, nothing streams.
+            if !["tool_choice", "toolConfig", "stream_options"].iter().any(|own| key.is_text(own)) {
                 out.key_token(key.as_raw()).push_str(value.as_raw());
             }
         }

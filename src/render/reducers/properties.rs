@@ -97,6 +97,32 @@ fn claude_piece() -> impl Strategy<Value = String> {
     ]
 }
 
+fn dialects() -> impl Iterator<Item = Dialect> {
+    Dialect::ALL.into_iter().filter(|dialect| supported(*dialect).is_ok())
+}
+
+#[test]
+fn r14_every_dialect_shows_the_beginning_of_what_is_cut() {
+    let long = format!("start {}", "x".repeat(3_000));
+    let plain = with_results(&[&long]);
+    let mut own = History::new(Seed(1));
+    let body_of = format!(
+        r#"[{{"role":"user","content":"u"}},{{"role":"assistant","content":[{{"type":"tool_use","id":"c","name":"f","input":{{}}}}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c","cache_control":{{"type":"ephemeral"}},"content":[{{"type":"text","text":"{long}"}}]}}]}},{{"role":"assistant","content":"a"}}]"#
+    );
+    append_in(Dialect::Anthropic, &mut own, &body_of, &CountingIds::default());
+    let rules = policy(vec![Reducer::ToolResults { keep_newest_turns: 0, max_bytes: 200 }]);
+    for history in [&plain, &own] {
+        for dialect in dialects() {
+            let rendered = body(&mut Renderer::default(), history, None, dialect, &rules, &mut nobody);
+            let text = String::from_utf8(rendered.body).unwrap();
+            assert!(
+                text.contains("start xx") && text.contains("[shortened]") && text.len() < 1_000,
+                "{dialect:?} {text}"
+            );
+        }
+    }
+}
+
 /// What holds for every pipeline over every history.
 fn check(
     came: Dialect,
@@ -111,7 +137,7 @@ fn check(
     append_in(came, &mut live_turn, &format!("[{}]", live.join(",")), &ids);
     let newest = newest_words(&live_turn).or_else(|| newest_words(&history));
     let custom = reducers.iter().any(|reducer| matches!(reducer, Reducer::Custom { .. }));
-    for dialect in Dialect::ALL.into_iter().filter(|dialect| supported(*dialect).is_ok()) {
+    for dialect in dialects() {
         let mut told = |question: &Question| pick(question, bits);
         let mut renderer = Renderer::default();
         let rules = policy(reducers.to_vec());
