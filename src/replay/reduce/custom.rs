@@ -5,6 +5,7 @@ use super::pending::{Ask, Callback, Pending, Question, Told};
 use super::{Bench, dropped};
 use crate::finding::{Action, Finding, Report};
 use crate::history::{Showing, read_part, write_message};
+use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::message::{Media, Message, Part, PartBody, Role};
 use crate::replay::draft::{Draft, DraftMessage, Origin};
@@ -18,8 +19,17 @@ pub(super) fn reduce<'h>(
     match bench.progress.told(bench.place) {
         Some(Told::Failed(why)) => Ok(Some(why.clone())),
         Some(Told::Chosen(messages, made)) => {
-            let made = made.get_or_init(|| messages.view().items().map(|chosen| make(draft, chosen)).collect());
-            choose(draft, messages.view(), made, report);
+            let mut at: IdMap<usize> = IdMap::with_hasher(bench.history.seed());
+            for (place, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
+                at.entry(item.message.id.clone()).or_insert(place);
+            }
+            let place_of = |chosen: JsonRef<'_>| at.get(chosen.text("id")?.as_ref()).copied();
+            let places: Vec<Option<usize>> = messages.view().items().map(place_of).collect();
+            let made = made.get_or_init(|| {
+                let chosen = messages.view().items().zip(&places);
+                chosen.map(|(chosen, place)| make(place.and_then(|at| draft.messages.get(at)), chosen)).collect()
+            });
+            choose(draft, messages.view(), &places, made, report);
             Ok(None)
         }
         _ => {
@@ -51,11 +61,6 @@ fn role_of(message: JsonRef<'_>) -> Option<Role> {
     [Role::System, Role::Developer, Role::User, Role::Assistant].into_iter().find(|role| role.as_str() == name)
 }
 
-fn place_of(draft: &Draft<'_>, chosen: JsonRef<'_>) -> Option<usize> {
-    let id = chosen.text("id").filter(|id| !id.is_empty())?;
-    draft.messages.iter().position(|item| item.message.id == id)
-}
-
 fn calls_of(chosen: JsonRef<'_>) -> bool {
     chosen.get("parts").is_some_and(|parts| parts.items().any(|part| is_kind(part, "tool_call")))
 }
@@ -65,8 +70,8 @@ fn is_kind(part: JsonRef<'_>, kind: &str) -> bool {
 }
 
 /// The message that a chosen one is: the shown one with other parts, or a new one.
-fn make(draft: &Draft<'_>, chosen: JsonRef<'_>) -> Message {
-    let known = place_of(draft, chosen).and_then(|at| draft.messages.get(at)).map(|item| item.message);
+fn make(known: Option<&DraftMessage<'_>>, chosen: JsonRef<'_>) -> Message {
+    let known = known.map(|item| item.message);
     let mut message = known.cloned().unwrap_or_else(|| Message::made(role_of(chosen).unwrap_or(Role::User), ""));
     let mut old: Vec<Part> = std::mem::take(&mut message.parts);
     for part in chosen.get("parts").iter().flat_map(|parts| parts.items()) {
@@ -114,8 +119,13 @@ fn is_same(part: &Part, shown: JsonRef<'_>) -> bool {
 }
 
 /// Rebuilds the draft as it was chosen.
-fn choose<'h>(draft: &mut Draft<'h>, chosen: JsonRef<'_>, made: &'h [Message], report: &mut Report) {
-    let places: Vec<Option<usize>> = chosen.items().map(|item| place_of(draft, item)).collect();
+fn choose<'h>(
+    draft: &mut Draft<'h>,
+    chosen: JsonRef<'_>,
+    places: &[Option<usize>],
+    made: &'h [Message],
+    report: &mut Report,
+) {
     let newest = draft
         .messages
         .iter()
