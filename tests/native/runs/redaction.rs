@@ -109,9 +109,9 @@ fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
             let rendered = reader.render(dialect);
             let text = String::from_utf8(rendered.body).unwrap();
             let kept = ["replaced", "nothing, then replaced", "nothing, then only the result"].contains(&how);
-            assert_eq!((text.contains("(hidden)"), text.contains("call_a")), (kept, kept));
+            assert_eq!((text.contains("(hidden)"), text.contains("look")), (kept, kept));
             assert_eq!(text.contains("(gone)"), kept && !how.ends_with("only the result"));
-            assert!(text.contains("call_b") && text.contains("find gave"), "{text}");
+            assert!(text.contains("find gave"), "{text}");
             let told: Vec<_> = rendered.report.iter().filter(|found| found.code == "redacted").collect();
             assert_eq!(told.len(), usize::from(!kept), "{how}");
             assert!(told.iter().all(|found| found.call_id.as_deref() == Some("call_a")));
@@ -207,8 +207,10 @@ fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() 
                     // Once it was in the journal, `look` does not run any more, and the model knows that it called.
                     let journalled = asked > 0 && writes > 1;
                     if let Some(body) = host.asked.first().filter(|_| journalled) {
+                        let mut body = body.clone();
+                        body.as_object_mut().unwrap().remove("tools");
                         let body = body.to_string();
-                        assert!(body.contains("call_a") && !body.contains(SECRET), "{how} {writes}: {body}");
+                        assert!(body.contains("look") && !body.contains(SECRET), "{how} {writes}: {body}");
                     }
                     let again = host.ran.iter().any(|(call, ..)| call == "call_a");
                     assert_eq!(again, !journalled, "{how} {writes}");
