@@ -56,12 +56,13 @@ fn history_of(body: &str) -> History {
 }
 
 fn append(history: &mut History, body: &str, ids: &CountingIds) {
-    append_in(CHAT, history, body, ids);
+    append_in(CHAT, None, history, body, ids);
 }
 
-fn append_in(dialect: Dialect, history: &mut History, body: &str, ids: &CountingIds) {
+/// Behind `before`, where that is the history of a live turn.
+fn append_in(dialect: Dialect, before: Option<&History>, history: &mut History, body: &str, ids: &CountingIds) {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
-    let entries = join(None, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
+    let entries = join(before, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
     let record = LogRecord { operation: "o".into(), run: None, at: 1, entries };
     for entry in record.entries {
         history.apply(entry);
