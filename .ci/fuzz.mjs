@@ -47,6 +47,9 @@ function streams(dialect) {
 
 const headed = (head, body) => Buffer.concat([Buffer.from(head), body]);
 
+/** The same events with the other line ends, each over two lines. */
+const folded = (bytes) => Buffer.from(bytes.toString('latin1').replace(/^(data: \{[^,\n]*,)/gm, '$1\ndata: ').replaceAll('\n', '\r\n'), 'latin1');
+
 /** What a target begins with: recorded traffic, in the form in which tests/fuzz/judge takes it. */
 function seeds(target) {
   const each = (make) => DIALECTS.flatMap((dialect, at) => make(dialect, at));
@@ -55,7 +58,7 @@ function seeds(target) {
       const bytes = readFileSync(path.join(root, file));
       return headed([bytes[1] - 1], bytes.subarray(6));
     });
-    case 'stream': return each((dialect, at) => streams(dialect).map((bytes) => headed([at, 1, 1], bytes)));
+    case 'stream': return each((dialect, at) => streams(dialect).flatMap((bytes) => [bytes, folded(bytes)].map((one) => headed([at, 1, 1], one))));
     case 'repair': return each((dialect, at) => requests(dialect).map((body) => headed([at], body)));
     case 'convert': return each((dialect, at) => requests(dialect).map((body, i) => headed([at + 5 * (i % 5)], body)));
     default: return requests(target.replace('decode_', '').replaceAll('_', '-'));
@@ -91,7 +94,7 @@ async function fuzz(program, target, seconds) {
       `-dict=${path.join(root, FUZZ, 'json.dict')}`, `-artifact_prefix=${crashesOf(target)}/`,
     ];
     // The shell knows what its child has used. What libFuzzer recommends for a dictionary, pages of it, is left out.
-    await run('bash', ['-c', '"$@" 2> >(grep -v -e "^[#\\"]" -e "__sanitizer" -e NEW_FUNC >&2); code=$?; times > "$0"; exit $code', times, program, ...args], { minutes: wall / 60 + 5 });
+    await run('bash', ['-c', '"$@" 2> >(grep -a -v -e "^[#\\"]" -e "__sanitizer" -e NEW_FUNC >&2); code=$?; times > "$0"; exit $code', times, program, ...args], { minutes: wall / 60 + 5 });
     const spent = readFileSync(times, 'utf8').trim().split('\n')[1].matchAll(/(\d+)m([\d.]+)s/g);
     used += [...spent].reduce((sum, [, minutes, rest]) => sum + 60 * Number(minutes) + Number(rest), 0);
   }
