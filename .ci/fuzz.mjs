@@ -2,7 +2,7 @@
 //
 //   npm run fuzz                                    every target, a CPU-minute each
 //   npm run fuzz -- --minutes 10 repair convert     these, ten CPU-minutes each
-//   npm run fuzz -- --keep                          then make the corpora that `cargo test` replays, small ones that reach the same
+//   npm run fuzz -- --keep                          then make the corpora that `cargo test` replays: few inputs that reach nearly the same
 //
 // An input that breaks a promise is left in tests/fuzz/crashes: give it a name that says what it was, and mend what it shows.
 
@@ -103,12 +103,24 @@ async function fuzz(program, target, seconds) {
   console.log(`${target}: ${Math.round(used)} s of CPU time, ${inputs(folderOf(target)).length} inputs in ${folderOf(target)}`);
 }
 
-/** The smallest inputs that together reach what all do, as many as may be kept. */
+/** Of inputs from small to large, the smallest for half of what may be kept, and for the other half some of every size. */
+function choose(all) {
+  let room = KEPT / 2;
+  const small = all.findIndex((bytes) => (room -= bytes.length) < 0);
+  if (small < 0) return all;
+  const large = all.slice(small);
+  const step = Math.ceil(large.reduce((sum, bytes) => sum + bytes.length, 0) / (KEPT / 2));
+  return [...all.slice(0, small), ...large.filter((_, i) => i % step === 0)];
+}
+
+/** Makes the corpus that is replayed, of inputs that together reach what all do. */
 async function keep(program, target) {
   const place = mkdtempSync(path.join(tmpdir(), 'rethread-fuzz-'));
   await run(program, ['-merge=1', '-verbosity=0', '-timeout=20', place, folderOf(target)], { minutes: 20 });
-  let weight = 0;
-  const kept = inputs(place).map((file) => readFileSync(file)).sort(bySize).filter((bytes) => (weight += bytes.length) <= KEPT);
+  const chosen = choose(inputs(place).map((file) => readFileSync(file)).sort(bySize));
+  // Whole ones too: coverage alone keeps no stream in which a line's end is split.
+  const whole = seeds(target).sort(bySize).slice(0, SEEDS).filter((bytes) => !chosen.some((other) => other.equals(bytes)));
+  const kept = [...chosen, ...whole].sort(bySize);
   rmSync(place, { recursive: true });
   mkdirSync(path.dirname(keptOf(target)), { recursive: true });
   writeFileSync(keptOf(target), kept.map((bytes) => `${bytes.toString('base64')}\n`).join(''));
