@@ -2,7 +2,7 @@
 //
 //   npm run fuzz                                    every target, a CPU-minute each
 //   npm run fuzz -- --minutes 10 repair convert     these, ten CPU-minutes each
-//   npm run fuzz -- --keep                          then make the corpora that `cargo test` replays, small ones that reach the same
+//   npm run fuzz -- --keep                          then make the corpora that `cargo test` replays: few inputs that reach nearly the same
 //
 // An input that breaks a promise is left in tests/fuzz/crashes: give it a name that says what it was, and mend what it shows.
 
@@ -47,6 +47,9 @@ function streams(dialect) {
 
 const headed = (head, body) => Buffer.concat([Buffer.from(head), body]);
 
+/** The same events with the other line ends, each over two lines. */
+const folded = (bytes) => Buffer.from(bytes.toString('latin1').replace(/^(data: \{[^,\n]*,)/gm, '$1\ndata: ').replaceAll('\n', '\r\n'), 'latin1');
+
 /** What a target begins with: recorded traffic, in the form in which tests/fuzz/judge takes it. */
 function seeds(target) {
   const each = (make) => DIALECTS.flatMap((dialect, at) => make(dialect, at));
@@ -55,7 +58,7 @@ function seeds(target) {
       const bytes = readFileSync(path.join(root, file));
       return headed([bytes[1] - 1], bytes.subarray(6));
     });
-    case 'stream': return each((dialect, at) => streams(dialect).map((bytes) => headed([at, 1, 1], bytes)));
+    case 'stream': return each((dialect, at) => streams(dialect).flatMap((bytes) => [bytes, folded(bytes)].map((one) => headed([at, 1, 1], one))));
     case 'repair': return each((dialect, at) => requests(dialect).map((body) => headed([at], body)));
     case 'convert': return each((dialect, at) => requests(dialect).map((body, i) => headed([at + 5 * (i % 5)], body)));
     default: return requests(target.replace('decode_', '').replaceAll('_', '-'));
@@ -91,7 +94,7 @@ async function fuzz(program, target, seconds) {
       `-dict=${path.join(root, FUZZ, 'json.dict')}`, `-artifact_prefix=${crashesOf(target)}/`,
     ];
     // The shell knows what its child has used. What libFuzzer recommends for a dictionary, pages of it, is left out.
-    await run('bash', ['-c', '"$@" 2> >(grep -v -e "^[#\\"]" -e "__sanitizer" -e NEW_FUNC >&2); code=$?; times > "$0"; exit $code', times, program, ...args], { minutes: wall / 60 + 5 });
+    await run('bash', ['-c', '"$@" 2> >(grep -a -v -e "^[#\\"]" -e "__sanitizer" -e NEW_FUNC >&2); code=$?; times > "$0"; exit $code', times, program, ...args], { minutes: wall / 60 + 5 });
     const spent = readFileSync(times, 'utf8').trim().split('\n')[1].matchAll(/(\d+)m([\d.]+)s/g);
     used += [...spent].reduce((sum, [, minutes, rest]) => sum + 60 * Number(minutes) + Number(rest), 0);
   }
@@ -100,12 +103,24 @@ async function fuzz(program, target, seconds) {
   console.log(`${target}: ${Math.round(used)} s of CPU time, ${inputs(folderOf(target)).length} inputs in ${folderOf(target)}`);
 }
 
-/** The smallest inputs that together reach what all do, as many as may be kept. */
+/** Of inputs from small to large, the smallest for half of what may be kept, and for the other half some of every size. */
+function choose(all) {
+  let room = KEPT / 2;
+  const small = all.findIndex((bytes) => (room -= bytes.length) < 0);
+  if (small < 0) return all;
+  const large = all.slice(small);
+  const step = Math.ceil(large.reduce((sum, bytes) => sum + bytes.length, 0) / (KEPT / 2));
+  return [...all.slice(0, small), ...large.filter((_, i) => i % step === 0)];
+}
+
+/** Makes the corpus that is replayed, of inputs that together reach what all do. */
 async function keep(program, target) {
   const place = mkdtempSync(path.join(tmpdir(), 'rethread-fuzz-'));
   await run(program, ['-merge=1', '-verbosity=0', '-timeout=20', place, folderOf(target)], { minutes: 20 });
-  let weight = 0;
-  const kept = inputs(place).map((file) => readFileSync(file)).sort(bySize).filter((bytes) => (weight += bytes.length) <= KEPT);
+  const chosen = choose(inputs(place).map((file) => readFileSync(file)).sort(bySize));
+  // Whole ones too: coverage alone keeps no stream in which a line's end is split.
+  const whole = seeds(target).sort(bySize).slice(0, SEEDS).filter((bytes) => !chosen.some((other) => other.equals(bytes)));
+  const kept = [...chosen, ...whole].sort(bySize);
   rmSync(place, { recursive: true });
   mkdirSync(path.dirname(keptOf(target)), { recursive: true });
   writeFileSync(keptOf(target), kept.map((bytes) => `${bytes.toString('base64')}\n`).join(''));

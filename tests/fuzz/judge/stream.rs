@@ -39,12 +39,24 @@ fn held(answer: &Assembled) {
     assert_eq!(answer.status == AnswerStatus::Failed, answer.error.is_some(), "{answer:?}");
 }
 
-/// A call that was told of is in the answer.
+/// What was told is in the answer: every call, and no more text than there is (blocks may come in turns, so its order may be another).
+/// No pair of surrogates is parted.
 fn added_up(told: &[StreamEvent], answer: &Assembled) {
+    let mut text = String::new();
     for event in told {
-        if let StreamEvent::CallReady { index, call } = event {
-            assert!(!call.executable, "only the end says that a call may run");
-            assert!(answer.calls.len() > *index as usize, "a call is gone: {answer:?}");
+        match event {
+            StreamEvent::TextDelta(piece) => {
+                let parted = text.ends_with("\\ud83d") && piece.inside().starts_with("\\ude00");
+                assert!(!parted, "a pair was parted");
+                text += piece.inside();
+            }
+            StreamEvent::CallReady { index, call } => {
+                assert!(!call.executable, "only the end says that a call may run");
+                assert!(answer.calls.len() > *index as usize, "a call is gone: {answer:?}");
+            }
+            _ => {}
         }
     }
+    let answered = answer.text.inside();
+    assert!(answered.len() >= text.len(), "told {text:?}, answered {answered:?}");
 }
