@@ -538,7 +538,10 @@ pub fn valid(body: &Value, dialect: Dialect) {
     let errors: Vec<_> = report.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:?}\n{body:#}");
     let body = &scripted_responses::as_chat(body);
-    let messages = body["messages"].as_array().unwrap();
+    // Gemini's calls may have no ids to look for.
+    let Some(messages) = body["messages"].as_array().filter(|_| dialect != Dialect::Gemini) else {
+        return assert!(body["contents"].is_array());
+    };
     let mut open: Vec<String> = Vec::new();
     for message in messages {
         let id = |value: &Value| value.as_str().unwrap().to_owned();

@@ -251,6 +251,10 @@ impl ContentAnswer {
             _ if stopped => AnswerStatus::Truncated,
             Some(_) if self.withheld => AnswerStatus::Blocked,
             None => AnswerStatus::Truncated,
+            // It stopped in the middle of a call, or pieces of one were lost.
+            Some(reason) if ends_in(reason) == AnswerStatus::Complete && self.parts.iter().any(Piece::is_cut) => {
+                AnswerStatus::Truncated
+            }
             Some(reason) => ends_in(reason),
         }
     }
@@ -293,6 +297,10 @@ fn ends_in(reason: &str) -> AnswerStatus {
 }
 
 impl Piece {
+    fn is_cut(&self) -> bool {
+        matches!(self, Self::Call(call) if !call.closed || call.pieces.as_ref().is_some_and(|pieces| pieces.text().is_none()))
+    }
+
     /// The part as a next request may carry it; none where it may not.
     fn wire(&self, complete: bool) -> Option<Json> {
         match self {
