@@ -92,16 +92,6 @@ pub const WIRES: [Wire; 5] = [
         ],
         left: &[],
     },
-    Wire {
-        dialect: Dialect::Mistral,
-        list: "messages",
-        system: &[],
-        usual,
-        byte_for_byte: false,
-        ids_needed: true,
-        is_answer: |item| item["role"] == "assistant",
-        habits: &[("members of the answer left out or added by the client", chat_members)],
-    },
 ];
 
 /// Changes every object in a value, the inner ones first.
