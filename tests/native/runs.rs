@@ -11,6 +11,8 @@
 mod anthropic;
 #[path = "runs/failures.rs"]
 mod failures;
+#[path = "runs/gemini.rs"]
+mod gemini;
 #[path = "runs/kills.rs"]
 mod kills;
 #[path = "runs/properties.rs"]

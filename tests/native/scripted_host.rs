@@ -553,6 +553,10 @@ pub fn valid(body: &Value, dialect: Dialect) {
     let report = validate(body.to_string().as_bytes(), dialect);
     let errors: Vec<_> = report.iter().filter(|finding| finding.severity == Severity::Error).collect();
     assert!(errors.is_empty(), "{errors:?}\n{body:#}");
+    // Gemini's calls may have no ids to look for.
+    if dialect == Dialect::Gemini {
+        return;
+    }
     let body = &scripted_responses::as_chat(body);
     let messages = body["messages"].as_array().unwrap();
     let mut open: Vec<String> = Vec::new();

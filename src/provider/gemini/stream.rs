@@ -21,6 +21,8 @@ pub(crate) struct ContentAnswer {
     finish_reason: Option<String>,
     /// The prompt was not let through: there is no answer.
     withheld: bool,
+    /// It came as one body.
+    whole: bool,
     counts: Counts,
     usage: Option<Usage>,
     error: Option<WireError>,
@@ -70,8 +72,9 @@ impl Assembling for ContentAnswer {
     fn again(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
 
     fn whole(&mut self, body: JsonRef<'_>) {
+        self.whole = true;
         self.read(body, &mut Vec::new());
-        if self.error.is_none() && !self.withheld && body.find("candidates").is_none() {
+        if self.error.is_none() && !self.withheld && body.get("candidates").and_then(first).is_none() {
             let message = "the response has no candidates".to_owned();
             self.error = Some(WireError { code: Some("malformed".to_owned()), message });
         }
@@ -246,13 +249,18 @@ impl ContentAnswer {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        match self.finish_reason.as_deref() {
-            _ if self.error.is_some() => AnswerStatus::Failed,
-            _ if stopped => AnswerStatus::Truncated,
-            Some(_) if self.withheld => AnswerStatus::Blocked,
-            None => AnswerStatus::Truncated,
-            Some(reason) => ends_in(reason),
+        if self.error.is_some() {
+            return AnswerStatus::Failed;
         }
+        let ended = match self.finish_reason.as_deref() {
+            Some(_) if self.withheld => AnswerStatus::Blocked,
+            Some(reason) => ends_in(reason),
+            None if self.whole => AnswerStatus::Complete,
+            None => AnswerStatus::Truncated,
+        };
+        // It may stop in the middle of a call, too, or pieces of one were lost.
+        let cut = ended == AnswerStatus::Complete && self.parts.iter().any(Piece::is_cut);
+        if stopped || cut { AnswerStatus::Truncated } else { ended }
     }
 }
 
@@ -293,6 +301,10 @@ fn ends_in(reason: &str) -> AnswerStatus {
 }
 
 impl Piece {
+    fn is_cut(&self) -> bool {
+        matches!(self, Self::Call(call) if !call.closed || call.pieces.as_ref().is_some_and(|pieces| pieces.text().is_none()))
+    }
+
     /// The part as a next request may carry it; none where it may not.
     fn wire(&self, complete: bool) -> Option<Json> {
         match self {

@@ -303,3 +303,27 @@ fn r44_what_nobody_knows_yet_returns_as_it_came() {
     assert_eq!(wire_of(&got), format!(r#"{{"role":"model","parts":[{parts}]}}"#));
     assert_eq!(got.text.decode(), "t");
 }
+
+/// Whole responses as Google sent them: their parts return as they came, but for texts that say nothing.
+#[test]
+fn r20_r43_recorded_whole_responses_return() {
+    let folder = crate::recorded::data_folder().join("exchanges/gemini");
+    let mut read = 0;
+    for path in
+        std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).filter(|path| !path.ends_with("index.json"))
+    {
+        let exchange: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        for step in
+            exchange["steps"].as_array().unwrap().iter().filter(|step| step["response"]["candidates"].is_array())
+        {
+            let got = read_response(Dialect::Gemini, step["response"].to_string().as_bytes());
+            let mut parts = step["response"]["candidates"][0]["content"]["parts"].as_array().unwrap().clone();
+            parts.retain(|part| part["text"] != "" || part["thoughtSignature"].is_string());
+            assert_eq!(got.status, AnswerStatus::Complete, "{}", path.display());
+            assert_eq!(wire_of(&got), json!({ "role": "model", "parts": parts }).to_string(), "{}", path.display());
+            read += 1;
+        }
+    }
+    println!("{read} whole responses");
+    assert!(read > 0);
+}

@@ -33,7 +33,7 @@ impl Recorded {
     }
 }
 
-fn data_folder() -> PathBuf {
+pub fn data_folder() -> PathBuf {
     let bundled = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpora");
     std::env::var_os("RETHREAD_DATA").map_or_else(bundled, PathBuf::from)
 }
