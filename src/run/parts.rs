@@ -26,6 +26,7 @@ impl Run {
             report: Report::new(),
             text: JsonStr::new(""),
             response_id: None,
+            container: None,
             unsaved: Vec::new(),
         }
     }
