@@ -219,6 +219,8 @@ pub struct AnswerFacts {
     pub duration_ms: Option<u64>,
     /// The provider's id of the response.
     pub response_id: Option<String>,
+    /// The container in which the provider ran code for it (Anthropic): the next request of the run names it.
+    pub container: Option<String>,
 }
 
 /// A piece of a message.

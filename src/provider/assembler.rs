@@ -28,6 +28,10 @@ pub(crate) trait Assembling: Send {
     fn fail(&mut self, error: WireError);
     /// What there is. `stopped`: it counts as cut off, whatever has come.
     fn assemble(&self, stopped: bool) -> Assembled;
+    /// The container in which the provider ran code, if it says so.
+    fn container(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Assembles one streamed response. Feed raw bytes in any split.
@@ -116,6 +120,12 @@ impl StreamAssembler {
         self.reader.answer.assemble(false)
     }
 
+    /// The container in which the provider ran code, if it said so.
+    #[must_use]
+    pub fn container(&self) -> Option<String> {
+        self.reader.answer.container().map(Into::into)
+    }
+
     /// What has come so far, as a response that was cut here: for a run that is stopped.
     #[must_use]
     pub fn partial(&self) -> Assembled {
@@ -126,6 +136,11 @@ impl StreamAssembler {
 /// Reads a whole response. Never fails as a function: what is no response has the status `failed` and says why.
 #[must_use]
 pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
+    read_whole(dialect, body).0
+}
+
+/// A whole response, and the container of [`StreamAssembler::container`].
+pub(crate) fn read_whole(dialect: Dialect, body: &[u8]) -> (Assembled, Option<String>) {
     match StreamAssembler::new(dialect) {
         Ok(mut assembler) => {
             match first_byte(body) {
@@ -135,19 +150,22 @@ pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
                 }
                 _ => assembler.body = Body::Plain(body.to_vec()),
             }
-            assembler.finish()
+            (assembler.finish(), assembler.container())
         }
-        Err(error) => Assembled {
-            status: AnswerStatus::Failed,
-            finish_reason: None,
-            response_id: None,
-            model: None,
-            text: JsonStr::new(""),
-            calls: Vec::new(),
-            usage: None,
-            error: Some(WireError { code: Some(error.code.as_str().to_owned()), message: error.message }),
-            wire: None,
-        },
+        Err(error) => {
+            let failed = Assembled {
+                status: AnswerStatus::Failed,
+                finish_reason: None,
+                response_id: None,
+                model: None,
+                text: JsonStr::new(""),
+                calls: Vec::new(),
+                usage: None,
+                error: Some(WireError { code: Some(error.code.as_str().to_owned()), message: error.message }),
+                wire: None,
+            };
+            (failed, None)
+        }
     }
 }
 

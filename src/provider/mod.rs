@@ -19,6 +19,7 @@ mod sse;
 mod words;
 
 pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+pub(crate) use assembler::read_whole;
 pub use assembler::{StreamAssembler, read_response};
 pub(crate) use codec::{Codec, call_id, call_ids, codec};
 pub use codec::{Wire, blocks_of, decode_answer, decode_body, supported, tool_name};

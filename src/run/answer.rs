@@ -4,11 +4,31 @@ use super::retry::is_passing;
 use super::{Desk, Run};
 use crate::error::{Code, Error};
 use crate::history::{Entry, Incoming, IncomingCall, IncomingMessage, IncomingPart, Origin, join};
+use crate::json::ObjectWriter;
 use crate::message::{AnswerFacts, Message, MessageStatus, Role};
-use crate::provider::{AnswerStatus, Assembled, AssembledCall, decode_answer};
+use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer};
 use crate::tool::{Arguments, ToolInvocation};
+use std::borrow::Cow;
 
 impl Run {
+    /// Where the next call goes. Code that called a tool waits in its container: without the name the call is refused.
+    pub(super) fn next_provider(&self) -> Cow<'_, ProviderRequest> {
+        let provider = &self.setup.provider;
+        let mut answers = self.live.messages().iter().rev().filter_map(|message| message.answer.as_ref());
+        match answers.find_map(|answer| answer.container.as_ref()) {
+            Some(container) if provider.params.view().get("container").is_none() => {
+                let params = ObjectWriter::build(|object| {
+                    for (key, value) in provider.params.view().entries() {
+                        object.key_token(key.as_raw()).push_str(value.as_raw());
+                    }
+                    object.text("container", container);
+                });
+                Cow::Owned(ProviderRequest { params, ..provider.clone() })
+            }
+            _ => Cow::Borrowed(provider),
+        }
+    }
+
     /// The message that an answer makes, and its calls.
     pub(super) fn message_of(
         &self,
@@ -43,6 +63,7 @@ impl Run {
                         finish_reason: assembled.finish_reason.clone(),
                         duration_ms: Some(desk.now.saturating_sub(asked_at)),
                         response_id: assembled.response_id.clone(),
+                        container: self.container.clone(),
                     }));
                     found = Some(message);
                 }

@@ -27,6 +27,7 @@ impl Run {
             report: Report::new(),
             text: JsonStr::new(""),
             response_id: None,
+            container: None,
             unsaved: Vec::new(),
             redactions: Redactions::default(),
         }

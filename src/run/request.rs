@@ -35,8 +35,9 @@ impl Run {
 
     /// Builds the body with what the application told so far, or asks it.
     fn build(&mut self, progress: Progress, at: Ms, desk: &mut Desk<'_>) {
+        let provider = self.next_provider();
         let request = RenderRequest {
-            provider: &self.setup.provider,
+            provider: &provider,
             instructions: self.setup.instructions.as_deref(),
             tools: &self.setup.tools,
             policy: &self.setup.policy,

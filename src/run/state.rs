@@ -18,7 +18,7 @@ use crate::finding::{Finding, Report};
 use crate::history::{Entry, History, Incoming, Origin, join};
 use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, Role, Usage};
-use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_response};
+use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
 use crate::replay::drop_uncited;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -40,6 +40,8 @@ pub struct Run {
     pub(super) report: Report,
     pub(super) text: JsonStr,
     pub(super) response_id: Option<String>,
+    /// Of the newest answer.
+    pub(super) container: Option<String>,
     /// Writes that failed, to be tried again in their order: what they hold is paid for (R58).
     pub(super) unsaved: Vec<Save>,
     /// What is stored in the place of what was said (R12).
@@ -275,6 +277,7 @@ impl Run {
                 Response::None => return Err(wrong("`response_started` comes before `response_end`")),
                 Response::Streaming(mut assembler) => {
                     let assembled = assembler.finish();
+                    self.container = assembler.container();
                     self.answered(assembled, desk);
                 }
                 Response::Whole { status, headers, body } => self.whole(status, &headers, &body, desk),
@@ -302,7 +305,7 @@ impl Run {
     }
 
     fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], desk: &mut Desk<'_>) {
-        let assembled = read_response(self.setup.provider.dialect, body);
+        let (assembled, container) = read_whole(self.setup.provider.dialect, body);
         if (200..300).contains(&status) {
             self.message_started();
             if let State::Calling(call) = &self.state
@@ -311,6 +314,7 @@ impl Run {
                 let event = StreamEvent::TextDelta(assembled.text.clone());
                 self.events.push_back(RunEvent::Stream { message_id: call.message_id.clone(), event });
             }
+            self.container = container;
             return self.answered(assembled, desk);
         }
         let (error, may_pass) = refused_request(status, &assembled);

@@ -93,6 +93,7 @@ fn message() -> Message {
             finish_reason: Some("stop".into()),
             duration_ms: Some(12),
             response_id: Some("resp".into()),
+            container: Some("box".into()),
         })),
         dialect: Some(Dialect::Anthropic),
         shape: Some(shape()),

@@ -24,6 +24,7 @@ pub(crate) struct MessageAnswer {
     counts: Counts,
     usage: Option<Usage>,
     error: Option<WireError>,
+    container: Option<String>,
 }
 
 /// What a block is to us.
@@ -93,6 +94,7 @@ impl Assembling for MessageAnswer {
                 if let Some(reason) = event.delta.and_then(|delta| said(delta.get("stop_reason"))) {
                     self.stop_reason = Some(reason.into_owned());
                 }
+                event.delta.into_iter().for_each(|delta| self.runs_in(delta));
                 self.count(event.usage, out);
             }
             "message_stop" => {
@@ -131,6 +133,10 @@ impl Assembling for MessageAnswer {
 
     fn fail(&mut self, error: WireError) {
         self.error.get_or_insert(error);
+    }
+
+    fn container(&self) -> Option<&str> {
+        self.container.as_deref()
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {
@@ -191,6 +197,14 @@ impl MessageAnswer {
             self.content(message.get("content"), out);
         }
         self.count(message.get("usage"), out);
+        self.runs_in(message);
+    }
+
+    /// Where code was run, said at the start or at the end.
+    fn runs_in(&mut self, message: JsonRef<'_>) {
+        if let Some(id) = message.find("container").and_then(|container| said(container.get("id"))) {
+            self.container = Some(id.into_owned());
+        }
     }
 
     /// A whole message.

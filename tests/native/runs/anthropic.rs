@@ -64,6 +64,41 @@ fn r43_case49_a_pause_in_the_servers_own_loop_goes_on_with_every_block_unchanged
 }
 
 #[test]
+fn r43_code_that_waits_in_a_container_is_answered_in_it() {
+    let container = json!({"id": "container_1", "expires_at": "2026-06-30T23:59:10Z"});
+    let call = json!({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}, "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}});
+    let code =
+        json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "look()"}});
+    let whole = json!({"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [code, call], "container": container,
+        "stop_reason": "tool_use", "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 2}});
+    let streamed = {
+        let Answer::Bytes(bytes) = stream(&[code.clone(), call.clone()], "tool_use") else { unreachable!() };
+        let text = String::from_utf8(bytes).unwrap();
+        text.replace(r#""stop_reason":"tool_use""#, &format!(r#""container":{container},"stop_reason":"tool_use""#))
+    };
+    for as_stream in [false, true] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut bodies = Vec::new();
+        let outcome = host.ask(setup("run", CLAUDE, as_stream), "Go", |body| {
+            bodies.push(body.clone());
+            match (bodies.len(), as_stream) {
+                (1, false) => Answer::Status(200, vec![], whole.to_string()),
+                (1, true) => Answer::Bytes(streamed.clone().into_bytes()),
+                _ => Answer::Say(text("Done.")),
+            }
+        });
+        assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 2), "{:?}", outcome.error);
+        assert!(bodies[0].get("container").is_none());
+        assert_eq!(bodies[1]["container"], "container_1");
+        assert_eq!(bodies[1]["messages"][1]["content"], json!([code, call]));
+        // A new turn begins without: the container may be gone by then.
+        host.ask(setup("next", CLAUDE, as_stream), "And?", |_| Answer::Say(text("Well.")));
+        assert!(host.asked.last().unwrap().get("container").is_none());
+    }
+}
+
+#[test]
 fn r60_a_server_that_pauses_for_ever_is_stopped() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
