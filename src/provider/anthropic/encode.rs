@@ -25,6 +25,7 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
     if message.role != Role::Assistant {
         blocks = results_of(before);
     }
+    let results = blocks.len();
     for part in &message.parts {
         match &part.body {
             PartBody::ToolCall { invocation, .. } => {
@@ -41,7 +42,7 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
         }
     }
     if !blocks.is_empty() {
-        write_message(wire.begin(), message, own, &blocks);
+        write_message(wire.begin(), message, own, &blocks, results == 0);
     }
     if !item.results_go_on && !item.calls.is_empty() {
         let mut results = results_of(before);
@@ -66,9 +67,12 @@ pub fn system_blocks(message: &Message) -> Vec<String> {
     blocks
 }
 
-fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[String]) {
+/// `alone`: no results stand before its own blocks.
+fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[String], alone: bool) {
     let text = match message.parts.as_slice() {
-        [Part { body: PartBody::Text(text), shape }] if blocks.len() == 1 && !(own && shape.is_some()) => Some(text),
+        [Part { body: PartBody::Text(text), shape }] if alone && blocks.len() == 1 && !(own && shape.is_some()) => {
+            Some(text)
+        }
         _ => None,
     };
     let content = |out: &mut String| match text {
