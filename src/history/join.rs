@@ -1,10 +1,10 @@
 //! The join: gives incoming items their ids, turns and rounds, and every result its call.
 
-use super::{Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside};
+use super::{Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside, own_call_id};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
 use crate::id::IdMap;
-use crate::id::{IdSource, short_name};
+use crate::id::IdSource;
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Source};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 
@@ -208,7 +208,7 @@ impl<'h> Join<'h> {
             return None;
         }
         let code = if call_id.is_empty() { "invalid_call_id" } else { "duplicate_call_id" };
-        let own = Some(format!("call_{}", short_name(invocation, 20)));
+        let own = Some(own_call_id(invocation));
         // In Gemini a call without an id is as good as any.
         if call_id.is_empty() && dialect == Some(Dialect::Gemini) {
             return own;

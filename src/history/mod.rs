@@ -17,7 +17,7 @@ pub use new_message::{NewCall, NewMessage, NewPart, join_new, read_part};
 pub use show::{Showing, write_invocation, write_message, write_payload, write_usage};
 pub use sources::{change_sources, highest_source, source_number};
 
-use crate::id::{IdMap, Seed};
+use crate::id::{IdMap, Seed, short_name};
 use crate::message::{Message, PartBody, Role};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
@@ -61,6 +61,11 @@ impl Position {
         self.answered |= role == Role::Assistant;
         self.turns - 1
     }
+}
+
+/// The id by which a call goes out whose own cannot serve: from its invocation's, the same in every build (R5).
+fn own_call_id(invocation: &str) -> String {
+    format!("call_{}", short_name(invocation, 20))
 }
 
 impl History {
@@ -199,9 +204,14 @@ impl History {
                 self.message_at.insert(message.id.clone(), self.messages.len());
                 self.messages.push(message);
             }
-            Entry::Invocation(invocation) => {
+            Entry::Invocation(mut invocation) => {
                 if self.invocation_at.contains_key(&invocation.id) {
                     return;
+                }
+                // The join sees to it within a session; a turn that was appended behind another writer's, or a log put
+                // together from several, may use an id again.
+                if invocation.replay_id.is_none() && self.uses_of(&invocation.call_id) > 0 {
+                    invocation.replay_id = Some(own_call_id(&invocation.id));
                 }
                 let at = self.invocations.len();
                 self.invocation_at.insert(invocation.id.clone(), at);

@@ -2,9 +2,10 @@
 
 use super::Anthropic;
 use super::decode::is_signed;
+use super::rules::SILENT_ERROR;
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{Kind, ObjectWriter, push_escaped};
+use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::write_shape;
 use crate::provider::words::{arguments_object, result_words};
@@ -24,6 +25,7 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
     if message.role != Role::Assistant {
         blocks = results_of(before);
     }
+    let results = blocks.len();
     for part in &message.parts {
         match &part.body {
             PartBody::ToolCall { invocation, .. } => {
@@ -40,7 +42,7 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
         }
     }
     if !blocks.is_empty() {
-        write_message(wire.begin(), message, own, &blocks);
+        write_message(wire.begin(), message, own, &blocks, results == 0);
     }
     if !item.results_go_on && !item.calls.is_empty() {
         let mut results = results_of(before);
@@ -65,9 +67,12 @@ pub fn system_blocks(message: &Message) -> Vec<String> {
     blocks
 }
 
-fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[String]) {
+/// `alone`: no results stand before its own blocks.
+fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[String], alone: bool) {
     let text = match message.parts.as_slice() {
-        [Part { body: PartBody::Text(text), shape }] if blocks.len() == 1 && !(own && shape.is_some()) => Some(text),
+        [Part { body: PartBody::Text(text), shape }] if alone && blocks.len() == 1 && !(own && shape.is_some()) => {
+            Some(text)
+        }
         _ => None,
     };
     let content = |out: &mut String| match text {
@@ -259,20 +264,19 @@ fn result_block(call: &DraftCall<'_>) -> String {
         block.end();
         return out;
     }
-    let words = result_words(Dialect::Anthropic, call);
+    let mut words = result_words(Dialect::Anthropic, call);
+    // Empty text is refused, and so is an error that says nothing.
+    words.texts.retain(|text| !text.is_empty());
+    if words.is_error && words.texts.is_empty() {
+        words.texts.push(JsonStr::new(SILENT_ERROR));
+    }
     let mut block = ObjectWriter::new(&mut out);
     block.text("type", "tool_result").text("tool_use_id", &id);
     match words.texts.as_slice() {
         [] if words.media.is_empty() => {}
-        [text] if words.media.is_empty() => {
-            if !text.is_empty() {
-                block.token("content", text);
-            }
-        }
+        [text] if words.media.is_empty() => _ = block.token("content", text),
         texts => {
-            // Empty text is refused here too.
-            let texts =
-                texts.iter().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text.clone())));
+            let texts = texts.iter().map(|text| Part::from(PartBody::Text(text.clone())));
             block.array("content", |content| {
                 for part in texts.chain(words.media.iter().cloned()) {
                     let mut text = String::new();

@@ -9,6 +9,8 @@ mod content;
 mod end;
 mod marks;
 
+pub(crate) use content::SILENT_ERROR;
+
 use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind, ObjectWriter};

@@ -122,8 +122,15 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     };
     let stays =
         |a: usize| pairs.answers.get(a).is_some_and(|answer| answer.near.is_some() || answer.fate == Fate::Held);
-    if let Some(pieces) = order::place(plan, items, &pairs, &groups, stays, made) {
+    let mut bare = Vec::new();
+    if let Some(pieces) = order::place(plan, items, &pairs, &groups, stays, made, &mut bare) {
         plan.edits.rebuild(list, pieces);
+    }
+    // "… was provided without its required 'reasoning' item" (continue PR#11785): the call goes on by its call id alone.
+    for asked in bare.iter().filter_map(|c| calls.get(*c)) {
+        if asked.value.text("id").is_some_and(|id| id.starts_with("fc_")) {
+            plan.edits.remove(asked.value, "id");
+        }
     }
 }
 

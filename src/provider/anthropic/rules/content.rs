@@ -21,7 +21,7 @@ const FOREIGN: &[&str] = &[
 /// Up to this size a block that cannot stay is kept as its JSON text.
 const QUOTABLE: usize = 4096;
 /// An error result must say something.
-const SILENT_ERROR: &str = "The tool reported an error without a text.";
+pub(crate) const SILENT_ERROR: &str = "The tool reported an error without a text.";
 
 /// Whether a block stays at all; reports it otherwise.
 pub(super) fn stays<'a>(

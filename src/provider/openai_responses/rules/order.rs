@@ -9,7 +9,8 @@ enum Slot {
     New(Piece),
 }
 
-/// The new list, or none where nothing changes. `stays` tells whether an output is where it may be.
+/// The new list, or none where nothing changes. `stays` tells whether an output is where it may be; `bare` takes the calls
+/// that lose their reasoning.
 pub(super) fn place(
     plan: &mut Plan<'_, '_>,
     items: Vec<(Item, Piece)>,
@@ -17,6 +18,7 @@ pub(super) fn place(
     groups: &[Vec<usize>],
     stays: impl Fn(usize) -> bool,
     made: impl Fn(&Call) -> String,
+    bare: &mut Vec<usize>,
 ) -> Option<Vec<Piece>> {
     let kinds: Vec<Item> = items.iter().map(|(item, _)| *item).collect();
     let kept: Vec<usize> = kinds
@@ -88,7 +90,7 @@ pub(super) fn place(
         order.push(Slot::Old(at));
         order.extend(due.get_mut(at).map(std::mem::take).unwrap_or_default());
     }
-    let order = without_orphans(plan, order, &kinds);
+    let order = without_orphans(plan, order, &kinds, bare);
     let same = order.len() == items.len()
         && order.iter().enumerate().all(|(at, slot)| matches!(slot, Slot::Old(old) if *old == at));
     if same && items.iter().all(|(_, piece)| matches!(piece, Piece::Source(_))) {
@@ -108,12 +110,19 @@ pub(super) fn place(
 
 /// "Item 'rs_…' of type 'reasoning' was provided without its required following item" (continue#8933): also where the
 /// message after it has lost its own id (recorded).
-fn without_orphans(plan: &mut Plan<'_, '_>, order: Vec<Slot>, kinds: &[Item]) -> Vec<Slot> {
+fn without_orphans(
+    plan: &mut Plan<'_, '_>,
+    order: Vec<Slot>,
+    kinds: &[Item],
+    bare: &mut Vec<usize>,
+) -> Vec<Slot> {
     let kind = |slot: &Slot| match slot {
         Slot::Old(at) => kinds.get(*at).copied(),
         Slot::New(_) => Some(Item::Output(usize::MAX)),
     };
     let (mut follower, mut kept) = (None, Vec::with_capacity(order.len()));
+    // The calls of the step behind the item that is looked at.
+    let mut step = Vec::new();
     for slot in order.into_iter().rev() {
         let own = kind(&slot);
         if own == Some(Item::Reasoning) {
@@ -126,9 +135,16 @@ fn without_orphans(plan: &mut Plan<'_, '_>, order: Vec<Slot>, kinds: &[Item]) ->
                         "Item of type 'reasoning' was provided without its required following item.",
                     );
                 }
+                bare.append(&mut step);
                 continue;
             }
+            step.clear();
         } else {
+            match own {
+                Some(Item::Call(c)) => step.push(c),
+                Some(Item::Barrier | Item::Output(_)) => step.clear(),
+                _ => {}
+            }
             follower = own;
         }
         kept.push(slot);
