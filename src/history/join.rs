@@ -1,6 +1,9 @@
 //! The join: gives incoming items their ids, turns and rounds, and every result its call.
 
-use super::{Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside, own_call_id};
+use super::{
+    Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside,
+    own_call_id,
+};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
 use crate::id::IdMap;

@@ -110,12 +110,7 @@ pub(super) fn place(
 
 /// "Item 'rs_…' of type 'reasoning' was provided without its required following item" (continue#8933): also where the
 /// message after it has lost its own id (recorded).
-fn without_orphans(
-    plan: &mut Plan<'_, '_>,
-    order: Vec<Slot>,
-    kinds: &[Item],
-    bare: &mut Vec<usize>,
-) -> Vec<Slot> {
+fn without_orphans(plan: &mut Plan<'_, '_>, order: Vec<Slot>, kinds: &[Item], bare: &mut Vec<usize>) -> Vec<Slot> {
     let kind = |slot: &Slot| match slot {
         Slot::Old(at) => kinds.get(*at).copied(),
         Slot::New(_) => Some(Item::Output(usize::MAX)),
