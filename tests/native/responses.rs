@@ -10,7 +10,8 @@ use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::{Dialect, PartBody, Role};
 use rethread::provider::{
-    ProviderRequest, Settings, ToolDefinition, decode_answer, decode_body, read_response, validate,
+    ProviderRequest, RepairOptions, Settings, ToolDefinition, decode_answer, decode_body, read_response, repair,
+    validate,
 };
 use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::{DanglingCalls, OnStale, Policy, PolicyLayer};
@@ -504,4 +505,17 @@ fn r22_a_history_that_the_server_holds_is_refused() {
         let error = provider(OWN, &format!(r#"{{"{member}":"x"}}"#)).check().unwrap_err();
         assert_eq!(error.code.as_str(), "config_invalid", "{member}");
     }
+}
+
+#[test]
+fn case13_an_id_used_again_after_its_output_is_another_responses() {
+    let body =
+        json!({"input": [user("Hi"), call("a", "f"), output("a", "1"), call("a", "f"), output("a", "2")]}).to_string();
+    let found = validate(body.as_bytes(), OWN);
+    assert!(found.iter().all(|found| found.severity != Severity::Error), "{found:?}");
+    let (out, _) = repair(body.as_bytes(), OWN, &RepairOptions::default());
+    assert_eq!(out, body.as_bytes());
+    let both =
+        json!({"input": [user("Hi"), call("a", "f"), call("a", "f"), output("a", "1"), output("a", "2")]}).to_string();
+    assert!(validate(both.as_bytes(), OWN).iter().any(|found| found.code == "duplicate_call_id"));
 }

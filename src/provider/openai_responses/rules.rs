@@ -70,6 +70,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         pairs: Pairs::default(),
         group: 0,
         fresh: true,
+        answered: false,
         era: 0,
         said: 0,
         said_at_call: 0,
@@ -152,8 +153,10 @@ struct Reader<'p, 'a, 'o> {
     pairs: Pairs<'a>,
     /// The step that is read now: its calls belong together.
     group: usize,
-    /// The next call begins a step.
+    /// The next call begins a step: somebody else has spoken.
     fresh: bool,
+    /// An output has come since the last call, so the next call is of another response.
+    answered: bool,
     era: usize,
     said: usize,
     said_at_call: usize,
@@ -211,9 +214,9 @@ impl<'a> Reader<'_, 'a, '_> {
     }
 
     fn begin(&mut self) {
-        if self.fresh {
+        if self.fresh || self.answered {
             self.group += 1;
-            self.fresh = false;
+            (self.fresh, self.answered) = (false, false);
         }
         self.said_at_call = self.said;
     }
@@ -243,6 +246,7 @@ impl<'a> Reader<'_, 'a, '_> {
 
     fn output(&mut self, kind: &str, path: String, value: JsonRef<'a>, fields: &Fields<'a>) -> Item {
         let near = (!self.fresh).then_some(self.group);
+        self.answered = true;
         items::output(self.plan, &path, value, fields);
         let given = fields.get("call_id");
         let (id, sound) = id_of(given);
