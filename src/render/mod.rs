@@ -12,7 +12,9 @@ use crate::finding::{Action, Finding, Report, Severity};
 use crate::history::History;
 use crate::json::{Json, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
-use crate::provider::{Codec, ProviderRequest, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate};
+use crate::provider::{
+    Codec, ProviderRequest, ReasoningField, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate,
+};
 use crate::replay::{
     Ask, Draft, DraftCall, DraftMessage, DraftResult, Given, Memory, Origin, Pending, Policy, Progress, Question,
     Uncited, replay,
@@ -272,6 +274,15 @@ fn encode(
     let mut wire = Wire::new(out);
     codec.encode(&mut wire, item, before, settings, report);
     let count = wire.count();
+    let reasons = |part: &Part| matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty());
+    let stays = item.message.dialect == Some(codec.dialect()) || matches!(settings.reasoning, ReasoningField::Named(_));
+    if !stays && item.message.parts.iter().any(reasons) {
+        report.push(
+            Finding::info("unsupported_part", "reasoning stays with the provider that it came from; it is left out")
+                .of_message(&item.message.id)
+                .did(Action::Dropped),
+        );
+    }
     let text = out.get(start..).unwrap_or("");
     // Where it says nothing here, nobody else looks at the messages whose results came with it.
     (count, count == 0 && before.is_empty() || is_sound(codec, text, item, before, settings))

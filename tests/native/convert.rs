@@ -168,6 +168,17 @@ fn r42_a_tool_that_the_provider_runs_itself_stays_behind() {
 }
 
 #[test]
+fn r42_r43_reasoning_of_another_provider_goes_and_is_told() {
+    let given = r#"{"max_tokens":5,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"secret thoughts","signature":"c2ln"},{"type":"text","text":"Hello."}]},{"role":"user","content":"And?"}]}"#;
+    for to in dialects().into_iter().filter(|to| *to != Dialect::Anthropic) {
+        let (body, report) = turn(given, Dialect::Anthropic, to);
+        assert!(!body.to_string().contains("secret thoughts") && body.to_string().contains("Hello."), "{to:?}");
+        let told = report.iter().filter(|f| f.code == "unsupported_part" && f.message.contains("reasoning")).count();
+        assert_eq!(told, 1, "{to:?} {report:?}");
+    }
+}
+
+#[test]
 fn r42_what_is_no_json_is_an_error() {
     let error = convert(b"{", Dialect::OpenAiChat, Dialect::Anthropic, &RepairOptions::default()).unwrap_err();
     assert_eq!(error.code.as_str(), "invalid_input");

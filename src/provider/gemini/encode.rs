@@ -118,11 +118,12 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
         PartBody::Text(text) | PartBody::Refusal(text) => return own || !text.is_empty(),
         PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
         _ if own => return true,
+        // Said for every dialect where a message is encoded.
+        PartBody::Reasoning(_) => return false,
         PartBody::Image(media) | PartBody::File(media) if media.inline().is_some() || media.url.is_some() => {
             return true;
         }
         PartBody::Image(_) | PartBody::File(_) => "a file that another provider holds has no address here",
-        PartBody::Reasoning(_) => "another model's reasoning has no place here",
         PartBody::Opaque(_) => "a block of another dialect has no place here",
     };
     report.push(Finding::info("unsupported_part", why).of_message(&message.id).did(Action::Dropped));
