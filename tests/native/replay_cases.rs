@@ -9,6 +9,8 @@
     clippy::indexing_slicing
 )]
 
+#[path = "replay_cases/budgets.rs"]
+mod budgets;
 #[path = "replay_cases/citations.rs"]
 mod citations;
 #[path = "replay_cases/dialects.rs"]
