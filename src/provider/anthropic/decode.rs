@@ -35,6 +35,8 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     };
     let mut parts = Vec::new();
     let mut results = 0;
+    // Nobody takes a result in an assistant's message; it answers its call all the same.
+    let mut misplaced = Vec::new();
     let content = wire.get("content");
     let slot = match content.map(JsonRef::kind) {
         Some(Kind::String) => match content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
@@ -51,6 +53,9 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
                         items.push(Incoming::Result(decode_result(block)));
                         results += 1;
                     }
+                    Some("tool_result") if role == Role::Assistant => {
+                        misplaced.push(Incoming::Result(decode_result(block)));
+                    }
                     Some("tool_use") if role == Role::Assistant => parts.push(IncomingPart::Call(decode_call(block))),
                     _ => parts.push(IncomingPart::Part(decode_block(block))),
                 }
@@ -59,8 +64,8 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         }
         _ => None,
     };
-    if results > 0 && parts.is_empty() {
-        return;
+    if parts.is_empty() && (results > 0 || !misplaced.is_empty()) {
+        return items.extend(misplaced);
     }
     let shape = shape_of(wire, |key, _| if key == "content" { slot.clone() } else { None });
     let plain = encode::is_plain_message(role, &parts, &shape);
@@ -70,6 +75,7 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         dialect: Some(Dialect::Anthropic),
         shape: (!plain).then_some(shape),
     }));
+    items.extend(misplaced);
 }
 
 /// Decodes a block. One that has no neutral meaning stays opaque.

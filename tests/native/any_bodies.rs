@@ -1,0 +1,162 @@
+//! Strategies for bodies: mostly plausible ones, with ids reused, texts empty and types wrong now and then, and any JSON at
+//! all. Each target uses its part.
+#![allow(dead_code)]
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use rethread::message::Dialect;
+use serde_json::{Value, json};
+
+pub fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[ -~]{0,6}".prop_map(Value::from),
+        Just(json!("user")),
+        Just(json!("assistant")),
+        Just(json!(1e300)),
+    ];
+    leaf.prop_recursive(5, 60, 5, |inner| {
+        let key = select(vec![
+            "role",
+            "content",
+            "messages",
+            "contents",
+            "input",
+            "parts",
+            "tool_calls",
+            "id",
+            "tool_call_id",
+            "type",
+            "text",
+            "function",
+            "name",
+            "arguments",
+            "functionCall",
+            "functionResponse",
+            "call_id",
+            "output",
+            "tool_use_id",
+            "thinking",
+            "x",
+        ]);
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((key, inner), 0..5)
+                .prop_map(|m| Value::Object(m.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
+        ]
+    })
+}
+
+pub fn id() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        8 => select(vec!["a", "b", "call_1", "abcdefghi", "ABCDEFGH1", "fc_1", "toolu_1"]).prop_map(Value::from),
+        2 => select(vec!["", "a b", "a_b", "a:b", "é"]).prop_map(Value::from),
+        1 => Just(Value::from("x".repeat(70))), 1 => Just(Value::from(format!("{}y", "x".repeat(70)))),
+        1 => Just(Value::Null), 1 => Just(json!(5)),
+    ]
+}
+
+pub fn words() -> impl Strategy<Value = Value> {
+    prop_oneof![6 => "[a-z]{1,4} ?".prop_map(Value::from), 1 => Just(json!("")), 1 => Just(json!("  ")), 1 => Just(Value::Null)]
+}
+
+pub fn arguments() -> impl Strategy<Value = Value> {
+    prop_oneof![4 => Just(json!("{}")), 2 => Just(json!({})), 1 => Just(json!("")), 1 => Just(json!([1])), 1 => Just(json!("{\"a\":")), 1 => Just(Value::Null), 1 => Just(json!("[1]"))]
+}
+
+/// A value that now and then is wrong: another type, or nothing.
+pub fn mostly(value: impl Strategy<Value = Value> + 'static) -> BoxedStrategy<Value> {
+    prop_oneof![30 => value, 1 => any_json()].boxed()
+}
+
+pub fn chat_message() -> BoxedStrategy<Value> {
+    let call = (id(), arguments())
+        .prop_map(|(id, a)| json!({ "id": id, "type": "function", "function": { "name": "f", "arguments": a } }));
+    let part = prop_oneof![4 => words().prop_map(|t| json!({ "type": "text", "text": t })), 1 => Just(json!({ "type": "image_url", "image_url": { "url": "u" } })), 1 => any_json()];
+    let content = prop_oneof![4 => words(), 1 => prop::collection::vec(part, 0..3).prop_map(Value::from)].boxed();
+    mostly(prop_oneof![
+        3 => (select(vec!["user", "system", "developer", "model"]), content.clone()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
+        2 => content.clone().prop_map(|c| json!({ "role": "assistant", "content": c })),
+        5 => (words(), prop::collection::vec(mostly(call), 0..4)).prop_map(|(c, t)| json!({ "role": "assistant", "content": c, "tool_calls": t })),
+        6 => (id(), content.clone()).prop_map(|(i, c)| json!({ "role": "tool", "tool_call_id": i, "content": c })),
+        1 => id().prop_map(|i| json!({ "role": "tool", "tool_call_id": i, "content": rethread::provider::INTERRUPTED })),
+    ])
+}
+
+pub fn claude_message() -> BoxedStrategy<Value> {
+    let block = mostly(prop_oneof![
+        3 => words().prop_map(|t| json!({ "type": "text", "text": t })),
+        4 => (id(), arguments()).prop_map(|(i, a)| json!({ "type": "tool_use", "id": i, "name": "f", "input": a })),
+        4 => (id(), words()).prop_map(|(i, c)| json!({ "type": "tool_result", "tool_use_id": i, "content": c })),
+        1 => (id(), any::<bool>()).prop_map(|(i, e)| json!({ "type": "tool_result", "tool_use_id": i, "content": [{ "type": "text", "text": "" }], "is_error": e })),
+        1 => Just(json!({ "type": "thinking", "thinking": "t", "signature": "s" })),
+        1 => Just(json!({ "type": "thinking", "thinking": "t" })),
+        1 => id().prop_map(|i| json!({ "type": "server_tool_use", "id": i, "name": "web_search", "input": {} })),
+        1 => id().prop_map(|i| json!({ "type": "web_search_tool_result", "tool_use_id": i, "content": [] })),
+    ]);
+    let content = prop_oneof![1 => words(), 6 => prop::collection::vec(block, 0..4).prop_map(Value::from)];
+    mostly(
+        (select(vec!["user", "assistant", "user", "assistant", "system", "tool"]), content)
+            .prop_map(|(r, c)| json!({ "role": r, "content": c })),
+    )
+}
+
+pub fn gemini_content() -> BoxedStrategy<Value> {
+    let name = || select(vec!["f", "g", ""]);
+    let part = mostly(prop_oneof![
+        3 => words().prop_map(|t| json!({ "text": t })),
+        3 => (name(), arguments()).prop_map(|(n, a)| json!({ "functionCall": { "name": n, "args": a } })),
+        2 => (name(), arguments(), id()).prop_map(|(n, a, i)| json!({ "functionCall": { "id": i, "name": n, "args": a }, "thoughtSignature": "c2ln" })),
+        3 => (name(), arguments()).prop_map(|(n, a)| json!({ "functionResponse": { "name": n, "response": a } })),
+        2 => (name(), arguments(), id()).prop_map(|(n, a, i)| json!({ "functionResponse": { "id": i, "name": n, "response": a } })),
+        1 => Just(json!({ "text": "t", "thought": true })),
+    ]);
+    mostly(
+        (select(vec!["user", "model", "user", "model", "function"]), prop::collection::vec(part, 0..4))
+            .prop_map(|(r, p)| json!({ "role": r, "parts": p })),
+    )
+}
+
+pub fn responses_item() -> BoxedStrategy<Value> {
+    mostly(prop_oneof![
+        2 => (select(vec!["user", "assistant", "system"]), words()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
+        1 => Just(json!({ "type": "message", "role": "user", "content": [{ "type": "output_text", "text": "x" }] })),
+        4 => (id(), arguments()).prop_map(|(i, a)| json!({ "type": "function_call", "call_id": i, "name": "f", "arguments": a })),
+        1 => (id(), id()).prop_map(|(i, j)| json!({ "type": "function_call", "id": j, "call_id": i, "name": "f", "arguments": "{}" })),
+        4 => (id(), words()).prop_map(|(i, o)| json!({ "type": "function_call_output", "call_id": i, "output": o })),
+        1 => Just(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e" })),
+        1 => Just(json!({ "type": "reasoning", "summary": [] })),
+        1 => Just(json!({ "type": "web_search_call", "id": "ws_1" })),
+    ])
+}
+
+/// An item of a dialect's list.
+pub fn item(dialect: Dialect) -> BoxedStrategy<Value> {
+    match dialect {
+        Dialect::OpenAiChat | Dialect::Mistral => chat_message(),
+        Dialect::Anthropic => claude_message(),
+        Dialect::Gemini => gemini_content(),
+        Dialect::OpenAiResponses => responses_item(),
+    }
+}
+
+pub fn body(dialect: Dialect) -> BoxedStrategy<Value> {
+    let name = match dialect {
+        Dialect::Gemini => "contents",
+        Dialect::OpenAiResponses => "input",
+        _ => "messages",
+    };
+    let item = item(dialect);
+    let thinking = prop_oneof![5 => Just(Value::Null), 1 => Just(json!({ "type": "enabled", "budget_tokens": 9 }))];
+    (prop::collection::vec(item, 0..9), thinking, select(vec!["m", "gpt-5", "o1-mini", "gemini-3-pro"]))
+        .prop_map(move |(items, thinking, model)| {
+            let mut body = json!({ "model": model, name: items, "x": [1, 2] });
+            if !thinking.is_null() && dialect == Dialect::Anthropic {
+                body["thinking"] = thinking;
+            }
+            body
+        })
+        .boxed()
+}

@@ -1,0 +1,278 @@
+//! Whatever is stored, cut, concatenated, trimmed at every index, and whatever the policy says: every dialect takes what is
+//! rendered, and nothing that was said or answered is lost (R3, R4, R5, R11, R41).
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "any_bodies.rs"]
+mod any_bodies;
+#[path = "stored_histories/kept.rs"]
+mod kept;
+#[path = "stored_histories/recorded.rs"]
+mod recorded;
+
+use kept::check;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use rethread::history::{Entry, History, Origin, join};
+use rethread::id::{IdSource, Seed};
+use rethread::json::JsonRef;
+use rethread::message::Dialect;
+use rethread::provider::decode_body;
+use rethread::replay::{Callback, Citations, DanglingCalls, OnStale, Policy, PolicyLayer, Reducer, StaleUnit};
+use rethread::tool::Window;
+use serde_json::Value;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Ids of one writer.
+pub struct Ids(u32, Cell<u64>);
+
+impl Ids {
+    pub fn new(writer: u32) -> Self {
+        Self(writer, Cell::new(0))
+    }
+}
+
+impl IdSource for Ids {
+    fn new_id(&self) -> String {
+        self.1.set(self.1.get() + 1);
+        format!("w{}-{}", self.0, self.1.get())
+    }
+}
+
+/// One append: items of a dialect.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    pub dialect: Dialect,
+    pub list: Vec<Value>,
+    pub at: u64,
+    /// A run made it, not `append`.
+    pub run: bool,
+}
+
+/// What a session's log holds after these appends.
+pub fn log_of(pieces: &[Piece], writer: u32) -> Vec<Entry> {
+    log_behind(None, pieces, writer)
+}
+
+/// What a turn holds that is not in `before` yet.
+pub fn log_behind(before: Option<&History>, pieces: &[Piece], writer: u32) -> Vec<Entry> {
+    let (mut history, mut log, ids) = (History::new(Seed(5)), Vec::new(), Ids::new(writer));
+    for piece in pieces {
+        let text = Value::from(piece.list.clone()).to_string();
+        let items = decode_body(piece.dialect, JsonRef::parse(&text).unwrap()).unwrap();
+        let origin = Origin { at: piece.at, run_id: piece.run.then(|| "run".into()), ..Origin::default() };
+        for entry in join(before, &history, items, &origin, &ids).entries {
+            history.apply(entry.clone());
+            log.push(entry);
+        }
+    }
+    log
+}
+
+pub fn fold(log: &[Entry]) -> History {
+    let mut history = History::new(Seed(9));
+    log.iter().cloned().for_each(|entry| history.apply(entry));
+    history
+}
+
+/// Makes every text another one, so that a lost one is seen.
+fn numbered(value: &mut Value, count: &mut u32) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| numbered(item, count)),
+        Value::Object(members) => {
+            for (key, value) in members {
+                match value {
+                    Value::String(text)
+                        if !text.trim().is_empty()
+                            && matches!(key.as_str(), "content" | "text" | "output" | "result") =>
+                    {
+                        *count += 1;
+                        text.push_str(&format!("#{count}."));
+                    }
+                    value => numbered(value, count),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn piece() -> impl Strategy<Value = Piece> {
+    let dialect = select(Dialect::ALL.to_vec());
+    let list = dialect.prop_flat_map(|dialect| (Just(dialect), prop::collection::vec(any_bodies::item(dialect), 1..6)));
+    (list, 0_u64..900_000, any::<bool>()).prop_map(|((dialect, list), at, run)| Piece { dialect, list, at, run })
+}
+
+/// A session, each of its texts its own.
+fn session() -> impl Strategy<Value = Vec<Piece>> {
+    prop::collection::vec(piece(), 1..4).prop_map(|mut pieces| {
+        let mut count = 0;
+        pieces.iter_mut().flat_map(|piece| &mut piece.list).for_each(|item| numbered(item, &mut count));
+        pieces
+    })
+}
+
+/// What happens to a log.
+#[derive(Clone, Debug)]
+pub struct Change(u8, Index, Index);
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    prop::collection::vec((0_u8..6, any::<Index>(), any::<Index>()).prop_map(|(kind, a, b)| Change(kind, a, b)), 0..4)
+}
+
+pub fn changed(mut log: Vec<Entry>, changes: &[Change]) -> Vec<Entry> {
+    for Change(kind, from, to) in changes {
+        if log.is_empty() {
+            break;
+        }
+        let (from, to) = (from.index(log.len()), to.index(log.len()));
+        match kind {
+            0 => drop(log.drain(..from)),
+            1 => log.truncate(from),
+            2 => drop(log.remove(from)),
+            // The same entry once more: a reply was lost.
+            3 => log.insert(to, log[from].clone()),
+            // Results and calls out of their order.
+            4 => {
+                let entry = log.remove(from);
+                log.insert(to, entry);
+            }
+            _ => {
+                let (from, to) = (from.min(to), from.max(to));
+                drop(log.drain(from..to));
+            }
+        }
+    }
+    log
+}
+
+fn window() -> impl Strategy<Value = Option<Window>> {
+    select(vec![
+        None,
+        Some(Window::Always),
+        Some(Window::Millis(0)),
+        Some(Window::Millis(1_000)),
+        Some(Window::Millis(400_000)),
+    ])
+}
+
+fn reducer() -> impl Strategy<Value = Reducer> {
+    prop_oneof![
+        (0_usize..8, any::<bool>(), any::<bool>()).prop_map(|(count, keep_tools, first_system_only)| {
+            Reducer::MessageCount { count, keep_tools, first_system_only }
+        }),
+        (0_u64..300).prop_map(|tokens| Reducer::TokenBudget { tokens, count: None }),
+        (0_usize..4).prop_map(|turns| Reducer::SlidingTurns { turns }),
+        (0_usize..3, 0_u32..60)
+            .prop_map(|(keep_newest_turns, max_bytes)| { Reducer::ToolResults { keep_newest_turns, max_bytes } }),
+        // Nobody is there to be asked: it is skipped.
+        Just(Reducer::Summarize { target: 1, threshold: 0, summarize: Callback { id: 1, hook: Rc::new(()) } }),
+    ]
+}
+
+fn reducers() -> impl Strategy<Value = Option<Vec<Reducer>>> {
+    prop_oneof![2 => Just(None), 1 => prop::collection::vec(reducer(), 0..4).prop_map(Some)]
+}
+
+pub fn policy() -> impl Strategy<Value = Policy> {
+    let stale = (
+        select(vec![OnStale::Omit, OnStale::Placeholder]),
+        select(vec![StaleUnit::Call, StaleUnit::Round, StaleUnit::Turn]),
+    );
+    let dangling = select(vec![DanglingCalls::Synthesize, DanglingCalls::Omit]);
+    let citations = select(vec![None, Some(Citations::Off), Some(Citations::Replay)]);
+    let rest = (dangling, citations, reducers());
+    (window(), window(), window(), stale, rest).prop_map(
+        |(freshness, tool, error_freshness, (on_stale, unit), rest)| {
+            let mut call = PolicyLayer {
+                freshness,
+                error_freshness,
+                on_stale: Some(on_stale),
+                stale_unit: Some(unit),
+                dangling_calls: Some(rest.0),
+                citations: rest.1,
+                reducers: rest.2,
+                ..PolicyLayer::default()
+            };
+            if let Some(window) = tool {
+                call.tool_freshness.insert("f".to_owned(), window);
+            }
+            Policy { call, ..Policy::default() }
+        },
+    )
+}
+
+pub fn always() -> Policy {
+    let call = PolicyLayer {
+        freshness: Some(Window::Always),
+        error_freshness: Some(Window::Always),
+        ..PolicyLayer::default()
+    };
+    Policy { call, ..Policy::default() }
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, max_shrink_iters: 3_000, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config(2_000))]
+
+    #[test]
+    fn r04_r41_a_log_cut_and_shuffled_is_valid_in_every_dialect(
+        pieces in session(), changes in changes(), policy in policy(), now in 0_u64..1_500_000,
+    ) {
+        check(&fold(&changed(log_of(&pieces, 0), &changes)), None, &policy, now)?;
+    }
+
+    #[test]
+    fn r04_r41_concatenated_sessions_and_a_live_turn_are_valid_in_every_dialect(
+        one in session(), two in session(), live in session(), changes in changes(), policy in policy(), now in 0_u64..1_500_000,
+    ) {
+        let history = fold(&changed([log_of(&one, 0), log_of(&two, 1)].concat(), &changes));
+        let live = fold(&log_behind(Some(&history), &live, 2));
+        check(&history, Some(&live), &policy, now)?;
+    }
+
+    #[test]
+    fn r03_what_is_fresh_stays_whatever_is_appended(pieces in session()) {
+        check(&fold(&log_of(&pieces, 0)), None, &always(), 1_000_000)?;
+    }
+}
+
+/// Found by the properties: a result in the assistant's own message was no result, so that a second one took its place.
+#[test]
+fn r02_a_result_beside_its_call_answers_it() {
+    let list = serde_json::json!([{ "role": "assistant", "content": [
+        { "type": "tool_use", "id": "a", "name": "f", "input": {} },
+        { "type": "tool_result", "tool_use_id": "a", "content": "one" },
+    ] }]);
+    let output = serde_json::json!([{ "type": "function_call_output", "call_id": "a", "output": "two" }]);
+    let piece = |dialect, list: &Value| Piece { dialect, list: list.as_array().unwrap().clone(), at: 1, run: false };
+    let log = log_of(&[piece(Dialect::Anthropic, &list), piece(Dialect::OpenAiResponses, &output)], 0);
+    let history = fold(&log);
+    assert_eq!(history.invocations()[0].result.as_ref().unwrap().content.as_str(), "\"one\"");
+    assert_eq!(history.set_aside().len(), 1);
+    check(&history, None, &always(), 2).unwrap();
+}
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    #[test]
+    fn r04_r41_trimmed_at_every_index_from_both_ends(pieces in session(), policy in policy(), now in 0_u64..1_500_000) {
+        let log = log_of(&pieces, 0);
+        for at in 0..=log.len() {
+            check(&fold(&log[at..]), None, &policy, now)?;
+            check(&fold(&log[..at]), None, &policy, now)?;
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What must hold of every body that is rendered of a history.
+
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+use rethread::finding::Severity;
+use rethread::history::History;
+use rethread::json::{Json, JsonStr, Kind};
+use rethread::message::{Dialect, Message, PartBody, Role};
+use rethread::provider::{ProviderRequest, Settings, validate};
+use rethread::render::{RenderRequest, Renderer};
+use rethread::replay::{Policy, StaleUnit};
+use rethread::tool::{ToolInvocation, Window};
+use serde_json::Value;
+
+pub fn provider(dialect: Dialect) -> ProviderRequest {
+    let params = match dialect {
+        Dialect::Anthropic => r#"{"model":"m","max_tokens":9}"#,
+        Dialect::Gemini => "{}",
+        _ => r#"{"model":"m"}"#,
+    };
+    ProviderRequest {
+        dialect,
+        url: "https://model.example/v1".into(),
+        params: Json::parse(params).unwrap(),
+        stream: false,
+        headers: Vec::new(),
+        settings: Settings::default(),
+    }
+}
+
+/// Renders to every dialect: its rules take the body, it is the same each time, and nothing said or answered is lost.
+pub fn check(history: &History, live: Option<&History>, policy: &Policy, now: u64) -> Result<(), TestCaseError> {
+    let mut said = said(history).chain(live.into_iter().flat_map(said)).collect::<Vec<_>>();
+    let mut answered = answered(history, live, policy, now);
+    if !policy.reducers().is_empty() {
+        // What a reducer takes is its own: the user's newest words are all that every one keeps.
+        said = newest(history, live);
+        answered.clear();
+    }
+    for dialect in Dialect::ALL {
+        let provider = provider(dialect);
+        let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
+        let mut renderer = Renderer::default();
+        let body = renderer.render(history, live, &request, now).unwrap().body;
+        let text = String::from_utf8(body.clone()).unwrap();
+        let errors = validate(&body, dialect).into_iter().filter(|finding| finding.severity == Severity::Error);
+        let errors: Vec<_> = errors.collect();
+        prop_assert!(errors.is_empty(), "{dialect:?} {errors:?}\n{text}");
+        prop_assert_eq!(&renderer.render(history, live, &request, now).unwrap().body, &body, "kept encodings differ");
+        prop_assert_eq!(
+            Renderer::default().render(history, live, &request, now).unwrap().body,
+            body,
+            "not the same twice"
+        );
+        let body: Value = serde_json::from_str(&text).unwrap();
+        let mut strings = String::new();
+        gather(&body, &mut strings);
+        for words in &said {
+            prop_assert!(strings.contains(words), "{dialect:?} lost {words:?}\n{text}");
+        }
+        for (call, words) in &answered {
+            prop_assert!(strings.contains(words), "{dialect:?} lost the result {words:?} of {call:?}\n{text}");
+        }
+        let calls = count_calls(&body);
+        prop_assert!(
+            calls >= answered.len(),
+            "{dialect:?}: {calls} calls, of {} answered ones\n{text}",
+            answered.len()
+        );
+    }
+    Ok(())
+}
+
+/// All texts of user and assistant.
+fn said(history: &History) -> impl Iterator<Item = String> {
+    let messages = history.messages().iter().filter(|message| matches!(message.role, Role::User | Role::Assistant));
+    messages.flat_map(texts)
+}
+
+/// White space at an end is not worth keeping: Anthropic refuses it in the last message.
+fn texts(message: &Message) -> impl Iterator<Item = String> {
+    let texts = message.parts.iter().filter_map(|part| match &part.body {
+        PartBody::Text(text) => Some(text.decode().trim_end().to_owned()),
+        _ => None,
+    });
+    texts.filter(|text| !text.is_empty())
+}
+
+/// The words of the user's newest message that says anything.
+fn newest(history: &History, live: Option<&History>) -> Vec<String> {
+    let says = |message: &&Message| {
+        message.role == Role::User
+            && message.parts.iter().any(|part| match &part.body {
+                PartBody::Text(text) | PartBody::Refusal(text) => !text.is_empty(),
+                PartBody::Image(_) | PartBody::File(_) | PartBody::Opaque(_) => true,
+                _ => false,
+            })
+    };
+    let mut messages = history.messages().iter().chain(live.into_iter().flat_map(|live| live.messages()));
+    messages.rfind(says).map(|message| texts(message).collect()).unwrap_or_default()
+}
+
+/// The calls whose result is fresh, with a text of it.
+fn answered(history: &History, live: Option<&History>, policy: &Policy, now: u64) -> Vec<(String, String)> {
+    let calls = |history: &History| -> Vec<ToolInvocation> {
+        let asking = history.messages().iter().filter(|message| message.role == Role::Assistant);
+        asking.flat_map(|message| history.calls_of(message)).filter(|call| call.result.is_some()).cloned().collect()
+    };
+    let stored = calls(history);
+    let fresh = |call: &ToolInvocation| {
+        let is_error = call.result.as_ref().is_some_and(|result| result.is_error);
+        match (policy.window(call, is_error).0, call.finished_at) {
+            (Window::Always, _) => true,
+            (Window::Millis(window), Some(at)) => window > 0 && at <= now && now - at <= window,
+            (Window::Millis(_), None) => false,
+        }
+    };
+    let all_fresh = stored.iter().all(fresh);
+    let kept = stored.iter().filter(|call| all_fresh || policy.stale_unit() == StaleUnit::Call && fresh(call)).cloned();
+    let kept = kept.chain(live.into_iter().flat_map(calls));
+    kept.map(|call| (call.call_id.clone(), text_of(&call))).collect()
+}
+
+/// A text of a call's result; empty where it has none.
+fn text_of(call: &ToolInvocation) -> String {
+    let Some(result) = &call.result else { return String::new() };
+    let view = result.content.view();
+    match view.kind() {
+        Kind::String => view.as_json_str().unwrap_or_else(|| JsonStr::new("")).decode().trim().to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// All strings of a body, and those of the JSON that they may be.
+fn gather(value: &Value, out: &mut String) {
+    match value {
+        Value::String(text) => {
+            out.push_str(text);
+            out.push('\n');
+        }
+        Value::Array(items) => items.iter().for_each(|item| gather(item, out)),
+        Value::Object(members) => members.values().for_each(|value| gather(value, out)),
+        _ => {}
+    }
+}
+
+fn count_calls(body: &Value) -> usize {
+    let list = ["messages", "contents", "input"].into_iter().find_map(|name| body[name].as_array()).unwrap();
+    let of = |item: &Value| {
+        let chat = item["tool_calls"].as_array().map_or(0, Vec::len);
+        let own = usize::from(
+            item["call_id"].is_string() && item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")),
+        );
+        let blocks = item["content"].as_array().or(item["parts"].as_array()).into_iter().flatten();
+        chat + own + blocks.filter(|block| block["type"] == "tool_use" || block.get("functionCall").is_some()).count()
+    };
+    list.iter().map(of).sum()
+}

@@ -1,0 +1,178 @@
+//! The 79 conformance cases of wire formats, each by its number, on every dialect that it says something about.
+//!
+//! A body is repaired, converted, or stored and rendered; no way may end in a body that `validate` refuses.
+#![allow(
+    missing_docs,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::new_without_default,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "wire_bodies.rs"]
+mod bodies;
+#[path = "wire_cases/content.rs"]
+mod content;
+#[path = "wire_cases/ids.rs"]
+mod ids;
+#[path = "wire_cases/order.rs"]
+mod order;
+#[path = "wire_cases/parts.rs"]
+mod parts;
+#[path = "wire_cases/sequence.rs"]
+mod sequence;
+#[path = "wire_cases/stream_ends.rs"]
+mod stream_ends;
+#[path = "wire_cases/streams.rs"]
+mod streams;
+#[path = "wire_cases/talk.rs"]
+mod talk;
+
+pub use bodies::*;
+pub use talk::{id_of, list_name, raw, read, words, write};
+
+use rethread::finding::{Finding, Report, Severity};
+use rethread::history::{History, Origin, join};
+use rethread::id::{CountingIds, Seed};
+use rethread::json::{Json, JsonRef};
+use rethread::message::Dialect;
+use rethread::provider::{ProviderRequest, RepairOptions, Settings, ToolDefinition, decode_body, repair, validate};
+use rethread::render::{RenderRequest, Renderer, convert};
+use rethread::replay::{Policy, PolicyLayer};
+use rethread::tool::Window;
+use serde_json::Value;
+
+pub const ALL: [Dialect; 5] = Dialect::ALL;
+
+/// A session without a store.
+pub struct Stored {
+    pub history: History,
+    pub report: Report,
+    ids: CountingIds,
+}
+
+impl Stored {
+    pub fn new() -> Self {
+        Self { history: History::new(Seed(3)), report: Report::new(), ids: CountingIds::default() }
+    }
+
+    pub fn of(dialect: Dialect, body: &Value) -> Self {
+        let mut own = Self::new();
+        own.append(dialect, &body.to_string());
+        own
+    }
+
+    pub fn append(&mut self, dialect: Dialect, body: &str) {
+        let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
+        let origin = Origin { at: 1_000, ..Origin::default() };
+        let joined = join(None, &self.history, items, &origin, &self.ids);
+        self.report.extend(joined.report);
+        joined.entries.into_iter().for_each(|entry| self.history.apply(entry));
+    }
+
+    /// The next body of a dialect, by its bytes; its rules take it.
+    pub fn bytes(&self, dialect: Dialect) -> (String, Report) {
+        self.bytes_for(&request(dialect), &[])
+    }
+
+    pub fn bytes_for(&self, provider: &ProviderRequest, tools: &[ToolDefinition]) -> (String, Report) {
+        self.bytes_by(provider, tools, &always())
+    }
+
+    pub fn bytes_by(&self, provider: &ProviderRequest, tools: &[ToolDefinition], policy: &Policy) -> (String, Report) {
+        let asked = RenderRequest { provider, instructions: None, tools, policy };
+        let rendered = Renderer::default().render(&self.history, None, &asked, 2_000).unwrap();
+        let text = String::from_utf8(rendered.body).unwrap();
+        accepted(text.as_bytes(), provider.dialect);
+        (text, rendered.report)
+    }
+
+    pub fn body(&self, dialect: Dialect) -> Value {
+        serde_json::from_str(&self.bytes(dialect).0).unwrap()
+    }
+}
+
+pub fn always() -> Policy {
+    let call = PolicyLayer {
+        freshness: Some(Window::Always),
+        error_freshness: Some(Window::Always),
+        ..PolicyLayer::default()
+    };
+    Policy { call, ..Policy::default() }
+}
+
+pub fn request(dialect: Dialect) -> ProviderRequest {
+    let params = match dialect {
+        Dialect::Anthropic => r#"{"model":"m","max_tokens":9}"#,
+        Dialect::Gemini => "{}",
+        _ => r#"{"model":"m"}"#,
+    };
+    with_params(dialect, params)
+}
+
+pub fn with_params(dialect: Dialect, params: &str) -> ProviderRequest {
+    ProviderRequest {
+        dialect,
+        url: "https://model.example/v1".into(),
+        params: Json::parse(params).unwrap(),
+        stream: false,
+        headers: Vec::new(),
+        settings: Settings::default(),
+    }
+}
+
+/// The rules take a body.
+pub fn accepted(body: &[u8], dialect: Dialect) {
+    let found = validate(body, dialect);
+    assert!(codes(&found, Severity::Error).is_empty(), "{dialect:?} {found:?}\n{}", String::from_utf8_lossy(body));
+}
+
+pub fn converted(body: &Value, from: Dialect, to: Dialect) -> (Value, Report) {
+    let (out, report) = convert(body.to_string().as_bytes(), from, to, &RepairOptions::default()).unwrap();
+    accepted(&out, to);
+    (serde_json::from_slice(&out).unwrap(), report)
+}
+
+pub fn repaired(body: &Value, dialect: Dialect) -> (Value, Report) {
+    mended(body, dialect);
+    let (out, report) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default());
+    (serde_json::from_slice(&out).unwrap(), report)
+}
+
+pub fn has(report: &[Finding], codes: &[&str]) -> bool {
+    codes.is_empty() || report.iter().any(|found| codes.contains(&found.code))
+}
+
+/// A conversation comes to `want` wherever it is written, repaired, stored, rendered or converted; where something is wrong
+/// with it, every way names one of the codes.
+pub fn comes_to(given: &str, want: &str, codes: &[&str]) {
+    comes_to_in(&ALL, given, want, codes);
+}
+
+/// As `comes_to`, for what can be said in these dialects alone; it goes to every one.
+pub fn comes_to_in(from: &[Dialect], given: &str, want: &str, codes: &[&str]) {
+    for from in from.iter().copied() {
+        let body = write(from, given);
+        let (out, report) = repaired(&body, from);
+        assert_eq!(read(from, &out), want, "{from:?} repaired: {out}");
+        assert!(has(&report, codes), "{from:?} {report:?}");
+        let stored = Stored::of(from, &body);
+        for to in ALL {
+            let (text, report) = stored.bytes(to);
+            assert_eq!(read(to, &serde_json::from_str(&text).unwrap()), want, "{from:?} stored, to {to:?}: {text}");
+            let told = [&stored.report[..], &report[..]].concat();
+            // Where a history has no such flaw by its make, nothing is told.
+            assert!(by_make(codes) || has(&told, codes), "{from:?} {to:?} {told:?}");
+            let (out, report) = converted(&body, from, to);
+            assert_eq!(read(to, &out), want, "{from:?} converted to {to:?}: {out}");
+            assert!(has(&report, codes), "{from:?} to {to:?} {report:?}");
+        }
+    }
+}
+
+/// A result hangs on its call: its place is none, so a wrong one is not seen.
+fn by_make(codes: &[&str]) -> bool {
+    codes.iter().all(|code| matches!(*code, "interposed_message" | "result_before_call"))
+}
