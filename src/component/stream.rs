@@ -10,7 +10,7 @@ pub struct Assembler(RefCell<StreamAssembler>);
 
 impl wit::GuestStreamAssembler for Assembler {
     fn start(dialect: wit::Dialect) -> Result<wit::StreamAssembler, wit::Error> {
-        let inner = StreamAssembler::new(dialect.into())?;
+        let inner = StreamAssembler::new(dialect.into());
         Ok(wit::StreamAssembler::new(Self(RefCell::new(inner))))
     }
 

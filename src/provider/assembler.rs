@@ -3,10 +3,9 @@
 //! A dialect implements [`Assembling`]; a whole response goes through the same code as a streamed one,
 //! so that both come to the same message.
 
-use super::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
+use super::assembled::{Assembled, StreamEvent, WireError};
 use super::list::Items;
 use super::sse::Frames;
-use crate::error::Result;
 use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate};
 use crate::message::Dialect;
 use std::borrow::Cow;
@@ -72,13 +71,11 @@ enum Body {
 
 impl StreamAssembler {
     /// For one response of that dialect.
-    ///
-    /// # Errors
-    /// `config_invalid` for a dialect whose streams are not read yet.
-    pub fn new(dialect: Dialect) -> Result<Self> {
-        let answer = super::codec(dialect)?.assembler();
+    #[must_use]
+    pub fn new(dialect: Dialect) -> Self {
+        let answer = super::codec(dialect).assembler();
         let reader = Reader { answer, last: Pattern::default(), done: false };
-        Ok(Self { frames: Frames::default(), body: Body::Unknown(Vec::new()), reader })
+        Self { frames: Frames::default(), body: Body::Unknown(Vec::new()), reader }
     }
 
     /// Takes the next bytes and appends what they completed to `events`. After the end it takes no more.
@@ -141,32 +138,13 @@ pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
 
 /// A whole response, and the container of [`StreamAssembler::container`].
 pub(crate) fn read_whole(dialect: Dialect, body: &[u8]) -> (Assembled, Option<String>) {
-    match StreamAssembler::new(dialect) {
-        Ok(mut assembler) => {
-            match first_byte(body) {
-                Some(b'[') if assembler.reader.answer.takes_lists() => assembler.push(body, &mut Vec::new()),
-                Some(first) if !matches!(first, b'{' | b'[') && looks_framed(body) => {
-                    assembler.push(body, &mut Vec::new());
-                }
-                _ => assembler.body = Body::Plain(body.to_vec()),
-            }
-            (assembler.finish(), assembler.container())
-        }
-        Err(error) => {
-            let failed = Assembled {
-                status: AnswerStatus::Failed,
-                finish_reason: None,
-                response_id: None,
-                model: None,
-                text: JsonStr::new(""),
-                calls: Vec::new(),
-                usage: None,
-                error: Some(WireError { code: Some(error.code.as_str().to_owned()), message: error.message }),
-                wire: None,
-            };
-            (failed, None)
-        }
+    let mut assembler = StreamAssembler::new(dialect);
+    match first_byte(body) {
+        Some(b'[') if assembler.reader.answer.takes_lists() => assembler.push(body, &mut Vec::new()),
+        Some(first) if !matches!(first, b'{' | b'[') && looks_framed(body) => assembler.push(body, &mut Vec::new()),
+        _ => assembler.body = Body::Plain(body.to_vec()),
     }
+    (assembler.finish(), assembler.container())
 }
 
 /// The first byte that says what a body is: JSON or a stream's framing; none while only white space has come.

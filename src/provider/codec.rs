@@ -186,33 +186,22 @@ pub(crate) fn is_plain_id(id: &str) -> bool {
 }
 
 /// The dialect's codec.
-///
-/// # Errors
-/// `config_invalid` for one that this version does not have.
-pub(crate) fn codec(dialect: Dialect) -> Result<&'static dyn Codec> {
+pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
     match dialect {
-        Dialect::OpenAiChat => Ok(&openai_chat::OPENAI),
-        Dialect::Mistral => Ok(&mistral::MISTRAL),
-        Dialect::Anthropic => Ok(&anthropic::Anthropic),
-        Dialect::Gemini => Ok(&gemini::Gemini),
-        Dialect::OpenAiResponses => Ok(&openai_responses::Responses),
+        Dialect::OpenAiChat => &openai_chat::OPENAI,
+        Dialect::Mistral => &mistral::MISTRAL,
+        Dialect::Anthropic => &anthropic::Anthropic,
+        Dialect::Gemini => &gemini::Gemini,
+        Dialect::OpenAiResponses => &openai_responses::Responses,
     }
-}
-
-/// Refuses a dialect that this version has no codec for.
-///
-/// # Errors
-/// `config_invalid`, naming those that it has.
-pub fn supported(dialect: Dialect) -> Result<()> {
-    codec(dialect).map(|_| ())
 }
 
 /// Decodes a body, or a bare list of its messages.
 ///
 /// # Errors
-/// `invalid_input` when it is neither; `config_invalid` for a dialect without a codec.
+/// `invalid_input` when it is neither.
 pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
-    let codec = codec(dialect)?;
+    let codec = codec(dialect);
     let name = codec.list();
     let mut items = Vec::new();
     let list = if body.kind() == Kind::Array { Some(body) } else { body.get(name) };
@@ -236,7 +225,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
 /// Decodes an answer of a dialect: what an assembler made, one wire message or a list of items.
 #[must_use]
 pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMessage> {
-    let codec = codec(dialect).ok()?;
+    let codec = codec(dialect);
     let mut items = Vec::new();
     match wire.kind() {
         Kind::Array => codec.decode(&mut wire.items(), &mut items),
@@ -252,10 +241,8 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
 #[must_use]
 pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
     let itself = content.is_object().then_some(content);
-    codec(dialect).map_or_else(
-        |_| Vec::new(),
-        |codec| content.items().chain(itself).map(|block| codec.decode_block(block)).collect(),
-    )
+    let codec = codec(dialect);
+    content.items().chain(itself).map(|block| codec.decode_block(block)).collect()
 }
 
 /// The name by which a call goes out. A model may invent one that its own provider refuses to take back.

@@ -167,7 +167,7 @@ impl ProviderRequest {
         if self.params.view().kind() != Kind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
-        for reserved in codec(self.dialect)?.reserved() {
+        for reserved in codec(self.dialect).reserved() {
             if self.params.view().get(reserved).is_some() {
                 return Err(Error::config(format!(
                     "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"
@@ -181,7 +181,7 @@ impl ProviderRequest {
     #[must_use]
     pub fn wire_headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        for (name, value) in codec(self.dialect).map_or(&[][..], |codec| codec.headers()) {
+        for (name, value) in codec(self.dialect).headers() {
             if !self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
                 headers.push(((*name).to_owned(), (*value).to_owned()));
             }
@@ -200,7 +200,7 @@ impl ProviderRequest {
         tools: &[ToolDefinition],
         report: &mut Report,
     ) -> Result<()> {
-        let codec = codec(self.dialect)?;
+        let codec = codec(self.dialect);
         let params = self.params.view();
         let tools = encode_tools(codec, tools, params.find("tools"))?;
         let mut named = Vec::new();

@@ -71,7 +71,7 @@ fn not_json() -> Error {
 
 /// What a body says beside messages and tools, under the names of the target.
 fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> Result<Json> {
-    let said = codec(from)?.reserved();
+    let said = codec(from).reserved();
     // By place: those of one group stand together.
     let mut places: Vec<(&'static str, String)> = Vec::new();
     let mut choice = None;

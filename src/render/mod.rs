@@ -144,7 +144,7 @@ impl Renderer {
         let mut head = String::new();
         let mut object = ObjectWriter::new(&mut head);
         request.provider.write_head(&mut object, request.tools, report)?;
-        let codec = codec(dialect)?;
+        let codec = codec(dialect);
         let settings = codec.settings(request.provider);
         let apart = set_apart(codec, draft, request.instructions, report);
         if let Some((name, value)) = &apart.member {

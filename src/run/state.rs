@@ -270,7 +270,7 @@ impl Run {
                     call.response = Response::Whole { status, headers, body: Vec::new() };
                     return Ok(());
                 }
-                call.response = Response::Streaming(StreamAssembler::new(self.setup.provider.dialect)?);
+                call.response = Response::Streaming(StreamAssembler::new(self.setup.provider.dialect));
                 self.message_started();
             }
             Reply::ResponseEnd => match std::mem::replace(&mut call.response, Response::None) {

@@ -29,7 +29,7 @@ impl StreamAssembler {
     /// For one response of that dialect.
     #[wasm_bindgen(constructor)]
     pub fn new(name: &str) -> std::result::Result<Self, JsValue> {
-        Ok(Self { inner: RefCell::new(Some(crate::provider::StreamAssembler::new(dialect(name)?)?)) })
+        Ok(Self { inner: RefCell::new(Some(crate::provider::StreamAssembler::new(dialect(name)?))) })
     }
 
     /// Events that the bytes completed, in order.

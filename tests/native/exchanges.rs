@@ -86,7 +86,7 @@ impl Session {
 fn answer(dialect: Dialect, step: &Value) -> Assembled {
     match step["sse"].as_str() {
         Some(stream) => {
-            let mut assembler = StreamAssembler::new(dialect).unwrap();
+            let mut assembler = StreamAssembler::new(dialect);
             assembler.push(stream.as_bytes(), &mut Vec::new());
             assembler.finish()
         }

@@ -29,7 +29,7 @@ fn frame(lines: &[impl AsRef<str>]) -> String {
 /// Assembles a stream that is whole in one push, and again byte by byte.
 fn assemble(dialect: Dialect, bytes: &str) -> (Assembled, Vec<StreamEvent>) {
     let run = |size: usize| {
-        let (mut assembler, mut events) = (StreamAssembler::new(dialect).unwrap(), Vec::new());
+        let (mut assembler, mut events) = (StreamAssembler::new(dialect), Vec::new());
         bytes.as_bytes().chunks(size).for_each(|piece| assembler.push(piece, &mut events));
         (assembler.finish(), events)
     };
@@ -164,7 +164,7 @@ proptest! {
     fn r44_no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..400)) {
         for dialect in Dialect::ALL {
             let _ = read_response(dialect, &body);
-            let mut assembler = StreamAssembler::new(dialect).unwrap();
+            let mut assembler = StreamAssembler::new(dialect);
             assembler.push(&body, &mut Vec::new());
             let _ = (assembler.partial(), assembler.finish());
         }
@@ -197,9 +197,9 @@ proptest! {
             bytes = String::from_utf8_lossy(&bytes).replace("data: ", "").into_bytes();
         }
         for dialect in Dialect::ALL {
-            let (mut whole, mut told) = (StreamAssembler::new(dialect).unwrap(), Vec::new());
+            let (mut whole, mut told) = (StreamAssembler::new(dialect), Vec::new());
             whole.push(&bytes, &mut told);
-            let (mut split, mut told_split) = (StreamAssembler::new(dialect).unwrap(), Vec::new());
+            let (mut split, mut told_split) = (StreamAssembler::new(dialect), Vec::new());
             let mut rest = bytes.as_slice();
             for cut in cuts.iter().cycle() {
                 let (piece, tail) = rest.split_at((*cut).min(rest.len()));

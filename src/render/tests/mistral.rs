@@ -183,7 +183,7 @@ fn r55_mistrals_head() {
 #[test]
 fn r43_reasoning_of_a_stream_goes_into_the_next_request() {
     let chunk = |delta: &str, end: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}{end}}}]}}\n\n");
-    let mut assembler = StreamAssembler::new(MISTRAL).unwrap();
+    let mut assembler = StreamAssembler::new(MISTRAL);
     for text in [
         chunk(r#"{"role":"assistant","content":""}"#, ""),
         chunk(r#"{"content":[{"type":"thinking","thinking":[{"type":"text","text":"h"}]}]}"#, ""),

@@ -7,13 +7,13 @@ use rethread::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, 
 pub fn stream(data: &[u8]) {
     let [head, low, high, bytes @ ..] = data else { return };
     let dialect = drawn(*head);
-    let Ok(mut whole) = StreamAssembler::new(dialect) else { return };
+    let mut whole = StreamAssembler::new(dialect);
     let mut told = Vec::new();
     whole.push(bytes, &mut told);
     let whole = whole.finish();
     held(&whole);
 
-    let mut split = StreamAssembler::new(dialect).expect("the same dialect as before");
+    let mut split = StreamAssembler::new(dialect);
     let mut told_split = Vec::new();
     let mut rest = bytes;
     let mut size = u32::from(u16::from_le_bytes([*low, *high]));

@@ -6,7 +6,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::*;
 use proptest::prelude::*;
 use rethread::finding::Severity;
-use rethread::provider::{supported, validate};
+use rethread::provider::validate;
 use rethread::replay::{Citations, DanglingCalls, OnStale, StaleUnit};
 use rethread::tool::{InvocationStatus, ToolResult};
 
@@ -136,10 +136,6 @@ fn history_of(turns: &[Turn], by_run: bool, claude: bool) -> History {
     chat.history
 }
 
-fn speaks(dialect: &Dialect) -> bool {
-    supported(*dialect).is_ok()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(target_arch = "wasm32") { 200 } else { 2_000 }, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -149,7 +145,7 @@ proptest! {
         let history = history_of(&turns, by_run, claude);
         let live = Chat::of(&[user("now")]);
         let live = asks.then_some(&live.history);
-        for dialect in Dialect::ALL.into_iter().filter(speaks) {
+        for dialect in Dialect::ALL {
             let provider = provider(dialect);
             let request = RenderRequest { provider: &provider, instructions: Some("Be brief."), tools: &[], policy: &policy };
             let mut renderer = Renderer::default();
@@ -178,7 +174,7 @@ fn r11_a_turn_that_goes_leaves_no_roles_that_are_refused() {
     let turn = [user("q"), super::calls(&["a"]), result("a", "A"), says("")];
     let chat = Chat::of(&turn).and(&[user("next"), says("done"), user("more")]);
     let never = global(window(0.0));
-    for dialect in Dialect::ALL.into_iter().filter(speaks) {
+    for dialect in Dialect::ALL {
         let provider = provider(dialect);
         let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &never };
         let rendered = Renderer::default().render(&chat.history, None, &request, NOW).unwrap();

@@ -73,7 +73,7 @@ fn case65_a_stream_without_its_end_runs_nothing() {
 }
 
 fn assemble_once(bytes: &str) -> Assembled {
-    let mut assembler = rethread::provider::StreamAssembler::new(Dialect::Anthropic).unwrap();
+    let mut assembler = rethread::provider::StreamAssembler::new(Dialect::Anthropic);
     assembler.push(bytes.as_bytes(), &mut Vec::new());
     assembler.finish()
 }

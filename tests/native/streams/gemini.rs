@@ -282,7 +282,7 @@ fn r44_a_list_is_a_stream_too() {
         assert_eq!(assemble(Dialect::Gemini, &body), framed);
         assert_eq!(read_response(Dialect::Gemini, body.as_bytes()), framed.0);
     }
-    let mut assembler = StreamAssembler::new(Dialect::Gemini).unwrap();
+    let mut assembler = StreamAssembler::new(Dialect::Gemini);
     let mut told = Vec::new();
     assembler.push(&list.as_bytes()[..events[0].len() + 2], &mut told);
     assert_eq!(events_of(&told).text, "A]\"{ ");

@@ -47,7 +47,7 @@ fn case56_any_split_gives_the_same_message() {
         [&*delta(r#""role":"assistant","content":"h\u00e9 ü""#), &delta(r#""content":"🎉 \ud83d\ude00""#), STOP];
     for bytes in [frame(&lines), frame(&lines).replace('\n', "\r\n"), frame(&lines).replace('\n', "\r")] {
         for at in 0..bytes.len() {
-            let (mut assembler, events) = (StreamAssembler::new(Dialect::OpenAiChat).unwrap(), &mut Vec::new());
+            let (mut assembler, events) = (StreamAssembler::new(Dialect::OpenAiChat), &mut Vec::new());
             assembler.push(&bytes.as_bytes()[..at], events);
             assembler.push(&bytes.as_bytes()[at..], events);
             let got = assembler.finish();
@@ -452,7 +452,7 @@ fn r20_failures_in_the_providers_words() {
 
 #[test]
 fn r44_what_is_stopped_counts_as_cut() {
-    let mut assembler = StreamAssembler::new(Dialect::OpenAiChat).unwrap();
+    let mut assembler = StreamAssembler::new(Dialect::OpenAiChat);
     let first = call(r#""index":0,"id":"a","function":{"name":"f","arguments":"{}"}"#);
     assembler.push(frame(&[&*delta(r#""content":"so far""#), &first, STOP]).as_bytes(), &mut Vec::new());
     let got = assembler.partial();

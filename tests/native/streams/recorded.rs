@@ -73,7 +73,7 @@ fn split_responses(bytes: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn assemble<'a>(dialect: Dialect, pushes: impl Iterator<Item = &'a [u8]>) -> (Assembled, Vec<StreamEvent>) {
-    let (mut assembler, mut events) = (StreamAssembler::new(dialect).unwrap(), Vec::new());
+    let (mut assembler, mut events) = (StreamAssembler::new(dialect), Vec::new());
     pushes.for_each(|bytes| assembler.push(bytes, &mut events));
     (assembler.finish(), events)
 }

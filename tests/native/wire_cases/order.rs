@@ -325,7 +325,7 @@ fn wf_49_a_paused_turn_is_sent_again_unchanged() {
         r#"{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{"output_tokens":9}}"#,
         r#"{"type":"message_stop"}"#,
     ];
-    let mut assembler = StreamAssembler::new(CLAUDE).unwrap();
+    let mut assembler = StreamAssembler::new(CLAUDE);
     lines.iter().for_each(|line| assembler.push(format!("data: {line}\n\n").as_bytes(), &mut Vec::new()));
     let paused = assembler.finish();
     assert_eq!((paused.status, paused.finish_reason.as_deref()), (AnswerStatus::Incomplete, Some("pause_turn")));
