@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+#[path = "any_bodies.rs"]
+mod any_bodies;
+
+use any_bodies::{any_json, many};
 use proptest::prelude::*;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
-use rethread::provider::{RepairOptions, validate};
+use rethread::provider::{Dangling, RepairOptions, validate};
 use rethread::render::convert;
 use serde_json::{Value, json};
 
@@ -184,69 +188,8 @@ fn r42_what_is_no_json_is_an_error() {
     assert_eq!(error.code.as_str(), "invalid_input");
 }
 
-fn any_json() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i32>().prop_map(Value::from),
-        proptest::sample::select(vec![
-            "",
-            "user",
-            "assistant",
-            "tool",
-            "system",
-            "model",
-            "function_call",
-            "text",
-            "a",
-            "{}",
-            "tool_use",
-            "tool_result"
-        ])
-        .prop_map(Value::from),
-    ];
-    let key = proptest::sample::select(vec![
-        "role",
-        "content",
-        "tool_calls",
-        "id",
-        "function",
-        "name",
-        "arguments",
-        "tool_call_id",
-        "messages",
-        "input",
-        "contents",
-        "parts",
-        "type",
-        "text",
-        "system",
-        "tools",
-        "tool_choice",
-        "call_id",
-        "output",
-        "functionCall",
-        "functionResponse",
-        "tool_use_id",
-        "instructions",
-        "systemInstruction",
-        "args",
-        "response",
-        "stop",
-        "generationConfig",
-        "parameters",
-    ]);
-    leaf.prop_recursive(6, 40, 5, move |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-            proptest::collection::vec((key.clone(), inner), 0..5)
-                .prop_map(|members| Value::Object(members.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())),
-        ]
-    })
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig { cases: many(2_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn r42_any_json_becomes_a_valid_body_or_an_error(list in proptest::collection::vec(any_json(), 0..4), bare in any_json(), from in 0_usize..5, to in 0_usize..5) {
@@ -260,6 +203,25 @@ proptest! {
                 let again = convert(body.to_string().as_bytes(), from, to, &RepairOptions::default()).unwrap().0;
                 prop_assert_eq!(out, again);
             }
+        }
+    }
+
+    #[test]
+    fn r42_plausible_bodies_are_valid_in_every_dialect(
+        (from, body) in proptest::sample::select(Dialect::ALL.to_vec()).prop_flat_map(|from| (Just(from), any_bodies::body(from))),
+        omit in any::<bool>(),
+    ) {
+        let options = RepairOptions { dangling: if omit { Dangling::Omit } else { Dangling::Synthesize }, ..RepairOptions::default() };
+        for to in Dialect::ALL {
+            let (out, _) = match convert(body.to_string().as_bytes(), from, to, &options) {
+                Ok(done) => done,
+                Err(error) => {
+                    prop_assert_eq!(error.code.as_str(), "config_invalid", "{} {}", error.message, body);
+                    continue;
+                }
+            };
+            let errors: Vec<_> = validate(&out, to).into_iter().filter(|f| f.severity == Severity::Error).collect();
+            prop_assert!(errors.is_empty(), "{from:?} {to:?} {body} -> {} {errors:?}", String::from_utf8_lossy(&out));
         }
     }
 }

@@ -220,7 +220,12 @@ pub fn always() -> Policy {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, max_shrink_iters: 3_000, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: any_bodies::many(cases),
+        max_shrink_iters: 3_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 proptest! {

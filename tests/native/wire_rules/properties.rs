@@ -1,7 +1,7 @@
 //! Properties over generated bodies: mostly plausible ones with messages shuffled, dropped, doubled, ids reused and types
 //! wrong, and any JSON at all.
 
-use crate::any_bodies::{any_json, body};
+use crate::any_bodies::{any_json, body, many};
 use proptest::prelude::*;
 use proptest::sample::select;
 use rethread::finding::Severity;
@@ -12,7 +12,12 @@ use serde_json::Value;
 const BUILT: [Dialect; 5] = Dialect::ALL;
 
 fn cases() -> ProptestConfig {
-    ProptestConfig { cases: 2_000, max_shrink_iters: 4_000, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig {
+        cases: many(2_000),
+        max_shrink_iters: 4_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 /// Valid bodies, some messages then taken out, doubled or moved.
