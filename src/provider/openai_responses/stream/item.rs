@@ -163,7 +163,7 @@ impl Item {
     pub fn read_entry(&mut self, summary: bool, index: u64, entry: JsonRef<'_>, out: &mut Vec<StreamEvent>) -> bool {
         let mut fields = Fields::read(entry);
         let refusal = fields.text("refusal").is_some();
-        let reasoning = self.is == Is::Reasoning;
+        let told = self.told_as();
         let Some(own) = self.entry(summary, index, refusal) else { return false };
         let mut kept = false;
         if let Some(text) = own.text_mut().map(std::mem::take) {
@@ -177,20 +177,29 @@ impl Item {
             }
         }
         own.fields = fields;
-        tell(own, reasoning, out);
+        tell(own, told, out);
         kept
+    }
+
+    /// What its words are told as. Those of an item that nobody knows are no part of the answer.
+    fn told_as(&self) -> Option<fn(JsonStr) -> StreamEvent> {
+        match self.is {
+            Is::Message => Some(StreamEvent::TextDelta),
+            Is::Reasoning => Some(StreamEvent::ReasoningDelta),
+            Is::Call { .. } | Is::Other => None,
+        }
     }
 
     /// More of an entry's text, or all of it.
     pub fn say(&mut self, place: (bool, u64), refusal: bool, text: &str, more: bool, out: &mut Vec<StreamEvent>) {
-        let reasoning = self.is == Is::Reasoning;
+        let told = self.told_as();
         let Some(own) = self.entry(place.0, place.1, refusal) else { return };
         match own.text_mut() {
             Some(own) if more => own.append(text),
             Some(own) => own.settle(text),
             None => {}
         }
-        tell(own, reasoning, out);
+        tell(own, told, out);
     }
 
     /// A note to an entry's text.
@@ -345,10 +354,10 @@ impl Item {
     }
 }
 
-fn tell(entry: &mut Entry, reasoning: bool, out: &mut Vec<StreamEvent>) {
+fn tell(entry: &mut Entry, told: Option<fn(JsonStr) -> StreamEvent>, out: &mut Vec<StreamEvent>) {
     if entry.is_refusal() {
         return;
     }
     let news = entry.text_mut().and_then(Growing::news);
-    out.extend(news.map(if reasoning { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta }));
+    out.extend(told.and_then(|told| news.map(told)));
 }
