@@ -162,6 +162,7 @@ pub fn body(dialect: Dialect) -> BoxedStrategy<Value> {
 }
 
 /// How many cases a property gets: `PROPTEST_CASES` for a long run, otherwise what a suite has time for.
+#[allow(clippy::disallowed_methods)] // native tests have an environment
 pub fn many(usual: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
