@@ -210,35 +210,6 @@ async fn r48_a_call_that_is_dropped_leaves_the_store_whole() {
     delete_database("r48-dropped").await.unwrap();
 }
 
-/// Needs a browser profile on a small disk, such as `--user-data-dir` on a tmpfs of 96 MB: run it with `--include-ignored`.
-#[wasm_bindgen_test]
-#[ignore = "needs a small disk"]
-async fn r48_a_full_disk_is_told_and_loses_nothing() {
-    let store = fresh("r48-quota").await;
-    store.append("small", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
-    let mut revision = 0;
-    let error = loop {
-        let mut noise = vec![0_u8; 4_000_000];
-        let mut state = 0x2545_f491_u32 + revision as u32;
-        noise.iter_mut().for_each(|byte| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            *byte = state.to_be_bytes()[0];
-        });
-        match store.append("s", revision, batch(vec![log(revision, &noise)]), &format!("op {revision}")).await {
-            Ok(Appended::Revision(made)) => revision = made,
-            Ok(other) => panic!("{other:?}"),
-            Err(error) => break error,
-        }
-        assert!(revision < 60, "the disk is not small");
-    };
-    assert_eq!(error.code, Code::QuotaExceeded, "{error}");
-    assert_eq!(store.head("s").await.unwrap().map_or(0, |head| head.revision), revision);
-    assert_eq!(all(&store, "s").await.len() as u64, revision);
-    assert_eq!(store.append("small", 1, batch(vec![log(1, b"w")]), "two").await.unwrap(), Appended::Revision(2));
-    store.delete_session("s").await.unwrap();
-    assert!(all(&store, "s").await.is_empty());
-}
-
 /// A value above what one message between a browser's processes holds, 128 MB in Chromium.
 #[wasm_bindgen_test]
 async fn r48_a_huge_value_is_kept_or_refused() {
