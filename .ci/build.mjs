@@ -14,6 +14,7 @@ const AIM = 100 * KB;
 export const BUDGET = 305 * KB;
 
 const STAMP = 'dist/.stamp';
+const COMPONENT_STAMP = 'dist/component/.stamp';
 const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
 export const COMPONENT = 'dist/component/rethread.wasm';
 
@@ -84,9 +85,12 @@ async function buildComponent() {
   console.log(`component: ${made.length} bytes`);
 }
 
-export async function build() {
+/** The package, and the component unless that is not asked for. */
+export async function build({ component = true } = {}) {
   const wanted = hash(inputs());
-  if (present(STAMP) && read(STAMP) === wanted && [...OUT, COMPONENT].every(present)) {
+  const stale = (stamp, made) => !(present(stamp) && read(stamp) === wanted && made.every(present));
+  const parts = [[STAMP, OUT, buildPackage], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
+  if (!parts.length) {
     console.log('build: dist is up to date');
     return weigh();
   }
@@ -94,12 +98,13 @@ export async function build() {
   await bindgen();
   await npm();
   mkdirSync(path.join(root, path.dirname(COMPONENT)), { recursive: true });
-  // Gone first: a build that fails half-way must not look finished.
-  for (const file of [STAMP, ...OUT, COMPONENT]) rmSync(path.join(root, file), { force: true });
-  await buildPackage();
-  await buildComponent();
+  for (const [stamp, made, make] of parts) {
+    // Gone first: a build that fails half-way must not look finished.
+    for (const file of [stamp, ...made]) rmSync(path.join(root, file), { force: true });
+    await make();
+    writeFileSync(path.join(root, stamp), wanted);
+  }
   weigh();
-  writeFileSync(path.join(root, STAMP), wanted);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -6,7 +6,7 @@ import { root } from './shell.mjs';
 import { serve } from './serve.mjs';
 
 try {
-  await build();
+  await build({ component: false });
   const { createStandIn } = await import('../tests/stand-in/server.mjs');
   const standIn = createStandIn();
   const inRoot = (name) => path.join(root, name);
