@@ -100,6 +100,13 @@ impl<'a> JsonRef<'a> {
     }
 }
 
+/// Appends a text as a JSON string.
+pub fn push_text(out: &mut String, text: &str) {
+    out.push('"');
+    push_escaped(out, text);
+    out.push('"');
+}
+
 /// Appends `text`, escaped as `JSON.stringify` escapes it, without quotes.
 pub fn push_escaped(out: &mut String, text: &str) {
     let mut from = 0;

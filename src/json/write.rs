@@ -41,6 +41,11 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
+    /// Copies a member as it stands, key and all.
+    pub fn copy(&mut self, key: JsonRef<'_>, value: JsonRef<'_>) {
+        self.key_token(key.as_raw()).push_str(value.as_raw());
+    }
+
     /// A text.
     pub fn text(&mut self, key: &str, text: &str) -> &mut Self {
         let out = self.key(key);

@@ -65,11 +65,11 @@ pub fn value_in(place: &str, value: JsonRef<'_>) -> String {
     let mut object = ObjectWriter::new(&mut out);
     object.text("type", "json_schema");
     match inner {
-        Some(inner) => inner.entries().for_each(|(key, value)| object.key_token(key.as_raw()).push_str(value.as_raw())),
+        Some(inner) => inner.entries().for_each(|(key, value)| object.copy(key, value)),
         None => {
             object.object("json_schema", |inner| {
                 for (key, value) in value.entries().filter(|(key, _)| !key.is_text("type")) {
-                    inner.key_token(key.as_raw()).push_str(value.as_raw());
+                    inner.copy(key, value);
                 }
             });
         }

@@ -234,7 +234,7 @@ impl ProviderRequest {
                     }
                     choice => codec.write_choice(object, &choice),
                 },
-                _ => object.key_token(key.as_raw()).push_str(value.as_raw()),
+                _ => object.copy(key, value),
             }
             named.push(name);
         }

@@ -243,7 +243,7 @@ fn ask(pending: Pending<'_>, count: usize, request: &RenderRequest<'_>) -> Resul
         for (key, value) in request.provider.params.view().entries() {
             // A summary is text: no tool is forced, nothing streams.
             if !["tool_choice", "toolConfig", "stream_options"].iter().any(|own| key.is_text(own)) {
-                out.key_token(key.as_raw()).push_str(value.as_raw());
+                out.copy(key, value);
             }
         }
     });

@@ -19,7 +19,7 @@ impl Run {
             Some(container) if provider.params.view().get("container").is_none() => {
                 let params = ObjectWriter::build(|object| {
                     for (key, value) in provider.params.view().entries() {
-                        object.key_token(key.as_raw()).push_str(value.as_raw());
+                        object.copy(key, value);
                     }
                     object.text("container", container);
                 });

@@ -127,7 +127,7 @@ impl Codec for Anthropic {
         out.object("input_schema", |inner| {
             inner.text("type", "object");
             for (key, value) in schema.view().entries() {
-                inner.key_token(key.as_raw()).push_str(value.as_raw());
+                inner.copy(key, value);
             }
         });
     }

@@ -5,7 +5,7 @@ use super::decode::is_signed;
 use super::rules::SILENT_ERROR;
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::json::{JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::write_shape;
 use crate::provider::words::{arguments_object, result_words};
@@ -208,12 +208,6 @@ fn write_media(out: &mut String, kind: &str, media: &Media) -> bool {
     }
     block.end();
     true
-}
-
-fn push_text(out: &mut String, text: &str) {
-    out.push('"');
-    push_escaped(out, text);
-    out.push('"');
 }
 
 fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {

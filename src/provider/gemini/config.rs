@@ -37,7 +37,7 @@ pub fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
     }
     object.object(NAMES[0], |config| {
         for (key, value) in given.iter().flat_map(|given| given.entries()) {
-            config.key_token(key.as_raw()).push_str(value.as_raw());
+            config.copy(key, value);
         }
         for (name, value) in found {
             config.raw(name, &value_in(name, value));

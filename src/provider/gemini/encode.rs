@@ -2,7 +2,7 @@
 
 use super::Gemini;
 use crate::finding::{Action, Finding, Report};
-use crate::json::{Json, JsonStr, ObjectWriter, push_escaped};
+use crate::json::{Json, JsonStr, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::Settings;
 use crate::provider::shape::write_shape;
@@ -197,12 +197,6 @@ fn kind_of(address: &str) -> Option<&'static str> {
         "mp4" => "video/mp4",
         _ => return None,
     })
-}
-
-fn push_text(out: &mut String, text: &str) {
-    out.push('"');
-    push_escaped(out, text);
-    out.push('"');
 }
 
 /// The name by which a call goes out: Gemini takes dots and colons, too, and makes such names itself.

@@ -378,13 +378,13 @@ impl Call {
         ObjectWriter::build(|part| {
             for (key, value) in self.wire.view().entries() {
                 if value != inner {
-                    part.key_token(key.as_raw()).push_str(value.as_raw());
+                    part.copy(key, value);
                     continue;
                 }
                 let mut call = ObjectWriter::new(part.key_token(key.as_raw()));
                 for (key, value) in inner.entries() {
                     if !matches!(inside(key), Some("willContinue" | "partialArgs" | "args")) {
-                        call.key_token(key.as_raw()).push_str(value.as_raw());
+                        call.copy(key, value);
                     }
                 }
                 call.raw("args", &self.arguments().unwrap_or_else(|| "{}".to_owned()));

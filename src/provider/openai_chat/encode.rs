@@ -4,7 +4,7 @@ use super::Chat;
 use super::decode::{REASONING, result_parts};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::json::{JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::write_shape;
@@ -291,12 +291,6 @@ fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &str, ow
         push_arguments(function.key("arguments"), &call.arguments, own_object);
     });
     object.end();
-}
-
-fn push_text(out: &mut String, text: &str) {
-    out.push('"');
-    push_escaped(out, text);
-    out.push('"');
 }
 
 /// A string of JSON text. Nothing written reads as no arguments: `{}`.

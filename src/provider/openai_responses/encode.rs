@@ -5,7 +5,7 @@ use super::decode::raw;
 use super::kinds::{CallKind, FUNCTION};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::json::{JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::write_shape;
 use crate::provider::words::{Words, result_words};
@@ -417,12 +417,6 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool, without_id: bo
     object.text("type", FUNCTION.kind).text("call_id", &id).text("name", &tool_name(call));
     push_arguments(object.key(FUNCTION.arguments), FUNCTION.arguments, &call.arguments);
     object.end();
-}
-
-fn push_text(out: &mut String, text: &str) {
-    out.push('"');
-    push_escaped(out, text);
-    out.push('"');
 }
 
 /// A function's arguments are a string of JSON text, and nothing written reads as none: `{}`. A custom tool's input is

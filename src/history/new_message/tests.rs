@@ -1,0 +1,91 @@
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::*;
+use crate::id::{CountingIds, Seed};
+
+fn appended(json: &str) -> Result<History> {
+    let mut history = History::new(Seed(1));
+    append(&mut history, json)?;
+    Ok(history)
+}
+
+fn append(history: &mut History, json: &str) -> Result<Vec<String>> {
+    let messages = NewMessage::read_all(JsonRef::parse(json).unwrap())?;
+    let joined = join_new(history, messages, &Origin { at: 500, ..Origin::default() }, &CountingIds::default())?;
+    joined.entries.into_iter().for_each(|entry| history.apply(entry));
+    Ok(joined.message_ids)
+}
+
+#[test]
+fn r57_keeps_ids_times_metadata_and_an_applications_own_parts() {
+    let history = appended(
+        r#"[{"id":"m1","role":"user","createdAt":7,"metadata":{"a":1},"parts":[{"type":"text","text":"Hi"},{"type":"data","name":"card","value":{"n":1}},{"type":"image","url":"https://x/y.png"}]}]"#,
+    )
+    .unwrap();
+    let message = &history.messages()[0];
+    assert_eq!((message.id.as_str(), message.created_at), ("m1", 7));
+    assert_eq!(message.metadata.as_ref().unwrap().as_str(), r#"{"a":1}"#);
+    assert!(
+        matches!(&message.parts[1].body, PartBody::Data { name, value } if name == "card" && value.as_str() == r#"{"n":1}"#)
+    );
+    assert!(matches!(&message.parts[2].body, PartBody::Image(media) if media.url.is_some()));
+}
+
+#[test]
+fn r57_a_call_brings_its_result_its_failure_and_its_time() {
+    let history = appended(
+        r#"[{"role":"assistant","parts":[{"type":"tool","name":"a","arguments":{"q":1}},{"type":"tool","name":"b","arguments":"{\"q\": 2}","result":{"x":[1]},"finishedAt":9},{"type":"tool","callId":"c","name":"c","arguments":null,"result":"no","isError":true}]}]"#,
+    )
+    .unwrap();
+    let calls: Vec<_> = history.calls_of(&history.messages()[0]).collect();
+    assert!(calls[0].result.is_none() && calls[0].status == InvocationStatus::Pending);
+    assert_eq!(calls[1].result.as_ref().unwrap().content.as_str(), r#"{"x":[1]}"#);
+    assert_eq!((calls[1].finished_at, calls[1].arguments.text().as_ref()), (Some(9), r#"{"q": 2}"#));
+    assert_eq!((calls[2].status, calls[2].finished_at), (InvocationStatus::Error, Some(500)));
+    assert_eq!(calls.iter().map(|call| (call.round, call.place)).collect::<Vec<_>>(), [(0, 0), (0, 1), (0, 2)]);
+}
+
+#[test]
+fn r57_what_is_said_after_a_result_is_another_answer() {
+    let mut history = appended(r#"[{"role":"user","parts":[{"type":"text","text":"Hi"}]}]"#).unwrap();
+    let ids = append(
+        &mut history,
+        r#"[{"id":"m","role":"assistant","parts":[{"type":"text","text":"I look."},{"type":"tool","name":"a","result":1},{"type":"tool","name":"b","result":2},{"type":"data","name":"d"},{"type":"text","text":"And again."},{"type":"tool","name":"c","result":3},{"type":"text","text":"Done."}]}]"#,
+    )
+    .unwrap();
+    assert_eq!(ids, ["m", "m.2", "m.3"]);
+    let rounds: Vec<Vec<u32>> = history
+        .messages()
+        .iter()
+        .skip(1)
+        .map(|message| history.calls_of(message).map(|call| call.round).collect())
+        .collect();
+    assert_eq!(rounds, [vec![0, 0], vec![1], vec![]]);
+}
+
+#[test]
+fn r57_an_id_that_is_there_is_refused_and_nothing_is_doubled() {
+    let one = r#"[{"id":"m","role":"user","parts":[{"type":"text","text":"Hi"}]}]"#;
+    let mut history = appended(one).unwrap();
+    assert_eq!(append(&mut history, one).unwrap_err().code, crate::error::Code::InvalidInput);
+    assert!(appended(&format!("[{0},{0}]", one.trim_matches(['[', ']']))).is_err());
+}
+
+#[test]
+fn r57_what_is_no_message_is_refused_by_its_place() {
+    for (bad, says) in [
+        (r#"{"role":"user"}"#, "list"),
+        (r#"[{"role":"tool","parts":[]}]"#, "message 0"),
+        (r#"[{"role":"user","parts":[]},{"role":"user","content":"Hi"}]"#, "message 1"),
+        (r#"[{"role":"user","parts":[{"type":"tool","name":"a"}]}]"#, "assistant"),
+        (r#"[{"role":"assistant","parts":[{"type":"tool"}]}]"#, "`name`"),
+        (r#"[{"role":"user","parts":[{"type":"image"}]}]"#, "`url`"),
+        (r#"[{"role":"user","createdAt":"now","parts":[]}]"#, "milliseconds"),
+        (r#"[{"role":"user","parts":[{"type":"poem"}]}]"#, "poem"),
+        (r#"[{"id":"","role":"user","parts":[]}]"#, "`id`"),
+    ] {
+        let error = appended(bad).unwrap_err();
+        assert!(error.message.contains(says), "{bad}: {}", error.message);
+    }
+}
