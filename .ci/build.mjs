@@ -59,7 +59,7 @@ async function compile(feature) {
 async function shrink(file) {
   const before = statSync(path.join(root, file)).size;
   await run(process.execPath, [
-    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--strip-debug', '--strip-target-features', file, '-o', file,
+    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--one-caller-inline-max-function-size=5', '--strip-debug', '--strip-target-features', file, '-o', file,
   ]);
   console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
 }

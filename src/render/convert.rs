@@ -12,6 +12,7 @@ use crate::provider::{
     value_in,
 };
 use crate::replay::{DanglingCalls, Policy, PolicyLayer};
+use crate::sorted::in_order;
 use crate::tool::Window;
 
 /// Rewrites a body of one dialect in another, repaired. The report names what was wrong, by its place in the body that was
@@ -99,7 +100,7 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
             key => take(key, value),
         }
     }
-    places.sort_by_key(|(place, _)| place.split('.').next().map(str::to_owned));
+    let places = in_order(places, &|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
     Ok(ObjectWriter::build(|object| {
         let mut rest = places.as_slice();
         while let [(place, value), tail @ ..] = rest {

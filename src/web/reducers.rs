@@ -30,7 +30,9 @@ thread_local! {
 /// # Errors
 /// `config_invalid` where it is no function.
 pub fn callback(object: &JsValue, key: &str) -> Result<Option<Callback>> {
-    let Some(function) = function(object, key).map_err(|error| Error::config(error.message))? else { return Ok(None) };
+    let Some(function) = function(object, key).map_err(|error| Error::config(error.into_message()))? else {
+        return Ok(None);
+    };
     let id = KNOWN_FUNCTIONS.with_borrow_mut(|(next, known)| {
         if let Some((id, _)) = known.iter().find(|(_, own)| *own == function) {
             return *id;
@@ -114,7 +116,7 @@ pub async fn tell(ask: &Ask) -> Given {
     };
     let said = match said {
         Ok(said) => said,
-        Err(error) => return Given::Failed(callback_failed("it threw", &error).message),
+        Err(error) => return Given::Failed(callback_failed("it threw", &error).into_message()),
     };
     match &ask.question {
         Question::Count(_) => {
@@ -123,7 +125,7 @@ pub async fn tell(ask: &Ask) -> Given {
         Question::Summarize(_) => {
             said.as_string().map_or_else(|| Given::Failed("it gave no text".into()), Given::Summary)
         }
-        Question::Reduce(_) => to_json(&said).map_or_else(|error| Given::Failed(error.message), Given::Messages),
+        Question::Reduce(_) => to_json(&said).map_or_else(|error| Given::Failed(error.into_message()), Given::Messages),
     }
 }
 
@@ -141,7 +143,7 @@ pub fn persist(ask: &PersistAsk) -> Persisted {
     let result = ask.result.as_ref().map_or(JsValue::UNDEFINED, |result| to_js(result.view()));
     let said = match call(&ask.callback, &Array::of2(&invocation, &result)) {
         Ok(said) => said,
-        Err(error) => return Persisted::Failed(callback_failed("it threw", &error).message),
+        Err(error) => return Persisted::Failed(callback_failed("it threw", &error).into_message()),
     };
     if said.is_null() {
         return Persisted::Nothing;
@@ -155,6 +157,6 @@ pub fn persist(ask: &PersistAsk) -> Persisted {
     };
     match (part("arguments"), part("result")) {
         (Ok(arguments), Ok(result)) => Persisted::Replaced { arguments, result },
-        (Err(error), _) | (_, Err(error)) => Persisted::Failed(error.message),
+        (Err(error), _) | (_, Err(error)) => Persisted::Failed(error.into_message()),
     }
 }

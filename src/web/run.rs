@@ -459,7 +459,7 @@ fn reply_of(answer: &JsValue) -> Result<Reply> {
                 message: text(&error, "message")
                     .ok()
                     .flatten()
-                    .unwrap_or_else(|| callback_failed("the host failed", &error).message),
+                    .unwrap_or_else(|| callback_failed("the host failed", &error).into_message()),
                 sent: given(answer, "sent").is_none_or(|sent| sent.is_truthy()),
             }
         }

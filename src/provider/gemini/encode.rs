@@ -9,6 +9,7 @@ use crate::provider::shape::write_shape;
 use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
+use crate::sorted::in_order;
 use crate::tool::ToolInvocation;
 use std::borrow::Cow;
 
@@ -305,7 +306,7 @@ fn write_responses(
     // As they stood, where all of them stood in one content; others as their calls.
     let among = answered.first().and_then(|(call, _)| place_of(call)).map(|(_, all)| all);
     if answered.iter().all(|(call, _)| place_of(call).map(|(_, all)| all) == among) {
-        answered.sort_by_key(|(call, _)| place_of(call));
+        answered = in_order(answered, &|(a, _), (b, _)| place_of(a).cmp(&place_of(b)));
     }
     let mut shown = Vec::new();
     for (call, own) in answered {

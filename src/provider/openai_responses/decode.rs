@@ -18,6 +18,7 @@ use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, Inco
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::shape::shape_of;
+use crate::sorted::in_order;
 use crate::tool::Arguments;
 use std::borrow::Cow;
 
@@ -61,7 +62,7 @@ pub fn decode(wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Inco
             work.answered.0.extend(wire.text("call_id").map(|id| (kind.kind, id)));
         }
     }
-    work.answered.0.sort_unstable();
+    work.answered.sort();
     for wire in &wires {
         let kind = kind_of(*wire);
         let own = CallKind::of(&kind);
@@ -74,8 +75,8 @@ pub fn decode(wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Inco
             None => work.held.0.push(("", id)),
         }
     }
-    work.asked.0.sort_unstable();
-    work.held.0.sort_unstable();
+    work.asked.sort();
+    work.held.sort();
     for wire in wires {
         work.item(wire);
     }
@@ -87,6 +88,10 @@ pub fn decode(wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Inco
 struct Ids<'w>(Vec<(&'static str, Cow<'w, str>)>);
 
 impl Ids<'_> {
+    fn sort(&mut self) {
+        self.0 = in_order(std::mem::take(&mut self.0), &Ord::cmp);
+    }
+
     fn have(&self, kind: &str, id: Option<&str>) -> bool {
         id.is_some_and(|id| self.0.binary_search_by(|(own, own_id)| (*own, &**own_id).cmp(&(kind, id))).is_ok())
     }

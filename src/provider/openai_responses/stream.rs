@@ -10,6 +10,7 @@ use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, error_words, inside, said};
 use crate::provider::openai_chat::stream::read_usage;
+use crate::sorted::in_order;
 use item::{Is, Item};
 use std::borrow::Cow;
 
@@ -146,9 +147,8 @@ impl Assembling for ResponseAnswer {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
         let text: String = self.items.iter().flat_map(Item::texts).collect();
-        let mut calls: Vec<(u32, AssembledCall)> =
-            self.items.iter().filter_map(|item| item.assemble(complete)).collect();
-        calls.sort_by_key(|(place, _)| *place);
+        let calls: Vec<(u32, AssembledCall)> = self.items.iter().filter_map(|item| item.assemble(complete)).collect();
+        let calls = in_order(calls, &|(a, _), (b, _)| a.cmp(b));
         Assembled {
             status,
             finish_reason: self.reason.clone(),

@@ -4,6 +4,7 @@
 use super::place::{Words, in_place, report_pairs};
 use super::{Pairs, Piece, Plan};
 use crate::json::{JsonRef, Kind};
+use crate::sorted::in_order;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaker {
@@ -163,8 +164,8 @@ fn due<'a>(
     made: &impl Fn(usize) -> String,
 ) -> Vec<Block<'a>> {
     let members = groups.get(run).map_or(&[][..], Vec::as_slice);
-    let mut given: Vec<usize> = members.iter().filter_map(|c| pairs.calls.get(*c)?.answer).collect();
-    given.sort_unstable();
+    let given: Vec<usize> = members.iter().filter_map(|c| pairs.calls.get(*c)?.answer).collect();
+    let given = in_order(given, &Ord::cmp);
     let mut due: Vec<Block<'a>> = given.into_iter().filter_map(|a| moved.get_mut(a)?.take()).collect();
     for c in members.iter().copied() {
         if pairs.calls.get(c).is_some_and(|call| call.answer.is_none() && call.wants && !call.omitted) {

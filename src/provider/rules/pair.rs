@@ -3,6 +3,7 @@
 use crate::finding::{Action, Finding, Report};
 use crate::id::{IdMap, Seed};
 use crate::sorted::Sorted;
+use crate::sorted::in_order;
 use std::collections::VecDeque;
 
 /// A call of the body.
@@ -225,7 +226,8 @@ impl<'a> Pairs<'a> {
 
     fn pair_early(&mut self, early: &mut IdMap<VecDeque<usize>>) {
         for queue in early.values_mut() {
-            queue.make_contiguous().sort_by_key(|a| self.answers.get(*a).is_some_and(|answer| answer.filler));
+            let filler = |a: &usize| self.answers.get(*a).is_some_and(|answer| answer.filler);
+            *queue = in_order(std::mem::take(queue).into(), &|a, b| filler(a).cmp(&filler(b))).into();
         }
         let mut last: IdMap<usize> = IdMap::with_hasher(Seed::default());
         for c in 0..self.calls.len() {

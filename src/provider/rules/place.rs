@@ -3,6 +3,7 @@
 use super::pair::{Answer, Call, Fate, Pairs};
 use super::{Dangling, Piece, Plan};
 use crate::finding::Action;
+use crate::sorted::in_order;
 
 /// An item of the list, as read.
 #[derive(Debug)]
@@ -56,8 +57,8 @@ pub(crate) fn place_messages(
             MessageKind::Calls(group) => {
                 plan_order.push(Slot::Old(at));
                 let members = groups.get(*group).map_or(&[][..], Vec::as_slice);
-                let mut given: Vec<usize> = members.iter().filter_map(|c| pairs.calls.get(*c)?.answer).collect();
-                given.sort_unstable();
+                let given: Vec<usize> = members.iter().filter_map(|c| pairs.calls.get(*c)?.answer).collect();
+                let given = in_order(given, &Ord::cmp);
                 let given: Vec<usize> = given.iter().filter_map(|a| answers.get(*a).copied().flatten()).collect();
                 plan_order.extend(given.iter().map(|at| Slot::Old(*at)));
                 for call in members.iter().filter_map(|c| pairs.calls.get(*c)) {

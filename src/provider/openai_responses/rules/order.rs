@@ -3,6 +3,7 @@
 use super::Item;
 use crate::finding::Action;
 use crate::provider::rules::{Call, Pairs, Piece, Plan};
+use crate::sorted::in_order;
 
 enum Slot {
     Old(usize),
@@ -68,7 +69,7 @@ pub(super) fn place(
             let (Some(call), Some(end)) = (pairs.calls.get(c), ends.get(c).copied().flatten()) else { continue };
             moved.extend(call.answer.filter(|a| !stays(*a)).map(|a| (a, end)));
         }
-        moved.sort_unstable();
+        let moved = in_order(moved, &Ord::cmp);
         for (a, end) in moved {
             if let Some(due) = due.get_mut(end) {
                 due.extend(outputs.get(a).copied().flatten().map(Slot::Old));
