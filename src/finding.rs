@@ -29,7 +29,11 @@ pub enum Action {
 
 /// One finding. `code` comes from the closed list in the TypeScript types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Finding(Box<Noticed>);
+
+/// What a [`Finding`] holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noticed {
     /// How bad.
     pub severity: Severity,
     /// Stable code, such as `dangling_call`.
@@ -46,13 +50,27 @@ pub struct Finding {
     pub message: Cow<'static, str>,
 }
 
+impl std::ops::Deref for Finding {
+    type Target = Noticed;
+
+    fn deref(&self) -> &Noticed {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Finding {
+    fn deref_mut(&mut self) -> &mut Noticed {
+        &mut self.0
+    }
+}
+
 /// Findings in the order in which they were made.
 pub type Report = Vec<Finding>;
 
 impl Finding {
     /// A finding with neither place nor action yet.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { severity, code, path: None, message_id: None, call_id: None, action: None, message: message.into() }
+        Self(Box::new(Noticed { severity, code, path: None, message_id: None, call_id: None, action: None, message: message.into() }))
     }
 
     /// An error: the provider refuses the body.
@@ -68,6 +86,20 @@ impl Finding {
     /// A note.
     pub fn info(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Severity::Info, code, message)
+    }
+
+    /// The same, of another severity.
+    #[must_use]
+    pub fn as_severe(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
+    }
+
+    /// The same without a place: the body it is about is not the one that was given.
+    #[must_use]
+    pub fn nowhere(mut self) -> Self {
+        self.path = None;
+        self
     }
 
     /// Where in the body, as a JSON pointer.

@@ -60,7 +60,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let (body, left) = repair(&rendered.body, to, options);
     let left = left.into_iter().filter(|finding| finding.severity == Severity::Error);
     report.extend(rendered.report);
-    report.extend(left.map(|finding| Finding { path: None, severity: Severity::Warning, ..finding }));
+    report.extend(left.map(|finding| finding.nowhere().as_severe(Severity::Warning)));
     // Messages of this history were made for this one body: their ids say nothing to anybody.
     report.iter_mut().for_each(|finding| finding.message_id = None);
     Ok((body, report))

@@ -214,7 +214,7 @@ impl Renderer {
                 found
                     .into_iter()
                     .filter(|finding| finding.severity == Severity::Error)
-                    .map(|finding| Finding { severity: Severity::Warning, ..finding }),
+                    .map(|finding| finding.as_severe(Severity::Warning)),
             );
         }
         Ok((body, stable_prefix))
