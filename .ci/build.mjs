@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { files, hash, present, read, root, run } from './shell.mjs';
+import { files, hash, output, present, read, root, run } from './shell.mjs';
 import { bindgen, npm, rust } from './tools.mjs';
 
 const KB = 1024;
@@ -16,6 +16,8 @@ export const BUDGET = 305 * KB;
 const STAMP = 'dist/.stamp';
 const COMPONENT_STAMP = 'dist/component/.stamp';
 const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
+/** What the wasm's imports and exports are called, before and after they were made short. */
+export const NAMES = 'dist/.names.json';
 export const COMPONENT = 'dist/component/rethread.wasm';
 
 /** What rustc emits by default for this target since 1.82, and nothing newer: Safari 16.4, Node 20 and workerd have all of it. */
@@ -24,7 +26,7 @@ const FEATURES = [
 ];
 
 const inputs = () => [
-  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs',
+  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs', '.ci/glue.mjs',
 ];
 
 function sizes() {
@@ -56,12 +58,16 @@ async function compile(feature) {
   return path.join(process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown/release/rethread.wasm');
 }
 
-async function shrink(file) {
+/** Gives what it printed. A function with one caller stays apart from it: put together they have more bytes when they are compressed, by a twentieth. */
+async function shrink(file, ...more) {
   const before = statSync(path.join(root, file)).size;
-  await run(process.execPath, [
-    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--one-caller-inline-max-function-size=5', '--strip-debug', '--strip-target-features', file, '-o', file,
-  ]);
+  const printed = output(process.execPath, [
+    'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--one-caller-inline-max-function-size=5',
+    '--strip-debug', '--strip-target-features', ...more, file, '-o', file,
+  ], { stdio: ['ignore', 'pipe', 'inherit'] });
+  if (printed === null) throw new Error(`wasm-opt could not read or write ${file}`);
   console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
+  return printed;
 }
 
 async function buildPackage() {
@@ -71,7 +77,10 @@ async function buildPackage() {
     // Types are written by hand in js/types.d.ts; where the wasm lies is the entries' business, so that a bundler finds it once.
     '--no-typescript', '--omit-default-module-path', '--remove-producers-section', raw,
   ]);
-  await shrink(OUT[0]);
+  const names = await shrink(OUT[0], '--minify-imports-and-exports-and-modules');
+  writeFileSync(path.join(root, NAMES), names);
+  const { shortened } = await import('./glue.mjs');
+  writeFileSync(path.join(root, OUT[1]), await shortened(read(OUT[1]), JSON.parse(names)));
 }
 
 /** Not for wasm32-wasip2: the standard library of that target asks for WASI whatever the code does, and a component that
@@ -89,7 +98,7 @@ async function buildComponent() {
 export async function build({ component = true } = {}) {
   const wanted = hash(inputs());
   const stale = (stamp, made) => !(present(stamp) && read(stamp) === wanted && made.every(present));
-  const parts = [[STAMP, OUT, buildPackage], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
+  const parts = [[STAMP, [...OUT, NAMES], buildPackage], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
   if (!parts.length) {
     console.log('build: dist is up to date');
     return weigh();

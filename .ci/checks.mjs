@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { COMPONENT } from './build.mjs';
+import { COMPONENT, NAMES } from './build.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources } from './rust-source.mjs';
 
@@ -143,13 +143,15 @@ export function imports() {
   const file = 'dist/rethread_bg.wasm';
   if (!present(file)) return [`${file} is missing: npm run build`];
   const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));
-  const byModule = new Map();
-  for (const one of list) byModule.set(one.module, [...(byModule.get(one.module) ?? []), one]);
-  for (const [module, names] of byModule) {
-    console.log(`${module}: ${names.length} imports`);
-    for (const { name, kind } of names) console.log(`  ${kind} ${name}`);
+  const names = new Map(JSON.parse(read(NAMES)).imports.map(([module, name, short]) => [short, { module, name }]));
+  const complaints = [];
+  for (const { name: short, kind } of list) {
+    const { module, name } = names.get(short) ?? { module: 'nobody knows where', name: short };
+    console.log(`  ${kind} ${name}`);
+    if (module !== './rethread_bg.js') complaints.push(`the wasm imports ${name} from ${module}`);
   }
-  return [...byModule.keys()].filter((module) => module !== './rethread_bg.js').map((module) => `the wasm imports from ${module}`);
+  console.log(`${list.length} imports`);
+  return complaints;
 }
 
 /** The component imports nothing at all, WASI included: it runs wherever a component does, and can touch nothing there. */
