@@ -351,7 +351,7 @@ fn r55_a_name_that_is_there_twice_or_cannot_be_is_refused() {
     let refused = |dialect, params: &str, tools: &[ToolDefinition]| {
         let error = head(dialect, params, tools).unwrap_err();
         assert_eq!(error.code, Code::ConfigInvalid);
-        error.message
+        error.into_message()
     };
     assert!(refused(CHAT, "{}", &[tool("f", None), tool("f", None)]).contains("\"f\""));
     assert!(

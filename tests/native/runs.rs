@@ -289,7 +289,7 @@ fn r15_an_expected_revision_is_about_history_and_not_about_journals() {
     };
     let error = block_on(commit(&store, &host.log, &stale)).unwrap_err();
     assert_eq!(error.code, Code::Conflict);
-    assert!(error.details.unwrap().as_str().contains(&format!("\"revision\":{written}")));
+    assert!(error.details.as_ref().unwrap().as_str().contains(&format!("\"revision\":{written}")));
     assert_eq!(host.log.borrow().history.messages().len(), 3);
 }
 

@@ -88,7 +88,7 @@ fn r60_it_gives_up_after_the_last_try() {
         let error = outcome.error.unwrap();
         assert_eq!(error.code, Code::ModelError);
         assert!(error.message.contains("500") && !error.message.contains("sk-abc"), "{}", error.message);
-        assert!(error.details.unwrap().as_str().contains("\"status\":500"));
+        assert!(error.details.as_ref().unwrap().as_str().contains("\"status\":500"));
         // Nothing came at all.
         let mut count = 0;
         let (outcome, waits) = fails(dialect, stream, |_| {
@@ -162,7 +162,7 @@ fn r44_a_cut_or_broken_answer_fails_and_runs_no_tool() {
         };
         let (outcome, _) = fails(dialect, true, |_| Answer::Bytes(said.into()));
         assert!(message(&outcome).contains("Overloaded"));
-        assert!(outcome.error.unwrap().details.unwrap().as_str().contains("\"status\":\"failed\""));
+        assert!(outcome.error.unwrap().details.as_ref().unwrap().as_str().contains("\"status\":\"failed\""));
     }
 }
 
