@@ -359,7 +359,7 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
     let second = expecting(&two, "e", 3);
     let error = block_on(commit(&store, &two, &second)).unwrap_err();
     assert_eq!(error.code, Code::Conflict);
-    assert!(error.details.unwrap().as_str().contains("\"revision\":4"));
+    assert!(error.details.as_ref().unwrap().as_str().contains("\"revision\":4"));
     assert_eq!(texts(&two), ["a", "b", "c", "d"]);
     // A title is no history: who expects the revision before it may append, and one from the future may not.
     let titled = Change {
