@@ -2,10 +2,10 @@
 
 use crate::clock::Ms;
 use crate::json::{Json, JsonStr};
-use serde::{Deserialize, Serialize};
+use crate::stored::stored;
 
 /// The wire formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Dialect {
     OpenAiChat,
@@ -14,6 +14,7 @@ pub enum Dialect {
     Gemini,
     Mistral,
 }
+stored!(enum Dialect { 0 => OpenAiChat, 1 => OpenAiResponses, 2 => Anthropic, 3 => Gemini, 4 => Mistral });
 
 impl Dialect {
     /// All of them.
@@ -39,7 +40,7 @@ impl Dialect {
 }
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Role {
     System,
@@ -47,6 +48,7 @@ pub enum Role {
     User,
     Assistant,
 }
+stored!(enum Role { 0 => System, 1 => Developer, 2 => User, 3 => Assistant });
 
 impl Role {
     /// The name in the public types.
@@ -62,7 +64,7 @@ impl Role {
 }
 
 /// How a message ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStatus {
     /// Whole.
     Complete,
@@ -73,6 +75,7 @@ pub enum MessageStatus {
     /// The run failed after it.
     Failed,
 }
+stored!(enum MessageStatus { 0 => Complete, 1 => Stopped, 2 => Truncated, 3 => Failed });
 
 impl MessageStatus {
     /// The name in the public types.
@@ -88,16 +91,17 @@ impl MessageStatus {
 }
 
 /// Where a message came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// Its kind.
     pub kind: SourceKind,
     /// Which provider of context or history.
     pub id: Option<String>,
 }
+stored!(struct Source { kind, id });
 
 /// The kinds of source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceKind {
     /// The application or the user.
     #[default]
@@ -107,6 +111,7 @@ pub enum SourceKind {
     /// A provider of history.
     History,
 }
+stored!(enum SourceKind { 0 => External, 1 => Context, 2 => History });
 
 impl SourceKind {
     /// The name in the public types.
@@ -121,7 +126,7 @@ impl SourceKind {
 }
 
 /// Tokens that a call cost. `input` includes the cached ones, whatever the provider says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Usage {
     pub input: u64,
@@ -130,6 +135,7 @@ pub struct Usage {
     pub cache_write: Option<u64>,
     pub reasoning: Option<u64>,
 }
+stored!(struct Usage { input, output, cached_input, cache_write, reasoning });
 
 impl Usage {
     /// The sum of two calls.
@@ -151,7 +157,7 @@ impl Usage {
 
 /// One message: an input, or one answer of the model. A call is not in it: it is a
 /// [`ToolInvocation`](crate::tool::ToolInvocation) of its own, named by a part.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     /// Its id, unique over sessions.
     pub id: String,
@@ -182,6 +188,9 @@ pub struct Message {
     /// The members of the wire message, where they are not the dialect's plain ones.
     pub shape: Option<Shape>,
 }
+stored!(struct Message {
+    id, seq, turn, role, parts, created_at, source, run_id, status, parent_id, metadata, answer, dialect, shape,
+});
 
 impl Message {
     /// A message that is made for one body: it has no id and no place.
@@ -207,7 +216,7 @@ impl Message {
 }
 
 /// What a provider says of an answer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct AnswerFacts {
     /// The model that answered, as it names itself.
     pub model: Option<String>,
@@ -222,18 +231,20 @@ pub struct AnswerFacts {
     /// The container in which the provider ran code for it (Anthropic): the next request of the run names it.
     pub container: Option<String>,
 }
+stored!(struct AnswerFacts { model, usage, finish_reason, duration_ms, response_id, container });
 
 /// A piece of a message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     /// What it is.
     pub body: PartBody,
     /// The members of the wire block, where they are not the dialect's plain ones.
     pub shape: Option<Shape>,
 }
+stored!(struct Part { body, shape });
 
 /// What a part is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum PartBody {
     Text(JsonStr),
@@ -255,9 +266,19 @@ pub enum PartBody {
     /// A block of the message's dialect that has no neutral meaning; sent back to that dialect alone.
     Opaque(Json),
 }
+stored!(enum PartBody {
+    0 => Text(value),
+    1 => Image(value),
+    2 => File(value),
+    3 => Data { name, value },
+    4 => Reasoning(value),
+    5 => Refusal(value),
+    6 => ToolCall { invocation, round, place },
+    7 => Opaque(value),
+});
 
 /// An image or a file: one of `url`, `data` (base64) and `file_id`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Media {
     pub url: Option<JsonStr>,
@@ -266,6 +287,7 @@ pub struct Media {
     pub media_type: Option<String>,
     pub name: Option<String>,
 }
+stored!(struct Media { url, data, file_id, media_type, name });
 
 impl From<PartBody> for Part {
     fn from(body: PartBody) -> Self {
@@ -275,8 +297,9 @@ impl From<PartBody> for Part {
 
 /// The members of a wire object in their order, with holes where the neutral values go back in. So
 /// nothing is stored twice, and what a call says can be renamed, redacted or left out in one place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Shape(pub Vec<(JsonStr, Slot)>);
+stored!(struct Shape(Vec<(JsonStr, Slot)>));
 
 impl Shape {
     /// Of a result that came among others in one wire message: its place, from 0, and how many there were.
@@ -292,7 +315,7 @@ impl Shape {
 }
 
 /// One member's value.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Slot {
     /// Kept as it came.
     Raw(Json),
@@ -318,3 +341,16 @@ pub enum Slot {
     /// An object inside.
     Shape(Shape),
 }
+stored!(enum Slot {
+    0 => Raw(value),
+    1 => Part(value),
+    2 => Parts,
+    3 => ResultsThenParts,
+    4 => Calls,
+    5 => Text,
+    6 => Id,
+    7 => Name,
+    8 => Arguments,
+    9 => Content,
+    10 => Shape(value),
+});

@@ -2,10 +2,10 @@
 
 use crate::clock::Ms;
 use crate::json::Json;
-use serde::{Deserialize, Serialize};
+use crate::stored::stored;
 
 /// What is known of a session without reading its log.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Session {
     /// Any non-empty text.
     pub id: String,
@@ -44,6 +44,10 @@ pub struct Session {
     /// Unfinished runs.
     pub runs: Vec<RunEntry>,
 }
+stored!(struct Session {
+    id, created_at, born, updated_at, title, channel, metadata, owner, state, history_revision, next_seq, next_record,
+    next_invocation, next_run, turns, log_bytes, source_high_water, runs,
+});
 
 impl Session {
     /// A session that nothing was appended to.
@@ -85,15 +89,16 @@ impl Session {
 }
 
 /// Who holds the conversation's state. One owner by construction.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
     /// History is here and replayed in full.
     #[default]
     Session,
 }
+stored!(enum Owner { 0 => Session });
 
 /// An unfinished run, as the head knows it; its journal is in the `runs` table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEntry {
     /// The run's id.
     pub id: String,
@@ -110,3 +115,4 @@ pub struct RunEntry {
     /// Why it failed, if it did and waits to be resumed or discarded: the error's code and sentence.
     pub failed: Option<(String, String)>,
 }
+stored!(struct RunEntry { id, number, entries, epoch, lease_until, started_at, failed });

@@ -3,11 +3,11 @@
 use crate::clock::Ms;
 use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Dialect, Shape};
-use serde::{Deserialize, Serialize};
+use crate::stored::stored;
 use std::borrow::Cow;
 
 /// One call and its result.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolInvocation {
     /// Its own id, unique over sessions: an idempotency key for the tool.
     pub id: String,
@@ -50,6 +50,10 @@ pub struct ToolInvocation {
     /// The members of the wire call, where they are not the dialect's plain ones.
     pub shape: Option<Shape>,
 }
+stored!(struct ToolInvocation {
+    id, number, record, message_id, turn, call_id, replay_id, name, arguments, round, place, status, started_at,
+    finished_at, stored_at, redacted, channel, freshness, result, shape,
+});
 
 impl ToolInvocation {
     /// The id that goes out.
@@ -81,13 +85,14 @@ impl ToolInvocation {
 }
 
 /// Arguments as the model wrote them: JSON text inside a string (OpenAI, Mistral), or an object (Anthropic, Gemini).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Arguments {
     /// A string that holds JSON text, or what the model took for it.
     Text(JsonStr),
     /// The value itself.
     Value(Json),
 }
+stored!(enum Arguments { 0 => Text(value), 1 => Value(value) });
 
 impl Arguments {
     /// The JSON text as the model wrote it; not always JSON.
@@ -111,7 +116,7 @@ impl Arguments {
 }
 
 /// How an invocation stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvocationStatus {
     /// No result yet.
     Pending,
@@ -126,6 +131,14 @@ pub enum InvocationStatus {
     /// The run was cancelled while it ran.
     Aborted,
 }
+stored!(enum InvocationStatus {
+    0 => Pending,
+    1 => Ok,
+    2 => Error,
+    3 => Rejected,
+    4 => Interrupted,
+    5 => Aborted,
+});
 
 impl InvocationStatus {
     /// All of them.
@@ -146,7 +159,7 @@ impl InvocationStatus {
 }
 
 /// What a tool gave back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
     /// Any JSON value; a string where the tool gave text; an array of blocks where a dialect did.
     pub content: Json,
@@ -157,6 +170,7 @@ pub struct ToolResult {
     /// The members of the wire result, where they are not the dialect's plain ones.
     pub shape: Option<Shape>,
 }
+stored!(struct ToolResult { content, is_error, dialect, shape });
 
 impl ToolResult {
     /// A failure told in words.
@@ -167,10 +181,11 @@ impl ToolResult {
 }
 
 /// How long a result stays replayable after it finished (R10).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Window {
     /// For so many milliseconds, inclusive; 0 never.
     Millis(u64),
     /// Always.
     Always,
 }
+stored!(enum Window { 0 => Millis(value), 1 => Always });

@@ -3,11 +3,11 @@
 use crate::clock::Ms;
 use crate::json::Json;
 use crate::message::{Dialect, Message};
+use crate::stored::stored;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
-use serde::{Deserialize, Serialize};
 
 /// One append: a turn in mode run, a step in the others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LogRecord {
     /// The append's own id: by it a writer knows its append again after a lost reply.
     pub operation: String,
@@ -18,9 +18,10 @@ pub struct LogRecord {
     /// What happened, in order.
     pub entries: Vec<Entry>,
 }
+stored!(struct LogRecord { operation, run, at, entries });
 
 /// One thing that happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // messages are most of them
 pub enum Entry {
     /// A message.
@@ -32,6 +33,7 @@ pub enum Entry {
     /// Something that belongs to nothing; kept, never sent.
     SetAside(SetAside),
 }
+stored!(enum Entry { 0 => Message(value), 1 => Invocation(value), 2 => Result(value), 3 => SetAside(value) });
 
 impl Entry {
     /// The result that it holds.
@@ -46,7 +48,7 @@ impl Entry {
 }
 
 /// A result that came after its call was stored.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct ResultEntry {
     pub invocation: String,
@@ -55,9 +57,10 @@ pub struct ResultEntry {
     pub finished_at: Option<Ms>,
     pub result: Option<ToolResult>,
 }
+stored!(struct ResultEntry { invocation, status, started_at, finished_at, result });
 
 /// An orphan result, a second result of one call, an item that is no message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SetAside {
     /// The finding's code.
     pub reason: String,
@@ -68,3 +71,4 @@ pub struct SetAside {
     /// When.
     pub at: Ms,
 }
+stored!(struct SetAside { reason, dialect, value, at });

@@ -16,11 +16,12 @@ pub use string::{JsonStr, push_escaped, push_text};
 pub use view::{Entries, Items, JsonRef, Kind};
 pub use write::{ArrayWriter, ObjectWriter};
 
-use serde::{Deserialize, Serialize};
+use crate::stored::stored;
 
 /// An owned JSON value, as its own text. Always well-formed: built by [`Json::parse`] or by a writer.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Json(String);
+stored!(struct Json(String));
 
 impl Json {
     /// Checks the text and keeps it, without the white space around it.

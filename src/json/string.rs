@@ -1,13 +1,14 @@
 //! A JSON string kept as its token, so that every escape returns as it was written.
 
 use super::{Json, JsonRef, scan};
-use serde::{Deserialize, Serialize};
+use crate::stored::stored;
 use std::borrow::Cow;
 
 /// A JSON string literal, quotes included, in the escapes it was written in. A lone surrogate, which
 /// no Rust string can hold, lives here as its `\uXXXX`.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct JsonStr(String);
+stored!(struct JsonStr(String));
 
 impl JsonStr {
     /// Escapes a text as `JSON.stringify` does.

@@ -9,11 +9,11 @@ use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField};
 use crate::sorted::Sorted;
 use crate::store::{Kind, open_record, seal_record};
+use crate::stored::stored;
 use crate::tool::{Arguments, ToolInvocation};
-use serde::{Deserialize, Serialize};
 
 /// One step of an unfinished run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // few are ever in memory
 pub enum JournalEntry {
     /// It began.
@@ -51,9 +51,17 @@ pub enum JournalEntry {
         arguments: Option<Arguments>,
     },
 }
+stored!(enum JournalEntry {
+    0 => Began(value),
+    1 => Answered { message, invocations },
+    2 => Started { invocation, at, attempt },
+    3 => Finished(value),
+    4 => Failed { code, message },
+    5 => Redacted { invocation, arguments },
+});
 
 /// What a run began with. Callbacks are not here: they are given again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Began {
     pub run: String,
@@ -61,9 +69,10 @@ pub struct Began {
     pub provider: StoredProvider,
     pub input: Vec<Message>,
 }
+stored!(struct Began { run, at, provider, input });
 
 /// Where a run called, for who resumes it. Holds no credential: [`ProviderRequest::check`] refuses one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct StoredProvider {
     pub dialect: Dialect,
@@ -76,6 +85,9 @@ pub struct StoredProvider {
     pub reasoning_field: Option<String>,
     pub no_stream_usage: bool,
 }
+stored!(struct StoredProvider {
+    dialect, url, params, stream, headers, system_role, reasoning_field, no_stream_usage,
+});
 
 impl From<&ProviderRequest> for StoredProvider {
     fn from(provider: &ProviderRequest) -> Self {
@@ -98,10 +110,8 @@ impl From<&ProviderRequest> for StoredProvider {
 
 impl JournalEntry {
     /// As a record of the `runs` table.
-    ///
-    /// # Errors
-    /// `internal`, never in practice.
-    pub fn seal(&self) -> Result<Vec<u8>> {
+    #[must_use]
+    pub fn seal(&self) -> Vec<u8> {
         seal_record(Kind::Journal, self)
     }
 }

@@ -59,16 +59,14 @@ pub fn change_for(save: &Save, run: &str, epoch: u32, now: Ms, lease_until: Ms) 
         ..Change::default()
     };
     let step = match &save.kind {
-        SaveKind::Begin(entry) => JournalStep::Begin(vec![entry.seal()?]),
-        SaveKind::Write(entries) => {
-            JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect::<Result<_>>()?)
-        }
+        SaveKind::Begin(entry) => JournalStep::Begin(vec![entry.seal()]),
+        SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect()),
         SaveKind::Fail(entry) => {
             let why = match &**entry {
                 super::JournalEntry::Failed { code, message } => (code.clone(), message.clone()),
                 _ => (String::new(), String::new()),
             };
-            JournalStep::Fail { entries: vec![entry.seal()?], why }
+            JournalStep::Fail { entries: vec![entry.seal()], why }
         }
         SaveKind::Append(entries) => {
             change.entries.clone_from(entries);

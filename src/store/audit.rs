@@ -3,13 +3,12 @@
 use super::record::{Kind, seal_record};
 use super::{AuditIndex, Record, Table};
 use crate::clock::Ms;
-use crate::error::Result;
 use crate::history::{Entry, History};
+use crate::stored::stored;
 use crate::tool::{InvocationStatus, ToolInvocation};
-use serde::{Deserialize, Serialize};
 
 /// One row. Sizes are in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct AuditRow {
     pub id: String,
@@ -33,6 +32,10 @@ pub struct AuditRow {
     /// The log record that holds the result, where it came later.
     pub result_record: Option<u64>,
 }
+stored!(struct AuditRow {
+    id, number, message_id, turn, call_id, name, round, place, status, started_at, finished_at, stored_at, redacted,
+    channel, arguments_bytes, result_bytes, record, result_record,
+});
 
 impl AuditRow {
     /// The row of an invocation.
@@ -77,22 +80,20 @@ impl AuditRow {
     }
 
     /// As a record of the table.
-    ///
-    /// # Errors
-    /// `internal`, never in practice.
-    pub fn record(&self) -> Result<Record> {
+    #[must_use]
+    pub fn record(&self) -> Record {
         let index = AuditIndex {
             tool: self.name.clone(),
             status: self.status.as_str().to_owned(),
             channel: self.channel.clone(),
             at: self.finished_at.or(self.started_at).unwrap_or(self.stored_at),
         };
-        Ok(Record {
+        Record {
             table: Table::ToolInvocations,
             key: self.number,
             last_key: None,
             index: Some(index),
-            value: seal_record(Kind::Audit, self)?,
-        })
+            value: seal_record(Kind::Audit, self),
+        }
     }
 }

@@ -159,19 +159,19 @@ impl SessionLog {
                 at: change.at,
                 entries: entries.clone(),
             };
-            let value = seal_record(Kind::Log, &record)?;
+            let value = seal_record(Kind::Log, &record);
             head.next_record += 1;
             head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
             head.history_revision = self.revision + 1;
             batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
             for row in AuditRow::of(&self.history, &entries, key) {
-                batch.put.push(row.record()?);
+                batch.put.push(row.record());
             }
         }
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, change.at)?;
         }
-        batch.head = seal_record(Kind::Head, &head)?;
+        batch.head = seal_record(Kind::Head, &head);
         batch.channel.clone_from(&head.channel);
         Ok(Prepared { expected: self.revision, head, entries, batch })
     }

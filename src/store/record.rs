@@ -4,12 +4,11 @@
 //! byte 0   version of the layout behind it
 //! byte 1   kind
 //! 2..6     CRC-32 (IEEE) of version, kind and payload, little-endian
-//! 6..      payload: postcard of the kind's type
+//! 6..      payload: the kind's type, as `stored` says
 //! ```
 
 use crate::error::{Code, Error, Result};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use crate::stored::{Reader, Stored};
 
 /// The version this build writes and reads. A change to a stored type takes the next number, and a reader for this one.
 pub const VERSION: u8 = 1;
@@ -31,33 +30,27 @@ pub enum Kind {
 }
 
 /// Encodes a value with its version, kind and checksum.
-///
-/// # Errors
-/// `internal` when the value cannot be encoded, which no stored type allows.
-pub fn seal_record<T: Serialize>(kind: Kind, value: &T) -> Result<Vec<u8>> {
+pub fn seal_record<T: Stored>(kind: Kind, value: &T) -> Vec<u8> {
     let mut bytes = vec![VERSION, kind as u8, 0, 0, 0, 0];
-    bytes = postcard::to_extend(value, bytes)
-        .map_err(|error| Error::new(Code::Internal, format!("a record could not be encoded: {error}")))?;
+    value.write(&mut bytes);
     let sum = checksum(&bytes);
     if let Some(place) = bytes.get_mut(2..HEADER) {
         place.copy_from_slice(&sum.to_le_bytes());
     }
-    Ok(bytes)
+    bytes
 }
 
 /// Decodes what [`seal_record`] made.
 ///
 /// # Errors
 /// `unsupported_version` for a newer layout, `corrupt_record` for anything that is damaged or of another kind.
-pub fn open_record<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T> {
-    let corrupt = |what: &str| {
-        Error::new(
-            Code::CorruptRecord,
-            format!(
-                "a stored record does not decode ({what}); it is left as it is, export the session before deleting anything"
-            ),
-        )
-    };
+pub fn open_record<T: Stored>(kind: Kind, bytes: &[u8]) -> Result<T> {
+    let mut payload = Reader::new(payload_of(kind, bytes)?);
+    let value = T::read(&mut payload);
+    if payload.is_broken() { Err(corrupt("payload")) } else { Ok(value) }
+}
+
+fn payload_of(kind: Kind, bytes: &[u8]) -> Result<&[u8]> {
     let [version, own_kind, a, b, c, d, payload @ ..] = bytes else { return Err(corrupt("too short")) };
     if *version > VERSION {
         return Err(Error::new(
@@ -73,7 +66,16 @@ pub fn open_record<T: DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Result<T> {
     if *own_kind != kind as u8 {
         return Err(corrupt("kind"));
     }
-    postcard::from_bytes(payload).map_err(|_| corrupt("payload"))
+    Ok(payload)
+}
+
+fn corrupt(what: &str) -> Error {
+    Error::new(
+        Code::CorruptRecord,
+        format!(
+            "a stored record does not decode ({what}); it is left as it is, export the session before deleting anything"
+        ),
+    )
 }
 
 /// CRC-32 (IEEE 802.3, reflected) over everything but the sum's own place.
@@ -123,11 +125,11 @@ mod tests {
 
     #[test]
     fn tells_newer_from_broken() {
-        let mut bytes = seal_record(Kind::Log, &(1_u8, "two")).unwrap();
-        assert_eq!(open_record::<(u8, String)>(Kind::Log, &bytes).unwrap(), (1, "two".into()));
-        assert_eq!(open_record::<(u8, String)>(Kind::Head, &bytes).unwrap_err().code, Code::CorruptRecord);
+        let mut bytes = seal_record(Kind::Log, &(1_u32, "two".to_owned()));
+        assert_eq!(open_record::<(u32, String)>(Kind::Log, &bytes).unwrap(), (1, "two".into()));
+        assert_eq!(open_record::<(u32, String)>(Kind::Head, &bytes).unwrap_err().code, Code::CorruptRecord);
         bytes[0] = VERSION + 1;
-        assert_eq!(open_record::<(u8, String)>(Kind::Log, &bytes).unwrap_err().code, Code::UnsupportedVersion);
+        assert_eq!(open_record::<(u32, String)>(Kind::Log, &bytes).unwrap_err().code, Code::UnsupportedVersion);
     }
 
     proptest! {
@@ -138,7 +140,7 @@ mod tests {
 
         #[test]
         fn a_flipped_bit_is_seen(at in 0_usize..200, bit in 0_u8..8) {
-            let mut bytes = seal_record(Kind::Head, &crate::session::Session::new("s", 1)).unwrap();
+            let mut bytes = seal_record(Kind::Head, &crate::session::Session::new("s", 1));
             let at = at % bytes.len();
             bytes[at] ^= 1 << bit;
             let read = open_record::<crate::session::Session>(Kind::Head, &bytes);

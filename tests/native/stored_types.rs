@@ -11,14 +11,13 @@ use rethread::message::{
 use rethread::run::{Began, JournalEntry, StoredProvider};
 use rethread::session::{Owner, RunEntry, Session};
 use rethread::store::{AuditRow, Kind, open_record, seal_record};
+use rethread::stored::Stored;
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 
-fn fixed<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(name: &str, kind: Kind, value: &T) {
+fn fixed<T: Stored + PartialEq + std::fmt::Debug>(name: &str, kind: Kind, value: &T) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/native/fixtures").join(format!("{name}.bin"));
-    let bytes = seal_record(kind, value).unwrap();
+    let bytes = seal_record(kind, value);
     if std::env::var_os("BLESS").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, &bytes).unwrap();
