@@ -30,7 +30,76 @@ pub fn hash_on(seed: u64, bytes: &[u8]) -> u64 {
 }
 
 /// A map by id. Hashed with a seed that is passed in: the standard one would ask the platform for randomness.
-pub type IdMap<V> = std::collections::HashMap<String, V, Seed>;
+///
+/// It is one table for every type of value, which says where in a list the value stands: a table of its own would bring its code
+/// into the wasm again for each type.
+#[derive(Clone, Debug)]
+pub struct IdMap<V> {
+    places: Places,
+    values: Vec<V>,
+}
+
+type Places = std::collections::HashMap<String, usize, Seed>;
+
+impl<V> IdMap<V> {
+    /// Empty.
+    #[must_use]
+    pub fn with_hasher(seed: Seed) -> Self {
+        Self { places: Places::with_hasher(seed), values: Vec::new() }
+    }
+
+    /// What it hashes with.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        *self.places.hasher()
+    }
+
+    /// The value of an id.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&V> {
+        self.values.get(*self.places.get(id)?)
+    }
+
+    /// The value of an id, to be changed.
+    pub fn get_mut(&mut self, id: &str) -> Option<&mut V> {
+        self.values.get_mut(*self.places.get(id)?)
+    }
+
+    /// Whether there is such an id.
+    #[must_use]
+    pub fn contains_key(&self, id: &str) -> bool {
+        self.places.contains_key(id)
+    }
+
+    /// Sets an id's value; gives the one it had.
+    pub fn insert(&mut self, id: String, value: V) -> Option<V> {
+        if let Some(own) = self.get_mut(&id) {
+            return Some(std::mem::replace(own, value));
+        }
+        self.places.insert(id, self.values.len());
+        self.values.push(value);
+        None
+    }
+
+    /// The value of an id, made if there is none.
+    #[allow(clippy::indexing_slicing)] // proof: every place was given with its value
+    pub fn get_or_insert(&mut self, id: &str, value: V) -> &mut V {
+        let at = match self.places.get(id) {
+            Some(at) => *at,
+            None => {
+                self.places.insert(id.to_owned(), self.values.len());
+                self.values.push(value);
+                self.values.len() - 1
+            }
+        };
+        &mut self.values[at]
+    }
+
+    /// All values, in the order in which their ids came.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.values.iter_mut()
+    }
+}
 
 /// The seed of an [`IdMap`]: unguessable in a binding, fixed in a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

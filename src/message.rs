@@ -51,6 +51,12 @@ pub enum Role {
 stored!(enum Role { 0 => System, 1 => Developer, 2 => User, 3 => Assistant });
 
 impl Role {
+    /// From the name in the public types.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::System, Self::Developer, Self::User, Self::Assistant].into_iter().find(|role| role.as_str() == name)
+    }
+
     /// The name in the public types.
     #[must_use]
     pub fn as_str(self) -> &'static str {

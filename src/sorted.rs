@@ -10,13 +10,34 @@ use std::collections::BinaryHeap;
 
 /// The items in order, equal ones as they stood. The one sort of the core: the standard library's are made anew for each type, and
 /// each is as large in the wasm as a codec's decoder.
-pub fn in_order<T>(items: Vec<T>, compare: &dyn Fn(&T, &T) -> Ordering) -> Vec<T> {
-    let places = places_in_order(items.len(), &|a, b| match (items.get(a), items.get(b)) {
+pub fn in_order<T>(mut items: Vec<T>, compare: &dyn Fn(&T, &T) -> Ordering) -> Vec<T> {
+    let swaps = swaps_to_order(items.len(), &|a, b| match (items.get(a), items.get(b)) {
         (Some(a), Some(b)) => compare(a, b),
         _ => Ordering::Equal,
     });
-    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
-    places.into_iter().filter_map(|place| items.get_mut(place)?.take()).collect()
+    for (a, b) in swaps {
+        items.swap(a, b);
+    }
+    items
+}
+
+/// Which places to swap, one pair after the other, so that all is in order.
+fn swaps_to_order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<(usize, usize)> {
+    let mut swaps = Vec::new();
+    // Where each item is by now, and which one is at each place.
+    let mut place_of: Vec<usize> = (0..len).collect();
+    let mut item_at = place_of.clone();
+    for (to, item) in places_in_order(len, compare).into_iter().enumerate() {
+        let from = place_of.get(item).copied().unwrap_or(to);
+        let there = item_at.get(to).copied().unwrap_or(item);
+        if let (Some(place), Some(own)) = (place_of.get_mut(there), item_at.get_mut(from)) {
+            (*place, *own) = (from, there);
+        }
+        if from != to {
+            swaps.push((to, from));
+        }
+    }
+    swaps
 }
 
 fn places_in_order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
@@ -41,6 +62,22 @@ fn places_in_order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Ve
     heap.into_sorted_vec().into_iter().map(|place| place.0).collect()
 }
 
+/// The place of what `compare` looks for, or else where it belongs, among so many in order.
+fn place_among(len: usize, compare: &dyn Fn(usize) -> Ordering) -> Result<usize, usize> {
+    let (mut from, mut to) = (0, len);
+    // Keys that come in order are the usual case: the last one is looked at first.
+    let mut at = len.saturating_sub(1);
+    while from < to {
+        match compare(at) {
+            Ordering::Equal => return Ok(at),
+            Ordering::Less => from = at + 1,
+            Ordering::Greater => to = at,
+        }
+        at = from + (to - from) / 2;
+    }
+    Err(from)
+}
+
 /// Sorted by key; each key once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sorted<K, V>(Vec<(K, V)>);
@@ -62,11 +99,7 @@ impl<K: Ord, V> Sorted<K, V> {
     where
         K: Borrow<Q>,
     {
-        // Keys that come in order are the usual case.
-        match self.0.last() {
-            Some((last, _)) if last.borrow() < key => Err(self.0.len()),
-            _ => self.0.binary_search_by(|(own, _)| own.borrow().cmp(key)),
-        }
+        place_among(self.0.len(), &|at| self.0.get(at).map_or(Ordering::Equal, |(own, _)| own.borrow().cmp(key)))
     }
 
     /// The value of a key.

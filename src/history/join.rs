@@ -52,7 +52,7 @@ pub fn join(
     for call in history.open() {
         let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
         for key in keys_of(dialect, &call.call_id, &call.name) {
-            stored.entry(key).or_default().push((call.message_id.clone(), call.id.clone()));
+            stored.get_or_insert(&key, Vec::new()).push((call.message_id.clone(), call.id.clone()));
         }
     }
     let joined = Joined::default();
@@ -173,7 +173,7 @@ impl<'h> Join<'h> {
         }));
         for call in calls {
             for key in keys_of(incoming.dialect, &call.call_id, &call.name) {
-                self.fresh.entry(key).or_default().push((call.message_id.clone(), self.joined.entries.len()));
+                self.fresh.get_or_insert(&key, Vec::new()).push((call.message_id.clone(), self.joined.entries.len()));
             }
             self.joined.entries.push(Entry::Invocation(call));
         }

@@ -88,7 +88,7 @@ impl History {
     /// The seed of its maps.
     #[must_use]
     pub fn seed(&self) -> Seed {
-        *self.message_at.hasher()
+        self.message_at.seed()
     }
 
     /// All messages, in their order.
@@ -215,7 +215,7 @@ impl History {
                 }
                 let at = self.invocations.len();
                 self.invocation_at.insert(invocation.id.clone(), at);
-                *self.call_ids.entry(invocation.call_id.clone()).or_insert(0) += 1;
+                *self.call_ids.get_or_insert(&invocation.call_id, 0) += 1;
                 // What is withheld waits for nothing.
                 if invocation.result.is_none() && !invocation.is_withheld() {
                     self.open.push(at);

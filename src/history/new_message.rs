@@ -88,33 +88,24 @@ impl NewMessage {
         if list.kind() != Kind::Array {
             return Err(Error::invalid("messages are a list; name the dialect to append a body of one"));
         }
-        list.items()
-            .enumerate()
-            .map(|(at, message)| {
-                Self::read(message).map_err(|mut error| {
-                    error.message = format!("message {at}: {}", error.message);
-                    error
-                })
-            })
-            .collect()
+        let mut messages = Vec::new();
+        for message in list.items() {
+            messages.push(Self::read(message).map_err(|mut error| {
+                error.message = format!("message {}: {}", messages.len(), error.message);
+                error
+            })?);
+        }
+        Ok(messages)
     }
 
     fn read(message: JsonRef<'_>) -> Result<Self> {
-        let role = match message.text("role").as_deref() {
-            Some("system") => Role::System,
-            Some("developer") => Role::Developer,
-            Some("user") => Role::User,
-            Some("assistant") => Role::Assistant,
-            _ => return Err(Error::invalid("`role` is \"system\", \"developer\", \"user\" or \"assistant\"")),
-        };
+        let role = message
+            .text("role")
+            .and_then(|name| Role::from_name(&name))
+            .ok_or_else(|| Error::invalid("`role` is \"system\", \"developer\", \"user\" or \"assistant\""))?;
         let Some(list) = message.get("parts").filter(|parts| parts.kind() == Kind::Array) else {
             return Err(Error::invalid("`parts` is a list; name the dialect to append a body of one"));
         };
-        let parts = list.items().map(|part| match part.text("type").as_deref() {
-            Some("tool") if role == Role::Assistant => read_call(part).map(NewPart::Call),
-            Some("tool") => Err(Error::invalid("a part of type \"tool\" is the assistant's")),
-            _ => read_part(part).map(NewPart::Part),
-        });
         let id = message.text("id").map(Cow::into_owned);
         if id.as_deref() == Some("") {
             return Err(Error::invalid("`id` is empty; leave it out to be given one"));
@@ -124,9 +115,21 @@ impl NewMessage {
             role,
             created_at: time(message, "createdAt")?,
             metadata: message.find("metadata").map(JsonRef::to_owned),
-            parts: parts.collect::<Result<_>>()?,
+            parts: read_parts(list, role)?,
         })
     }
+}
+
+fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
+    let mut parts = Vec::new();
+    for part in list.items() {
+        let is_call = part.get("type").is_some_and(|kind| kind.is_text("tool"));
+        if is_call && role != Role::Assistant {
+            return Err(Error::invalid("a part of type \"tool\" is the assistant's"));
+        }
+        parts.push(if is_call { NewPart::Call(read_call(part)?) } else { NewPart::Part(read_part(part)?) });
+    }
+    Ok(parts)
 }
 
 fn read_call(part: JsonRef<'_>) -> Result<NewCall> {

@@ -9,7 +9,6 @@ use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, Report};
 use crate::history::History;
 use crate::json::JsonStr;
-use std::collections::VecDeque;
 
 impl Run {
     pub(super) fn new(setup: Setup, live: History) -> Self {
@@ -18,8 +17,8 @@ impl Run {
             live,
             state: State::Beginning { save: 0, cancelled: false },
             effects: Vec::new(),
-            saves: VecDeque::new(),
-            events: VecDeque::new(),
+            saves: Vec::new(),
+            events: Vec::new(),
             next: 1,
             offered: 0,
             turns: 0,
@@ -49,7 +48,7 @@ impl Run {
     pub(super) fn message_started(&mut self) {
         let State::Calling(call) = &self.state else { return };
         let position = self.live.position();
-        self.events.push_back(RunEvent::MessageStarted {
+        self.events.push(RunEvent::MessageStarted {
             message_id: call.message_id.clone(),
             turn: self.turns.saturating_sub(1),
             round: position.rounds,
@@ -58,7 +57,7 @@ impl Run {
 
     pub(super) fn warn(&mut self, finding: Finding) {
         self.report.push(finding.clone());
-        self.events.push_back(RunEvent::Warning(finding));
+        self.events.push(RunEvent::Warning(finding));
     }
 
     pub(super) fn offer(&mut self, kind: EffectKind) -> String {
@@ -72,7 +71,7 @@ impl Run {
         let id = self.next;
         self.next += 1;
         let sources = self.live.highest_source();
-        self.saves.push_back(Save { id, kind, sources });
+        self.saves.push(Save { id, kind, sources });
         id
     }
 }

@@ -69,7 +69,7 @@ impl Run {
         if self.setup.persist.is_empty() {
             return None;
         }
-        match &self.saves.front()?.kind {
+        match &self.saves.first()?.kind {
             SaveKind::Write(entries) => entries.iter().find_map(|entry| match entry {
                 JournalEntry::Answered { invocations, .. } => invocations.iter().find_map(|call| self.question(call)),
                 JournalEntry::Finished(entry) => {

@@ -51,7 +51,7 @@ impl Run {
             Err(error) => return self.end_early(RunStatus::Failed, error, desk),
         };
         self.report.extend(rendered.report.iter().cloned());
-        self.events.push_back(RunEvent::ModelCalled { turn: self.turns, report: rendered.report });
+        self.events.push(RunEvent::ModelCalled { turn: self.turns, report: rendered.report });
         self.turns += 1;
         self.offer_call(1, Rc::new(rendered.body), desk);
     }

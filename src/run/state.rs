@@ -20,7 +20,6 @@ use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
 use crate::replay::drop_uncited;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// One run.
@@ -29,8 +28,8 @@ pub struct Run {
     pub(super) live: History,
     pub(super) state: State,
     pub(super) effects: Vec<Effect>,
-    pub(super) saves: VecDeque<Save>,
-    pub(super) events: VecDeque<RunEvent>,
+    pub(super) saves: Vec<Save>,
+    pub(super) events: Vec<RunEvent>,
     /// Counts saves; an operation is named by it.
     pub(super) next: u64,
     /// Counts effects.
@@ -161,9 +160,8 @@ impl Run {
                     return Err(wrong("nothing waits to be stored"));
                 }
                 // Before what came later: a journal is read in its order.
-                for save in self.unsaved.drain(..).rev() {
-                    self.saves.push_front(save);
-                }
+                self.unsaved.append(&mut self.saves);
+                std::mem::swap(&mut self.unsaved, &mut self.saves);
                 Ok(())
             }
             Input::Told(given) => {
@@ -312,7 +310,7 @@ impl Run {
                 && !assembled.text.is_empty()
             {
                 let event = StreamEvent::TextDelta(assembled.text.clone());
-                self.events.push_back(RunEvent::Stream { message_id: call.message_id.clone(), event });
+                self.events.push(RunEvent::Stream { message_id: call.message_id.clone(), event });
             }
             self.container = container;
             return self.answered(assembled, desk);
@@ -328,7 +326,7 @@ impl Run {
         };
         self.effects.clear();
         self.offer(EffectKind::Wait { ms });
-        self.events.push_back(RunEvent::Retrying { attempt: attempt + 1, at: desk.now.saturating_add(ms), error });
+        self.events.push(RunEvent::Retrying { attempt: attempt + 1, at: desk.now.saturating_add(ms), error });
         let state = std::mem::replace(&mut self.state, State::Beginning { save: 0, cancelled: false });
         if let State::Calling(mut call) = state {
             call.response = Response::None;
@@ -393,7 +391,7 @@ impl Run {
         if !closing.is_empty() {
             for entry in &closing {
                 self.live.apply(Entry::Result(entry.clone()));
-                self.events.push_back(tasks.finished_event(entry, &self.live));
+                self.events.push(tasks.finished_event(entry, &self.live));
             }
             let save = self.save(SaveKind::Write(closing.into_iter().map(JournalEntry::Finished).collect()));
             tasks.wait_for(save);
@@ -515,7 +513,7 @@ impl Run {
             (State::Ending { save, status, error, appends }, Ok(revision)) if *save == id => {
                 let (status, error, appends) = (*status, error.take(), *appends);
                 if appends {
-                    self.events.push_back(RunEvent::Saved { revision });
+                    self.events.push(RunEvent::Saved { revision });
                 }
                 self.done(status, error, revision, appends);
             }
@@ -541,7 +539,7 @@ impl Run {
                 self.done(RunStatus::Failed, Some(error), 0, false);
             }
             (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) if awaited => {
-                self.events.push_back(RunEvent::SaveFailed { error });
+                self.events.push(RunEvent::SaveFailed { error });
             }
             // A write that the run no longer waits for.
             (
@@ -579,7 +577,7 @@ impl Run {
         self.saves.clear();
         self.unsaved.clear();
         let outcome = self.outcome_as(status, error, revision, saved);
-        self.events.push_back(RunEvent::Finished(Box::new(outcome.clone())));
+        self.events.push(RunEvent::Finished(Box::new(outcome.clone())));
         self.state = State::Done(Box::new(outcome));
     }
 }

@@ -53,14 +53,17 @@ impl Run {
     /// The next write for the binding, without what must not be stored. Before it come the questions of
     /// [`take_persist`](Self::take_persist).
     pub fn take_save(&mut self) -> Option<Save> {
-        let mut save = self.saves.pop_front()?;
+        if self.saves.is_empty() {
+            return None;
+        }
+        let mut save = self.saves.remove(0);
         self.redact(&mut save.kind);
         Some(save)
     }
 
     /// What has happened since the last time.
     pub fn take_events(&mut self) -> Vec<RunEvent> {
-        self.events.drain(..).collect()
+        std::mem::take(&mut self.events)
     }
 
     /// What it came to; while it runs, how far it is.

@@ -51,42 +51,25 @@ impl Kept {
         if query.from > query.to {
             return Vec::new();
         }
-        let (first, last) = ((query.table, query.from.saturating_sub(self.widest)), (query.table, query.to));
-        let meeting = self
-            .records
-            .from(&first)
-            .iter()
-            .take_while(|(place, _)| *place <= last)
-            .map(|(_, record)| record)
-            .filter(|record| record.last_key.unwrap_or(record.key) >= query.from);
-        if query.reverse {
-            take(meeting.collect::<Vec<_>>().into_iter().rev(), query.limit_bytes)
-        } else {
-            take(meeting, query.limit_bytes)
+        let reached = self.records.from(&(query.table, query.from.saturating_sub(self.widest)));
+        let behind = self.records.from(&(query.table, query.to.saturating_add(1)));
+        let count = reached.len().saturating_sub(behind.len());
+        let mut bytes = 0_u64;
+        let mut taken = Vec::new();
+        for at in 0..count {
+            let at = if query.reverse { count - 1 - at } else { at };
+            let Some((_, record)) = reached.get(at) else { break };
+            if record.last_key.unwrap_or(record.key) < query.from {
+                continue;
+            }
+            bytes = bytes.saturating_add(record.value.len() as u64);
+            taken.push(record.clone());
+            if bytes >= query.limit_bytes {
+                break;
+            }
         }
+        taken
     }
-}
-
-/// Takes records until their values reach the limit.
-fn take<'r>(records: impl Iterator<Item = &'r Record>, limit_bytes: u64) -> Vec<Record> {
-    let mut bytes = 0_u64;
-    let mut taken = Vec::new();
-    for record in records {
-        bytes = bytes.saturating_add(record.value.len() as u64);
-        taken.push(record.clone());
-        if bytes >= limit_bytes {
-            break;
-        }
-    }
-    taken
-}
-
-/// Cuts one item more than a page holds to a page, with a cursor if there was one more.
-fn page<T>(mut items: Vec<T>, limit: usize, cursor: impl FnOnce(&T) -> String) -> Page<T> {
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let cursor = items.last().filter(|_| more).map(cursor);
-    Page { items, cursor }
 }
 
 impl LogStore for MemoryStore {
@@ -143,15 +126,19 @@ impl LogStore for MemoryStore {
         Box::pin(async move {
             let limit = if limit == 0 { PAGE } else { limit };
             let sessions = self.sessions.borrow();
-            let rows = sessions
-                .from(cursor.unwrap_or(""))
-                .iter()
-                .filter(|(id, _)| cursor.is_none_or(|cursor| id != cursor))
-                .filter(|(_, kept)| channel.is_none() || kept.channel.as_deref() == channel)
-                .filter_map(|(id, kept)| Some(SessionRow { id: id.clone(), head: kept.head()? }))
-                .take(limit.saturating_add(1))
-                .collect();
-            Ok(page(rows, limit, |row| row.id.clone()))
+            let mut page = Page { items: Vec::new(), cursor: None };
+            for (id, kept) in sessions.from(cursor.unwrap_or("")) {
+                if cursor == Some(id) || channel.is_some() && kept.channel.as_deref() != channel {
+                    continue;
+                }
+                let Some(head) = kept.head() else { continue };
+                if page.items.len() == limit {
+                    page.cursor = page.items.last().map(|last: &SessionRow| last.id.clone());
+                    break;
+                }
+                page.items.push(SessionRow { id: id.clone(), head });
+            }
+            Ok(page)
         })
     }
 
@@ -160,17 +147,23 @@ impl LogStore for MemoryStore {
             let limit = if query.limit == 0 { PAGE } else { query.limit };
             let after = query.cursor.as_deref().map(open_audit_cursor).transpose()?;
             let sessions = self.sessions.borrow();
-            let rows = sessions
-                .from(after.map_or("", |(session, _)| session))
-                .iter()
-                .flat_map(|(id, kept)| kept.records.values().map(move |record| (id, record)))
-                .filter(|(_, record)| record.table == Table::ToolInvocations)
-                .filter(|(id, record)| after.is_none_or(|(session, key)| session != id.as_str() || record.key > key))
-                .filter(|(id, record)| record.index.as_ref().is_some_and(|index| query.matches(id, index)))
-                .map(|(id, record)| (id.clone(), record.clone()))
-                .take(limit.saturating_add(1))
-                .collect();
-            Ok(page(rows, limit, |(id, record): &(String, Record)| audit_cursor(id, record.key)))
+            let mut page = Page { items: Vec::new(), cursor: None };
+            for (id, kept) in sessions.from(after.map_or("", |(session, _)| session)) {
+                for ((table, key), record) in kept.records.entries() {
+                    let asked = *table == Table::ToolInvocations
+                        && after.is_none_or(|(session, last)| session != id || *key > last)
+                        && record.index.as_ref().is_some_and(|index| query.matches(id, index));
+                    if !asked {
+                        continue;
+                    }
+                    if page.items.len() == limit {
+                        page.cursor = page.items.last().map(|(id, last): &(String, Record)| audit_cursor(id, last.key));
+                        return Ok(page);
+                    }
+                    page.items.push((id.clone(), record.clone()));
+                }
+            }
+            Ok(page)
         })
     }
 

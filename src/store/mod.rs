@@ -18,7 +18,6 @@ pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};
 
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -131,7 +130,7 @@ pub const REMEMBERED_OPERATIONS: usize = 16;
 /// The latest operations of a session and the revision that each made. A conflict changes nothing, so it is not kept:
 /// revisions only rise, and what conflicted conflicts again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Operations(pub(crate) VecDeque<(String, u64)>);
+pub(crate) struct Operations(pub(crate) Vec<(String, u64)>);
 
 impl Operations {
     /// The outcome, if nothing is to be written.
@@ -145,9 +144,9 @@ impl Operations {
     /// Remembers one, and forgets the oldest.
     pub(crate) fn note(&mut self, operation: &str, made: u64) {
         while self.0.len() >= REMEMBERED_OPERATIONS {
-            self.0.pop_front();
+            self.0.remove(0);
         }
-        self.0.push_back((operation.to_owned(), made));
+        self.0.push((operation.to_owned(), made));
     }
 }
 

@@ -124,7 +124,7 @@ impl<'a> Pairs<'a> {
                 Event::Call(c) => {
                     let Some(call) = self.calls.get(c) else { continue };
                     let key = call.key.clone().unwrap_or_default();
-                    let stack = found.open.entry(key.clone()).or_default();
+                    let stack = found.open.get_or_insert(&key, Vec::new());
                     match stack.last_mut() {
                         Some((group, queue)) if *group == call.group => queue.push_back(c),
                         _ => stack.push((call.group, VecDeque::from([c]))),
@@ -163,7 +163,7 @@ impl<'a> Pairs<'a> {
         let Some(answer) = self.answers.get(a) else { return };
         let key = answer.key.clone().unwrap_or_default();
         let last = found.answered.get(&key).copied();
-        let stack = found.open.entry(key.clone()).or_default();
+        let stack = found.open.get_or_insert(&key, Vec::new());
         let next = loop {
             let Some((group, queue)) = stack.last_mut() else { break None };
             let Some(c) = queue.front().copied() else {
@@ -192,7 +192,7 @@ impl<'a> Pairs<'a> {
         } else if last.is_some() {
             self.double(a, last);
         } else {
-            found.early.entry(key).or_default().push_back(a);
+            found.early.get_or_insert(&key, VecDeque::new()).push_back(a);
         }
     }
 
@@ -239,10 +239,11 @@ impl<'a> Pairs<'a> {
             {
                 self.join(c, a);
             }
-            last.entry(key).or_insert(c);
+            last.get_or_insert(&key, c);
         }
-        for (key, queue) in early {
+        for queue in early.values_mut() {
             for a in std::mem::take(queue) {
+                let key = self.answers.get(a).and_then(|answer| answer.key.as_deref()).unwrap_or_default();
                 self.double(a, last.get(key).copied());
             }
         }
@@ -291,7 +292,9 @@ impl<'a> Pairs<'a> {
     pub fn assign_ids(&mut self, rule: &IdRule, report: &mut Report) {
         let kept = |call: &&Call| !call.omitted && call.sound && call.id.as_deref().is_some_and(rule.valid);
         let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
-        used.extend(self.calls.iter().filter(kept).filter_map(|call| Some((call.id.clone()?, 0))));
+        for call in self.calls.iter().filter(kept) {
+            used.get_or_insert(call.id.as_deref().unwrap_or_default(), 0);
+        }
         let mut turns: IdMap<usize> = IdMap::with_hasher(Seed::default());
         let mut counters: IdMap<usize> = IdMap::with_hasher(Seed::default());
         for place in 0..self.calls.len() {
@@ -337,7 +340,7 @@ impl<'a> Pairs<'a> {
             };
             let mut id = base.clone();
             while used.contains_key(&id) {
-                let count = counters.entry(base.clone()).or_insert(1);
+                let count = counters.get_or_insert(&base, 1);
                 *count += 1;
                 id = (rule.variant)(&base, *count);
             }

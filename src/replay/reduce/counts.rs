@@ -26,7 +26,7 @@ impl Counts {
     }
 
     pub fn insert(&mut self, key: String, signature: u64, tokens: u64) {
-        let at = *self.at.entry(key).or_insert(self.list.len());
+        let at = *self.at.get_or_insert(&key, self.list.len());
         match self.list.get_mut(at) {
             Some(place) => *place = (signature, tokens),
             None => self.list.push((signature, tokens)),

@@ -21,7 +21,7 @@ pub(super) fn reduce<'h>(
         Some(Told::Chosen(messages, made)) => {
             let mut at: IdMap<usize> = IdMap::with_hasher(bench.history.seed());
             for (place, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
-                at.entry(item.message.id.clone()).or_insert(place);
+                at.get_or_insert(&item.message.id, place);
             }
             let place_of = |chosen: JsonRef<'_>| at.get(chosen.text("id")?.as_ref()).copied();
             let places: Vec<Option<usize>> = messages.view().items().map(place_of).collect();
@@ -57,8 +57,7 @@ pub(super) fn is_list(messages: &Json) -> bool {
 }
 
 fn role_of(message: JsonRef<'_>) -> Option<Role> {
-    let name = message.text("role")?;
-    [Role::System, Role::Developer, Role::User, Role::Assistant].into_iter().find(|role| role.as_str() == name)
+    Role::from_name(&message.text("role")?)
 }
 
 fn calls_of(chosen: JsonRef<'_>) -> bool {
