@@ -127,15 +127,18 @@ impl<K: Ord, V> Sorted<K, V> {
         self.place(key).is_ok()
     }
 
-    /// Sets a key's value; gives the one it had.
-    pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        match self.place(&key) {
-            Ok(at) => self.0.get_mut(at).map(|(_, own)| std::mem::replace(own, value)),
-            Err(at) => {
-                self.0.insert(at, (key, value));
-                None
+    /// Sets a key's value; true when the key is new.
+    pub fn insert(&mut self, key: K, value: V) -> bool {
+        let place = self.place(&key);
+        match place {
+            Ok(at) => {
+                if let Some((_, own)) = self.0.get_mut(at) {
+                    *own = value;
+                }
             }
+            Err(at) => self.0.insert(at, (key, value)),
         }
+        place.is_err()
     }
 
     /// Takes a key out.
@@ -238,7 +241,7 @@ mod tests {
             let mut sorted = Sorted::new();
             for (insert, key, value) in steps {
                 if insert {
-                    prop_assert_eq!(tree.insert(key, value), sorted.insert(key, value));
+                    prop_assert_eq!(tree.insert(key, value).is_none(), sorted.insert(key, value));
                 } else {
                     prop_assert_eq!(tree.remove(&key), sorted.remove(&key));
                 }

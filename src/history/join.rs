@@ -233,7 +233,7 @@ impl<'h> Join<'h> {
         // A client that makes up ids for calls that have none: the name says which call it means.
         let second = by_name.filter(|_| !may_wait && !result.call_id.is_empty());
         let mut nameless = false;
-        for key in std::iter::once(key).chain(second) {
+        for key in [Some(key), second].into_iter().flatten() {
             let entries = &mut self.joined.entries;
             let open = |at: &usize| match entries.get(*at) {
                 Some(Entry::Invocation(call)) => call.result.is_none() && (!nameless || call.call_id.is_empty()),
@@ -300,10 +300,16 @@ fn newest_open<T>(calls: &mut Vec<(String, T)>, is_open: impl Fn(&T) -> bool) ->
 }
 
 /// By what a result may name a call: its id; in Gemini, where most calls have none, its tool as well.
-fn keys_of(dialect: Option<Dialect>, call_id: &str, name: &str) -> impl Iterator<Item = String> {
+fn keys_of(dialect: Option<Dialect>, call_id: &str, name: &str) -> Vec<String> {
+    let mut keys = Vec::new();
     let named = dialect == Some(Dialect::Gemini);
-    let id = (!named || !call_id.is_empty()).then(|| call_id.to_owned());
-    id.into_iter().chain(named.then(|| name_key(name)))
+    if !named || !call_id.is_empty() {
+        keys.push(call_id.to_owned());
+    }
+    if named {
+        keys.push(name_key(name));
+    }
+    keys
 }
 
 /// No id begins so.

@@ -3,7 +3,7 @@
 //! A list is a JSON array in which some object has a `source_number`: the result itself, the text of it, or the text of one
 //! of its blocks. Anything else, objects with lists inside included, is no source list.
 
-use super::History;
+use super::{Entry, History};
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::tool::ToolResult;
 
@@ -88,10 +88,16 @@ fn is_list(value: JsonRef<'_>) -> bool {
     value.items().any(|item| item.get(NUMBER).is_some())
 }
 
-/// The highest source number in a result.
+/// The highest source number in the results of these entries.
 #[must_use]
-pub fn highest_source(result: &ToolResult) -> Option<u64> {
-    survey(result).1
+pub fn highest_source(entries: &[Entry]) -> Option<u64> {
+    let mut highest = None;
+    for entry in entries {
+        if let Some(result) = entry.result() {
+            highest = survey(result).1.max(highest);
+        }
+    }
+    highest
 }
 
 /// Whether there is a source list in a result, and the highest number in it.

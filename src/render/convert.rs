@@ -58,9 +58,12 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let rendered = Renderer::default().render(&history, None, &request, 0)?;
     // What was rendered takes the target's rules by construction; nothing rests on that here.
     let (body, left) = repair(&rendered.body, to, options);
-    let left = left.into_iter().filter(|finding| finding.severity == Severity::Error);
     report.extend(rendered.report);
-    report.extend(left.map(|finding| finding.nowhere().as_severe(Severity::Warning)));
+    for finding in left {
+        if finding.severity == Severity::Error {
+            report.push(finding.nowhere().as_severe(Severity::Warning));
+        }
+    }
     // Messages of this history were made for this one body: their ids say nothing to anybody.
     report.iter_mut().for_each(|finding| finding.message_id = None);
     Ok((body, report))
@@ -102,21 +105,22 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
     }
     let places = in_order(places, &|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
     Ok(ObjectWriter::build(|object| {
-        let mut rest = places.as_slice();
-        while let [(place, value), tail @ ..] = rest {
-            let Some((group, _)) = place.split_once('.') else {
+        let mut rest = places.iter().peekable();
+        while let Some((place, value)) = rest.next() {
+            let Some((group, name)) = place.split_once('.') else {
                 object.raw(place, value);
-                rest = tail;
                 continue;
             };
-            let own = |(place, _): &&(&'static str, String)| place.split_once('.').is_some_and(|(own, _)| own == group);
-            let members: Vec<_> = rest.iter().take_while(own).collect();
             object.object(group, |out| {
-                for (place, value) in &members {
-                    out.raw(place.split_once('.').map_or("", |(_, name)| name), value);
+                out.raw(name, value);
+                while let Some((place, value)) = rest.peek()
+                    && let Some((own, name)) = place.split_once('.')
+                    && own == group
+                {
+                    out.raw(name, value);
+                    rest.next();
                 }
             });
-            rest = rest.get(members.len()..).unwrap_or_default();
         }
         if let Some(choice) = choice {
             object.json("tool_choice", choice);

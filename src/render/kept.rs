@@ -60,7 +60,7 @@ impl Kept {
             self.dead = 0;
             self.settings = settings;
         }
-        self.fragments.resize(messages, None);
+        self.fragments.resize_with(messages, || None);
     }
 
     /// The kept text.
@@ -74,7 +74,7 @@ impl Kept {
         index: usize,
         signature: u64,
         report: &mut Report,
-        encode: impl FnOnce(&mut String, &mut Report) -> (u32, bool),
+        encode: &mut dyn FnMut(&mut String, &mut Report) -> (u32, bool),
     ) -> Fragment {
         let Some(place) = self.fragments.get_mut(index) else { return Fragment::default() };
         if let Some(entry) = place.as_ref().filter(|entry| entry.signature == signature) {
@@ -98,22 +98,21 @@ impl Kept {
     }
 
     /// How many leading wire messages are those of the last body; keeps this one for the next time.
-    pub fn stable_prefix<'f>(&mut self, fragments: impl Iterator<Item = &'f Fragment>) -> u32 {
+    pub fn stable_prefix(&mut self, fragments: &[(bool, Fragment)]) -> u32 {
         let mut sound = 0;
         let mut now: Vec<(u64, u32)> = Vec::with_capacity(self.last.len() + 2);
-        for fragment in fragments.filter(|fragment| fragment.count > 0) {
+        for (_, fragment) in fragments.iter().filter(|(_, fragment)| fragment.count > 0) {
             // What is mended differs from what is kept: nothing is promised from there on.
             sound += usize::from(fragment.sound && sound == now.len());
             now.push((fragment.hash, fragment.count));
         }
-        let same = now
-            .get(..sound)
-            .unwrap_or(&[])
-            .iter()
-            .zip(&self.last)
-            .take_while(|(now, last)| now == last)
-            .map(|((_, count), _)| count)
-            .sum();
+        let mut same = 0;
+        for (own, last) in now.iter().zip(&self.last).take(sound) {
+            if own != last {
+                break;
+            }
+            same += own.1;
+        }
         self.last = now;
         same
     }

@@ -178,7 +178,7 @@ impl Renderer {
                 Origin::Stored(index) => {
                     let signature = item.signature()
                         ^ before.iter().fold(0, |sum, before| sum ^ before.signature().rotate_left(17));
-                    let fragment = kept.fragment(index, signature, report, |out, report| {
+                    let fragment = kept.fragment(index, signature, report, &mut |out, report| {
                         encode(codec, out, item, before, &settings, report)
                     });
                     body.fragments.push((false, fragment));
@@ -203,19 +203,18 @@ impl Renderer {
         if marks > 0 && marks + marks_in(&body.head) > codec.most_marks() {
             body.fragments.iter_mut().for_each(|(_, fragment)| fragment.sound &= fragment.marks == 0);
         }
-        let stable_prefix = kept.stable_prefix(body.fragments.iter().map(|(_, fragment)| fragment));
+        let stable_prefix = kept.stable_prefix(&body.fragments);
         let sound = body.fragments.iter().all(|(_, fragment)| fragment.sound);
         let mut body = body.assemble(kept);
         if !sound {
             // Something came in that its dialect refuses, perhaps. The rules mend it, here and not in what is stored.
             let (mended, found) = repair(&body, dialect, &RepairOptions::default());
             body = mended;
-            report.extend(
-                found
-                    .into_iter()
-                    .filter(|finding| finding.severity == Severity::Error)
-                    .map(|finding| finding.as_severe(Severity::Warning)),
-            );
+            for finding in found {
+                if finding.severity == Severity::Error {
+                    report.push(finding.as_severe(Severity::Warning));
+                }
+            }
         }
         Ok((body, stable_prefix))
     }
@@ -391,7 +390,12 @@ fn set_apart(codec: &dyn Codec, draft: &Draft<'_>, instructions: Option<&str>, r
     let mut instructions = instructions.filter(|text| !text.is_empty()).map(|text| Message::made(Role::System, text));
     let mut taken = vec![false; draft.messages.len()];
     let mut leading = true;
-    let mut messages: Vec<&Message> = instructions.iter().filter(|own| codec.stands_apart(own, true)).collect();
+    let mut messages = Vec::new();
+    if let Some(own) = &instructions
+        && codec.stands_apart(own, true)
+    {
+        messages.push(own);
+    }
     let listed = instructions.is_some() && messages.is_empty();
     for (item, taken) in draft.messages.iter().zip(&mut taken) {
         if codec.stands_apart(item.message, leading) {

@@ -7,6 +7,7 @@ use super::draft::{Draft, DraftResult, Origin};
 use super::policy::{Citations, Policy};
 use crate::finding::{Action, Finding, Report};
 use crate::history::{Entry, History, change_sources, highest_source, source_number};
+use crate::json::ArrayWriter;
 use crate::message::{Message, MessageStatus, PartBody, Role};
 use crate::sorted::Sorted;
 use crate::tool::{ToolInvocation, ToolResult};
@@ -97,7 +98,7 @@ fn finding(call: &ToolInvocation, gone: usize) -> Finding {
 /// Takes uncited sources out of turns that are about to be stored with their answers, if the policy is that. Gives the
 /// highest source number that was in them before.
 pub fn drop_uncited(entries: &mut [Entry], policy: &Policy, report: &mut Report) -> Option<u64> {
-    let highest = entries.iter().filter_map(Entry::result).filter_map(highest_source).max();
+    let highest = highest_source(entries);
     if policy.citations() != Citations::Store {
         return highest;
     }
@@ -179,17 +180,21 @@ impl Cited {
         }
         let mut gone = 0_usize;
         let content = change_sources(result, &mut |list| {
-            let all = list.items().count();
-            let kept: Vec<&str> = list
-                .items()
-                .filter(|item| source_number(*item).is_some_and(|number| self.numbers.contains(&number)))
-                .map(crate::json::JsonRef::as_raw)
-                .collect();
-            if kept.len() == all {
+            let before = gone;
+            let mut out = String::new();
+            let mut kept = ArrayWriter::new(&mut out);
+            for item in list.items() {
+                if source_number(item).is_some_and(|number| self.numbers.contains(&number)) {
+                    kept.item().push_str(item.as_raw());
+                } else {
+                    gone += 1;
+                }
+            }
+            kept.end();
+            if gone == before {
                 return None;
             }
-            gone += all - kept.len();
-            Some(if self.numbers.is_empty() { UNCITED.to_owned() } else { format!("[{}]", kept.join(",")) })
+            Some(if self.numbers.is_empty() { UNCITED.to_owned() } else { out })
         })?;
         Some((ToolResult { content, ..result.clone() }, gone))
     }

@@ -65,6 +65,13 @@ pub enum DraftResult<'h> {
     },
 }
 
+impl<'h> Draft<'h> {
+    /// Keeps the messages that are to stay.
+    pub fn retain(&mut self, stays: &mut dyn FnMut(&DraftMessage<'h>) -> bool) {
+        self.messages.retain(|item| stays(item));
+    }
+}
+
 impl<'h> DraftMessage<'h> {
     /// The call of that invocation, if it is still in.
     #[must_use]

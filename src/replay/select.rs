@@ -13,20 +13,13 @@ const WITHHELD: &str =
 pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report: &mut Report) -> Draft<'h> {
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(count);
-    messages.extend(
-        history
-            .messages()
-            .iter()
-            .enumerate()
-            .map(|(at, message)| draft_message(history, message, Origin::Stored(at), report)),
-    );
+    for (at, message) in history.messages().iter().enumerate() {
+        messages.push(draft_message(history, message, Origin::Stored(at), report));
+    }
     if let Some(live) = live {
-        messages.extend(
-            live.messages()
-                .iter()
-                .enumerate()
-                .map(|(at, message)| draft_message(live, message, Origin::Live(at), report)),
-        );
+        for (at, message) in live.messages().iter().enumerate() {
+            messages.push(draft_message(live, message, Origin::Live(at), report));
+        }
     }
     Draft { messages }
 }

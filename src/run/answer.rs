@@ -159,5 +159,12 @@ pub(super) fn scrub(text: &str) -> String {
         ["sk-", "sk_", "pk-", "AIza", "Bearer", "gsk_", "xai-"].iter().any(|prefix| bare.starts_with(prefix))
             && bare.len() > 8
     };
-    text.split(' ').map(|word| if secret(word) { "(key)" } else { word }).collect::<Vec<_>>().join(" ")
+    let mut out = String::with_capacity(text.len());
+    let mut between = "";
+    for word in text.split(' ') {
+        out.push_str(between);
+        out.push_str(if secret(word) { "(key)" } else { word });
+        between = " ";
+    }
+    out
 }

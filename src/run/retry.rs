@@ -57,8 +57,8 @@ fn thousandths(text: &str) -> Option<Ms> {
     if whole.is_empty() || !digits(whole) || !digits(fraction) {
         return None;
     }
-    let fraction: String = fraction.chars().chain("000".chars()).take(3).collect();
-    whole.parse::<Ms>().ok()?.checked_mul(1000)?.checked_add(fraction.parse().ok()?)
+    let fraction = format!("{fraction}000");
+    whole.parse::<Ms>().ok()?.checked_mul(1000)?.checked_add(fraction.get(..3)?.parse().ok()?)
 }
 
 /// Reads `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, the one form that senders may use).

@@ -132,12 +132,19 @@ impl Recovered {
                 input.object(|out| write_message(out, message, &self.live, session, None, Showing::Stored));
             }
         });
-        let answers = self.live.messages().iter().filter(|message| message.role == Role::Assistant);
-        let text: Vec<_> = answers
-            .flat_map(|message| &message.parts)
-            .filter_map(|part| if let PartBody::Text(text) = &part.body { Some(text.inside()) } else { None })
-            .collect();
-        out.raw("text", &format!("\"{}\"", text.join("\\n\\n")));
+        let mut text = String::from("\"");
+        let mut between = "";
+        for message in self.live.messages().iter().filter(|message| message.role == Role::Assistant) {
+            for part in &message.parts {
+                if let PartBody::Text(own) = &part.body {
+                    text.push_str(between);
+                    text.push_str(own.inside());
+                    between = "\\n\\n";
+                }
+            }
+        }
+        text.push('"');
+        out.raw("text", &text);
         if let Some((code, message)) = &self.failed {
             out.object("error", |out| {
                 out.text("code", code).text("message", message);

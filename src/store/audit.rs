@@ -5,7 +5,7 @@ use super::{AuditIndex, Record, Table};
 use crate::clock::Ms;
 use crate::history::{Entry, History};
 use crate::stored::stored;
-use crate::tool::{InvocationStatus, ToolInvocation};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 
 /// One row. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,26 +57,26 @@ impl AuditRow {
             redacted: invocation.redacted,
             channel: invocation.channel.clone(),
             arguments_bytes: invocation.arguments.text().len() as u64,
-            result_bytes: invocation.result.as_ref().map(|result| result.content.as_str().len() as u64),
+            result_bytes: bytes_of(invocation.result.as_ref()),
             record: invocation.record,
             result_record,
         }
     }
 
-    /// The rows that an append writes: of its invocations, and of earlier ones that it answers.
-    pub(super) fn of<'e>(history: &'e History, entries: &'e [Entry], key: u64) -> impl Iterator<Item = Self> + 'e {
-        entries.iter().filter_map(move |entry| match entry {
+    /// The row that an appended entry writes: of its invocation, or of an earlier one that it answers.
+    pub(super) fn of(history: &History, entry: &Entry, key: u64) -> Option<Self> {
+        match entry {
             Entry::Invocation(invocation) => Some(Self::new(invocation, None)),
             Entry::Result(result) => {
-                let mut invocation = history.invocation(&result.invocation)?.clone();
-                invocation.status = result.status;
-                invocation.started_at = result.started_at.or(invocation.started_at);
-                invocation.finished_at = result.finished_at;
-                invocation.result.clone_from(&result.result);
-                Some(Self::new(&invocation, Some(key)))
+                let mut row = Self::new(history.invocation(&result.invocation)?, Some(key));
+                row.status = result.status;
+                row.started_at = result.started_at.or(row.started_at);
+                row.finished_at = result.finished_at;
+                row.result_bytes = bytes_of(result.result.as_ref());
+                Some(row)
             }
             Entry::Message(_) | Entry::SetAside(_) => None,
-        })
+        }
     }
 
     /// As a record of the table.
@@ -96,4 +96,8 @@ impl AuditRow {
             value: seal_record(Kind::Audit, self),
         }
     }
+}
+
+fn bytes_of(result: Option<&ToolResult>) -> Option<u64> {
+    result.map(|result| result.content.as_str().len() as u64)
 }

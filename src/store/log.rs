@@ -149,23 +149,22 @@ impl SessionLog {
         if let Some(edit) = &change.edit {
             edit(&mut head);
         }
-        let entries = number(&self.history, &mut head, change.entries.clone());
-        head.note_source(entries.iter().filter_map(Entry::result).filter_map(highest_source).max().max(change.sources));
+        let mut entries = number(&self.history, &mut head, change.entries.clone());
+        head.note_source(highest_source(&entries).max(change.sources));
         if !entries.is_empty() {
             let key = head.next_record;
-            let record = LogRecord {
-                operation: change.operation.clone(),
-                run: change.run.clone(),
-                at: change.at,
-                entries: entries.clone(),
-            };
+            let (operation, run) = (change.operation.clone(), change.run.clone());
+            let record = LogRecord { operation, run, at: change.at, entries };
             let value = seal_record(Kind::Log, &record);
+            entries = record.entries;
             head.next_record += 1;
             head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
             head.history_revision = self.revision + 1;
             batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
-            for row in AuditRow::of(&self.history, &entries, key) {
-                batch.put.push(row.record());
+            for entry in &entries {
+                if let Some(row) = AuditRow::of(&self.history, entry, key) {
+                    batch.put.push(row.record());
+                }
             }
         }
         if let Some(journal) = &change.journal {
@@ -194,11 +193,9 @@ impl SessionLog {
 
     /// Whether a run's turn is in history already: its reply was lost, and a refresh has read it.
     fn holds(&self, change: &Change) -> bool {
-        let first = change
-            .entries
-            .iter()
-            .find_map(|entry| if let Entry::Message(message) = entry { Some(message) } else { None });
-        let stored = first.and_then(|first| self.history.message(&first.id));
+        let first = change.entries.iter().find(|entry| matches!(entry, Entry::Message(_)));
+        let Some(Entry::Message(first)) = first else { return false };
+        let stored = self.history.message(&first.id);
         change.run.is_some() && stored.is_some_and(|stored| stored.run_id == change.run)
     }
 
@@ -282,7 +279,9 @@ fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, 
         JournalStep::Take => run.failed = None,
         JournalStep::End => {
             let first = first_journal_key(run);
-            batch.remove.extend((first..first + run.entries).map(|key| (Table::Runs, key)));
+            for key in first..first + run.entries {
+                batch.remove.push((Table::Runs, key));
+            }
             head.runs.remove(at);
         }
     }
@@ -408,20 +407,13 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
         if cell.borrow().holds(change) {
             return Ok(cell.borrow().revision);
         }
-        let prepared = cell.borrow().prepare(change)?;
+        let mut prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();
         // An operation's outcome is kept by the store, a conflict too: each attempt is an operation of its own.
         let operation = format!("{}.{attempt}", change.operation);
-        let limit = store.capabilities().max_value_bytes;
-        if let Some(large) =
-            prepared.batch.put.iter().map(|record| record.value.len() as u64).find(|size| *size > limit)
-        {
-            return Err(Error::new(
-                Code::TooLarge,
-                format!("a record of {large} bytes is more than this store takes ({limit})"),
-            ));
-        }
-        match store.append(&id, prepared.expected, prepared.batch.clone(), &operation).await? {
+        prepared.batch.check(&operation, store.capabilities().max_value_bytes)?;
+        let batch = std::mem::take(&mut prepared.batch);
+        match store.append(&id, prepared.expected, batch, &operation).await? {
             Appended::Revision(revision) => {
                 cell.borrow_mut().applied(revision, prepared);
                 return Ok(revision);
@@ -459,7 +451,9 @@ pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -
             store.read(session, Query { from: next, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Runs) }).await?;
         let Some(last) = records.last() else { break };
         next = last.key + 1;
-        values.extend(records.into_iter().map(|record| record.value));
+        for record in records {
+            values.push(record.value);
+        }
     }
     // A `started` that is gone would let a tool run twice.
     if (values.len() as u64) < run.entries {

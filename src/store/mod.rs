@@ -101,8 +101,9 @@ impl Batch {
         if operation.is_empty() {
             return Err(Error::invalid("an append needs the name of its operation, so that it can be repeated"));
         }
-        let values = self.put.iter().map(|record| &record.value).chain([&self.head]);
-        if let Some(large) = values.map(|value| value.len() as u64).find(|len| *len > max_value_bytes) {
+        let large = self.put.iter().find(|record| record.value.len() as u64 > max_value_bytes);
+        let large = large.map_or(self.head.len(), |record| record.value.len()) as u64;
+        if large > max_value_bytes {
             return Err(Error::new(
                 Code::TooLarge,
                 format!(
@@ -110,18 +111,23 @@ impl Batch {
                 ),
             ));
         }
-        let spans = self
-            .put
-            .iter()
-            .map(|record| (record.key, record.last_key.unwrap_or(record.key)))
-            .chain(self.remove.iter().map(|(_, key)| (*key, *key)));
-        match spans.into_iter().find(|(key, last)| *last > MAX_KEY || last < key) {
-            Some((key, last)) => Err(Error::invalid(format!(
-                "a record cannot have the keys {key} to {last}; they rise and stay at or below {MAX_KEY}"
-            ))),
-            None => Ok(()),
+        for record in &self.put {
+            check_keys(record.key, record.last_key.unwrap_or(record.key))?;
         }
+        for (_, key) in &self.remove {
+            check_keys(*key, *key)?;
+        }
+        Ok(())
     }
+}
+
+fn check_keys(key: u64, last: u64) -> Result<()> {
+    if last <= MAX_KEY && last >= key {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "a record cannot have the keys {key} to {last}; they rise and stay at or below {MAX_KEY}"
+    )))
 }
 
 /// How many operations of a session a store remembers: a repetition comes at once or not at all.

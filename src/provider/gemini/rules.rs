@@ -96,7 +96,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     }
     let mut seen: Sorted<(usize, &str), ()> = Sorted::new();
     let ids = pairs.calls.iter().map(|call| ((call.group, call.new_id.as_str()), ()));
-    let doubled: Sorted<(usize, &str), ()> = ids.filter(|(id, ())| seen.insert(*id, ()).is_some()).collect();
+    let doubled: Sorted<(usize, &str), ()> = ids.filter(|(id, ())| !seen.insert(*id, ())).collect();
     let made = |c: usize| {
         let Some(call) = pairs.calls.get(c) else { return String::new() };
         ObjectWriter::build(|o| {

@@ -23,11 +23,16 @@ pub(super) fn reduce<'h>(
             for (place, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
                 at.get_or_insert(&item.message.id, place);
             }
-            let place_of = |chosen: JsonRef<'_>| at.get(chosen.text("id")?.as_ref()).copied();
-            let places: Vec<Option<usize>> = messages.view().items().map(place_of).collect();
+            let mut places = Vec::new();
+            for chosen in messages.view().items() {
+                places.push(chosen.text("id").and_then(|id| at.get(&id).copied()));
+            }
             let made = made.get_or_init(|| {
-                let chosen = messages.view().items().zip(&places);
-                chosen.map(|(chosen, place)| make(place.and_then(|at| draft.messages.get(at)), chosen)).collect()
+                let mut made = Vec::with_capacity(places.len());
+                for (chosen, place) in messages.view().items().zip(&places) {
+                    made.push(make(place.and_then(|at| draft.messages.get(at)), chosen));
+                }
+                made
             });
             choose(draft, messages.view(), &places, made, report);
             Ok(None)

@@ -28,13 +28,16 @@ pub(super) struct Groups {
     pub keep: Vec<bool>,
     /// The group of the user's newest message.
     pub newest_user: Option<usize>,
+    /// The newest group that is no system message.
+    pub newest: Option<usize>,
 }
 
 impl Groups {
     /// Of a draft; all of them stay.
     pub fn of(draft: &Draft<'_>) -> Self {
         let mut list: Vec<Group> = Vec::new();
-        let (mut turn, mut answered, mut thinking, mut newest_user) = (0, false, false, None);
+        let (mut turn, mut answered, mut thinking) = (0, false, false);
+        let (mut newest_user, mut newest) = (None, None);
         for (start, item) in draft.messages.iter().enumerate() {
             let role = item.message.role;
             let (system, user) = (matches!(role, Role::System | Role::Developer), role == Role::User);
@@ -48,12 +51,15 @@ impl Groups {
                 Some(open) => open.round |= !item.calls.is_empty(),
                 None => list.push(Group { start, system, user, round: !item.calls.is_empty(), summary, turn }),
             }
+            if !system {
+                newest = Some(list.len() - 1);
+            }
             if user && !summary && item.has_words() {
                 newest_user = Some(list.len() - 1);
             }
             thinking = role == Role::Assistant && item.calls.is_empty() && only_thinks(item);
         }
-        Self { keep: vec![true; list.len()], newest_user, list }
+        Self { keep: vec![true; list.len()], newest_user, newest, list }
     }
 
     /// How many turns there are.
@@ -68,16 +74,21 @@ impl Groups {
 
     /// Whether a group never goes: the user's newest message, and the newest of all, on which the run may go on.
     pub fn is_pinned(&self, at: usize) -> bool {
-        self.newest_user == Some(at) || self.spoken().next_back().is_some_and(|(last, _)| last == at)
+        self.newest_user == Some(at) || self.newest == Some(at)
     }
 
-    /// Says of each spoken group whether it stays.
-    pub fn choose(&mut self, stays: impl Fn(usize, &Group) -> bool) {
-        for at in 0..self.list.len() {
-            let pinned = self.is_pinned(at);
-            if let (Some(group), Some(keep)) = (self.list.get(at), self.keep.get_mut(at)) {
-                *keep = group.system || pinned || stays(at, group);
-            }
+    /// Says of a group that it goes, if it may: what is pinned stays, and so does a system message. True when it goes.
+    pub fn give_up(&mut self, at: usize) -> bool {
+        if self.is_pinned(at) || self.list.get(at).is_none_or(|group| group.system) {
+            return false;
+        }
+        self.keep.get_mut(at).is_some_and(|keep| std::mem::replace(keep, false))
+    }
+
+    /// Gives up all that stands before that one.
+    pub fn keep_from(&mut self, oldest: usize) {
+        for at in 0..oldest {
+            self.give_up(at);
         }
     }
 
@@ -100,7 +111,7 @@ impl Groups {
         }
         let mut groups = self.list.iter().zip(&self.keep).peekable();
         let (mut at, mut keep) = (0, true);
-        draft.messages.retain(|item| {
+        draft.retain(&mut |item| {
             if let Some((_, stays)) = groups.next_if(|(group, _)| group.start == at) {
                 keep = *stays;
             }

@@ -28,7 +28,7 @@ pub(super) fn reduce(
     }
     let mut groups = Groups::of(draft);
     let Some(oldest) = groups.spoken().rev().nth(count.max(1) - 1).map(|(at, _)| at) else { return };
-    groups.choose(|at, _| at >= oldest);
+    groups.keep_from(oldest);
     groups.apply(draft, OLDER, report);
 }
 
@@ -36,7 +36,7 @@ pub(super) fn reduce(
 /// for the same again.
 fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
     let groups = Groups::of(draft);
-    let running = groups.newest_user.or(groups.spoken().next_back().map(|(last, _)| last));
+    let running = groups.newest_user.or(groups.newest);
     let end = running.and_then(|at| groups.list.get(at)).map_or(0, |group| group.start);
     for item in draft.messages.iter_mut().take(end) {
         for call in item.calls.drain(..) {
@@ -46,7 +46,7 @@ fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
     }
     // What had nothing but calls goes with them.
     let mut at = 0;
-    draft.messages.retain(|item| {
+    draft.retain(&mut |item| {
         at += 1;
         at > end || item.message.role != crate::message::Role::Assistant || item.has_words() || !item.calls.is_empty()
     });

@@ -7,6 +7,6 @@ use crate::replay::draft::Draft;
 pub(super) fn reduce(draft: &mut Draft<'_>, turns: usize, report: &mut Report) {
     let mut groups = Groups::of(draft);
     let first = groups.turns().saturating_sub(turns.max(1));
-    groups.choose(|_, group| group.turn >= first);
+    groups.keep_from(groups.list.iter().take_while(|group| group.turn < first).count());
     groups.apply(draft, "older than the newest turns that `sliding_turns` keeps", report);
 }

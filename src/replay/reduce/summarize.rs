@@ -93,7 +93,7 @@ fn stand_in<'h>(draft: &mut Draft<'h>, summary: &'h Summary, report: &mut Report
     let mut place = None;
     let mut at = 0;
     let mut kept = 0;
-    draft.messages.retain(|item| {
+    draft.retain(&mut |item| {
         let goes = at < end && !is_system(item);
         at += 1;
         if goes {

@@ -19,10 +19,15 @@ struct Cost {
     results: Vec<(u64, Option<u64>)>,
 }
 
-impl Cost {
-    fn total(&self) -> u64 {
-        self.results.iter().fold(self.words, |sum, (full, _)| sum.saturating_add(*full))
+fn total_of(costs: &[Cost]) -> u64 {
+    let mut total = 0_u64;
+    for cost in costs {
+        total = total.saturating_add(cost.words);
+        for (full, _) in &cost.results {
+            total = total.saturating_add(*full);
+        }
     }
+    total
 }
 
 pub(super) fn reduce<'h>(
@@ -40,18 +45,19 @@ pub(super) fn reduce<'h>(
     let mut costs: Vec<Cost> = Vec::with_capacity(draft.messages.len());
     for item in &draft.messages {
         let words = tally.words(item);
-        let results = item.calls.iter().map(|call| {
+        let mut results = Vec::with_capacity(item.calls.len());
+        for call in &item.calls {
             let oversized = shown_bytes(call) > usize::try_from(SHRUNK).unwrap_or(usize::MAX);
-            (tally.result(call, None), oversized.then(|| tally.result(call, Some(SHRUNK))))
-        });
-        costs.push(Cost { words, results: results.collect() });
+            results.push((tally.result(call, None), oversized.then(|| tally.result(call, Some(SHRUNK)))));
+        }
+        costs.push(Cost { words, results });
     }
     if let Some(counter) = counter.filter(|_| !tally.texts.is_empty() && bench.progress.told(bench.place).is_none()) {
         let mut ask = Ask::new(bench.place, counter, Question::Count(tally.texts), bench.history);
         ask.wanted = tally.wanted;
         return Err(ask.pending(None));
     }
-    let mut total = costs.iter().fold(0_u64, |sum, cost| sum.saturating_add(cost.total()));
+    let mut total = total_of(&costs);
     for (item, cost) in draft.messages.iter_mut().zip(&mut costs) {
         for (at, (full, shrunk)) in cost.results.iter_mut().enumerate() {
             let Some(less) = shrunk.filter(|less| total > budget && less < full) else { continue };
@@ -65,32 +71,22 @@ pub(super) fn reduce<'h>(
         return Ok(None);
     }
     let mut groups = Groups::of(draft);
-    let ends: Vec<usize> = groups.list.iter().skip(1).map(|next| next.start).chain([draft.messages.len()]).collect();
-    let price: Vec<u64> = groups
-        .list
-        .iter()
-        .zip(&ends)
-        .map(|(group, end)| costs.get(group.start..*end).unwrap_or(&[]).iter().map(Cost::total).sum())
-        .collect();
     let newest = groups.turns().saturating_sub(1);
-    let mut goes = vec![false; groups.list.len()];
     let mut open_turn = None;
-    for (at, group) in groups.list.iter().enumerate() {
+    for at in 0..groups.list.len() {
+        let end = groups.list.get(at + 1).map_or(costs.len(), |next| next.start);
+        let Some(group) = groups.list.get(at) else { break };
+        let price = total_of(costs.get(group.start..end).unwrap_or(&[]));
         // An older turn goes whole; of the running one, a round at a time.
         let begins = open_turn != Some(group.turn) || group.turn == newest;
         if begins && total <= budget {
             break;
         }
         open_turn = Some(group.turn);
-        if !group.system
-            && !groups.is_pinned(at)
-            && let Some(place) = goes.get_mut(at)
-        {
-            *place = true;
-            total = total.saturating_sub(price.get(at).copied().unwrap_or(0));
+        if groups.give_up(at) {
+            total = total.saturating_sub(price);
         }
     }
-    groups.choose(|at, _| goes.get(at) != Some(&true));
     groups.apply(draft, "older than what the token budget has room for", report);
     if total > budget {
         let text = "the token budget is overrun by the system messages, the user's newest message and what it led to";
