@@ -78,7 +78,7 @@ impl Kept {
     ) -> Fragment {
         let Some(place) = self.fragments.get_mut(index) else { return Fragment::default() };
         if let Some(entry) = place.as_ref().filter(|entry| entry.signature == signature) {
-            report.extend(entry.report.iter().cloned());
+            report.extend_from_slice(&entry.report);
             return entry.fragment;
         }
         if let Some(old) = place.take() {
@@ -92,7 +92,7 @@ impl Kept {
             // Its comma stands behind it, so that neighbours go into a body as one piece.
             self.text.push(',');
         }
-        report.extend(found.iter().cloned());
+        report.extend_from_slice(&found);
         *place = Some(Entry { signature, fragment, report: found });
         fragment
     }

@@ -13,7 +13,9 @@ pub fn turn_entries(live: &History) -> Vec<Entry> {
     let mut entries = Vec::with_capacity(live.messages().len() + live.invocations().len());
     for message in live.messages() {
         entries.push(Entry::Message(message.clone()));
-        entries.extend(live.calls_of(message).map(|call| Entry::Invocation(call.clone())));
+        for call in live.calls_of(message) {
+            entries.push(Entry::Invocation(call.clone()));
+        }
     }
     entries
 }

@@ -155,12 +155,16 @@ impl Run {
                                 strip(message);
                             }
                         }
-                        JournalEntry::Finished(entry) => behind.extend(self.redact_result(entry)),
+                        JournalEntry::Finished(entry) => {
+                            if let Some(more) = self.redact_result(entry) {
+                                behind.push(more);
+                            }
+                        }
                         _ => {}
                     }
                 }
                 entries.retain(|entry| !matches!(entry, JournalEntry::Redacted { .. }));
-                entries.extend(behind);
+                entries.append(&mut behind);
             }
             SaveKind::Append(entries) => {
                 let mut redacted: Sorted<String, ()> = Sorted::new();

@@ -50,7 +50,7 @@ impl Run {
             }
             Err(error) => return self.end_early(RunStatus::Failed, error, desk),
         };
-        self.report.extend(rendered.report.iter().cloned());
+        self.report.extend_from_slice(&rendered.report);
         self.events.push(RunEvent::ModelCalled { turn: self.turns, report: rendered.report });
         self.turns += 1;
         self.offer_call(1, Rc::new(rendered.body), desk);

@@ -218,9 +218,9 @@ impl Run {
             Response::Streaming(assembler) => {
                 let mut events = Vec::new();
                 assembler.push(bytes, &mut events);
-                let message_id = &call.message_id;
-                self.events
-                    .extend(events.into_iter().map(|event| RunEvent::Stream { message_id: message_id.clone(), event }));
+                for event in events {
+                    self.events.push(RunEvent::Stream { message_id: call.message_id.clone(), event });
+                }
                 Ok(())
             }
         }
@@ -383,17 +383,19 @@ impl Run {
 
     fn begin_tools(&mut self, attempts: &crate::sorted::Sorted<String, u32>, resumed: bool, desk: &mut Desk<'_>) {
         let mut tasks = Tasks::new(self, attempts, resumed, desk.now);
-        for task in tasks.unoffered() {
+        while let Some(task) = tasks.unoffered() {
             let effect = self.offer(task);
             tasks.offered(effect);
         }
         let closing = tasks.take_closing();
         if !closing.is_empty() {
-            for entry in &closing {
+            let mut journal = Vec::new();
+            for entry in closing {
                 self.live.apply(Entry::Result(entry.clone()));
-                self.events.push(tasks.finished_event(entry, &self.live));
+                self.events.push(tasks.finished_event(&entry, &self.live));
+                journal.push(JournalEntry::Finished(entry));
             }
-            let save = self.save(SaveKind::Write(closing.into_iter().map(JournalEntry::Finished).collect()));
+            let save = self.save(SaveKind::Write(journal));
             tasks.wait_for(save);
         }
         self.state = State::Tools(tasks);
@@ -403,7 +405,7 @@ impl Run {
     fn tool_reply(&mut self, effect: &str, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
         let State::Tools(tasks) = &mut self.state else { return Ok(()) };
         let Some(step) = tasks.reply(effect, reply, &mut self.live, desk.now)? else { return Ok(()) };
-        self.events.extend(step.events);
+        self.events.push(step.event);
         if step.over {
             self.effects.retain(|open| open.id != effect);
         }

@@ -105,9 +105,11 @@ impl Run {
 
 /// All text of an answer.
 pub(super) fn said(message: &Message) -> JsonStr {
-    let texts = message.parts.iter().filter_map(|part| match &part.body {
-        PartBody::Text(text) => Some(text.inside()),
-        _ => None,
-    });
-    JsonStr::from_inside(&texts.collect::<String>())
+    let mut inside = String::new();
+    for part in &message.parts {
+        if let PartBody::Text(text) = &part.body {
+            inside.push_str(text.inside());
+        }
+    }
+    JsonStr::from_inside(&inside)
 }

@@ -44,7 +44,7 @@ enum Phase {
 
 /// What an answer leads to.
 pub struct Step {
-    pub events: Vec<RunEvent>,
+    pub event: RunEvent,
     pub journal: Vec<JournalEntry>,
     /// The effect is answered for good.
     pub over: bool,
@@ -135,9 +135,10 @@ impl Tasks {
         });
     }
 
-    /// The effects to offer, in order; each is told its id by [`offered`](Self::offered).
-    pub fn unoffered(&mut self) -> Vec<EffectKind> {
-        self.tasks.iter_mut().filter_map(|task| task.kind.take()).collect()
+    /// The next effect to offer; it is told its id by [`offered`](Self::offered).
+    pub fn unoffered(&mut self) -> Option<EffectKind> {
+        let next = self.offering.first()?;
+        self.tasks.get_mut(*next)?.kind.take()
     }
 
     /// The id of the next effect.
@@ -171,7 +172,7 @@ impl Tasks {
             Reply::Started if task.phase == Phase::Offered => {
                 call.started_at = Some(now);
                 let event = RunEvent::ToolStarted { call_id: call.wire_id().to_owned(), name: call.name.clone() };
-                let step = Step { events: vec![event], journal: vec![started(now)], over: false };
+                let step = Step { event, journal: vec![started(now)], over: false };
                 task.phase = Phase::Started;
                 self.start_next = true;
                 return Ok(Some(step));
@@ -210,7 +211,7 @@ impl Tasks {
         live.apply(Entry::Result(entry.clone()));
         task.phase = Phase::Answered;
         journal.push(JournalEntry::Finished(entry));
-        Ok(Some(Step { events: vec![event], journal, over: true }))
+        Ok(Some(Step { event, journal, over: true }))
     }
 
     /// The round waits for that write.
@@ -223,8 +224,9 @@ impl Tasks {
 
     /// A write is there.
     pub fn written(&mut self, save: u64) {
-        self.saves.retain(|own| *own != save);
-        self.starts.retain(|own| *own != save);
+        for list in [&mut self.saves, &mut self.starts] {
+            list.retain(|own| *own != save);
+        }
     }
 
     /// Whether that write told of a start.

@@ -373,10 +373,10 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     let mut records = Vec::new();
     let mut at = from;
     while at < session.next_record {
-        let read = read_page(store, &id, at, session.next_record).await?;
+        let mut read = read_page(store, &id, at, session.next_record).await?;
         let Some(last) = read.last() else { break };
         at = last.last_key.unwrap_or(last.key) + 1;
-        records.extend(read);
+        records.append(&mut read);
     }
     let mut log = cell.borrow_mut();
     if log.revision >= head.revision && !restarted {

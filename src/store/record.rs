@@ -80,12 +80,14 @@ fn corrupt(what: &str) -> Error {
 
 /// CRC-32 (IEEE 802.3, reflected) over everything but the sum's own place.
 fn checksum(bytes: &[u8]) -> u32 {
-    let (head, payload) = (bytes.get(..2).unwrap_or(&[]), bytes.get(HEADER..).unwrap_or(&[]));
-    let table = &TABLE;
-    !head.iter().chain(payload).fold(!0_u32, |sum, byte| {
-        let at = usize::from(sum.to_le_bytes()[0] ^ byte); // proof: a byte, and the table has 256 entries
-        table.get(at).copied().unwrap_or(0) ^ (sum >> 8)
-    })
+    let mut sum = !0_u32;
+    for part in [bytes.get(..2), bytes.get(HEADER..)] {
+        for byte in part.unwrap_or(&[]) {
+            let at = usize::from(sum.to_le_bytes()[0] ^ byte); // proof: a byte, and the table has 256 entries
+            sum = TABLE.get(at).copied().unwrap_or(0) ^ (sum >> 8);
+        }
+    }
+    !sum
 }
 
 const TABLE: [u32; 256] = table();

@@ -134,7 +134,10 @@ fn choose<'h>(
         .messages
         .iter()
         .rposition(|item| item.message.role == Role::User && item.origin != Origin::Summary && item.has_words());
-    let mut old: Vec<Option<DraftMessage<'h>>> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();
+    let mut old: Vec<Option<DraftMessage<'h>>> = Vec::with_capacity(draft.messages.len());
+    for item in std::mem::take(&mut draft.messages) {
+        old.push(Some(item));
+    }
     let missing = newest.filter(|newest| !places.contains(&Some(*newest)));
     for ((item, message), place) in chosen.items().zip(made).zip(places) {
         if missing.is_some_and(|missing| place.is_some_and(|place| place > missing)) {

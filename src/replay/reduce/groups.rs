@@ -109,11 +109,11 @@ impl Groups {
                 *keep = false;
             }
         }
-        let mut groups = self.list.iter().zip(&self.keep).peekable();
-        let (mut at, mut keep) = (0, true);
+        let (mut at, mut next, mut keep) = (0, 0, true);
         draft.retain(&mut |item| {
-            if let Some((_, stays)) = groups.next_if(|(group, _)| group.start == at) {
-                keep = *stays;
+            if self.list.get(next).is_some_and(|group| group.start == at) {
+                keep = self.keep.get(next) == Some(&true);
+                next += 1;
             }
             at += 1;
             if !keep {

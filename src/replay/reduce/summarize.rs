@@ -38,8 +38,15 @@ pub(super) fn reduce<'h>(
         stand_in(draft, kept, report);
     }
     let groups = Groups::of(draft);
-    let old = groups.spoken().rfind(|(_, group)| group.summary).map_or(0, |(at, _)| at + 1);
-    let spoken: Vec<usize> = groups.spoken().map(|(at, _)| at).filter(|at| *at >= old).collect();
+    // What was said since the last summary.
+    let mut spoken = Vec::new();
+    for (at, group) in groups.spoken() {
+        if group.summary {
+            spoken.clear();
+        } else {
+            spoken.push(at);
+        }
+    }
     if spoken.len() <= target.saturating_add(threshold) {
         return Ok(None);
     }
