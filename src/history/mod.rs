@@ -194,6 +194,18 @@ impl History {
         })
     }
 
+    /// Whether a message has calls.
+    #[must_use]
+    pub fn has_calls(&self, message: &Message) -> bool {
+        self.calls_of(message).next().is_some()
+    }
+
+    /// The newest message of the assistant.
+    #[must_use]
+    pub fn last_answer(&self) -> Option<&Message> {
+        self.messages.iter().rev().find(|message| message.role == Role::Assistant)
+    }
+
     /// Folds one entry in. An entry that was folded in before (the same id) changes nothing.
     pub fn apply(&mut self, entry: Entry) {
         match entry {

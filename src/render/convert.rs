@@ -11,7 +11,7 @@ use crate::provider::{
     Dangling, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group, place_in, repair,
     value_in,
 };
-use crate::replay::{DanglingCalls, Policy, PolicyLayer};
+use crate::replay::{DanglingCalls, Policy};
 use crate::sorted::in_order;
 use crate::tool::Window;
 
@@ -28,8 +28,8 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let text = std::str::from_utf8(&mended).map_err(|_| not_json())?;
     let body = JsonRef::parse(text).map_err(|_| not_json())?;
     let mut history = History::new(Seed::default());
-    let origin = Origin { run_id: None, ..Origin::default() };
-    let joined = join(None, &history, decode_body(from, body)?, &origin, &CountingIds::default());
+    let incoming = decode_body(from, body)?;
+    let joined = join(None, &history, incoming, &Origin::default(), &CountingIds::default());
     // An id that was used before is renamed for the target as well; the rules of `repair` said what was wrong with it.
     report.extend(joined.report);
     for entry in joined.entries {
@@ -44,16 +44,13 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
         settings: Settings { no_stream_usage: true, ..Settings::default() },
     };
     let tools = tools(body, &mut report);
-    let layer = PolicyLayer {
-        freshness: Some(Window::Always),
-        error_freshness: Some(Window::Always),
-        dangling_calls: Some(match options.dangling {
-            Dangling::Omit => DanglingCalls::Omit,
-            Dangling::Synthesize => DanglingCalls::Synthesize,
-        }),
-        ..PolicyLayer::default()
-    };
-    let policy = Policy { call: layer, ..Policy::default() };
+    let mut policy = Policy::default();
+    policy.call.freshness = Some(Window::Always);
+    policy.call.error_freshness = Some(Window::Always);
+    policy.call.dangling_calls = Some(match options.dangling {
+        Dangling::Omit => DanglingCalls::Omit,
+        Dangling::Synthesize => DanglingCalls::Synthesize,
+    });
     let request = RenderRequest { provider: &provider, instructions: None, tools: &tools, policy: &policy };
     let rendered = Renderer::default().render(&history, None, &request, 0)?;
     // What was rendered takes the target's rules by construction; nothing rests on that here.

@@ -102,12 +102,13 @@ pub fn drop_uncited(entries: &mut [Entry], policy: &Policy, report: &mut Report)
     if policy.citations() != Citations::Store {
         return highest;
     }
-    let mut rest = entries;
-    while let Some(first) = rest.first() {
+    let mut start = 0;
+    while let Some(first) = entries.get(start) {
         let turn = turn_of(first);
-        let end = rest.iter().take_while(|entry| turn_of(entry).is_none_or(|own| turn == Some(own))).count();
-        let (items, behind) = rest.split_at_mut(end);
-        rest = behind;
+        let goes_on = |entry: &&Entry| turn_of(entry).is_none_or(|own| turn == Some(own));
+        let count = entries.iter().skip(start).take_while(goes_on).count();
+        let Some(items) = entries.get_mut(start..start + count) else { break };
+        start += count;
         let mut cited = Cited::default();
         for entry in items.iter() {
             if let Entry::Message(message) = entry {

@@ -89,7 +89,7 @@ pub(super) fn freshness<'h>(
 /// The turn that is under way: the last one, as long as the model has not had its last word in it.
 fn running_turn(history: &History, has_live: bool) -> Option<u32> {
     let last = history.messages().last()?;
-    let open = last.role == Role::User || last.role == Role::Assistant && history.calls_of(last).next().is_some();
+    let open = last.role == Role::User || last.role == Role::Assistant && history.has_calls(last);
     // A live turn that begins with an input of its own ends the one before.
     (open && !has_live).then_some(last.turn)
 }

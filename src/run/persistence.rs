@@ -71,7 +71,7 @@ pub fn change_for(save: &Save, run: &str, epoch: u32, now: Ms, lease_until: Ms) 
             JournalStep::Fail { entries: vec![entry.seal()], why }
         }
         SaveKind::Append(entries) => {
-            change.entries.clone_from(entries);
+            change.entries = entries.clone();
             JournalStep::End
         }
         SaveKind::Abandon => JournalStep::End,

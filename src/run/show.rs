@@ -151,8 +151,8 @@ impl Recovered {
             });
         }
         out.array("openCalls", |calls| {
-            let last = self.live.messages().iter().rev().find(|message| message.role == Role::Assistant);
-            for call in last.into_iter().flat_map(|message| self.live.calls_of(message)) {
+            let Some(last) = self.live.last_answer() else { return };
+            for call in self.live.calls_of(last) {
                 let answered = call.result.is_some() || call.status != InvocationStatus::Pending;
                 let state = match (answered, self.attempts.contains(&call.id)) {
                     (true, _) => "answered",

@@ -106,7 +106,7 @@ impl Run {
             .history
             .messages()
             .last()
-            .is_none_or(|last| last.role == Role::Assistant && desk.history.calls_of(last).next().is_none());
+            .is_none_or(|last| last.role == Role::Assistant && !desk.history.has_calls(last));
         if live.messages().is_empty() && answered {
             return Err(Error::invalid("there is nothing to answer: give `input`"));
         }
@@ -136,7 +136,7 @@ impl Run {
         if let Some(last) = last.filter(|last| last.role == Role::Assistant) {
             run.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
             run.text = said(last);
-            if run.live.calls_of(last).next().is_some() {
+            if run.live.has_calls(last) {
                 run.begin_tools(&recovered.attempts, true, desk);
                 return Ok(run);
             }

@@ -8,7 +8,6 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::history::{Entry, History, ResultEntry};
 use crate::json::{Json, JsonRef, Kind};
-use crate::message::Role;
 use crate::replay::INTERRUPTED;
 use crate::sorted::Sorted;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
@@ -54,7 +53,7 @@ impl Tasks {
     /// The open calls of the last answer. `attempts` tells of calls that were started before a kill.
     pub fn new(run: &Run, attempts: &Sorted<String, u32>, resumed: bool, now: Ms) -> Self {
         let mut tasks = Self::default();
-        let Some(answer) = run.live.messages().iter().rev().find(|message| message.role == Role::Assistant) else {
+        let Some(answer) = run.live.last_answer() else {
             return tasks;
         };
         // Of an answered call the result may be withheld; its status tells.
@@ -247,8 +246,8 @@ impl Tasks {
 
 /// Whether a tool of the last round was the run's last word; it may have been answered before a kill.
 pub fn ends_run(live: &History, setup: &Setup) -> bool {
-    let answer = live.messages().iter().rev().find(|message| message.role == Role::Assistant);
-    answer.into_iter().flat_map(|answer| live.calls_of(answer)).any(|call| {
+    let Some(answer) = live.last_answer() else { return false };
+    live.calls_of(answer).any(|call| {
         call.status == InvocationStatus::Ok
             && setup.treatment.get(&call.name).is_some_and(|treatment| treatment.ends_run)
     })

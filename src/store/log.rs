@@ -117,6 +117,12 @@ impl SessionLog {
         }
     }
 
+    /// Forgets what was read.
+    fn begin_anew(&mut self) {
+        let generation = self.generation + 1;
+        *self = Self { generation, ..Self::new(&self.head.id, self.seed, self.head.created_at) };
+    }
+
     /// Whether it can be written to; the reason where not.
     ///
     /// # Errors
@@ -171,7 +177,7 @@ impl SessionLog {
             write_journal(&mut head, &mut batch, journal, change.at)?;
         }
         batch.head = seal_record(Kind::Head, &head);
-        batch.channel.clone_from(&head.channel);
+        batch.channel = head.channel.clone();
         Ok(Prepared { expected: self.revision, head, entries, batch })
     }
 
@@ -342,9 +348,9 @@ async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Resul
 /// # Errors
 /// When the store cannot be read.
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
-    let (id, revision, next, seed, created, born) = {
+    let (id, revision, next, born) = {
         let log = cell.borrow();
-        (log.head.id.clone(), log.revision, log.head.next_record, log.seed, log.head.created_at, log.head.born)
+        (log.head.id.clone(), log.revision, log.head.next_record, log.head.born)
     };
     let Some(head) = store.head(&id).await? else {
         if revision == 0 {
@@ -352,8 +358,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         }
         // Deleted elsewhere: nothing of it is shown, and nothing may be written.
         let mut log = cell.borrow_mut();
-        let generation = log.generation + 1;
-        *log = SessionLog { generation, ..SessionLog::new(&id, seed, created) };
+        log.begin_anew();
         log.read_only = Some(Error::new(
             Code::NotFound,
             "the session was deleted in the meantime; open it again to begin a new one",
@@ -364,12 +369,11 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         return Ok(false);
     }
     let session = open_record::<Session>(Kind::Head, &head.value)?;
-    // Read apart first: nothing of the open session is touched across an await.
-    let mut page = SessionLog::new(&id, seed, created);
     // Deleted and begun anew: what was read is another session's.
     let restarted =
         (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
     let from = if restarted { 0 } else { next };
+    // Read apart first: nothing of the open session is touched across an await.
     let mut records = Vec::new();
     let mut at = from;
     while at < session.next_record {
@@ -383,8 +387,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         return Ok(true);
     }
     if restarted {
-        page.generation = log.generation + 1;
-        *log = page;
+        log.begin_anew();
     }
     let mut next = from;
     log.take_records(&records, &mut next);

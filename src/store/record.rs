@@ -9,6 +9,7 @@
 
 use crate::error::{Code, Error, Result};
 use crate::stored::{Reader, Stored};
+use std::sync::OnceLock;
 
 /// The version this build writes and reads. A change to a stored type takes the next number, and a reader for this one.
 pub const VERSION: u8 = 1;
@@ -80,31 +81,27 @@ fn corrupt(what: &str) -> Error {
 
 /// CRC-32 (IEEE 802.3, reflected) over everything but the sum's own place.
 fn checksum(bytes: &[u8]) -> u32 {
+    let table = TABLE.get_or_init(table);
     let mut sum = !0_u32;
     for part in [bytes.get(..2), bytes.get(HEADER..)] {
         for byte in part.unwrap_or(&[]) {
             let at = usize::from(sum.to_le_bytes()[0] ^ byte); // proof: a byte, and the table has 256 entries
-            sum = TABLE.get(at).copied().unwrap_or(0) ^ (sum >> 8);
+            sum = table.get(at).copied().unwrap_or(0) ^ (sum >> 8);
         }
     }
     !sum
 }
 
-const TABLE: [u32; 256] = table();
+/// Made when it is first needed: as a part of the wasm it would weigh its whole kilobyte.
+static TABLE: OnceLock<[u32; 256]> = OnceLock::new();
 
-#[allow(clippy::indexing_slicing)] // proof: evaluated by the compiler
-const fn table() -> [u32; 256] {
+fn table() -> [u32; 256] {
     let mut table = [0_u32; 256];
-    let mut at = 0;
-    while at < 256 {
-        let mut sum = at as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            sum = if sum & 1 == 1 { 0xedb8_8320 ^ (sum >> 1) } else { sum >> 1 };
-            bit += 1;
+    for (at, sum) in (0_u32..).zip(&mut table) {
+        *sum = at;
+        for _ in 0..8 {
+            *sum = if *sum & 1 == 1 { 0xedb8_8320 ^ (*sum >> 1) } else { *sum >> 1 };
         }
-        table[at] = sum;
-        at += 1;
     }
     table
 }

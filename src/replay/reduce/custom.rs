@@ -27,13 +27,14 @@ pub(super) fn reduce<'h>(
             for chosen in messages.view().items() {
                 places.push(chosen.text("id").and_then(|id| at.get(&id).copied()));
             }
-            let made = made.get_or_init(|| {
-                let mut made = Vec::with_capacity(places.len());
+            if made.get().is_none() {
+                let mut list = Vec::with_capacity(places.len());
                 for (chosen, place) in messages.view().items().zip(&places) {
-                    made.push(make(place.and_then(|at| draft.messages.get(at)), chosen));
+                    list.push(make(place.and_then(|at| draft.messages.get(at)), chosen));
                 }
-                made
-            });
+                _ = made.set(list);
+            }
+            let made = made.get().map_or(&[][..], Vec::as_slice);
             choose(draft, messages.view(), &places, made, report);
             Ok(None)
         }

@@ -69,7 +69,7 @@ pub(super) fn reduce<'h>(
     }
     let Some(last) = covered.messages.last() else { return Ok(None) };
     let mut ask = Ask::new(bench.place, callback, Question::Summarize(Vec::new()), bench.history);
-    ask.last.clone_from(&last.message.id);
+    ask.last = last.message.id.clone();
     // Before the user's words it is the assistant who sums up; before an answer, the user.
     ask.role = if group(cut).is_some_and(|group| group.user) { Role::Assistant } else { Role::User };
     pairing::pairing(&mut covered, bench.policy, &mut Report::new());
