@@ -40,10 +40,8 @@ impl Run {
     ) -> Option<(Message, Vec<ToolInvocation>)> {
         let dialect = self.setup.provider.dialect;
         let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
-        let incoming = with_broken_calls(incoming, assembled).map(|message| match message.dialect {
-            Some(_) => message,
-            None => IncomingMessage { dialect: Some(dialect), ..message },
-        })?;
+        let mut incoming = with_broken_calls(incoming, assembled)?;
+        incoming.dialect.get_or_insert(dialect);
         let origin = Origin {
             at: desk.now,
             run_id: Some(self.setup.id.clone()),

@@ -27,7 +27,8 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
         Some(mut message) => {
             // A call of an answer that was cut never runs, and nothing is stored of it.
             message.parts.retain(|part| !matches!(part.body, PartBody::ToolCall { .. }));
-            entries.push(Entry::Message(Message { status, ..message }));
+            message.status = status;
+            entries.push(Entry::Message(message));
         }
         None => {
             if let Some(Entry::Message(last)) =
