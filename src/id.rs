@@ -39,34 +39,36 @@ pub struct IdMap<V> {
     values: Vec<V>,
 }
 
+type Places = std::collections::HashMap<String, usize, Seed>;
+
 impl<V> IdMap<V> {
     /// Empty.
     #[must_use]
     pub fn with_hasher(seed: Seed) -> Self {
-        Self { places: Places { seed, slots: Vec::new(), ids: Vec::new() }, values: Vec::new() }
+        Self { places: Places::with_hasher(seed), values: Vec::new() }
     }
 
     /// What it hashes with.
     #[must_use]
     pub fn seed(&self) -> Seed {
-        self.places.seed
+        *self.places.hasher()
     }
 
     /// The value of an id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&V> {
-        self.values.get(self.places.find(id).ok()?)
+        self.values.get(*self.places.get(id)?)
     }
 
     /// The value of an id, to be changed.
     pub fn get_mut(&mut self, id: &str) -> Option<&mut V> {
-        self.values.get_mut(self.places.find(id).ok()?)
+        self.values.get_mut(*self.places.get(id)?)
     }
 
     /// Whether there is such an id.
     #[must_use]
     pub fn contains_key(&self, id: &str) -> bool {
-        self.places.find(id).is_ok()
+        self.places.contains_key(id)
     }
 
     /// Sets an id's value; gives the one it had.
@@ -74,7 +76,7 @@ impl<V> IdMap<V> {
         if let Some(own) = self.get_mut(&id) {
             return Some(std::mem::replace(own, value));
         }
-        self.places.add(id);
+        self.places.insert(id, self.values.len());
         self.values.push(value);
         None
     }
@@ -82,11 +84,14 @@ impl<V> IdMap<V> {
     /// The value of an id, made if there is none.
     #[allow(clippy::indexing_slicing)] // proof: every place was given with its value
     pub fn get_or_insert(&mut self, id: &str, value: V) -> &mut V {
-        let at = self.places.find(id).unwrap_or_else(|_| {
-            self.places.add(id.to_owned());
-            self.values.push(value);
-            self.values.len() - 1
-        });
+        let at = match self.places.get(id) {
+            Some(at) => *at,
+            None => {
+                self.places.insert(id.to_owned(), self.values.len());
+                self.values.push(value);
+                self.values.len() - 1
+            }
+        };
         &mut self.values[at]
     }
 
@@ -100,50 +105,25 @@ impl<V> IdMap<V> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
-/// Ids in the order in which they came, and a table of their places: a quarter of it is free at least, and what finds its slot
-/// taken stands in the next one that is free.
-#[derive(Clone, Debug)]
-struct Places {
-    seed: Seed,
-    /// 0 is free; otherwise one more than the place. As many as a power of two.
-    slots: Vec<usize>,
-    ids: Vec<String>,
+impl std::hash::BuildHasher for Seed {
+    type Hasher = IdHasher;
+
+    fn build_hasher(&self) -> IdHasher {
+        IdHasher(self.0 ^ 0x9e37_79b9_7f4a_7c15)
+    }
 }
 
-impl Places {
-    /// The place of an id, or the slot that is free for it.
-    #[allow(clippy::cast_possible_truncation)] // the lower half of a hash is as good
-    fn find(&self, id: &str) -> Result<usize, usize> {
-        let mask = self.slots.len().wrapping_sub(1);
-        let mut at = hash_words(self.seed.0 ^ 0x9e37_79b9_7f4a_7c15, id.as_bytes()) as usize & mask;
-        loop {
-            let Some(place) = self.slots.get(at).and_then(|slot| slot.checked_sub(1)) else { return Err(at) };
-            if self.ids.get(place).is_some_and(|own| own == id) {
-                return Ok(place);
-            }
-            at = (at + 1) & mask;
-        }
+/// Mixes eight bytes at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct IdHasher(u64);
+
+impl std::hash::Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash_words(self.0, bytes);
     }
 
-    /// Adds an id that is not there.
-    fn add(&mut self, id: String) {
-        if self.ids.len() >= self.slots.len() / 4 * 3 {
-            self.slots = vec![0; (self.slots.len() * 2).max(8)];
-            for (place, id) in std::mem::take(&mut self.ids).into_iter().enumerate() {
-                self.place(&id, place);
-                self.ids.push(id);
-            }
-        }
-        self.place(&id, self.ids.len());
-        self.ids.push(id);
-    }
-
-    fn place(&mut self, id: &str, place: usize) {
-        if let Err(at) = self.find(id)
-            && let Some(slot) = self.slots.get_mut(at)
-        {
-            *slot = place + 1;
-        }
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 29)
     }
 }
 
@@ -192,22 +172,5 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 10_000);
-    }
-
-    #[test]
-    fn a_map_finds_what_was_put_in() {
-        let mut map = IdMap::with_hasher(Seed(7));
-        for n in 0..1000_usize {
-            assert!(map.get(&format!("id-{n}")).is_none());
-            assert!(map.insert(format!("id-{n}"), n).is_none());
-        }
-        assert_eq!(map.insert("id-3".into(), 0), Some(3));
-        *map.get_or_insert("id-3", 9) += 1;
-        assert_eq!(*map.get_or_insert("other", 9), 9);
-        for n in 0..1000_usize {
-            assert_eq!(map.get(&format!("id-{n}")).copied(), Some(if n == 3 { 1 } else { n }));
-        }
-        assert!(map.contains_key("other") && !map.contains_key("id-1000"));
-        assert_eq!(map.values_mut().count(), 1001);
     }
 }

@@ -6,6 +6,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 
 /// The items in order, equal ones as they stood. The one sort of the core: the standard library's are made anew for each type, and
 /// each is as large in the wasm as a codec's decoder.
@@ -14,53 +15,51 @@ pub fn in_order<T>(mut items: Vec<T>, compare: &dyn Fn(&T, &T) -> Ordering) -> V
         (Some(a), Some(b)) => compare(a, b),
         _ => Ordering::Equal,
     });
-    for (to, from) in swaps.into_iter().enumerate() {
-        items.swap(to, from);
+    for (a, b) in swaps {
+        items.swap(a, b);
     }
     items
 }
 
-/// Where the item is that each place takes, once all places before it have swapped theirs.
-fn swaps_to_order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
-    let mut swaps = places_in_order(len, compare);
-    for to in 0..len {
-        let mut from = swaps.get(to).copied().unwrap_or(to);
-        // What stood before this place was swapped away, to where that place had its own from.
-        while from < to {
-            from = swaps.get(from).copied().unwrap_or(to);
+/// Which places to swap, one pair after the other, so that all is in order.
+fn swaps_to_order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<(usize, usize)> {
+    let mut swaps = Vec::new();
+    // Where each item is by now, and which one is at each place.
+    let mut place_of: Vec<usize> = (0..len).collect();
+    let mut item_at = place_of.clone();
+    for (to, item) in places_in_order(len, compare).into_iter().enumerate() {
+        let from = place_of.get(item).copied().unwrap_or(to);
+        let there = item_at.get(to).copied().unwrap_or(item);
+        if let (Some(place), Some(own)) = (place_of.get_mut(there), item_at.get_mut(from)) {
+            (*place, *own) = (from, there);
         }
-        if let Some(place) = swaps.get_mut(to) {
-            *place = from;
+        if from != to {
+            swaps.push((to, from));
         }
     }
     swaps
 }
 
-/// Merges runs of one, then of two, then of four.
 fn places_in_order(len: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..len).collect();
-    let mut run = 1;
-    while run < len {
-        let mut merged = Vec::with_capacity(len);
-        while merged.len() < len {
-            let (mut a, mut b) = (merged.len(), merged.len() + run);
-            let (middle, end) = (b, b + run);
-            loop {
-                let left = places.get(a).filter(|_| a < middle);
-                let right = places.get(b).filter(|_| b < end);
-                let takes_left = match (left, right) {
-                    (Some(left), Some(right)) => compare(*left, *right) != Ordering::Greater,
-                    (left, _) => left.is_some(),
-                };
-                let Some(next) = (if takes_left { left } else { right }) else { break };
-                merged.push(*next);
-                if takes_left { a += 1 } else { b += 1 }
-            }
+    struct Place<'a>(usize, &'a dyn Fn(usize, usize) -> Ordering);
+    impl Ord for Place<'_> {
+        fn cmp(&self, other: &Self) -> Ordering {
+            (self.1)(self.0, other.0).then(self.0.cmp(&other.0))
         }
-        places = merged;
-        run *= 2;
     }
-    places
+    impl PartialOrd for Place<'_> {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+    impl PartialEq for Place<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other) == Ordering::Equal
+        }
+    }
+    impl Eq for Place<'_> {}
+    let heap: BinaryHeap<Place<'_>> = (0..len).map(|place| Place(place, compare)).collect();
+    heap.into_sorted_vec().into_iter().map(|place| place.0).collect()
 }
 
 /// The place of what `compare` looks for, or else where it belongs, among so many in order.

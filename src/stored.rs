@@ -17,13 +17,18 @@ pub trait Stored: Sized {
 pub struct Reader<'a> {
     rest: &'a [u8],
     broken: bool,
+    /// How many lists it is in.
+    depth: u32,
 }
+
+/// No value holds lists in lists to that depth; bytes that say so would use up the stack.
+const DEEPEST: u32 = 64;
 
 impl<'a> Reader<'a> {
     /// At the beginning.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, broken: false }
+        Self { rest: bytes, broken: false, depth: 0 }
     }
 
     /// Whether the bytes ended early or said what no value says.
@@ -176,12 +181,17 @@ impl<T: Stored> Stored for Vec<T> {
 
     fn read(from: &mut Reader<'_>) -> Self {
         let mut list = Self::new();
+        from.depth += 1;
+        if from.depth > DEEPEST {
+            from.fail();
+        }
         for _ in 0..from.count() {
             if from.broken {
                 break;
             }
             list.push(T::read(from));
         }
+        from.depth -= 1;
         list
     }
 }
@@ -297,6 +307,14 @@ mod tests {
         assert_eq!(read::<String>(&[1, 0xff]), None, "no UTF-8");
         assert_eq!(read::<Vec<u64>>(&[0xff, 0xff, 0xff, 0xff, 0x0f, 1]), None, "longer than there are bytes");
         assert_eq!(read::<crate::message::Role>(&[4]), None, "no such variant");
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_is_broken() {
+        // A shape with one slot, which is a shape with one slot.
+        let nested = |depth: usize| [1, 0, 10].repeat(depth).into_iter().chain([0]).collect::<Vec<u8>>();
+        assert!(read::<crate::message::Shape>(&nested(10)).is_some());
+        assert!(read::<crate::message::Shape>(&nested(1_000_000)).is_none());
     }
 
     proptest! {
