@@ -2,18 +2,37 @@
 
 use super::error::thrown;
 use crate::error::{Code, Error, Result};
-use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use js_sys::{Array, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 /// A JSON value as a JavaScript one.
 pub fn to_js(json: JsonRef<'_>) -> JsValue {
-    js_sys::JSON::parse(json.as_raw()).unwrap_or(JsValue::NULL)
+    parsed(json.as_raw())
 }
 
 /// An object as a JavaScript one.
-pub fn object_to_js(fill: impl FnOnce(&mut ObjectWriter<'_>)) -> JsValue {
+pub fn object_to_js(fill: &dyn Fn(&mut ObjectWriter<'_>)) -> JsValue {
     to_js(ObjectWriter::build(fill).view())
+}
+
+/// A list as a JavaScript one.
+pub fn list_to_js(fill: &dyn Fn(&mut ArrayWriter<'_>)) -> JsValue {
+    let mut text = String::new();
+    let mut list = ArrayWriter::new(&mut text);
+    fill(&mut list);
+    list.end();
+    parsed(&text)
+}
+
+/// A text that is JSON.
+pub fn parsed(text: &str) -> JsValue {
+    js_sys::JSON::parse(text).unwrap_or(JsValue::NULL)
+}
+
+/// Sets a member of an object that we made: it takes any.
+pub fn set(object: &JsValue, key: &str, value: &JsValue) {
+    let _ = Reflect::set(object, &JsValue::from_str(key), value);
 }
 
 /// Any JavaScript value as JSON; `undefined` and functions are `null`.
@@ -129,7 +148,7 @@ pub fn members(object: &JsValue) -> Vec<(String, JsValue)> {
 
 /// A page of items.
 pub fn page(items: &str, cursor: Option<&str>) -> JsValue {
-    object_to_js(|out| {
+    object_to_js(&|out| {
         out.raw("items", items).text_or_null("cursor", cursor);
     })
 }

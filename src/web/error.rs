@@ -32,8 +32,7 @@ impl From<Error> for JsValue {
         }
         let plain = js_sys::Error::new(&error.message);
         for (key, value) in [("code", &code), ("details", &details)] {
-            // A fresh object takes any member.
-            let _ = js_sys::Reflect::set(&plain, &JsValue::from_str(key), value);
+            super::convert::set(&plain, key, value);
         }
         plain.into()
     }

@@ -10,6 +10,7 @@ mod error;
 mod options;
 mod pending;
 mod platform;
+mod promise;
 mod reducers;
 mod rethread;
 mod run;

@@ -137,7 +137,7 @@ fn counts(said: &JsValue) -> Option<Vec<u64>> {
 
 /// Asks a tool's `persist`.
 pub fn persist(ask: &PersistAsk) -> Persisted {
-    let invocation = object_to_js(|out| {
+    let invocation = object_to_js(&|out| {
         out.text("name", &ask.name).json("arguments", ask.arguments.view());
     });
     let result = ask.result.as_ref().map_or(JsValue::UNDEFINED, |result| to_js(result.view()));

@@ -81,7 +81,8 @@ pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderP
     Ok(RenderParts { provider, instructions: text(request, "instructions")?, tools, policy })
 }
 
-fn check_branch(request: &JsValue) -> Result<()> {
+/// Refuses a branch other than the one that there is.
+pub fn check_branch(request: &JsValue) -> Result<()> {
     match text(request, "branch")?.as_deref() {
         None | Some("main") => Ok(()),
         Some(_) => Err(unbuilt("`branch`")),

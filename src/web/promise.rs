@@ -1,0 +1,21 @@
+//! What an exported method gives: a promise, and every failure its rejection.
+
+use crate::error::Result;
+use js_sys::Promise;
+use std::future::Future;
+use std::pin::Pin;
+use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::{future_to_promise, spawn_local};
+
+/// Work in one shape, whatever it does: what drives it is compiled once.
+pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A promise of what the work gives.
+pub fn promise(work: Work<'static, Result<JsValue>>) -> Promise {
+    future_to_promise(async { Ok(work.await?) })
+}
+
+/// Does work that nobody waits for.
+pub fn in_background(work: Work<'static, ()>) {
+    spawn_local(work);
+}
