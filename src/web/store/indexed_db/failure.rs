@@ -17,6 +17,11 @@ impl Failure {
         Error::new(code, message).into()
     }
 
+    /// A transaction ended before its script did.
+    pub(super) fn found_nothing() -> Self {
+        Self::new(Code::Internal, "an IndexedDB transaction ended and found nothing")
+    }
+
     /// The browser ended a transaction or a connection and does not say why.
     pub(super) fn ended() -> Self {
         Self {
@@ -26,6 +31,12 @@ impl Failure {
             ),
             lost: true,
         }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        failure.error
     }
 }
 

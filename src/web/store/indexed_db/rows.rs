@@ -19,6 +19,12 @@ use web_sys::IdbKeyRange;
 
 pub(super) const HEADS: &str = "heads";
 
+/// The tables beside the heads.
+pub(super) const TABLES: [Table; 3] = [Table::Log, Table::ToolInvocations, Table::Runs];
+
+/// All object stores.
+pub(super) const STORES: [&str; 4] = [HEADS, "log", "tool_invocations", "runs"];
+
 pub(super) fn table_name(table: Table) -> &'static str {
     match table {
         Table::Log => "log",
@@ -27,7 +33,39 @@ pub(super) fn table_name(table: Table) -> &'static str {
     }
 }
 
+/// One end of a range, and whether it lies outside of it.
+#[derive(Clone)]
+pub(super) struct End {
+    pub(super) key: JsValue,
+    pub(super) open: bool,
+}
+
+impl End {
+    pub(super) fn at(key: JsValue) -> Self {
+        Self { key, open: false }
+    }
+
+    pub(super) fn beyond(key: JsValue) -> Self {
+        Self { key, open: true }
+    }
+
+    /// Before all keys: a number sorts before every text and every array.
+    pub(super) fn first() -> Self {
+        Self::at(JsValue::from_f64(f64::NEG_INFINITY))
+    }
+
+    /// After all keys of ours: an array sorts behind every text, and so does one that begins with an array.
+    pub(super) fn last() -> Self {
+        Self::at(Array::of1(&Array::new()).into())
+    }
+}
+
+pub(super) fn range(lower: &End, upper: &End) -> Result<IdbKeyRange, JsValue> {
+    IdbKeyRange::bound_with_lower_open_and_upper_open(&lower.key, &upper.key, lower.open, upper.open)
+}
+
 /// A session's records, as keys.
+#[derive(Clone)]
 pub(super) struct Keys(JsValue);
 
 impl Keys {
@@ -64,12 +102,12 @@ impl Keys {
 
     /// All records whose first key is within.
     pub(super) fn range(&self, from: u64, to: u64) -> Result<IdbKeyRange, JsValue> {
-        IdbKeyRange::bound(&self.record(from, None), &self.past(to))
+        range(&End::at(self.record(from, None)), &End::at(self.past(to)))
     }
 
     /// All records.
     pub(super) fn all(&self) -> Result<IdbKeyRange, JsValue> {
-        IdbKeyRange::bound(&self.start(), &self.end())
+        range(&End::at(self.start()), &End::at(self.end()))
     }
 }
 

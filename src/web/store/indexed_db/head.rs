@@ -1,0 +1,62 @@
+//! The transactions that read the head's row and go on from there at once.
+
+use super::failure::Failure;
+use super::rows::{HEADS, HeadRow, Keys, STORES};
+use super::transaction::{Script, Step};
+use super::write::{Append, bury};
+use crate::store::{Appended, Head};
+use wasm_bindgen::JsValue;
+use web_sys::IdbTransaction;
+
+/// What is done with the head.
+pub(super) enum Act {
+    Look,
+    Append(Append),
+    Bury,
+}
+
+pub(super) struct OnHead {
+    keys: Keys,
+    act: Act,
+    /// What `Look` saw.
+    pub(super) head: Option<Head>,
+    /// How `Append` ended.
+    pub(super) appended: Option<Appended>,
+}
+
+impl OnHead {
+    pub(super) fn new(session: &str, act: Act) -> Self {
+        Self { keys: Keys::of(session), act, head: None, appended: None }
+    }
+}
+
+impl Script for OnHead {
+    fn stores(&self) -> Vec<&'static str> {
+        match &self.act {
+            Act::Look => vec![HEADS],
+            Act::Append(append) => append.stores(),
+            Act::Bury => STORES.to_vec(),
+        }
+    }
+
+    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
+        let Some(row) = answers.first() else {
+            return Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(self.keys.session())?]));
+        };
+        let head = HeadRow::read(row)?;
+        let mut written = 0;
+        match &self.act {
+            Act::Look => self.head = head.and_then(HeadRow::head),
+            Act::Append(append) => {
+                let outcome = append.write(&self.keys, transaction, head.unwrap_or_default(), &mut written)?;
+                self.appended = Some(outcome);
+            }
+            Act::Bury => {
+                if let Some(head) = head.filter(|head| !head.deleted) {
+                    bury(&self.keys, transaction, head)?;
+                }
+            }
+        }
+        Ok(Step::Done(written))
+    }
+}
