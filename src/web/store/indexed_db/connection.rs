@@ -6,7 +6,7 @@ use super::wait::{Handler, Signal, Timer, handler};
 use super::{Durability, IndexedDbOptions};
 use crate::clock::Ms;
 use crate::error::{Code, Result};
-use crate::web::convert::set;
+use crate::web::convert::{member, set};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -50,8 +50,8 @@ impl Connection {
             open.closed.set(true);
         });
         let on_close = handler(&open, |open| open.closed.set(true));
-        open.database.set_onversionchange(Some(on_versionchange.as_ref().unchecked_ref()));
-        open.database.set_onclose(Some(on_close.as_ref().unchecked_ref()));
+        set(&open.database, "onversionchange", on_versionchange.as_ref());
+        set(&open.database, "onclose", on_close.as_ref());
         let made = settling.opening.made.get();
         Ok((Self { open, _on_versionchange: on_versionchange, _on_close: on_close }, made))
     }
@@ -83,8 +83,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let database = self.database();
-        database.set_onversionchange(None);
-        database.set_onclose(None);
+        set(database, "onversionchange", &JsValue::NULL);
+        set(database, "onclose", &JsValue::NULL);
         database.close(); // transactions under way end first
     }
 }
@@ -104,7 +104,7 @@ pub async fn delete_database(name: &str) -> Result<()> {
 }
 
 fn factory() -> std::result::Result<IdbFactory, Failure> {
-    let factory = js_sys::Reflect::get(&js_sys::global(), &"indexedDB".into())?;
+    let factory = member(&js_sys::global(), "indexedDB");
     if factory.is_object() {
         return Ok(factory.unchecked_into());
     }
@@ -201,14 +201,14 @@ fn settle(request: IdbOpenDbRequest, options: &IndexedDbOptions) -> std::result:
     opening.give_up_after(options.busy_after)?;
     let acts = [Opening::upgrade, Opening::succeeded, Opening::failed, Opening::blocked];
     let handlers = acts.map(|act| handler(&opening, act));
-    let [on_upgrade, on_success, on_error, on_blocked] =
-        handlers.each_ref().map(|handler| Some(handler.as_ref().unchecked_ref()));
-    opening.request.set_onupgradeneeded(on_upgrade);
-    opening.request.set_onsuccess(on_success);
-    opening.request.set_onerror(on_error);
-    opening.request.set_onblocked(on_blocked);
+    for (event, handler) in EVENTS.iter().zip(&handlers) {
+        set(&opening.request, event, handler.as_ref());
+    }
     Ok(Settling { opening, handlers: Some(handlers) })
 }
+
+/// The events of a request to open or to delete.
+const EVENTS: [&str; 4] = ["onupgradeneeded", "onsuccess", "onerror", "onblocked"];
 
 /// Closes what a request to open gave; one to delete gives nothing.
 fn close(opened: &JsValue) {
@@ -228,10 +228,9 @@ impl Drop for Settling {
         let Opening { request, state, end, timers, .. } = &*self.opening;
         drop(timers.take());
         if state.get() == State::Settled {
-            request.set_onupgradeneeded(None);
-            request.set_onsuccess(None);
-            request.set_onerror(None);
-            request.set_onblocked(None);
+            for event in EVENTS {
+                set(request, event, &JsValue::NULL);
+            }
             if let Some(Ok(unclaimed)) = end.take() {
                 close(&unclaimed);
             }
@@ -254,8 +253,8 @@ pub(super) struct Sentinel {
 impl Sentinel {
     pub(super) fn of(name: &str) -> Self {
         // Blocked storage throws at the mere mention of it; then there is no mark.
-        let storage = js_sys::Reflect::get(&js_sys::global(), &"localStorage".into()).ok().filter(JsValue::is_object);
-        Self { storage: storage.map(JsCast::unchecked_into), key: format!("{name}:indexeddb") }
+        let storage = member(&js_sys::global(), "localStorage");
+        Self { storage: storage.is_object().then(|| storage.unchecked_into()), key: format!("{name}:indexeddb") }
     }
 
     pub(super) fn is_set(&self) -> bool {

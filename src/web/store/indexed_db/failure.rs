@@ -1,7 +1,7 @@
 //! What IndexedDB says when something is wrong, as an [`Error`].
 
 use crate::error::{Code, Error};
-use js_sys::Reflect;
+use crate::web::convert::member;
 use wasm_bindgen::JsValue;
 
 /// A failure, and whether a new connection may help.
@@ -49,9 +49,7 @@ impl From<Error> for Failure {
 impl From<JsValue> for Failure {
     /// By name, not by class or number: `QuotaExceededError` has become a class of its own in some browsers.
     fn from(thrown: JsValue) -> Self {
-        let text = |key: &str| {
-            Reflect::get(&thrown, &JsValue::from_str(key)).ok().and_then(|value| value.as_string()).unwrap_or_default()
-        };
+        let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
         let said = if name.is_empty() {
             format!("IndexedDB failed: {thrown:?}")

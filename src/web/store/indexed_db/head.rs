@@ -1,7 +1,7 @@
 //! The transactions that read the head's row and go on from there at once.
 
 use super::failure::Failure;
-use super::rows::{HEADS, HeadRow, Keys, STORES};
+use super::rows::{HEADS, HeadRow, Keys, STORES, ask_head};
 use super::transaction::{Script, Step};
 use super::write::{Append, bury};
 use crate::store::{Appended, Head};
@@ -41,7 +41,7 @@ impl Script for OnHead {
 
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
         let Some(row) = answers.first() else {
-            return Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(self.keys.session())?]));
+            return ask_head(transaction, &self.keys);
         };
         let head = HeadRow::read(row)?;
         let mut written = 0;

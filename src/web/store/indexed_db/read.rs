@@ -1,7 +1,7 @@
 //! The read of a range: what begins in it, and the segments that begin before and reach in.
 
 use super::failure::Failure;
-use super::rows::{self, End, HEADS, HeadRow, Keys, range, table_name};
+use super::rows::{self, End, HEADS, HeadRow, Keys, ask_head, range, table_name};
 use super::scan::Scan;
 use super::transaction::{Script, Step};
 use crate::store::{MAX_KEY, Query, Record};
@@ -74,7 +74,7 @@ impl Script for Read {
             Asked::Nothing if self.query.from == 0 => self.rows(transaction),
             Asked::Nothing => {
                 self.asked = Asked::Head;
-                Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(self.keys.session())?]))
+                ask_head(transaction, &self.keys)
             }
             Asked::Head => {
                 let row = answers.first().map(HeadRow::read).transpose()?.flatten();

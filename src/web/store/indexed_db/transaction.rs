@@ -8,6 +8,7 @@ use super::failure::Failure;
 use super::wait::{Handler, Signal, Timer, handler};
 use crate::clock::Ms;
 use crate::error::{Code, Error};
+use crate::web::convert::set;
 use std::cell::RefCell;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -70,7 +71,7 @@ struct Running {
     script: RefCell<Option<Shared>>,
     asked: RefCell<Vec<IdbRequest>>,
     /// The handler of every request, as JavaScript has it; [`Handlers`] owns it.
-    answered: RefCell<Option<js_sys::Function>>,
+    answered: RefCell<JsValue>,
     /// Why it is being aborted.
     failure: RefCell<Option<Failure>>,
     timer: RefCell<Option<Timer>>,
@@ -87,7 +88,7 @@ impl Running {
                 let Some(last) = requests.last() else {
                     return self.fail(Failure::new(Code::Internal, "a transaction asked for nothing"));
                 };
-                last.set_onsuccess(self.answered.borrow().as_ref());
+                set(last, "onsuccess", &self.answered.borrow());
                 self.asked.replace(requests);
                 self.script.replace(Some(script));
                 self.patience
@@ -164,9 +165,9 @@ impl Handlers {
         let answered = handler(running, Running::answer);
         let completed = handler(running, Running::completed);
         let aborted = handler(running, Running::aborted);
-        running.answered.replace(Some(answered.as_ref().unchecked_ref::<js_sys::Function>().clone()));
-        running.transaction.set_oncomplete(Some(completed.as_ref().unchecked_ref()));
-        running.transaction.set_onabort(Some(aborted.as_ref().unchecked_ref()));
+        running.answered.replace(answered.as_ref().clone());
+        set(&running.transaction, "oncomplete", completed.as_ref());
+        set(&running.transaction, "onabort", aborted.as_ref());
         Self { running: Rc::clone(running), _answered: answered, _completed: completed, _aborted: aborted }
     }
 }
@@ -174,10 +175,10 @@ impl Handlers {
 impl Drop for Handlers {
     fn drop(&mut self) {
         let running = &self.running;
-        running.transaction.set_oncomplete(None);
-        running.transaction.set_onabort(None);
+        set(&running.transaction, "oncomplete", &JsValue::NULL);
+        set(&running.transaction, "onabort", &JsValue::NULL);
         if let Some(last) = running.asked.take().last() {
-            last.set_onsuccess(None);
+            set(last, "onsuccess", &JsValue::NULL);
         }
         drop(running.script.take());
         drop(running.timer.take());

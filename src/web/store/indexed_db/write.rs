@@ -1,7 +1,7 @@
 //! The append: compares the head and writes the batch, in the callback that has the head.
 
 use super::failure::Failure;
-use super::rows::{self, HEADS, HeadRow, Keys, TABLES, table_name};
+use super::rows::{self, HEADS, HeadRow, Keys, TABLES, put_head, put_record, table_name};
 use crate::sorted::Sorted;
 use crate::store::{Appended, Batch, Record, Table};
 use web_sys::IdbTransaction;
@@ -53,13 +53,12 @@ impl Append {
             places.get_or_insert_with(*place, || None);
         }
         for (table, first, last) in cleared(&places, head.widest > 0) {
-            transaction.object_store(table_name(table))?.delete(&keys.range(first, last)?.into())?;
+            rows::delete(transaction, table, keys.range(first, last))?;
         }
         *written = self.batch.head.len() as u64;
         for (_, record) in places.entries() {
             let Some(record) = record else { continue };
-            let place = keys.record(record.key, record.last_key);
-            transaction.object_store(table_name(record.table))?.put_with_key(&rows::write(record), &place)?;
+            put_record(transaction, keys, record)?;
             *written = written.saturating_add(record.value.len() as u64);
         }
         head.revision = head.revision.saturating_add(1);
@@ -67,7 +66,7 @@ impl Append {
         head.value.clone_from(&self.batch.head);
         head.channel.clone_from(&self.batch.channel);
         head.deleted = false;
-        transaction.object_store(HEADS)?.put_with_key(&head.write(), keys.session())?;
+        put_head(transaction, keys, &head)?;
         Ok(Appended::Revision(head.revision))
     }
 }
@@ -75,12 +74,11 @@ impl Append {
 /// Deletes a session's records and makes its head a tombstone.
 pub(super) fn bury(keys: &Keys, transaction: &IdbTransaction, head: HeadRow) -> Result<(), Failure> {
     for table in TABLES {
-        transaction.object_store(table_name(table))?.delete(&keys.all()?.into())?;
+        rows::delete(transaction, table, keys.all())?;
     }
     let revision = head.revision.saturating_add(1);
     let tombstone = HeadRow { revision, operations: head.operations, deleted: true, ..HeadRow::default() };
-    transaction.object_store(HEADS)?.put_with_key(&tombstone.write(), keys.session())?;
-    Ok(())
+    put_head(transaction, keys, &tombstone)
 }
 
 /// What is cleared first: all places, or those where nothing is put. Neighbouring keys are joined: a request each is what a large
