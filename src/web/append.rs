@@ -57,11 +57,11 @@ impl SessionInner {
     /// Where what is appended comes from.
     fn origin(&self, options: &JsValue) -> Result<Origin> {
         let source = member(options, "source");
-        let kinds =
-            [("external", SourceKind::External), ("context", SourceKind::Context), ("history", SourceKind::History)];
+        let kinds = [SourceKind::External, SourceKind::Context, SourceKind::History];
+        let kind = word(&source, "type", &["external", "context", "history"], &kinds)?;
         Ok(Origin {
             at: whole(options, "at")?.unwrap_or_else(|| self.engine.now()),
-            source: Source { kind: word(&source, "type", &kinds)?.unwrap_or_default(), id: text(&source, "id")? },
+            source: Source { kind: kind.unwrap_or_default(), id: text(&source, "id")? },
             channel: self.channel(),
             ..Origin::default()
         })

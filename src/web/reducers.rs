@@ -2,6 +2,7 @@
 
 use super::convert::{flag, function, given, member, object_to_js, text, to_js, to_json, whole};
 use super::options::word;
+use super::promise::Work;
 use super::rethread::callback_failed;
 use crate::error::{Error, Result};
 use crate::replay::{Ask, Callback, Given, Question, Reducer};
@@ -68,7 +69,11 @@ fn size(number: u64) -> usize {
 pub fn reducers(options: &JsValue) -> Result<Option<Vec<Reducer>>> {
     let Some(list) = given(options, "reducers") else { return Ok(None) };
     let list = list.dyn_ref::<Array>().ok_or_else(|| Error::config("`reducers` is a list"))?;
-    list.iter().map(|reducer| read(&reducer)).collect::<Result<_>>().map(Some)
+    let mut reducers = Vec::new();
+    for at in 0..list.length() {
+        reducers.push(read(&list.get(at))?);
+    }
+    Ok(Some(reducers))
 }
 
 fn read(reducer: &JsValue) -> Result<Reducer> {
@@ -76,7 +81,7 @@ fn read(reducer: &JsValue) -> Result<Reducer> {
         Some("message_count") => Reducer::MessageCount {
             count: size(at_least(reducer, "count", 1)?),
             keep_tools: given(reducer, "keepTools").is_none() || flag(reducer, "keepTools"),
-            first_system_only: word(reducer, "systems", &[("all", false), ("first", true)])?.unwrap_or(false),
+            first_system_only: word(reducer, "systems", &["all", "first"], &[false, true])?.unwrap_or(false),
         },
         Some("token_budget") => {
             Reducer::TokenBudget { tokens: at_least(reducer, "tokens", 1)?, count: callback(reducer, "count")? }
@@ -104,9 +109,19 @@ fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, 
 }
 
 /// Asks the application a reducer's question.
-pub async fn tell(ask: &Ask) -> Given {
+pub fn tell(ask: &Ask) -> Work<'_, Given> {
+    Box::pin(ask_callback(ask))
+}
+
+async fn ask_callback(ask: &Ask) -> Given {
     let argument: JsValue = match &ask.question {
-        Question::Count(texts) => texts.iter().map(|text| JsValue::from_str(text)).collect::<Array>().into(),
+        Question::Count(texts) => {
+            let list = Array::new();
+            for text in texts {
+                list.push(&JsValue::from_str(text));
+            }
+            list.into()
+        }
         Question::Summarize(body) => Uint8Array::from(body.as_slice()).into(),
         Question::Reduce(messages) => to_js(messages.view()),
     };
@@ -114,25 +129,33 @@ pub async fn tell(ask: &Ask) -> Given {
         Ok(said) => JsFuture::from(Promise::resolve(&said)).await,
         Err(error) => Err(error),
     };
-    let said = match said {
-        Ok(said) => said,
-        Err(error) => return Given::Failed(callback_failed("it threw", &error).into_message()),
-    };
-    match &ask.question {
+    match said {
+        Ok(said) => read_answer(&ask.question, &said),
+        Err(error) => Given::Failed(callback_failed("it threw", &error).into_message()),
+    }
+}
+
+fn read_answer(question: &Question, said: &JsValue) -> Given {
+    match question {
         Question::Count(_) => {
-            counts(&said).map_or_else(|| Given::Failed("it gave no list of numbers".into()), Given::Counts)
+            counts(said).map_or_else(|| Given::Failed("it gave no list of numbers".into()), Given::Counts)
         }
         Question::Summarize(_) => {
             said.as_string().map_or_else(|| Given::Failed("it gave no text".into()), Given::Summary)
         }
-        Question::Reduce(_) => to_json(&said).map_or_else(|error| Given::Failed(error.into_message()), Given::Messages),
+        Question::Reduce(_) => to_json(said).map_or_else(|error| Given::Failed(error.into_message()), Given::Messages),
     }
 }
 
 fn counts(said: &JsValue) -> Option<Vec<u64>> {
-    let number = |value: JsValue| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    said.dyn_ref::<Array>()?.iter().map(|value| number(value).map(|number| number.ceil() as u64)).collect()
+    let said: &Array = said.dyn_ref()?;
+    let mut counts = Vec::new();
+    for at in 0..said.length() {
+        let number = said.get(at).as_f64().filter(|number| number.is_finite() && *number >= 0.0)?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        counts.push(number.ceil() as u64);
+    }
+    Some(counts)
 }
 
 /// Asks a tool's `persist`.

@@ -56,8 +56,8 @@ fn place(options: &JsValue) -> Result<(&'static str, String, Durability)> {
     if name.is_empty() {
         return Err(Error::config("`name` is the database's name; it cannot be empty"));
     }
-    let durabilities = [("relaxed", Durability::Relaxed), ("strict", Durability::Strict)];
-    Ok((kind, name, word(options, "durability", &durabilities)?.unwrap_or_default()))
+    let durabilities = [Durability::Relaxed, Durability::Strict];
+    Ok((kind, name, word(options, "durability", &["relaxed", "strict"], &durabilities)?.unwrap_or_default()))
 }
 
 #[wasm_bindgen]

@@ -1,8 +1,8 @@
 //! `Session`: the class, and what its runs and its view share.
 
-use super::convert::{flag, given, member, object_to_js, page, set, text, to_json, whole};
+use super::convert::{flag, given, json_at, member, object_to_js, page, set, text, to_json, whole};
 use super::engine::{Engine, Listeners};
-use super::options::{on_stop, policy_at, refuse, unbuilt, word};
+use super::options::{on_stop, only, policy_at, refuse, unbuilt};
 use super::pending::{audit_page, discard, pending_runs, take_over};
 use super::platform::held_locks;
 use super::promise::{Work, promise};
@@ -69,13 +69,12 @@ impl SessionInner {
         if given(options, "flushMs").and_then(|ms| ms.as_f64()).is_some_and(|ms| ms > 0.0) {
             return Err(unbuilt("`flushMs`"));
         }
-        word(&member(options, "owner"), "kind", &[("session", ())])
-            .map_err(|_| unbuilt("an owner other than `{ kind: \"session\" }`"))?;
-        word(options, "persistence", &[("run", ())]).map_err(|_| unbuilt("a persistence other than \"run\""))?;
+        only(&member(options, "owner"), "kind", "session", "an owner other than `{ kind: \"session\" }`")?;
+        only(options, "persistence", "run", "a persistence other than \"run\"")?;
         let wishes = Wishes {
             title: text(options, "title")?,
             channel: text(options, "channel")?,
-            metadata: given(options, "metadata").map(|metadata| to_json(&metadata)).transpose()?,
+            metadata: json_at(options, "metadata")?,
         };
         let policy = policy_at(options, "replay")?;
         let on_stop = on_stop(options)?;
