@@ -8,8 +8,7 @@ use super::run_request::check_branch;
 use super::session::{Session, SessionInner};
 use crate::error::Result;
 use crate::history::{Joined, NewMessage, Origin, join, join_new};
-use crate::json::Json;
-use crate::message::{Dialect, Source, SourceKind};
+use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
 use crate::replay::{PolicyLayer, drop_uncited};
 use crate::sorted::Sorted;
@@ -29,17 +28,13 @@ impl Session {
             let origin = inner.origin(&options)?;
             let expected = whole(&options, "expectedRevision")?;
             inner.engine.ids.draw();
-            let mut joined = match named {
-                Some(name) => inner.join_wire(&wire_text(&given)?, dialect(&name)?, &origin).await?,
-                None => {
-                    let messages = NewMessage::read_all(to_json(&given)?.view())?;
-                    join_new(&inner.log.borrow().history, messages, &origin, &inner.engine.ids)?
-                }
-            };
-            let policy = inner.policy(PolicyLayer::default(), Sorted::new());
-            let sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
-            let entries = std::mem::take(&mut joined.entries);
-            let revision = inner.commit(Change { entries, sources, expected, ..inner.change() }).await?;
+            let mut joined = inner.join(&given, named.as_deref(), &origin)?;
+            // Another tab may have appended the call.
+            if named.is_some() && has_orphan(&joined) && inner.refresh().await? {
+                joined = inner.join(&given, named.as_deref(), &origin)?;
+            }
+            let change = inner.joined_change(&mut joined, expected);
+            let revision = inner.commit(change).await?;
             inner.engine.warn(&joined.report);
             inner.notify();
             Ok(object_to_js(&|out| {
@@ -67,15 +62,27 @@ impl SessionInner {
         })
     }
 
-    /// Joins a dialect's own messages to what is there.
-    async fn join_wire(&self, body: &Json, dialect: Dialect, origin: &Origin) -> Result<Joined> {
-        let items = decode_body(dialect, body.view())?;
-        let joined = join(None, &self.log.borrow().history, items.clone(), origin, &self.engine.ids);
-        let orphan = joined.report.iter().any(|finding| finding.code == "orphan_result");
-        if !orphan || !self.refresh().await? {
-            return Ok(joined);
-        }
-        // Another tab may have appended the call.
+    /// Joins messages to what is there: a dialect's own, or neutral ones.
+    fn join(&self, given: &JsValue, named: Option<&str>, origin: &Origin) -> Result<Joined> {
+        let Some(name) = named else {
+            let messages = NewMessage::read_all(to_json(given)?.view())?;
+            return join_new(&self.log.borrow().history, messages, origin, &self.engine.ids);
+        };
+        let body = wire_text(given)?;
+        let items = decode_body(dialect(name)?, body.view())?;
         Ok(join(None, &self.log.borrow().history, items, origin, &self.engine.ids))
     }
+
+    fn joined_change(&self, joined: &mut Joined, expected: Option<u64>) -> Change {
+        let policy = self.policy(PolicyLayer::default(), Sorted::new());
+        let mut change = self.change();
+        change.sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
+        change.entries = std::mem::take(&mut joined.entries);
+        change.expected = expected;
+        change
+    }
+}
+
+fn has_orphan(joined: &Joined) -> bool {
+    joined.report.iter().any(|finding| finding.code == "orphan_result")
 }

@@ -12,6 +12,7 @@ mod pending;
 mod platform;
 mod promise;
 mod reducers;
+mod render;
 mod rethread;
 mod run;
 mod run_request;

@@ -15,7 +15,8 @@ use crate::run::{Recovered, recover, stopped_entries};
 use crate::session::{RunEntry, Session as Head};
 use crate::sorted::Sorted;
 use crate::store::{
-    AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Table, open_record, read_journal,
+    AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Record, Table, open_record,
+    read_journal,
 };
 use crate::tool::{InvocationStatus, ToolInvocation};
 use js_sys::Promise;
@@ -151,51 +152,60 @@ pub fn audit_page(engine: &Rc<Engine>, query: JsValue, session: Option<String>) 
         }
         let message = text(&query, "messageId")?;
         let payload = flag(&query, "payload");
-        let rows = shared.store.invocations(&wanted).await?;
+        let found = shared.store.invocations(&wanted).await?;
+        let rows = audit_rows(&shared, &found.items, message.as_deref());
+        let mut read = Records::new();
+        if payload {
+            for (session, row) in &rows {
+                for key in [Some(row.record), row.result_record].into_iter().flatten() {
+                    read_record(&shared, (session.to_string(), key), &mut read).await?;
+                }
+            }
+        }
         let mut items = String::new();
         let mut array = ArrayWriter::new(&mut items);
-        let mut read: Sorted<(String, u64), Option<LogRecord>> = Sorted::new();
-        for (session, record) in &rows.items {
-            let row: AuditRow = match open_record(Kind::Audit, &record.value) {
-                Ok(row) => row,
-                Err(error) => {
-                    let at = record.key;
-                    shared.unreadable(format!(
-                        "audit row {at} of session \"{session}\" cannot be read: {}",
-                        error.message
-                    ));
-                    continue;
-                }
-            };
-            if message.as_ref().is_some_and(|message| *message != row.message_id) {
-                continue;
-            }
-            let call = if payload { payload_of(&shared, session, &row, &mut read).await? } else { None };
-            array.object(|out| write_row(out, session, &row, call.as_ref()));
+        for (session, row) in &rows {
+            array.object(|out| write_row(out, session, row, payload_of(session, row, &read).as_ref()));
         }
         array.end();
-        Ok(page(&items, rows.cursor.as_deref()))
+        Ok(page(&items, found.cursor.as_deref()))
     }))
 }
 
+/// The rows that can be read, of that message or of any.
+fn audit_rows<'r>(engine: &Engine, found: &'r [(String, Record)], message: Option<&str>) -> Vec<(&'r str, AuditRow)> {
+    let mut rows = Vec::new();
+    for (session, record) in found {
+        match open_record::<AuditRow>(Kind::Audit, &record.value) {
+            Ok(row) => {
+                if message.is_none_or(|message| message == row.message_id) {
+                    rows.push((session.as_str(), row));
+                }
+            }
+            Err(error) => engine.unreadable(format!(
+                "audit row {} of session \"{session}\" cannot be read: {}",
+                record.key, error.message
+            )),
+        }
+    }
+    rows
+}
+
 fn audit_query(query: &JsValue) -> Result<AuditQuery> {
-    let session = text(query, "session")?;
-    let status = text(query, "status")?;
-    if let Some(status) = &status
+    let mut wanted = AuditQuery { session: text(query, "session")?, ..AuditQuery::default() };
+    wanted.status = text(query, "status")?;
+    if let Some(status) = &wanted.status
         && !InvocationStatus::ALL.iter().any(|known| known.as_str() == status)
     {
         return Err(Error::invalid(format!("\"{status}\" is no status of an invocation")));
     }
-    Ok(AuditQuery {
-        session,
-        tool: text(query, "tool")?,
-        status,
-        channel: text(query, "channel")?,
-        since: whole(query, "since")?,
-        until: whole(query, "until")?,
-        cursor: text(query, "cursor")?,
-        limit: usize::try_from(whole(query, "limit")?.unwrap_or(100).clamp(1, 10_000)).unwrap_or(100),
-    })
+    wanted.tool = text(query, "tool")?;
+    wanted.channel = text(query, "channel")?;
+    wanted.since = whole(query, "since")?;
+    wanted.until = whole(query, "until")?;
+    wanted.cursor = text(query, "cursor")?;
+    wanted.limit = usize::try_from(whole(query, "limit")?.unwrap_or(100).clamp(1, 10_000)).unwrap_or(100);
+    Ok(wanted)
 }
 
 fn write_row(out: &mut ObjectWriter<'_>, session: &str, row: &AuditRow, call: Option<&ToolInvocation>) {
@@ -217,23 +227,26 @@ fn write_row(out: &mut ObjectWriter<'_>, session: &str, row: &AuditRow, call: Op
     }
 }
 
+/// Log records by session and key; none for one that is gone or cannot be read.
+type Records = Sorted<(String, u64), Option<LogRecord>>;
+
+/// Reads a log record, once.
+async fn read_record(engine: &Engine, place: (String, u64), read: &mut Records) -> Result<()> {
+    if !read.contains(&place) {
+        let query = Query { from: place.1, to: place.1.min(MAX_KEY), ..Query::all(Table::Log) };
+        let records = engine.store.read(&place.0, query).await?;
+        let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
+        read.insert(place, record);
+    }
+    Ok(())
+}
+
 /// The invocation of a row, from the log records that it points to.
-async fn payload_of(
-    engine: &Engine,
-    session: &str,
-    row: &AuditRow,
-    read: &mut Sorted<(String, u64), Option<LogRecord>>,
-) -> Result<Option<ToolInvocation>> {
+fn payload_of(session: &str, row: &AuditRow, read: &Records) -> Option<ToolInvocation> {
     let mut found: Option<ToolInvocation> = None;
     for key in [Some(row.record), row.result_record].into_iter().flatten() {
-        let place = (session.to_owned(), key);
-        if !read.contains(&place) {
-            let records =
-                engine.store.read(session, Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) }).await?;
-            let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
-            read.insert(place.clone(), record);
-        }
-        for entry in read.get(&place).into_iter().flatten().flat_map(|record| &record.entries) {
+        let Some(Some(record)) = read.get(&(session.to_owned(), key)) else { continue };
+        for entry in &record.entries {
             match entry {
                 Entry::Invocation(call) if call.id == row.id => found = Some(call.clone()),
                 Entry::Result(result) if result.invocation == row.id => {
@@ -245,5 +258,5 @@ async fn payload_of(
             }
         }
     }
-    Ok(found)
+    found
 }

@@ -1,27 +1,25 @@
 //! `Session`: the class, and what its runs and its view share.
 
-use super::convert::{flag, given, json_at, member, object_to_js, page, set, text, to_json, whole};
+use super::convert::{flag, given, json_at, member, object_to_js, page, text, to_json, whole};
 use super::engine::{Engine, Listeners};
 use super::options::{on_stop, only, policy_at, refuse, unbuilt};
 use super::pending::{audit_page, discard, pending_runs, take_over};
 use super::platform::held_locks;
 use super::promise::{Work, promise};
-use super::reducers::tell;
+use super::render::render;
 use super::run::{RunInner, lock_name};
-use super::run_request::{input_items, render_parts};
 use super::state_bag::StateBag;
 use super::view::{SessionView, View};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::finding::Finding;
-use crate::history::{History, Origin, Showing, join, write_message};
+use crate::history::{Showing, write_message};
 use crate::json::{ArrayWriter, Json};
-use crate::render::{RenderRequest, Rendered, Renderer, Rendering};
-use crate::replay::{Policy, PolicyLayer, Progress};
+use crate::render::Renderer;
+use crate::replay::{Policy, PolicyLayer};
 use crate::run::{Desk, OnStop};
 use crate::sorted::Sorted;
 use crate::store::{Change, HeadEdit, SessionLog, commit, open_session, refresh};
-use js_sys::{Function, Promise, Uint8Array};
+use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -49,12 +47,36 @@ pub struct SessionInner {
     entering: Cell<bool>,
 }
 
-/// Fields given when the session was opened; written with the next append.
-#[derive(Clone, Debug, Default)]
+/// What was given when the session was opened; fields of the head are written with the next append.
+#[derive(Default)]
 struct Wishes {
     title: Option<String>,
     channel: Option<String>,
     metadata: Option<Json>,
+    policy: Option<Box<PolicyLayer>>,
+    on_stop: Option<OnStop>,
+}
+
+impl Wishes {
+    fn read(options: &JsValue) -> Result<Self> {
+        refuse(options, &["providers"])?;
+        if flag(options, "trimTrailingResults") {
+            return Err(unbuilt("`trimTrailingResults`"));
+        }
+        if member(options, "flushMs").as_f64().is_some_and(|ms| ms > 0.0) {
+            return Err(unbuilt("`flushMs`"));
+        }
+        only(&member(options, "owner"), "kind", "session", "an owner other than `{ kind: \"session\" }`")?;
+        only(options, "persistence", "run", "a persistence other than \"run\"")?;
+        let mut wishes = Self { title: text(options, "title")?, ..Self::default() };
+        wishes.channel = text(options, "channel")?;
+        wishes.metadata = json_at(options, "metadata")?;
+        if given(options, "replay").is_some() {
+            wishes.policy = Some(Box::new(policy_at(options, "replay")?));
+        }
+        wishes.on_stop = on_stop(options)?;
+        Ok(wishes)
+    }
 }
 
 impl SessionInner {
@@ -62,68 +84,63 @@ impl SessionInner {
         if id.is_empty() {
             return Err(Error::invalid("a session's id is any text but the empty one"));
         }
-        refuse(options, &["providers"])?;
-        if member(options, "trimTrailingResults").is_truthy() {
-            return Err(unbuilt("`trimTrailingResults`"));
-        }
-        if given(options, "flushMs").and_then(|ms| ms.as_f64()).is_some_and(|ms| ms > 0.0) {
-            return Err(unbuilt("`flushMs`"));
-        }
-        only(&member(options, "owner"), "kind", "session", "an owner other than `{ kind: \"session\" }`")?;
-        only(options, "persistence", "run", "a persistence other than \"run\"")?;
-        let wishes = Wishes {
-            title: text(options, "title")?,
-            channel: text(options, "channel")?,
-            metadata: json_at(options, "metadata")?,
-        };
-        let policy = policy_at(options, "replay")?;
-        let on_stop = on_stop(options)?;
+        let wishes = Wishes::read(options)?;
         let session = match engine.session(id) {
             Some(open) => open,
             None => {
                 let log = open_session(&*engine.store, id, engine.seed, engine.now()).await?;
                 engine.warn(&log.findings);
-                let generation = Cell::new(log.generation);
-                engine.keep(
-                    id,
-                    Rc::new(Self {
-                        engine: engine.clone(),
-                        id: id.to_owned(),
-                        log: RefCell::new(log),
-                        renderer: RefCell::default(),
-                        view: RefCell::default(),
-                        listeners: Listeners::default(),
-                        on_stop: Cell::default(),
-                        generation,
-                        policy: RefCell::default(),
-                        wishes: RefCell::default(),
-                        state: RefCell::default(),
-                        run: RefCell::default(),
-                        elsewhere: RefCell::default(),
-                        queue: RefCell::default(),
-                        entering: Cell::new(false),
-                    }),
-                )
+                engine.keep(id, Self::of(engine, id, log))
             }
         };
-        if given(options, "replay").is_some() {
-            *session.policy.borrow_mut() = policy;
-        }
-        if let Some(on_stop) = on_stop {
-            session.on_stop.set(on_stop);
-        }
-        *session.wishes.borrow_mut() = wishes;
-        session.apply_wishes();
+        session.wish(wishes);
         session.look_elsewhere().await;
         Ok(session)
     }
 
+    fn of(engine: &Rc<Engine>, id: &str, log: SessionLog) -> Rc<Self> {
+        Rc::new(Self {
+            engine: engine.clone(),
+            id: id.to_owned(),
+            generation: Cell::new(log.generation),
+            log: RefCell::new(log),
+            renderer: RefCell::default(),
+            view: RefCell::default(),
+            listeners: Listeners::default(),
+            on_stop: Cell::default(),
+            policy: RefCell::default(),
+            wishes: RefCell::default(),
+            state: RefCell::default(),
+            run: RefCell::default(),
+            elsewhere: RefCell::default(),
+            queue: RefCell::default(),
+            entering: Cell::new(false),
+        })
+    }
+
+    fn wish(&self, mut wishes: Wishes) {
+        if let Some(policy) = wishes.policy.take() {
+            *self.policy.borrow_mut() = *policy;
+        }
+        if let Some(on_stop) = wishes.on_stop {
+            self.on_stop.set(on_stop);
+        }
+        *self.wishes.borrow_mut() = wishes;
+        self.apply_wishes();
+    }
+
     fn apply_wishes(&self) {
-        let wishes = self.wishes.borrow().clone();
-        let mut log = self.log.borrow_mut();
-        log.head.title = wishes.title.or(log.head.title.take());
-        log.head.channel = wishes.channel.or(log.head.channel.take());
-        log.head.metadata = wishes.metadata.or(log.head.metadata.take());
+        let wishes = self.wishes.borrow();
+        let head = &mut self.log.borrow_mut().head;
+        if wishes.title.is_some() {
+            head.title.clone_from(&wishes.title);
+        }
+        if wishes.channel.is_some() {
+            head.channel.clone_from(&wishes.channel);
+        }
+        if wishes.metadata.is_some() {
+            head.metadata.clone_from(&wishes.metadata);
+        }
     }
 
     /// The session's channel.
@@ -135,7 +152,13 @@ impl SessionInner {
     pub fn policy(&self, call: PolicyLayer, tools: Sorted<String, crate::tool::Window>) -> Policy {
         let channel =
             self.channel().and_then(|channel| self.engine.channels.get(&channel).cloned()).unwrap_or_default();
-        Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.engine.global.clone() }
+        Policy {
+            call,
+            tools,
+            session: PolicyLayer::clone(&self.policy.borrow()),
+            channel,
+            global: self.engine.global.clone(),
+        }
     }
 
     /// Reads what others appended; true when something changed.
@@ -528,67 +551,6 @@ fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
     array.end();
     let cursor = (start > 0).then(|| start.to_string());
     Ok(page(&items, cursor.as_deref()))
-}
-
-async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> {
-    inner.engine.ids.draw();
-    let now = inner.engine.now();
-    let parts = render_parts(inner, request)?;
-    let mut live = History::new(inner.engine.seed);
-    let items = input_items(&member(request, "input"), parts.provider.dialect)?;
-    let origin = Origin { at: now, ..Origin::default() };
-    let joined = join(Some(&inner.log.borrow().history), &live, items, &origin, &inner.engine.ids);
-    for entry in joined.entries {
-        live.apply(entry);
-    }
-    let request = RenderRequest {
-        provider: &parts.provider,
-        instructions: parts.instructions.as_deref(),
-        tools: &parts.tools,
-        policy: &parts.policy,
-    };
-    let mut progress = Progress::default();
-    loop {
-        let step =
-            inner.renderer.borrow_mut().step(&inner.log.borrow().history, Some(&live), &request, now, &progress)?;
-        match step {
-            Rendering::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
-            Rendering::Ask(ask) => {
-                let given = tell(&ask).await;
-                inner.renderer.borrow_mut().told(ask, given, &mut progress);
-            }
-        }
-    }
-}
-
-fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
-    let mut warnings = Vec::new();
-    for_everyone(&rendered.report, &mut warnings);
-    inner.engine.warn(&warnings);
-    let out = js_sys::Object::new();
-    #[allow(clippy::cast_precision_loss)]
-    let max_source = rendered.max_source.map_or(-1.0, |number| number as f64);
-    let sources = object_to_js(&|out| {
-        // Of a number that is there twice JavaScript takes the last.
-        inner.log.borrow().history.each_source(&mut |number, source| {
-            out.json(&number.to_string(), source.view());
-        });
-    });
-    set(&out, "body", &Uint8Array::from(rendered.body.as_slice()));
-    set(&out, "report", &super::wire::report_to_js(&rendered.report));
-    set(&out, "maxSourceNumber", &JsValue::from_f64(max_source));
-    set(&out, "sources", &sources);
-    set(&out, "stablePrefix", &JsValue::from_f64(f64::from(rendered.stable_prefix)));
-    out.into()
-}
-
-/// Of a body's findings those that go to `onWarning`, too.
-pub fn for_everyone(report: &[Finding], out: &mut Vec<Finding>) {
-    for finding in report {
-        if matches!(finding.code, "stale_default" | "callback_failed") {
-            out.push(finding.clone());
-        }
-    }
 }
 
 /// The id of an append.
