@@ -112,9 +112,11 @@ impl Engine {
 
     /// Keeps an opened session; the first one of two opened at once is kept.
     pub fn keep(&self, id: &str, session: Rc<SessionInner>) -> Rc<SessionInner> {
-        let mut sessions = self.sessions.borrow_mut();
-        let kept = sessions.get_or_insert_with(id.to_owned(), || session.clone()).map(|kept| kept.clone());
-        kept.unwrap_or(session)
+        if let Some(kept) = self.session(id) {
+            return kept;
+        }
+        self.sessions.borrow_mut().insert(id.to_owned(), session.clone());
+        session
     }
 
     /// Forgets a session.

@@ -1,13 +1,14 @@
 //! What the platform gives: time, randomness, locks, a channel to other tabs. The only place that asks for them.
 
 use super::convert::{function, member, set};
-use super::promise::Work;
+use super::promise::{Work, deferred};
 use crate::clock::{Clock, Ms};
 use crate::error::Result;
 use crate::id::IdSource;
 use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -23,7 +24,8 @@ const POOL: usize = 1024;
 /// Random bytes; where the platform has none, the time and a count, which still differ.
 fn entropy() -> [u8; 16] {
     thread_local! {
-        static LEFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        // Not dropped: the thread lives as long as the page.
+        static LEFT: ManuallyDrop<RefCell<Vec<u8>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
         static COUNT: Cell<u64> = const { Cell::new(0) };
     }
     let drawn = LEFT.with(|left| {
@@ -142,14 +144,6 @@ fn locks() -> Option<JsValue> {
     Some(member(&member(&js_sys::global(), "navigator"), "locks")).filter(JsValue::is_object)
 }
 
-/// A promise, and the function that resolves it.
-fn deferred() -> Option<(Promise, Function)> {
-    let mut resolve = None;
-    let promise = Promise::new(&mut |given, _| resolve = Some(given));
-    // It hands its functions out as it is made.
-    Some((promise, resolve?))
-}
-
 fn method(object: &JsValue, name: &str) -> Option<Function> {
     Some(member(object, name)).filter(JsValue::is_function).map(JsCast::unchecked_into)
 }
@@ -158,7 +152,7 @@ fn method(object: &JsValue, name: &str) -> Option<Function> {
 pub async fn lock(name: &str) -> Locking {
     let Some(locks) = locks() else { return Locking::None };
     let Some(request) = method(&locks, "request") else { return Locking::None };
-    let (Some((held, release)), Some((granted, grant))) = (deferred(), deferred()) else { return Locking::None };
+    let ((held, Some(release)), (granted, Some(grant))) = (deferred(), deferred()) else { return Locking::None };
     let callback = Closure::once_into_js(move |lock: JsValue| -> JsValue {
         if lock.is_null() {
             return JsValue::UNDEFINED;

@@ -9,6 +9,7 @@ use crate::replay::{Ask, Callback, Given, Question, Reducer};
 use crate::run::{PersistAsk, Persisted};
 use js_sys::{Array, Function, Promise, Uint8Array};
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -19,11 +20,32 @@ struct Hook {
     function: Function,
 }
 
+/// Functions that were given, each with a number of its own.
+struct Known {
+    next: u32,
+    functions: Vec<(u32, Function)>,
+}
+
+impl Known {
+    fn id(&mut self, function: &Function) -> u32 {
+        if let Some((id, _)) = self.functions.iter().find(|(_, own)| own == function) {
+            return *id;
+        }
+        if self.functions.len() >= KNOWN {
+            self.functions.remove(0);
+        }
+        self.next += 1;
+        self.functions.push((self.next, function.clone()));
+        self.next
+    }
+}
+
 /// How many functions are known again: by that, what one has counted is kept.
 const KNOWN: usize = 32;
 
 thread_local! {
-    static KNOWN_FUNCTIONS: RefCell<(u32, Vec<(u32, Function)>)> = const { RefCell::new((0, Vec::new())) };
+    // Not dropped: the thread lives as long as the page.
+    static KNOWN_FUNCTIONS: ManuallyDrop<RefCell<Known>> = const { ManuallyDrop::new(RefCell::new(Known { next: 0, functions: Vec::new() })) };
 }
 
 /// The callback under `key`.
@@ -34,17 +56,7 @@ pub fn callback(object: &JsValue, key: &str) -> Result<Option<Callback>> {
     let Some(function) = function(object, key).map_err(|error| Error::config(error.into_message()))? else {
         return Ok(None);
     };
-    let id = KNOWN_FUNCTIONS.with_borrow_mut(|(next, known)| {
-        if let Some((id, _)) = known.iter().find(|(_, own)| *own == function) {
-            return *id;
-        }
-        if known.len() >= KNOWN {
-            known.remove(0);
-        }
-        *next += 1;
-        known.push((*next, function.clone()));
-        *next
-    });
+    let id = KNOWN_FUNCTIONS.with(|known| known.borrow_mut().id(&function));
     Ok(Some(Callback { id, hook: Rc::new(Hook { this: object.clone(), function }) }))
 }
 

@@ -3,7 +3,7 @@
 use super::convert::{given, list_to_js, member, object_to_js, set, text, to_json, whole};
 use super::engine::Engine;
 use super::platform::{Lock, Locking, lock};
-use super::promise::{Work, in_background, promise};
+use super::promise::{Work, deferred, in_background, promise};
 use super::reducers::{persist, tell};
 use super::render::for_everyone;
 use super::rethread::callback_failed;
@@ -277,13 +277,17 @@ impl Run {
     pub fn effects(&self) -> js_sys::Array {
         let machine = self.inner.machine.borrow();
         let mut kept = self.inner.effects.borrow_mut();
-        machine
-            .effects()
-            .iter()
-            .filter_map(|effect| {
-                kept.get_or_insert_with(effect.id.clone(), || effect_to_js(effect)).map(|value| value.clone())
-            })
-            .collect()
+        let effects = js_sys::Array::new();
+        for effect in machine.effects() {
+            if let Some(value) = kept.get(&effect.id) {
+                effects.push(value);
+            } else {
+                let value = effect_to_js(effect);
+                effects.push(&value);
+                kept.insert(effect.id.clone(), value);
+            }
+        }
+        effects
     }
 
     /// Drains the events so far.
@@ -302,7 +306,9 @@ impl Run {
         if inner.machine.borrow().status() == RunStatus::Running {
             inner.session.engine.check_open()?;
         }
-        Ok(Promise::new(&mut |resolve, _| inner.waiting.borrow_mut().push(resolve)))
+        let (changed, resolve) = deferred();
+        inner.waiting.borrow_mut().extend(resolve);
+        Ok(changed)
     }
 
     /// Answers an effect. Resolves when what must be durable is.
@@ -396,12 +402,14 @@ fn effect_to_js(effect: &Effect) -> JsValue {
 }
 
 fn reply_of(answer: &JsValue) -> Result<Reply> {
-    let headers = || -> Vec<(String, String)> {
-        let headers = member(answer, "headers");
-        super::convert::members(&headers)
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_string()?)))
-            .collect()
+    let headers = || {
+        let mut headers = Vec::new();
+        for (name, value) in super::convert::members(&member(answer, "headers")) {
+            if let Some(value) = value.as_string() {
+                headers.push((name.to_ascii_lowercase(), value));
+            }
+        }
+        headers
     };
     let status = || -> Result<u16> {
         whole(answer, "status")?

@@ -5,7 +5,7 @@ use super::engine::{Engine, Listeners};
 use super::options::{on_stop, only, policy_at, refuse, unbuilt};
 use super::pending::{audit_page, discard, pending_runs, take_over};
 use super::platform::held_locks;
-use super::promise::{Work, promise};
+use super::promise::{Work, deferred, promise};
 use super::render::render;
 use super::run::{RunInner, lock_name};
 use super::state_bag::StateBag;
@@ -179,11 +179,15 @@ impl SessionInner {
 
     /// Asks the platform which of the unfinished runs another tab holds: a lock, unlike a lease, is not in the head.
     async fn look_elsewhere(&self) {
-        let runs: Vec<String> = self.log.borrow().head.runs.iter().map(|run| run.id.clone()).collect();
-        let held = if runs.is_empty() || !self.engine.is_durable() { None } else { held_locks().await };
-        let held = held.unwrap_or_default();
-        *self.elsewhere.borrow_mut() =
-            runs.into_iter().filter(|run| held.contains(&lock_name(&self.engine, run))).collect();
+        let asks = self.engine.is_durable() && !self.log.borrow().head.runs.is_empty();
+        let held = if asks { held_locks().await.unwrap_or_default() } else { Vec::new() };
+        let mut elsewhere = self.elsewhere.borrow_mut();
+        elsewhere.clear();
+        for run in &self.log.borrow().head.runs {
+            if held.contains(&lock_name(&self.engine, &run.id)) {
+                elsewhere.push(run.id.clone());
+            }
+        }
     }
 
     /// Whether another tab held that run at the last look.
@@ -258,7 +262,8 @@ impl SessionInner {
                     "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
                 ));
             }
-            let turn = Promise::new(&mut |resolve, _| self.queue.borrow_mut().push(resolve));
+            let (turn, resolve) = deferred();
+            self.queue.borrow_mut().extend(resolve);
             // A resolved promise does not fail.
             let _ = JsFuture::from(turn).await;
             self.engine.check_open()?;

@@ -52,7 +52,7 @@ impl From<JsValue> for Failure {
         let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
         let said = if name.is_empty() {
-            format!("IndexedDB failed: {thrown:?}")
+            crate::web::error::thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
         } else {
             format!("IndexedDB: {name}: {message}")
         };
