@@ -121,7 +121,7 @@ impl RunInner {
     /// The answer that is coming in.
     pub fn partial(&self) -> Option<Message> {
         let mut place = self.session.workplace();
-        self.machine.borrow_mut().partial(&mut place.desk())
+        self.machine.borrow().partial(&place.desk())
     }
 
     fn step(&self, input: Input) -> Result<()> {
@@ -155,18 +155,18 @@ impl RunInner {
                 Ok(change) => self.session.commit(change).await,
                 Err(error) => Err(error),
             };
-            if let Ok(revision) = &outcome
-                && edges
-            {
-                self.session.engine.changed(&self.session.id, *revision, false);
-            }
-            if let Err(error) = &outcome {
-                if error.code != Code::Conflict {
-                    self.machine.borrow_mut().keep_unsaved(save.clone());
+            let id = save.id;
+            match &outcome {
+                Ok(revision) if edges => self.session.engine.changed(&self.session.id, *revision, false),
+                Ok(_) => {}
+                Err(error) => {
+                    failure.get_or_insert_with(|| error.clone());
+                    if error.code != Code::Conflict {
+                        self.machine.borrow_mut().keep_unsaved(save);
+                    }
                 }
-                failure.get_or_insert_with(|| error.clone());
             }
-            if let Err(error) = self.step(Input::Saved { save: save.id, outcome }) {
+            if let Err(error) = self.step(Input::Saved { save: id, outcome }) {
                 failure.get_or_insert(error);
             }
         }

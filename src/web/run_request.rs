@@ -157,12 +157,14 @@ fn provider(request: &JsValue) -> Result<ProviderRequest> {
         .ok_or_else(|| Error::config("`provider` says where to call: dialect, url, params"))?;
     let dialect = dialect_at(&options, "`provider.dialect` says which wire format the server speaks")?;
     let compat = member(&options, "compat");
-    let mut settings = Settings::default();
-    settings.system_role = word(&compat, "systemRole", &["system", "developer"], &[Role::System, Role::Developer])?;
     let fields = [ReasoningField::Named("reasoning_content"), ReasoningField::Named("reasoning"), ReasoningField::Drop];
-    settings.reasoning =
-        word(&compat, "reasoningField", &["reasoning_content", "reasoning", "drop"], &fields)?.unwrap_or_default();
-    settings.no_stream_usage = given(&compat, "streamUsage").is_some_and(|usage| usage.is_falsy());
+    let reasoning = word(&compat, "reasoningField", &["reasoning_content", "reasoning", "drop"], &fields)?;
+    let settings = Settings {
+        system_role: word(&compat, "systemRole", &["system", "developer"], &[Role::System, Role::Developer])?,
+        reasoning: reasoning.unwrap_or_default(),
+        no_stream_usage: given(&compat, "streamUsage").is_some_and(|usage| usage.is_falsy()),
+        ..Settings::default()
+    };
     let (params, mut stream) = params(&options)?;
     if let Some(given) = given(&options, "stream") {
         stream = given.is_truthy();

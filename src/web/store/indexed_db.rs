@@ -19,20 +19,18 @@ pub use connection::delete_database;
 use crate::clock::Ms;
 use crate::error::{Code, Result};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_KEY, MAX_RECORD_BYTES, PAGE, Page, Query, Record,
-    SessionRow, StoreFuture, Table, audit_cursor, open_audit_cursor,
+    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    SessionRow, StoreFuture,
 };
 use connection::{Connection, Sentinel};
 use failure::Failure;
 use head::{Act, OnHead};
-use pages::{Listed, Pages, page};
+use pages::Pages;
 use read::Read;
-use rows::{End, HEADS, Keys, table_name};
-use scan::Scan;
+use rows::Keys;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use transaction::Shared;
-use wasm_bindgen::JsValue;
 use write::Append;
 
 /// When a write counts as done.
@@ -220,36 +218,20 @@ impl LogStore for IndexedDbStore {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
+        let pages = Pages::sessions(cursor, limit, channel, self.newest.get());
         Box::pin(async move {
-            let limit = if limit == 0 { PAGE } else { limit };
-            let lower = cursor.map_or_else(End::first, |cursor| End::beyond(JsValue::from_str(cursor)));
-            let scan = Scan::new(HEADS, lower, End::last(), self.newest.get());
-            let pages = Pages::new(Listed::Sessions(channel.map(str::to_owned)), limit, scan);
             let pages = Rc::new(RefCell::new(pages));
             self.transact(pages.clone(), false).await?;
-            let sessions = std::mem::take(&mut pages.borrow_mut().sessions);
-            Ok(page(sessions, limit, |row| row.id.clone()))
+            Ok(pages.borrow_mut().page_of_sessions())
         })
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
+        let pages = Pages::audit(query, self.newest.get());
         Box::pin(async move {
-            let limit = if query.limit == 0 { PAGE } else { query.limit };
-            let after = query.cursor.as_deref().map(open_audit_cursor).transpose()?;
-            let session = query.session.as_deref().map(Keys::of);
-            let lower = match (after, &session) {
-                (Some((session, key)), _) => End::beyond(Keys::of(session).past(key)),
-                (None, Some(keys)) => End::at(keys.start()),
-                (None, None) => End::first(),
-            };
-            // A cursor from another session's rows may lie behind this session's, where no range may end.
-            let same = after.is_none_or(|(session, _)| query.session.as_deref() == Some(session));
-            let upper = session.filter(|_| same).map_or_else(End::last, |keys| End::at(keys.end()));
-            let scan = Scan::new(table_name(Table::ToolInvocations), lower, upper, self.newest.get());
-            let pages = Rc::new(RefCell::new(Pages::new(Listed::Audit(query.clone()), limit, scan)));
+            let pages = Rc::new(RefCell::new(pages?));
             self.transact(pages.clone(), false).await?;
-            let rows = std::mem::take(&mut pages.borrow_mut().rows);
-            Ok(page(rows, limit, |(session, record)| audit_cursor(session, record.key)))
+            Ok(pages.borrow_mut().page_of_rows())
         })
     }
 

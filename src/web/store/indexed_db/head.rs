@@ -43,19 +43,16 @@ impl Script for OnHead {
         let Some(row) = answers.first() else {
             return ask_head(transaction, &self.keys);
         };
-        let head = HeadRow::read(row)?;
+        let mut head = HeadRow::default();
+        let is_there = head.read(row)? && !head.deleted;
         let mut written = 0;
         match &self.act {
-            Act::Look => self.head = head.and_then(HeadRow::head),
+            Act::Look if is_there => self.head = Some(head.head()),
             Act::Append(append) => {
-                let outcome = append.write(&self.keys, transaction, head.unwrap_or_default(), &mut written)?;
-                self.appended = Some(outcome);
+                self.appended = Some(append.write(&self.keys, transaction, &mut head, &mut written)?);
             }
-            Act::Bury => {
-                if let Some(head) = head.filter(|head| !head.deleted) {
-                    bury(&self.keys, transaction, head)?;
-                }
-            }
+            Act::Bury if is_there => bury(&self.keys, transaction, head)?,
+            Act::Look | Act::Bury => {}
         }
         Ok(Step::Done(written))
     }

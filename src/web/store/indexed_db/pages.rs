@@ -1,15 +1,16 @@
 //! The transactions that list: a page of what a scan finds.
 
 use super::failure::Failure;
-use super::rows::{self, HEADS, HeadRow, table_name};
+use super::rows::{self, End, HEADS, HeadRow, Keys, table_name};
 use super::scan::Scan;
 use super::transaction::{Script, Step};
-use crate::store::{AuditQuery, Page, Record, SessionRow, Table};
+use crate::error::Error;
+use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, Table, audit_cursor, open_audit_cursor};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
 /// What is listed.
-pub(super) enum Listed {
+enum Listed {
     /// Sessions of this channel, or of any.
     Sessions(Option<String>),
     /// Rows of the audit table.
@@ -22,12 +23,42 @@ pub(super) struct Pages {
     /// Where it begins, for a new connection.
     start: Scan,
     scan: Scan,
-    pub(super) sessions: Vec<SessionRow>,
-    pub(super) rows: Vec<(String, Record)>,
+    sessions: Vec<SessionRow>,
+    rows: Vec<(String, Record)>,
 }
 
 impl Pages {
-    pub(super) fn new(listed: Listed, limit: usize, mut scan: Scan) -> Self {
+    /// Sessions behind the cursor.
+    pub(super) fn sessions(cursor: Option<&str>, limit: usize, channel: Option<&str>, newest: bool) -> Self {
+        let lower = cursor.map_or_else(End::first, |cursor| End::beyond(JsValue::from_str(cursor)));
+        let scan = Scan::new(HEADS, lower, End::last(), newest);
+        Self::new(Listed::Sessions(channel.map(str::to_owned)), limit, scan)
+    }
+
+    /// Rows of the audit table.
+    ///
+    /// # Errors
+    /// `invalid_input` for a cursor that no page gave.
+    pub(super) fn audit(query: &AuditQuery, newest: bool) -> Result<Self, Error> {
+        let (mut lower, mut upper) = (End::first(), End::last());
+        if let Some(session) = &query.session {
+            let keys = Keys::of(session);
+            (lower, upper) = (End::at(keys.start()), End::at(keys.end()));
+        }
+        if let Some(cursor) = &query.cursor {
+            let (session, key) = open_audit_cursor(cursor)?;
+            lower = End::beyond(Keys::of(session).past(key));
+            // A cursor from another session's rows may lie behind this session's, where no range may end.
+            if query.session.as_deref() != Some(session) {
+                upper = End::last();
+            }
+        }
+        let scan = Scan::new(table_name(Table::ToolInvocations), lower, upper, newest);
+        Ok(Self::new(Listed::Audit(query.clone()), query.limit, scan))
+    }
+
+    fn new(listed: Listed, limit: usize, mut scan: Scan) -> Self {
+        let limit = if limit == 0 { PAGE } else { limit };
         // One more than the page shows whether there is a next.
         scan.count = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX).clamp(32, 256);
         Self { listed, limit, start: scan.clone(), scan, sessions: Vec::new(), rows: Vec::new() }
@@ -37,9 +68,11 @@ impl Pages {
     fn take(&mut self, key: &JsValue, value: &JsValue) -> Result<(), Failure> {
         match &self.listed {
             Listed::Sessions(channel) => {
-                let (Some(id), Some(row)) = (key.as_string(), HeadRow::read(value)?) else { return Ok(()) };
-                if channel.is_none() || row.channel == *channel {
-                    self.sessions.extend(row.head().map(|head| SessionRow { id, head }));
+                let Some(id) = key.as_string() else { return Ok(()) };
+                let mut row = HeadRow::default();
+                let is_there = row.read(value)? && !row.deleted;
+                if is_there && (channel.is_none() || row.channel == *channel) {
+                    self.sessions.push(SessionRow { id, head: row.head() });
                 }
             }
             Listed::Audit(query) => {
@@ -52,6 +85,18 @@ impl Pages {
             }
         }
         Ok(())
+    }
+}
+
+impl Pages {
+    /// The sessions that were found.
+    pub(super) fn page_of_sessions(&mut self) -> Page<SessionRow> {
+        page(&mut self.sessions, self.limit, |row| row.id.clone())
+    }
+
+    /// The rows that were found.
+    pub(super) fn page_of_rows(&mut self) -> Page<(String, Record)> {
+        page(&mut self.rows, self.limit, |(session, record)| audit_cursor(session, record.key))
     }
 }
 
@@ -83,9 +128,9 @@ impl Script for Pages {
 }
 
 /// A page of what was found, with the place to go on from if there is more.
-pub(super) fn page<T>(mut items: Vec<T>, limit: usize, cursor: fn(&T) -> String) -> Page<T> {
+fn page<T>(items: &mut Vec<T>, limit: usize, cursor: fn(&T) -> String) -> Page<T> {
     let more = items.len() > limit;
     items.truncate(limit);
     let cursor = items.last().filter(|_| more).map(cursor);
-    Page { items, cursor }
+    Page { items: std::mem::take(items), cursor }
 }

@@ -77,8 +77,11 @@ impl Script for Read {
                 ask_head(transaction, &self.keys)
             }
             Asked::Head => {
-                let row = answers.first().map(HeadRow::read).transpose()?.flatten();
-                self.widest = row.map_or(0, |row| row.widest);
+                let mut head = HeadRow::default();
+                for row in answers {
+                    head.read(row)?;
+                }
+                self.widest = head.widest;
                 if self.widest > 0 && !self.query.reverse { self.segments(transaction) } else { self.rows(transaction) }
             }
             Asked::Keys => {

@@ -227,10 +227,10 @@ pub(super) struct HeadRow {
 }
 
 impl HeadRow {
-    /// Reads a row; none if there is none.
-    pub(super) fn read(value: &JsValue) -> Result<Option<Self>, Failure> {
+    /// Reads a row; false if there is none.
+    pub(super) fn read(&mut self, value: &JsValue) -> Result<bool, Failure> {
         if value.is_undefined() {
-            return Ok(None);
+            return Ok(false);
         }
         let (Some(revision), Some(bytes)) = (whole(&member(value, "r")), bytes_of(&member(value, "v"))) else {
             return Err(Failure::new(
@@ -238,24 +238,19 @@ impl HeadRow {
                 "a session's head in IndexedDB is not of this store's making; it is left as it is",
             ));
         };
-        let mut operations = Operations::default();
+        self.revision = revision;
+        self.value = bytes;
+        self.channel = member(value, "c").as_string();
         if let Some(kept) = member(value, "o").dyn_ref::<Array>() {
-            let mut at = 0;
-            while at < kept.length() {
+            for at in (0..kept.length()).step_by(2) {
                 if let (Some(name), Some(made)) = (kept.get(at).as_string(), whole(&kept.get(at + 1))) {
-                    operations.0.push_back((name, made));
+                    self.operations.0.push_back((name, made));
                 }
-                at += 2;
             }
         }
-        Ok(Some(Self {
-            revision,
-            value: bytes,
-            channel: member(value, "c").as_string(),
-            operations,
-            deleted: flag(value, "d"),
-            widest: whole(&member(value, "w")).unwrap_or(0),
-        }))
+        self.deleted = flag(value, "d");
+        self.widest = whole(&member(value, "w")).unwrap_or(0);
+        Ok(true)
     }
 
     fn write(&self) -> JsValue {
@@ -274,8 +269,8 @@ impl HeadRow {
         row.into()
     }
 
-    /// What the contract shows of it.
-    pub(super) fn head(self) -> Option<Head> {
-        (!self.deleted).then_some(Head { revision: self.revision, value: self.value })
+    /// What the contract shows of one that is not deleted.
+    pub(super) fn head(self) -> Head {
+        Head { revision: self.revision, value: self.value }
     }
 }

@@ -33,7 +33,7 @@ impl Append {
         &self,
         keys: &Keys,
         transaction: &IdbTransaction,
-        mut head: HeadRow,
+        head: &mut HeadRow,
         written: &mut u64,
     ) -> Result<Appended, Failure> {
         if let Some(outcome) = head.operations.outcome(head.revision, self.expected, &self.operation) {
@@ -66,7 +66,7 @@ impl Append {
         head.value.clone_from(&self.batch.head);
         head.channel.clone_from(&self.batch.channel);
         head.deleted = false;
-        put_head(transaction, keys, &head)?;
+        put_head(transaction, keys, head)?;
         Ok(Appended::Revision(head.revision))
     }
 }
