@@ -152,13 +152,7 @@ impl SessionInner {
     pub fn policy(&self, call: PolicyLayer, tools: Sorted<String, crate::tool::Window>) -> Policy {
         let channel =
             self.channel().and_then(|channel| self.engine.channels.get(&channel).cloned()).unwrap_or_default();
-        Policy {
-            call,
-            tools,
-            session: PolicyLayer::clone(&self.policy.borrow()),
-            channel,
-            global: self.engine.global.clone(),
-        }
+        Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.engine.global.clone() }
     }
 
     /// Reads what others appended; true when something changed.

@@ -34,12 +34,6 @@ impl Failure {
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
-        failure.error
-    }
-}
-
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self { error, lost: false }
