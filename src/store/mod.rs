@@ -12,7 +12,7 @@ mod numbering;
 mod record;
 
 pub use audit::AuditRow;
-pub use log::{Change, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal, refresh};
+pub use log::{Change, HeadEdit, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal, refresh};
 pub use memory::MemoryStore;
 pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};
 

@@ -2,86 +2,87 @@
 
 use super::assembler::dialect;
 use super::convert::{member, object_to_js, text, to_json, whole, wire_text};
-use super::options::{unbuilt, word};
-use super::session::{Session, SessionInner, new_operation};
+use super::options::word;
+use super::promise::promise;
+use super::run_request::check_branch;
+use super::session::{Session, SessionInner};
 use crate::error::Result;
 use crate::history::{Joined, NewMessage, Origin, join, join_new};
-use crate::json::Json;
-use crate::message::{Dialect, Source, SourceKind};
+use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
 use crate::replay::{PolicyLayer, drop_uncited};
 use crate::sorted::Sorted;
 use crate::store::Change;
+use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 
 #[wasm_bindgen]
 impl Session {
     /// Appends messages in a dialect's own shape, or neutral ones.
-    pub async fn append(
-        &self,
-        given: JsValue,
-        dialect_or_options: JsValue,
-        options: JsValue,
-    ) -> std::result::Result<JsValue, JsValue> {
+    pub fn append(&self, given: JsValue, dialect_or_options: JsValue, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        let named = dialect_or_options.as_string();
-        let options = if named.is_some() { options } else { dialect_or_options };
-        if let Some(branch) = text(&options, "branch")?
-            && branch != "main"
-        {
-            return Err(unbuilt("`branch`").into());
-        }
-        let source = member(&options, "source");
-        let kinds =
-            [("external", SourceKind::External), ("context", SourceKind::Context), ("history", SourceKind::History)];
-        let origin = Origin {
-            at: whole(&options, "at")?.unwrap_or_else(|| inner.engine.now()),
-            source: Source { kind: word(&source, "type", &kinds)?.unwrap_or_default(), id: text(&source, "id")? },
-            channel: inner.channel(),
-            ..Origin::default()
-        };
-        let expected = whole(&options, "expectedRevision")?;
-        inner.engine.ids.draw();
-        let mut joined = match named {
-            Some(name) => inner.join_wire(&wire_text(&given)?, dialect(&name)?, &origin).await?,
-            None => {
-                let messages = NewMessage::read_all(to_json(&given)?.view())?;
-                join_new(&inner.log.borrow().history, messages, &origin, &inner.engine.ids)?
+        promise(Box::pin(async move {
+            let named = dialect_or_options.as_string();
+            let options = if named.is_some() { options } else { dialect_or_options };
+            check_branch(&options)?;
+            let origin = inner.origin(&options)?;
+            let expected = whole(&options, "expectedRevision")?;
+            inner.engine.ids.draw();
+            let mut joined = inner.join(&given, named.as_deref(), &origin)?;
+            // Another tab may have appended the call.
+            if named.is_some() && has_orphan(&joined) && inner.refresh().await? {
+                joined = inner.join(&given, named.as_deref(), &origin)?;
             }
-        };
-        let policy = inner.policy(PolicyLayer::default(), Sorted::new());
-        let sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
-        let change = Change {
-            operation: new_operation(&inner),
-            at: inner.engine.now(),
-            entries: joined.entries,
-            sources,
-            expected,
-            ..Change::default()
-        };
-        let revision = inner.commit(change).await?;
-        inner.engine.warn(&joined.report);
-        inner.notify();
-        Ok(object_to_js(|out| {
-            out.number("revision", revision).array("messageIds", |ids| {
-                for id in &joined.message_ids {
-                    ids.text(id);
-                }
-            });
+            let change = inner.joined_change(&mut joined, expected);
+            let revision = inner.commit(change).await?;
+            inner.engine.warn(&joined.report);
+            inner.notify();
+            Ok(object_to_js(&|out| {
+                out.number("revision", revision).array("messageIds", |ids| {
+                    for id in &joined.message_ids {
+                        ids.text(id);
+                    }
+                });
+            }))
         }))
     }
 }
 
 impl SessionInner {
-    /// Joins a dialect's own messages to what is there.
-    async fn join_wire(&self, body: &Json, dialect: Dialect, origin: &Origin) -> Result<Joined> {
-        let items = decode_body(dialect, body.view())?;
-        let joined = join(None, &self.log.borrow().history, items.clone(), origin, &self.engine.ids);
-        let orphan = joined.report.iter().any(|finding| finding.code == "orphan_result");
-        if !orphan || !self.refresh().await? {
-            return Ok(joined);
-        }
-        // Another tab may have appended the call.
+    /// Where what is appended comes from.
+    fn origin(&self, options: &JsValue) -> Result<Origin> {
+        let source = member(options, "source");
+        let kinds = [SourceKind::External, SourceKind::Context, SourceKind::History];
+        let kind = word(&source, "type", &["external", "context", "history"], &kinds)?;
+        Ok(Origin {
+            at: whole(options, "at")?.unwrap_or_else(|| self.engine.now()),
+            source: Source { kind: kind.unwrap_or_default(), id: text(&source, "id")? },
+            channel: self.channel(),
+            ..Origin::default()
+        })
+    }
+
+    /// Joins messages to what is there: a dialect's own, or neutral ones.
+    fn join(&self, given: &JsValue, named: Option<&str>, origin: &Origin) -> Result<Joined> {
+        let Some(name) = named else {
+            let messages = NewMessage::read_all(to_json(given)?.view())?;
+            return join_new(&self.log.borrow().history, messages, origin, &self.engine.ids);
+        };
+        let body = wire_text(given)?;
+        let items = decode_body(dialect(name)?, body.view())?;
         Ok(join(None, &self.log.borrow().history, items, origin, &self.engine.ids))
     }
+
+    fn joined_change(&self, joined: &mut Joined, expected: Option<u64>) -> Change {
+        let policy = self.policy(PolicyLayer::default(), Sorted::new());
+        let mut change = self.change();
+        change.sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
+        change.entries = std::mem::take(&mut joined.entries);
+        change.expected = expected;
+        change
+    }
+}
+
+fn has_orphan(joined: &Joined) -> bool {
+    joined.report.iter().any(|finding| finding.code == "orphan_result")
 }

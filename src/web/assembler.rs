@@ -1,8 +1,7 @@
 //! `StreamAssembler`.
 
-use super::convert::{object_to_js, to_js};
+use super::convert::{list_to_js, object_to_js};
 use crate::error::{Code, Error, Result};
-use crate::json::{ArrayWriter, Json};
 use crate::message::Dialect;
 use std::cell::RefCell;
 use wasm_bindgen::prelude::*;
@@ -36,19 +35,17 @@ impl StreamAssembler {
     pub fn push(&self, bytes: &[u8]) -> std::result::Result<JsValue, JsValue> {
         let mut events = Vec::new();
         self.inner.borrow_mut().as_mut().ok_or_else(ended)?.push(bytes, &mut events);
-        let mut text = String::new();
-        let mut array = ArrayWriter::new(&mut text);
-        for event in &events {
-            array.object(|out| event.write(out));
-        }
-        array.end();
-        Ok(to_js(Json::trusted(text).view()))
+        Ok(list_to_js(&|list| {
+            for event in &events {
+                list.object(|out| event.write(out));
+            }
+        }))
     }
 
     /// Ends the stream.
     pub fn finish(&self) -> std::result::Result<JsValue, JsValue> {
         let assembled = self.inner.borrow_mut().take().ok_or_else(ended)?.finish();
-        Ok(object_to_js(|out| assembled.write(out)))
+        Ok(object_to_js(&|out| assembled.write(out)))
     }
 }
 

@@ -2,18 +2,37 @@
 
 use super::error::thrown;
 use crate::error::{Code, Error, Result};
-use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use js_sys::{Array, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 /// A JSON value as a JavaScript one.
 pub fn to_js(json: JsonRef<'_>) -> JsValue {
-    js_sys::JSON::parse(json.as_raw()).unwrap_or(JsValue::NULL)
+    parsed(json.as_raw())
 }
 
 /// An object as a JavaScript one.
-pub fn object_to_js(fill: impl FnOnce(&mut ObjectWriter<'_>)) -> JsValue {
+pub fn object_to_js(fill: &dyn Fn(&mut ObjectWriter<'_>)) -> JsValue {
     to_js(ObjectWriter::build(fill).view())
+}
+
+/// A list as a JavaScript one.
+pub fn list_to_js(fill: &dyn Fn(&mut ArrayWriter<'_>)) -> JsValue {
+    let mut text = String::new();
+    let mut list = ArrayWriter::new(&mut text);
+    fill(&mut list);
+    list.end();
+    parsed(&text)
+}
+
+/// A text that is JSON.
+pub fn parsed(text: &str) -> JsValue {
+    js_sys::JSON::parse(text).unwrap_or(JsValue::NULL)
+}
+
+/// Sets a member of an object that we made: it takes any.
+pub fn set(object: &JsValue, key: &str, value: &JsValue) {
+    let _ = Reflect::set(object, &JsValue::from_str(key), value);
 }
 
 /// Any JavaScript value as JSON; `undefined` and functions are `null`.
@@ -33,21 +52,15 @@ pub fn to_json(value: &JsValue) -> Result<Json> {
 /// # Errors
 /// `invalid_input` when it is no JSON.
 pub fn wire_text(value: &JsValue) -> Result<Json> {
-    let bad = |at: usize| Error::invalid(format!("the body is not valid JSON (at byte {at})"));
-    if let Some(text) = value.as_string() {
-        return Json::parse(&text).map_err(|error| bad(error.at));
-    }
-    if let Some(bytes) = value.dyn_ref::<Uint8Array>() {
-        let text = String::from_utf8(bytes.to_vec()).map_err(|error| {
+    let text = match (value.as_string(), value.dyn_ref::<Uint8Array>()) {
+        (Some(text), _) => text,
+        (None, Some(bytes)) => String::from_utf8(bytes.to_vec()).map_err(|error| {
             Error::invalid(format!("the body is not UTF-8 (at byte {})", error.utf8_error().valid_up_to()))
-        })?;
-        return Json::parse(&text).map_err(|error| bad(error.at));
-    }
-    if value.is_object() {
-        to_json(value)
-    } else {
-        Err(Error::invalid("a body is an object, JSON text, or bytes of it"))
-    }
+        })?,
+        (None, None) if value.is_object() => return to_json(value),
+        (None, None) => return Err(Error::invalid("a body is an object, JSON text, or bytes of it")),
+    };
+    Json::parse(&text).map_err(|error| Error::invalid(format!("the body is not valid JSON (at byte {})", error.at)))
 }
 
 /// A member; `undefined` where there is none.
@@ -68,9 +81,27 @@ pub fn given(object: &JsValue, key: &str) -> Option<JsValue> {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn text(object: &JsValue, key: &str) -> Result<Option<String>> {
-    given(object, key)
-        .map(|value| value.as_string().ok_or_else(|| Error::invalid(format!("`{key}` is a string"))))
-        .transpose()
+    let Some(value) = given(object, key) else { return Ok(None) };
+    let text = value.as_string();
+    if text.is_none() {
+        return Err(wrong(key, "a string"));
+    }
+    Ok(text)
+}
+
+fn wrong(key: &str, what: &str) -> Error {
+    Error::invalid(format!("`{key}` is {what}"))
+}
+
+/// A value that JSON can say.
+///
+/// # Errors
+/// As [`to_json`].
+pub fn json_at(object: &JsValue, key: &str) -> Result<Option<Json>> {
+    match given(object, key) {
+        Some(value) => to_json(&value).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// A number.
@@ -78,9 +109,12 @@ pub fn text(object: &JsValue, key: &str) -> Result<Option<String>> {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn number(object: &JsValue, key: &str) -> Result<Option<f64>> {
-    given(object, key)
-        .map(|value| value.as_f64().ok_or_else(|| Error::invalid(format!("`{key}` is a number"))))
-        .transpose()
+    let Some(value) = given(object, key) else { return Ok(None) };
+    let number = value.as_f64();
+    if number.is_none() {
+        return Err(wrong(key, "a number"));
+    }
+    Ok(number)
 }
 
 /// A whole number that is not negative.
@@ -88,16 +122,14 @@ pub fn number(object: &JsValue, key: &str) -> Result<Option<f64>> {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn whole(object: &JsValue, key: &str) -> Result<Option<u64>> {
-    number(object, key)?
-        .map(|number| {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-            if number >= 0.0 && number.fract() == 0.0 && number < 9_007_199_254_740_992.0 {
-                Ok(number as u64)
-            } else {
-                Err(Error::invalid(format!("`{key}` is a whole number, not negative")))
-            }
-        })
-        .transpose()
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    match number(object, key)? {
+        None => Ok(None),
+        Some(number) if number >= 0.0 && number.fract() == 0.0 && number < 9_007_199_254_740_992.0 => {
+            Ok(Some(number as u64))
+        }
+        Some(_) => Err(wrong(key, "a whole number, not negative")),
+    }
 }
 
 /// A flag; false where it is not given.
@@ -110,26 +142,31 @@ pub fn flag(object: &JsValue, key: &str) -> bool {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn function(object: &JsValue, key: &str) -> Result<Option<js_sys::Function>> {
-    given(object, key)
-        .map(|value| value.dyn_into().map_err(|_| Error::invalid(format!("`{key}` is a function"))))
-        .transpose()
+    let Some(value) = given(object, key) else { return Ok(None) };
+    if !value.is_function() {
+        return Err(wrong(key, "a function"));
+    }
+    Ok(Some(value.unchecked_into()))
 }
 
 /// The own members of an object, in order.
 pub fn members(object: &JsValue) -> Vec<(String, JsValue)> {
-    let Some(object) = object.dyn_ref::<js_sys::Object>() else { return Vec::new() };
-    js_sys::Object::entries(object)
-        .iter()
-        .filter_map(|entry| {
-            let entry: Array = entry.dyn_into().ok()?;
-            Some((entry.get(0).as_string()?, entry.get(1)))
-        })
-        .collect()
+    let mut members = Vec::new();
+    if let Some(object) = object.dyn_ref::<js_sys::Object>() {
+        let entries = js_sys::Object::entries(object);
+        for at in 0..entries.length() {
+            let entry: Array = entries.get(at).unchecked_into();
+            if let Some(key) = entry.get(0).as_string() {
+                members.push((key, entry.get(1)));
+            }
+        }
+    }
+    members
 }
 
 /// A page of items.
 pub fn page(items: &str, cursor: Option<&str>) -> JsValue {
-    object_to_js(|out| {
+    object_to_js(&|out| {
         out.raw("items", items).text_or_null("cursor", cursor);
     })
 }

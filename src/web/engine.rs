@@ -3,6 +3,7 @@
 use super::convert::{function, object_to_js};
 use super::options::{channels, policy_at};
 use super::platform::{PlatformClock, PlatformIds, seed};
+use super::promise::{Work, in_background, promise};
 use super::session::SessionInner;
 use crate::clock::{Clock, Ms};
 use crate::error::{Code, Error, Result};
@@ -11,7 +12,7 @@ use crate::id::Seed;
 use crate::replay::PolicyLayer;
 use crate::sorted::Sorted;
 use crate::store::LogStore;
-use js_sys::Function;
+use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
@@ -59,7 +60,7 @@ impl Engine {
             closed: Cell::new(false),
             store,
         });
-        if engine.store.capabilities().durable {
+        if engine.is_durable() {
             engine.listen_to_tabs();
         }
         Ok(engine)
@@ -70,10 +71,24 @@ impl Engine {
         self.clock.now()
     }
 
+    /// Whether what is stored outlives the page.
+    pub fn is_durable(&self) -> bool {
+        self.store.capabilities().durable
+    }
+
     /// # Errors
     /// `closed`.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.get() { Err(Error::new(Code::Closed, "this rethread was closed; `open` again")) } else { Ok(()) }
+    }
+
+    /// A promise of work that is done while this is open only.
+    pub fn promise(self: &Rc<Self>, work: Work<'static, Result<JsValue>>) -> Promise {
+        let engine = self.clone();
+        promise(Box::pin(async move {
+            engine.check_open()?;
+            work.await
+        }))
     }
 
     /// Closes: no call is taken any more, other tabs are not listened to.
@@ -97,9 +112,11 @@ impl Engine {
 
     /// Keeps an opened session; the first one of two opened at once is kept.
     pub fn keep(&self, id: &str, session: Rc<SessionInner>) -> Rc<SessionInner> {
-        let mut sessions = self.sessions.borrow_mut();
-        let kept = sessions.get_or_insert_with(id.to_owned(), || session.clone()).map(|kept| kept.clone());
-        kept.unwrap_or(session)
+        if let Some(kept) = self.session(id) {
+            return kept;
+        }
+        self.sessions.borrow_mut().insert(id.to_owned(), session.clone());
+        session
     }
 
     /// Forgets a session.
@@ -108,13 +125,18 @@ impl Engine {
     }
 
     /// Tells the application, once each finding.
-    pub fn warn<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) {
+    pub fn warn(&self, findings: &[Finding]) {
         let Some(on_warning) = &self.on_warning else { return };
         for finding in findings {
-            let value = object_to_js(|out| finding.write(out));
+            let value = object_to_js(&|out| finding.write(out));
             // A listener's own failure is not ours to carry on.
             let _ = on_warning.call1(&JsValue::NULL, &value);
         }
+    }
+
+    /// Tells the application of something stored that cannot be read.
+    pub fn unreadable(&self, what: String) {
+        self.warn(&[Finding::warning("malformed", what)]);
     }
 
     /// Listens to changes of any session; gives the function that ends it.
@@ -124,7 +146,7 @@ impl Engine {
 
     /// Tells everybody here, and other tabs, that a session changed.
     pub fn changed(&self, session: &str, revision: u64, deleted: bool) {
-        let value = object_to_js(|out| {
+        let value = object_to_js(&|out| {
             out.text("session", session).number("revision", revision);
             if deleted {
                 out.bool("deleted", true);
@@ -145,12 +167,12 @@ impl Engine {
             let value = event.data();
             let Some(id) = super::convert::member(&value, "session").as_string() else { return };
             if let Some(session) = engine.session(&id) {
-                wasm_bindgen_futures::spawn_local(async move {
+                in_background(Box::pin(async move {
                     // A hint only: who reads next reads for sure, and hears of the failure then.
                     if session.refresh().await.unwrap_or(false) {
                         session.notify();
                     }
-                });
+                }));
             }
             engine.listeners.call(&value);
         });

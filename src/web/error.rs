@@ -2,11 +2,12 @@
 
 use crate::error::{Code, Error};
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use wasm_bindgen::prelude::*;
 
 thread_local! {
-    /// The class of the package, so that `instanceof` holds.
-    static CLASS: RefCell<Option<js_sys::Function>> = const { RefCell::new(None) };
+    /// The class of the package, so that `instanceof` holds. Not dropped: the thread lives as long as the page.
+    static CLASS: ManuallyDrop<RefCell<Option<js_sys::Function>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// Tells the class that errors are made of. Called once by the package's entry.
@@ -32,8 +33,7 @@ impl From<Error> for JsValue {
         }
         let plain = js_sys::Error::new(&error.message);
         for (key, value) in [("code", &code), ("details", &details)] {
-            // A fresh object takes any member.
-            let _ = js_sys::Reflect::set(&plain, &JsValue::from_str(key), value);
+            super::convert::set(&plain, key, value);
         }
         plain.into()
     }

@@ -21,46 +21,47 @@ pub fn unbuilt(what: &str) -> Error {
     Error::config(format!("{what} is not built in this version; leave it out (see the changelog for what is there)"))
 }
 
-/// One of several words.
-pub fn word<T: Copy>(options: &JsValue, key: &str, words: &[(&str, T)]) -> Result<Option<T>> {
+/// One of several words, as the value that stands in its place.
+pub fn word<T: Copy>(options: &JsValue, key: &str, words: &[&str], values: &[T]) -> Result<Option<T>> {
+    Ok(place_of_word(options, key, words)?.and_then(|place| values.get(place)).copied())
+}
+
+fn place_of_word(options: &JsValue, key: &str, words: &[&str]) -> Result<Option<usize>> {
     let Some(given) = text(options, key)? else { return Ok(None) };
-    match words.iter().find(|(word, _)| *word == given) {
-        Some((_, value)) => Ok(Some(*value)),
-        None => {
-            let words: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-            Err(Error::config(format!("`{key}` is {}, not \"{given}\"", words.join(" or "))))
-        }
+    let place = words.iter().position(|word| *word == given);
+    if place.is_none() {
+        return Err(Error::config(format!("`{key}` is \"{}\", not \"{given}\"", words.join("\" or \""))));
+    }
+    Ok(place)
+}
+
+/// Refuses any word but this one, which is the usual one.
+pub fn only(options: &JsValue, key: &str, usual: &str, what: &str) -> Result<()> {
+    match place_of_word(options, key, &[usual]) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(unbuilt(what)),
     }
 }
 
 /// A freshness window.
 pub fn window(options: &JsValue, key: &str) -> Result<Option<Window>> {
-    number(options, key)?.map(Window::from_millis).transpose()
+    match number(options, key)? {
+        Some(ms) => Window::from_millis(ms).map(Some),
+        None => Ok(None),
+    }
 }
 
-/// A `ReplayPolicy`.
-pub fn policy(options: &JsValue) -> Result<PolicyLayer> {
-    let mut layer = PolicyLayer {
-        freshness: window(options, "freshness")?,
-        error_freshness: window(options, "errorFreshness")?,
-        on_stale: word(options, "onStale", &[("omit", OnStale::Omit), ("placeholder", OnStale::Placeholder)])?,
-        stale_unit: word(
-            options,
-            "staleUnit",
-            &[("call", StaleUnit::Call), ("round", StaleUnit::Round), ("turn", StaleUnit::Turn)],
-        )?,
-        dangling_calls: word(
-            options,
-            "danglingCalls",
-            &[("synthesize", DanglingCalls::Synthesize), ("omit", DanglingCalls::Omit)],
-        )?,
-        citations: word(
-            options,
-            "citations",
-            &[("off", Citations::Off), ("replay", Citations::Replay), ("store", Citations::Store)],
-        )?,
-        ..PolicyLayer::default()
-    };
+/// Reads a `ReplayPolicy`.
+fn policy(options: &JsValue, layer: &mut PolicyLayer) -> Result<()> {
+    layer.freshness = window(options, "freshness")?;
+    layer.error_freshness = window(options, "errorFreshness")?;
+    layer.on_stale = word(options, "onStale", &["omit", "placeholder"], &[OnStale::Omit, OnStale::Placeholder])?;
+    let units = [StaleUnit::Call, StaleUnit::Round, StaleUnit::Turn];
+    layer.stale_unit = word(options, "staleUnit", &["call", "round", "turn"], &units)?;
+    let dangling = [DanglingCalls::Synthesize, DanglingCalls::Omit];
+    layer.dangling_calls = word(options, "danglingCalls", &["synthesize", "omit"], &dangling)?;
+    let citations = [Citations::Off, Citations::Replay, Citations::Store];
+    layer.citations = word(options, "citations", &["off", "replay", "store"], &citations)?;
     let tools = member(options, "toolFreshness");
     for (name, _) in members(&tools) {
         if let Some(window) = window(&tools, &name)? {
@@ -68,20 +69,30 @@ pub fn policy(options: &JsValue) -> Result<PolicyLayer> {
         }
     }
     layer.reducers = super::reducers::reducers(options)?;
-    Ok(layer)
+    Ok(())
 }
 
 /// The policy under `key`, empty where there is none.
 pub fn policy_at(options: &JsValue, key: &str) -> Result<PolicyLayer> {
-    given(options, key).map_or_else(|| Ok(PolicyLayer::default()), |value| policy(&value))
+    let mut layer = PolicyLayer::default();
+    if let Some(given) = given(options, key) {
+        policy(&given, &mut layer)?;
+    }
+    Ok(layer)
 }
 
 /// `channels`: a policy each.
 pub fn channels(options: &JsValue) -> Result<Sorted<String, PolicyLayer>> {
-    members(&member(options, "channels")).into_iter().map(|(name, value)| Ok((name, policy(&value)?))).collect()
+    let given = member(options, "channels");
+    let mut channels = Sorted::new();
+    for (name, _) in members(&given) {
+        let layer = policy_at(&given, &name)?;
+        channels.insert(name, layer);
+    }
+    Ok(channels)
 }
 
 /// `onStop`.
 pub fn on_stop(options: &JsValue) -> Result<Option<OnStop>> {
-    word(options, "onStop", &[("discard", OnStop::Discard), ("keep", OnStop::Keep)])
+    word(options, "onStop", &["discard", "keep"], &[OnStop::Discard, OnStop::Keep])
 }

@@ -1,34 +1,48 @@
 //! Unfinished runs, found, resumed and given up; and the audit table's pages.
 
-use super::convert::{page, text, whole};
+use super::convert::{flag, page, parsed, text, whole};
 use super::engine::Engine;
-use super::platform::held_locks;
-use super::run::{RunInner, own};
+use super::platform::{Lock, held_locks};
+use super::promise::Work;
+use super::run::{RunInner, lock_name, own};
 use super::run_request::setup;
-use super::session::{SessionInner, new_operation};
+use super::session::SessionInner;
 use crate::error::{Code, Error, Result};
 use crate::history::{Entry, LogRecord, write_payload};
-use crate::json::ArrayWriter;
+use crate::json::{ArrayWriter, ObjectWriter};
 use crate::message::MessageStatus;
-use crate::run::{Desk, recover, stopped_entries};
+use crate::run::{Recovered, recover, stopped_entries};
 use crate::session::{RunEntry, Session as Head};
 use crate::sorted::Sorted;
 use crate::store::{
-    AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Table, open_record, read_journal,
+    AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Record, Table, open_record,
+    read_journal,
 };
 use crate::tool::{InvocationStatus, ToolInvocation};
+use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
-/// Writes the unfinished runs of one session.
-pub async fn pending_of(engine: &Rc<Engine>, session: &str, head: &Head, out: &mut ArrayWriter<'_>) -> Result<()> {
-    if head.runs.is_empty() {
-        return Ok(());
-    }
+/// The unfinished runs of these sessions.
+pub fn pending_runs(engine: &Rc<Engine>, sessions: Vec<(String, Head)>) -> Work<'_, Result<JsValue>> {
+    Box::pin(async move {
+        let mut items = String::new();
+        let mut array = ArrayWriter::new(&mut items);
+        for (session, head) in sessions {
+            if !head.runs.is_empty() {
+                pending_of(engine, &session, &head, &mut array).await?;
+            }
+        }
+        array.end();
+        Ok(parsed(&items))
+    })
+}
+
+async fn pending_of(engine: &Engine, session: &str, head: &Head, out: &mut ArrayWriter<'_>) -> Result<()> {
     let held = held_locks().await;
     let now = engine.now();
     for run in &head.runs {
-        let name = format!("rethread:{}:run:{}", engine.name, run.id);
+        let name = lock_name(engine, &run.id);
         let live = engine.live.borrow().contains(&run.id)
             || held.as_ref().map_or(run.lease_until > now, |held| held.contains(&name));
         let state = if live {
@@ -38,23 +52,20 @@ pub async fn pending_of(engine: &Rc<Engine>, session: &str, head: &Head, out: &m
         } else {
             "interrupted"
         };
-        let recovered =
-            read_journal(&*engine.store, session, run).await.and_then(|records| recover(&records, engine.seed));
-        match recovered {
+        match journal_of(engine, session, run).await {
             Ok(recovered) => out.object(|out| recovered.write(out, session, state)),
             // One journal that cannot be read hides no other run.
             Err(error) if !matches!(error.code, Code::CorruptRecord | Code::UnsupportedVersion) => return Err(error),
             // It ended while this was read, and took its journal along.
             Err(_) if is_over(engine, session, &run.id).await? => {}
-            Err(error) => {
-                engine.warn([&crate::finding::Finding::warning(
-                    "malformed",
-                    format!("the journal of run {} cannot be read: {}", run.id, error.message),
-                )]);
-            }
+            Err(error) => engine.unreadable(format!("the journal of run {} cannot be read: {}", run.id, error.message)),
         }
     }
     Ok(())
+}
+
+fn journal_of<'a>(engine: &'a Engine, session: &'a str, run: &'a RunEntry) -> Work<'a, Result<Recovered>> {
+    Box::pin(async move { recover(&read_journal(&*engine.store, session, run).await?, engine.seed) })
 }
 
 /// Whether the session's head, read again, has that run no more.
@@ -69,72 +80,51 @@ fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
     })
 }
 
-fn check_lease(session: &SessionInner, entry: &RunEntry, has_lock: bool) -> Result<()> {
-    if !has_lock && entry.lease_until > session.engine.now() {
-        return Err(Error::new(
-            Code::Busy,
-            "the run's owner was alive a moment ago; try again when its lease has run out",
-        )
-        .with(|details| {
-            details.number("leaseUntil", entry.lease_until);
-        }));
-    }
-    Ok(())
+/// An unfinished run that nobody owns any more but who claims it.
+struct Claim {
+    entry: RunEntry,
+    lock: Option<Lock>,
 }
 
-/// Takes a run over and goes on with it.
-pub async fn resume(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> Result<Rc<RunInner>> {
-    session.enter(false).await?;
-    let resumed = take_over(session, id, request).await;
-    session.entered(resumed.as_ref().ok().cloned());
-    let run = resumed?;
-    run.pump().await;
-    Ok(run)
+fn claim<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<Claim>> {
+    Box::pin(async move {
+        session.refresh().await?;
+        entry_of(session, id)?;
+        let lock = own(session, id).await?;
+        // Read again: whoever owned it until now may have ended it.
+        session.refresh().await?;
+        let entry = entry_of(session, id)?;
+        if lock.is_none() && entry.lease_until > session.engine.now() {
+            return Err(Error::new(
+                Code::Busy,
+                "the run's owner was alive a moment ago; try again when its lease has run out",
+            )
+            .with(|details| {
+                details.number("leaseUntil", entry.lease_until);
+            }));
+        }
+        Ok(Claim { entry, lock })
+    })
 }
 
-async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> Result<Rc<RunInner>> {
+/// Takes a run over, to go on with it.
+pub async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> Result<Rc<RunInner>> {
     let setup = setup(session, request, id.to_owned())?;
     setup.provider.check()?;
-    session.refresh().await?;
-    entry_of(session, id)?;
-    let (lock, has_lock) = own(session, id).await?;
-    // Read again: whoever owned it until now may have ended it.
-    session.refresh().await?;
-    let entry = entry_of(session, id)?;
-    check_lease(session, &entry, has_lock)?;
-    let recovered = recover(&read_journal(&*session.engine.store, &session.id, &entry).await?, session.engine.seed)?;
-    session.engine.ids.draw();
-    let revision = session.commit(journal_change(session, id, entry.epoch, JournalStep::Take)).await?;
+    let Claim { entry, lock } = claim(session, id).await?;
+    let recovered = journal_of(&session.engine, &session.id, &entry).await?;
+    let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
     session.engine.changed(&session.id, revision, false);
-    let now = session.engine.now();
-    session.engine.ids.draw();
-    let machine = {
-        let log = session.log.borrow();
-        let mut renderer = session.renderer.borrow_mut();
-        let mut desk = Desk {
-            history: &log.history,
-            renderer: &mut renderer,
-            now,
-            ids: &session.engine.ids,
-            seed: session.engine.seed,
-        };
-        crate::run::Run::resume(setup, recovered, &mut desk)?
-    };
-    Ok(RunInner::new(session, id.to_owned(), machine, entry.epoch + 1, request, lock, has_lock))
+    let machine = crate::run::Run::resume(setup, recovered, &mut session.workplace().desk())?;
+    Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, request, lock))
 }
 
 /// Gives a run up; `keep` stores the question and what there was of the answer.
 pub async fn discard(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result<()> {
-    session.refresh().await?;
-    entry_of(session, id)?;
-    let (_lock, has_lock) = own(session, id).await?;
-    session.refresh().await?;
-    let entry = entry_of(session, id)?;
-    check_lease(session, &entry, has_lock)?;
-    let mut change = journal_change(session, id, entry.epoch, JournalStep::End);
+    let Claim { entry, lock: _lock } = claim(session, id).await?;
+    let mut change = journal_change(session, &entry, JournalStep::End);
     if keep {
-        let recovered =
-            recover(&read_journal(&*session.engine.store, &session.id, &entry).await?, session.engine.seed)?;
+        let recovered = journal_of(&session.engine, &session.id, &entry).await?;
         let status = if entry.failed.is_some() { MessageStatus::Failed } else { MessageStatus::Stopped };
         change.entries = stopped_entries(&recovered.live, None, status);
     }
@@ -143,100 +133,120 @@ pub async fn discard(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result
     Ok(())
 }
 
-fn journal_change(session: &SessionInner, run: &str, epoch: u32, step: JournalStep) -> Change {
+fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -> Change {
     session.engine.ids.draw();
-    Change {
-        operation: new_operation(session),
-        run: Some(run.to_owned()),
-        at: session.engine.now(),
-        journal: Some(JournalChange { run: run.to_owned(), epoch, lease_until: 0, step }),
-        ..Change::default()
+    let run = entry.id.clone();
+    let mut change = session.change();
+    change.run = Some(run.clone());
+    change.journal = Some(JournalChange { run, epoch: entry.epoch, lease_until: 0, step });
+    change
+}
+
+/// A page of the audit table: of one session, or of the one that the query names, if it does.
+pub fn audit_page(engine: &Rc<Engine>, query: JsValue, session: Option<String>) -> Promise {
+    let shared = engine.clone();
+    engine.promise(Box::pin(async move {
+        let mut wanted = audit_query(&query)?;
+        if session.is_some() {
+            wanted.session = session;
+        }
+        let message = text(&query, "messageId")?;
+        let payload = flag(&query, "payload");
+        let found = shared.store.invocations(&wanted).await?;
+        let rows = audit_rows(&shared, &found.items, message.as_deref());
+        let mut read = Records::new();
+        if payload {
+            for (session, row) in &rows {
+                for key in [Some(row.record), row.result_record].into_iter().flatten() {
+                    read_record(&shared, (session.to_string(), key), &mut read).await?;
+                }
+            }
+        }
+        let mut items = String::new();
+        let mut array = ArrayWriter::new(&mut items);
+        for (session, row) in &rows {
+            array.object(|out| write_row(out, session, row, payload_of(session, row, &read).as_ref()));
+        }
+        array.end();
+        Ok(page(&items, found.cursor.as_deref()))
+    }))
+}
+
+/// The rows that can be read, of that message or of any.
+fn audit_rows<'r>(engine: &Engine, found: &'r [(String, Record)], message: Option<&str>) -> Vec<(&'r str, AuditRow)> {
+    let mut rows = Vec::new();
+    for (session, record) in found {
+        match open_record::<AuditRow>(Kind::Audit, &record.value) {
+            Ok(row) => {
+                if message.is_none_or(|message| message == row.message_id) {
+                    rows.push((session.as_str(), row));
+                }
+            }
+            Err(error) => engine.unreadable(format!(
+                "audit row {} of session \"{session}\" cannot be read: {}",
+                record.key, error.message
+            )),
+        }
+    }
+    rows
+}
+
+fn audit_query(query: &JsValue) -> Result<AuditQuery> {
+    let mut wanted = AuditQuery { session: text(query, "session")?, ..AuditQuery::default() };
+    wanted.status = text(query, "status")?;
+    if let Some(status) = &wanted.status
+        && !InvocationStatus::ALL.iter().any(|known| known.as_str() == status)
+    {
+        return Err(Error::invalid(format!("\"{status}\" is no status of an invocation")));
+    }
+    wanted.tool = text(query, "tool")?;
+    wanted.channel = text(query, "channel")?;
+    wanted.since = whole(query, "since")?;
+    wanted.until = whole(query, "until")?;
+    wanted.cursor = text(query, "cursor")?;
+    wanted.limit = usize::try_from(whole(query, "limit")?.unwrap_or(100).clamp(1, 10_000)).unwrap_or(100);
+    Ok(wanted)
+}
+
+fn write_row(out: &mut ObjectWriter<'_>, session: &str, row: &AuditRow, call: Option<&ToolInvocation>) {
+    out.text("id", &row.id)
+        .text("sessionId", session)
+        .text("messageId", &row.message_id)
+        .number("turn", u64::from(row.turn))
+        .text("callId", &row.call_id)
+        .text("name", &row.name)
+        .number("roundIndex", u64::from(row.round))
+        .number("sequenceIndex", u64::from(row.place))
+        .text("status", row.status.as_str())
+        .number_or_null("startedAt", row.started_at)
+        .number_or_null("finishedAt", row.finished_at)
+        .bool("redacted", row.redacted)
+        .text_or_null("channel", row.channel.as_deref());
+    if let Some(call) = call {
+        write_payload(out, call);
     }
 }
 
-/// A page of the audit table.
-pub async fn audit_page(
-    engine: &Rc<Engine>,
-    query: &JsValue,
-    session: Option<String>,
-) -> std::result::Result<JsValue, JsValue> {
-    let status = text(query, "status")?;
-    if let Some(status) = &status
-        && !InvocationStatus::ALL.iter().any(|known| known.as_str() == status)
-    {
-        return Err(Error::invalid(format!("\"{status}\" is no status of an invocation")).into());
+/// Log records by session and key; none for one that is gone or cannot be read.
+type Records = Sorted<(String, u64), Option<LogRecord>>;
+
+/// Reads a log record, once.
+async fn read_record(engine: &Engine, place: (String, u64), read: &mut Records) -> Result<()> {
+    if !read.contains(&place) {
+        let query = Query { from: place.1, to: place.1.min(MAX_KEY), ..Query::all(Table::Log) };
+        let records = engine.store.read(&place.0, query).await?;
+        let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
+        read.insert(place, record);
     }
-    let wanted = AuditQuery {
-        session,
-        tool: text(query, "tool")?,
-        status,
-        channel: text(query, "channel")?,
-        since: whole(query, "since")?,
-        until: whole(query, "until")?,
-        cursor: text(query, "cursor")?,
-        limit: usize::try_from(whole(query, "limit")?.unwrap_or(100).clamp(1, 10_000)).unwrap_or(100),
-    };
-    let message = text(query, "messageId")?;
-    let payload = super::convert::flag(query, "payload");
-    let rows = engine.store.invocations(&wanted).await?;
-    let mut items = String::new();
-    let mut array = ArrayWriter::new(&mut items);
-    let mut read: Sorted<(String, u64), Option<LogRecord>> = Sorted::new();
-    for (session, record) in &rows.items {
-        let row: AuditRow = match open_record(Kind::Audit, &record.value) {
-            Ok(row) => row,
-            Err(error) => {
-                engine.warn([&crate::finding::Finding::warning(
-                    "malformed",
-                    format!("audit row {} of session \"{session}\" cannot be read: {}", record.key, error.message),
-                )]);
-                continue;
-            }
-        };
-        if message.as_ref().is_some_and(|message| *message != row.message_id) {
-            continue;
-        }
-        let call = if payload { payload_of(engine, session, &row, &mut read).await? } else { None };
-        array.object(|out| {
-            out.text("id", &row.id)
-                .text("sessionId", session)
-                .text("messageId", &row.message_id)
-                .number("turn", u64::from(row.turn))
-                .text("callId", &row.call_id)
-                .text("name", &row.name)
-                .number("roundIndex", u64::from(row.round))
-                .number("sequenceIndex", u64::from(row.place))
-                .text("status", row.status.as_str())
-                .number_or_null("startedAt", row.started_at)
-                .number_or_null("finishedAt", row.finished_at)
-                .bool("redacted", row.redacted)
-                .text_or_null("channel", row.channel.as_deref());
-            if let Some(call) = &call {
-                write_payload(out, call);
-            }
-        });
-    }
-    array.end();
-    Ok(page(&items, rows.cursor.as_deref()))
+    Ok(())
 }
 
 /// The invocation of a row, from the log records that it points to.
-async fn payload_of(
-    engine: &Rc<Engine>,
-    session: &str,
-    row: &AuditRow,
-    read: &mut Sorted<(String, u64), Option<LogRecord>>,
-) -> Result<Option<ToolInvocation>> {
+fn payload_of(session: &str, row: &AuditRow, read: &Records) -> Option<ToolInvocation> {
     let mut found: Option<ToolInvocation> = None;
     for key in [Some(row.record), row.result_record].into_iter().flatten() {
-        let place = (session.to_owned(), key);
-        if !read.contains(&place) {
-            let records =
-                engine.store.read(session, Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) }).await?;
-            let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
-            read.insert(place.clone(), record);
-        }
-        for entry in read.get(&place).into_iter().flatten().flat_map(|record| &record.entries) {
+        let Some(Some(record)) = read.get(&(session.to_owned(), key)) else { continue };
+        for entry in &record.entries {
             match entry {
                 Entry::Invocation(call) if call.id == row.id => found = Some(call.clone()),
                 Entry::Result(result) if result.invocation == row.id => {
@@ -248,5 +258,5 @@ async fn payload_of(
             }
         }
     }
-    Ok(found)
+    found
 }

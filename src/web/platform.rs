@@ -1,13 +1,14 @@
 //! What the platform gives: time, randomness, locks, a channel to other tabs. The only place that asks for them.
 
-use super::convert::{function, member};
+use super::convert::{function, member, set};
+use super::promise::{Work, deferred};
 use crate::clock::{Clock, Ms};
 use crate::error::Result;
 use crate::id::IdSource;
-use js_sys::{Function, Promise, Reflect};
+use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::mem::ManuallyDrop;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -23,7 +24,8 @@ const POOL: usize = 1024;
 /// Random bytes; where the platform has none, the time and a count, which still differ.
 fn entropy() -> [u8; 16] {
     thread_local! {
-        static LEFT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        // Not dropped: the thread lives as long as the page.
+        static LEFT: ManuallyDrop<RefCell<Vec<u8>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
         static COUNT: Cell<u64> = const { Cell::new(0) };
     }
     let drawn = LEFT.with(|left| {
@@ -142,56 +144,48 @@ fn locks() -> Option<JsValue> {
     Some(member(&member(&js_sys::global(), "navigator"), "locks")).filter(JsValue::is_object)
 }
 
+fn method(object: &JsValue, name: &str) -> Option<Function> {
+    Some(member(object, name)).filter(JsValue::is_function).map(JsCast::unchecked_into)
+}
+
 /// Takes the lock of that name, if it is free.
 pub async fn lock(name: &str) -> Locking {
     let Some(locks) = locks() else { return Locking::None };
-    let Ok(request) = Reflect::get(&locks, &"request".into()).and_then(JsCast::dyn_into::<Function>) else {
-        return Locking::None;
-    };
-    let release: Rc<RefCell<Option<Function>>> = Rc::default();
-    let held = {
-        let release = release.clone();
-        Promise::new(&mut move |resolve, _| *release.borrow_mut() = Some(resolve))
-    };
-    let answer: Rc<RefCell<Option<Function>>> = Rc::default();
-    let granted = {
-        let answer = answer.clone();
-        Promise::new(&mut move |resolve, _| *answer.borrow_mut() = Some(resolve))
-    };
-    let say = move |granted: bool| {
-        if let Some(answer) = answer.borrow_mut().take() {
-            let _ = answer.call1(&JsValue::NULL, &JsValue::from_bool(granted));
-        }
-    };
-    let failed = say.clone();
+    let Some(request) = method(&locks, "request") else { return Locking::None };
+    let ((held, Some(release)), (granted, Some(grant))) = (deferred(), deferred()) else { return Locking::None };
     let callback = Closure::once_into_js(move |lock: JsValue| -> JsValue {
-        say(!lock.is_null());
-        if lock.is_null() { JsValue::UNDEFINED } else { held.into() }
+        if lock.is_null() {
+            return JsValue::UNDEFINED;
+        }
+        // Resolving a promise does not throw.
+        let _ = grant.call1(&JsValue::NULL, &JsValue::TRUE);
+        held.into()
     });
     let options = js_sys::Object::new();
-    let _ = Reflect::set(&options, &"ifAvailable".into(), &JsValue::TRUE);
+    set(&options, "ifAvailable", &JsValue::TRUE);
     let Ok(request) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else {
         return Locking::None;
     };
-    // A request that is refused (an opaque origin) never calls back.
-    let refused = Closure::once_into_js(move |_: JsValue| failed(false));
-    if let (Ok(request), Ok(refused)) = (request.dyn_into::<Promise>(), refused.dyn_into::<Function>()) {
-        let _ = Reflect::get(&request, &"catch".into())
-            .and_then(JsCast::dyn_into::<Function>)
-            .and_then(|catch| catch.call1(&request, &refused));
-    }
-    let granted = JsFuture::from(granted).await.is_ok_and(|granted| granted.is_truthy());
-    match release.borrow_mut().take() {
-        Some(release) if granted => Locking::Held(Lock { release }),
-        _ => Locking::Taken,
+    // The request itself ends first where the lock is somebody else's, and where it is refused (an opaque origin).
+    let first = Promise::race(&js_sys::Array::of2(&request, &granted));
+    if JsFuture::from(first).await.is_ok_and(|granted| granted.is_truthy()) {
+        Locking::Held(Lock { release })
+    } else {
+        Locking::Taken
     }
 }
 
 /// The names of all locks that are held, in any tab; none where the platform has no locks.
-pub async fn held_locks() -> Option<Vec<String>> {
-    let locks = locks()?;
-    let query: Function = Reflect::get(&locks, &"query".into()).ok()?.dyn_into().ok()?;
-    let answer = JsFuture::from(query.call0(&locks).ok()?.dyn_into::<Promise>().ok()?).await.ok()?;
-    let held: js_sys::Array = member(&answer, "held").dyn_into().ok()?;
-    Some(held.iter().filter_map(|lock| member(&lock, "name").as_string()).collect())
+pub fn held_locks() -> Work<'static, Option<Vec<String>>> {
+    Box::pin(async {
+        let locks = locks()?;
+        let asked = method(&locks, "query")?.call0(&locks).ok()?;
+        let answer = JsFuture::from(Promise::resolve(&asked)).await.ok()?;
+        let held: js_sys::Array = member(&answer, "held").dyn_into().ok()?;
+        let mut names = Vec::new();
+        for at in 0..held.length() {
+            names.extend(member(&held.get(at), "name").as_string());
+        }
+        Some(names)
+    })
 }

@@ -2,12 +2,14 @@
 
 use super::convert::{flag, function, given, member, object_to_js, text, to_js, to_json, whole};
 use super::options::word;
+use super::promise::Work;
 use super::rethread::callback_failed;
 use crate::error::{Error, Result};
 use crate::replay::{Ask, Callback, Given, Question, Reducer};
 use crate::run::{PersistAsk, Persisted};
 use js_sys::{Array, Function, Promise, Uint8Array};
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -18,11 +20,32 @@ struct Hook {
     function: Function,
 }
 
+/// Functions that were given, each with a number of its own.
+struct Known {
+    next: u32,
+    functions: Vec<(u32, Function)>,
+}
+
+impl Known {
+    fn id(&mut self, function: &Function) -> u32 {
+        if let Some((id, _)) = self.functions.iter().find(|(_, own)| own == function) {
+            return *id;
+        }
+        if self.functions.len() >= KNOWN {
+            self.functions.remove(0);
+        }
+        self.next += 1;
+        self.functions.push((self.next, function.clone()));
+        self.next
+    }
+}
+
 /// How many functions are known again: by that, what one has counted is kept.
 const KNOWN: usize = 32;
 
 thread_local! {
-    static KNOWN_FUNCTIONS: RefCell<(u32, Vec<(u32, Function)>)> = const { RefCell::new((0, Vec::new())) };
+    // Not dropped: the thread lives as long as the page.
+    static KNOWN_FUNCTIONS: ManuallyDrop<RefCell<Known>> = const { ManuallyDrop::new(RefCell::new(Known { next: 0, functions: Vec::new() })) };
 }
 
 /// The callback under `key`.
@@ -33,17 +56,7 @@ pub fn callback(object: &JsValue, key: &str) -> Result<Option<Callback>> {
     let Some(function) = function(object, key).map_err(|error| Error::config(error.into_message()))? else {
         return Ok(None);
     };
-    let id = KNOWN_FUNCTIONS.with_borrow_mut(|(next, known)| {
-        if let Some((id, _)) = known.iter().find(|(_, own)| *own == function) {
-            return *id;
-        }
-        if known.len() >= KNOWN {
-            known.remove(0);
-        }
-        *next += 1;
-        known.push((*next, function.clone()));
-        *next
-    });
+    let id = KNOWN_FUNCTIONS.with(|known| known.borrow_mut().id(&function));
     Ok(Some(Callback { id, hook: Rc::new(Hook { this: object.clone(), function }) }))
 }
 
@@ -68,7 +81,11 @@ fn size(number: u64) -> usize {
 pub fn reducers(options: &JsValue) -> Result<Option<Vec<Reducer>>> {
     let Some(list) = given(options, "reducers") else { return Ok(None) };
     let list = list.dyn_ref::<Array>().ok_or_else(|| Error::config("`reducers` is a list"))?;
-    list.iter().map(|reducer| read(&reducer)).collect::<Result<_>>().map(Some)
+    let mut reducers = Vec::new();
+    for at in 0..list.length() {
+        reducers.push(read(&list.get(at))?);
+    }
+    Ok(Some(reducers))
 }
 
 fn read(reducer: &JsValue) -> Result<Reducer> {
@@ -76,7 +93,7 @@ fn read(reducer: &JsValue) -> Result<Reducer> {
         Some("message_count") => Reducer::MessageCount {
             count: size(at_least(reducer, "count", 1)?),
             keep_tools: given(reducer, "keepTools").is_none() || flag(reducer, "keepTools"),
-            first_system_only: word(reducer, "systems", &[("all", false), ("first", true)])?.unwrap_or(false),
+            first_system_only: word(reducer, "systems", &["all", "first"], &[false, true])?.unwrap_or(false),
         },
         Some("token_budget") => {
             Reducer::TokenBudget { tokens: at_least(reducer, "tokens", 1)?, count: callback(reducer, "count")? }
@@ -104,9 +121,19 @@ fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, 
 }
 
 /// Asks the application a reducer's question.
-pub async fn tell(ask: &Ask) -> Given {
+pub fn tell(ask: &Ask) -> Work<'_, Given> {
+    Box::pin(ask_callback(ask))
+}
+
+async fn ask_callback(ask: &Ask) -> Given {
     let argument: JsValue = match &ask.question {
-        Question::Count(texts) => texts.iter().map(|text| JsValue::from_str(text)).collect::<Array>().into(),
+        Question::Count(texts) => {
+            let list = Array::new();
+            for text in texts {
+                list.push(&JsValue::from_str(text));
+            }
+            list.into()
+        }
         Question::Summarize(body) => Uint8Array::from(body.as_slice()).into(),
         Question::Reduce(messages) => to_js(messages.view()),
     };
@@ -114,30 +141,38 @@ pub async fn tell(ask: &Ask) -> Given {
         Ok(said) => JsFuture::from(Promise::resolve(&said)).await,
         Err(error) => Err(error),
     };
-    let said = match said {
-        Ok(said) => said,
-        Err(error) => return Given::Failed(callback_failed("it threw", &error).into_message()),
-    };
-    match &ask.question {
+    match said {
+        Ok(said) => read_answer(&ask.question, &said),
+        Err(error) => Given::Failed(callback_failed("it threw", &error).into_message()),
+    }
+}
+
+fn read_answer(question: &Question, said: &JsValue) -> Given {
+    match question {
         Question::Count(_) => {
-            counts(&said).map_or_else(|| Given::Failed("it gave no list of numbers".into()), Given::Counts)
+            counts(said).map_or_else(|| Given::Failed("it gave no list of numbers".into()), Given::Counts)
         }
         Question::Summarize(_) => {
             said.as_string().map_or_else(|| Given::Failed("it gave no text".into()), Given::Summary)
         }
-        Question::Reduce(_) => to_json(&said).map_or_else(|error| Given::Failed(error.into_message()), Given::Messages),
+        Question::Reduce(_) => to_json(said).map_or_else(|error| Given::Failed(error.into_message()), Given::Messages),
     }
 }
 
 fn counts(said: &JsValue) -> Option<Vec<u64>> {
-    let number = |value: JsValue| value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    said.dyn_ref::<Array>()?.iter().map(|value| number(value).map(|number| number.ceil() as u64)).collect()
+    let said: &Array = said.dyn_ref()?;
+    let mut counts = Vec::new();
+    for at in 0..said.length() {
+        let number = said.get(at).as_f64().filter(|number| number.is_finite() && *number >= 0.0)?;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        counts.push(number.ceil() as u64);
+    }
+    Some(counts)
 }
 
 /// Asks a tool's `persist`.
 pub fn persist(ask: &PersistAsk) -> Persisted {
-    let invocation = object_to_js(|out| {
+    let invocation = object_to_js(&|out| {
         out.text("name", &ask.name).json("arguments", ask.arguments.view());
     });
     let result = ask.result.as_ref().map_or(JsValue::UNDEFINED, |result| to_js(result.view()));

@@ -1,20 +1,20 @@
 //! `Rethread`: what `open` gives.
 
-use super::convert::{member, object_to_js, page, text, to_js, whole};
+use super::convert::{member, object_to_js, page, text, whole};
 use super::engine::Engine;
 use super::error::thrown;
 use super::options::{refuse, unbuilt, word};
-use super::pending::{audit_page, pending_of};
+use super::pending::{audit_page, pending_runs};
+use super::promise::promise;
 use super::session::{Session, SessionInner};
-use super::store::{Durability, IndexedDbStore, persist, storage_status};
+use super::store::{Durability, IndexedDbStore, StorageStatus, persist, storage_status};
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::session::Session as Head;
-use crate::store::{Kind, LogStore, MemoryStore, SessionRow, open_record};
+use crate::store::{Head as StoredHead, Kind, LogStore, MemoryStore, SessionRow, open_record};
+use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
-
-type Js = std::result::Result<JsValue, JsValue>;
 
 /// A store, opened.
 #[wasm_bindgen(skip_typescript)]
@@ -24,128 +24,131 @@ pub struct Rethread {
 
 /// Opens a store.
 #[wasm_bindgen(js_name = openRethread, skip_typescript)]
-pub async fn open_rethread(options: JsValue) -> std::result::Result<Rethread, JsValue> {
-    refuse(&options, &["encryption"])?;
-    let has_indexed_db = member(&js_sys::global(), "indexedDB").is_object();
-    let store = member(&options, "store");
+pub fn open_rethread(options: JsValue) -> Promise {
+    promise(Box::pin(async move {
+        let (kind, name, durability) = place(&options)?;
+        let store: Rc<dyn LogStore> = match kind {
+            "memory" => Rc::new(MemoryStore::default()),
+            _ => Rc::new(IndexedDbStore::open(&name, durability).await?),
+        };
+        Ok(Rethread { engine: Engine::new(store, kind, name, &options)? }.into())
+    }))
+}
+
+/// Which store, the name of its database, and when a write counts as done.
+fn place(options: &JsValue) -> Result<(&'static str, String, Durability)> {
+    refuse(options, &["encryption"])?;
+    let store = member(options, "store");
     if store.is_object() {
-        return Err(unbuilt("a store of your own").into());
+        return Err(unbuilt("a store of your own"));
     }
     let kind = match store.as_string().as_deref() {
         Some("memory") => "memory",
         Some("indexeddb") => "indexeddb",
-        Some("localstorage") => return Err(unbuilt("the store \"localstorage\"").into()),
+        Some("localstorage") => return Err(unbuilt("the store \"localstorage\"")),
         Some(other) => {
-            return Err(Error::config(format!("`store` is \"indexeddb\" or \"memory\", not \"{other}\"")).into());
+            return Err(Error::config(format!("`store` is \"indexeddb\" or \"memory\", not \"{other}\"")));
         }
-        None if has_indexed_db => "indexeddb",
+        None if member(&js_sys::global(), "indexedDB").is_object() => "indexeddb",
         None => "memory",
     };
-    let name = text(&options, "name")?.unwrap_or_else(|| "rethread".into());
+    let name = text(options, "name")?.unwrap_or_else(|| "rethread".into());
     if name.is_empty() {
-        return Err(Error::config("`name` is the database's name; it cannot be empty").into());
+        return Err(Error::config("`name` is the database's name; it cannot be empty"));
     }
-    let durability = word(&options, "durability", &[("relaxed", Durability::Relaxed), ("strict", Durability::Strict)])?
-        .unwrap_or(Durability::Relaxed);
-    let store: Rc<dyn LogStore> = if kind == "memory" {
-        Rc::new(MemoryStore::default())
-    } else {
-        Rc::new(IndexedDbStore::open(&name, durability).await?)
-    };
-    Ok(Rethread { engine: Engine::new(store, kind, name, &options)? })
+    let durabilities = [Durability::Relaxed, Durability::Strict];
+    Ok((kind, name, word(options, "durability", &["relaxed", "strict"], &durabilities)?.unwrap_or_default()))
 }
 
 #[wasm_bindgen]
 impl Rethread {
     /// Opens a session; one that is not there yet is empty, and written with its first append.
-    pub async fn session(&self, id: String, options: JsValue) -> std::result::Result<Session, JsValue> {
+    pub fn session(&self, id: String, options: JsValue) -> Promise {
         let engine = self.engine.clone();
-        Ok(Session::of(SessionInner::open(&engine, &id, &options).await?))
+        self.engine.promise(Box::pin(async move {
+            let inner = SessionInner::open(&engine, &id, &options).await?;
+            Ok(Session { inner }.into())
+        }))
     }
 
     /// Sessions, in the order of their ids.
-    pub async fn sessions(&self, query: JsValue) -> Js {
+    pub fn sessions(&self, query: JsValue) -> Promise {
         let engine = self.engine.clone();
-        engine.check_open()?;
-        let (cursor, channel) = (text(&query, "cursor")?, text(&query, "channel")?);
-        let limit = limit(&query, 100)?;
-        let rows = engine.store.sessions(cursor.as_deref(), limit, channel.as_deref()).await?;
-        let mut items = String::new();
-        let mut array = ArrayWriter::new(&mut items);
-        for row in &rows.items {
-            match open_record::<Head>(Kind::Head, &row.head.value) {
-                Ok(head) => array.object(|out| write_summary(out, row, Some(&head))),
+        self.engine.promise(Box::pin(async move {
+            let (cursor, channel) = (text(&query, "cursor")?, text(&query, "channel")?);
+            let limit = limit(&query, 100)?;
+            let rows = engine.store.sessions(cursor.as_deref(), limit, channel.as_deref()).await?;
+            let mut items = String::new();
+            let mut array = ArrayWriter::new(&mut items);
+            for row in &rows.items {
+                let head = open_record::<Head>(Kind::Head, &row.head.value);
                 // It is there and cannot be read: said so, never left out.
-                Err(error) => {
-                    engine.warn([&crate::finding::Finding::warning(
-                        "malformed",
-                        format!("the head of session \"{}\" cannot be read: {}", row.id, error.message),
-                    )]);
-                    array.object(|out| write_summary(out, row, None));
+                if let Err(error) = &head {
+                    let id = &row.id;
+                    engine.unreadable(format!("the head of session \"{id}\" cannot be read: {}", error.message));
                 }
+                array.object(|out| write_summary(out, row, head.ok().as_ref()));
             }
-        }
-        array.end();
-        Ok(page(&items, rows.cursor.as_deref()))
+            array.end();
+            Ok(page(&items, rows.cursor.as_deref()))
+        }))
     }
 
     /// Deletes a session and all its records.
     #[wasm_bindgen(js_name = deleteSession)]
-    pub async fn delete_session(&self, id: String) -> std::result::Result<(), JsValue> {
+    pub fn delete_session(&self, id: String) -> Promise {
         let engine = self.engine.clone();
-        engine.check_open()?;
-        if let Some(session) = engine.session(&id)
-            && session.has_live_run()
-        {
-            return Err(Error::new(Code::Busy, "a run of this session is under way here; cancel it first").into());
-        }
-        engine.store.delete_session(&id).await?;
-        let open = engine.session(&id);
-        engine.forget(&id);
-        if let Some(session) = open {
-            session.refresh().await?;
-            session.notify();
-        }
-        engine.changed(&id, 0, true);
-        Ok(())
+        self.engine.promise(Box::pin(async move {
+            if engine.session(&id).is_some_and(|session| session.has_live_run()) {
+                return Err(Error::new(Code::Busy, "a run of this session is under way here; cancel it first"));
+            }
+            engine.store.delete_session(&id).await?;
+            let open = engine.session(&id);
+            engine.forget(&id);
+            if let Some(session) = open {
+                session.refresh().await?;
+                session.notify();
+            }
+            engine.changed(&id, 0, true);
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// The audit table, over all sessions.
-    pub async fn invocations(&self, query: JsValue) -> Js {
-        let engine = self.engine.clone();
-        engine.check_open()?;
-        let session = text(&query, "session")?;
-        audit_page(&engine, &query, session).await
+    pub fn invocations(&self, query: JsValue) -> Promise {
+        audit_page(&self.engine, query, None)
     }
 
     /// Runs that a kill cut off, that failed, or that live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
-    pub async fn pending_runs(&self, query: JsValue) -> Js {
+    pub fn pending_runs(&self, query: JsValue) -> Promise {
         let engine = self.engine.clone();
-        engine.check_open()?;
-        let one = text(&query, "session")?;
-        let mut heads = Vec::new();
-        if let Some(id) = &one {
-            heads.extend(engine.store.head(id).await?.map(|head| (id.clone(), head)));
-        } else {
-            let mut cursor = None;
-            loop {
-                let rows = engine.store.sessions(cursor.as_deref(), 200, None).await?;
-                heads.extend(rows.items.into_iter().map(|row| (row.id, row.head)));
-                cursor = rows.cursor;
-                if cursor.is_none() {
-                    break;
+        self.engine.promise(Box::pin(async move {
+            let mut heads = Vec::new();
+            let mut add = |id, head: StoredHead| {
+                if let Ok(head) = open_record::<Head>(Kind::Head, &head.value) {
+                    heads.push((id, head));
+                }
+            };
+            if let Some(id) = text(&query, "session")? {
+                if let Some(head) = engine.store.head(&id).await? {
+                    add(id, head);
+                }
+            } else {
+                let mut cursor = None;
+                loop {
+                    let rows = engine.store.sessions(cursor.as_deref(), 200, None).await?;
+                    for row in rows.items {
+                        add(row.id, row.head);
+                    }
+                    cursor = rows.cursor;
+                    if cursor.is_none() {
+                        break;
+                    }
                 }
             }
-        }
-        let mut items = String::new();
-        let mut array = ArrayWriter::new(&mut items);
-        for (id, head) in heads {
-            let Ok(head) = open_record::<Head>(Kind::Head, &head.value) else { continue };
-            pending_of(&engine, &id, &head, &mut array).await?;
-        }
-        array.end();
-        Ok(to_js(crate::json::Json::trusted(items).view()))
+            pending_runs(&engine, heads).await
+        }))
     }
 
     /// Changes of any session, in any tab. Gives the function that ends it.
@@ -154,33 +157,41 @@ impl Rethread {
     }
 
     /// Asks the platform to keep the data.
-    pub async fn persist(&self) -> std::result::Result<bool, JsValue> {
-        Ok(if self.engine.kind == "indexeddb" { persist().await? } else { false })
+    pub fn persist(&self) -> Promise {
+        let durable = self.engine.is_durable();
+        promise(Box::pin(async move { Ok((durable && persist().await?).into()) }))
     }
 
     /// How the store stands.
-    pub async fn status(&self) -> Js {
+    pub fn status(&self) -> Promise {
         let engine = self.engine.clone();
-        engine.check_open()?;
-        let status = storage_status().await;
-        let durable = engine.kind == "indexeddb";
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
-        Ok(object_to_js(|out| {
-            out.text("store", engine.kind);
-            match status.persisted.filter(|_| durable) {
-                Some(persisted) => out.bool("persisted", persisted),
-                None => out.raw("persisted", "null"),
-            };
-            out.number_or_null("usageBytes", bytes(status.usage)).number_or_null("quotaBytes", bytes(status.quota));
-            out.text("state", "ready").raw("findings", "[]");
+        self.engine.promise(Box::pin(async move {
+            let status = storage_status().await;
+            Ok(object_to_js(&|out| write_status(out, &engine, &status)))
         }))
     }
 
     /// Ends the use of the store; sessions and runs of it take no call any more.
-    pub async fn close(&self) {
-        self.engine.close();
+    pub fn close(&self) -> Promise {
+        let engine = self.engine.clone();
+        promise(Box::pin(async move {
+            engine.close();
+            Ok(JsValue::UNDEFINED)
+        }))
     }
+}
+
+fn write_status(out: &mut ObjectWriter<'_>, engine: &Engine, status: &StorageStatus) {
+    let durable = engine.is_durable();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
+    out.text("store", engine.kind);
+    match status.persisted.filter(|_| durable) {
+        Some(persisted) => out.bool("persisted", persisted),
+        None => out.raw("persisted", "null"),
+    };
+    out.number_or_null("usageBytes", bytes(status.usage)).number_or_null("quotaBytes", bytes(status.quota));
+    out.text("state", "ready").raw("findings", "[]");
 }
 
 fn limit(query: &JsValue, default: u64) -> Result<usize> {

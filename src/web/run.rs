@@ -1,18 +1,20 @@
 //! `Run`: the class, and the pump that answers the machine's own effects.
 
-use super::convert::{given, member, object_to_js, text, to_js, to_json, whole};
+use super::convert::{given, list_to_js, member, object_to_js, set, text, to_json, whole};
+use super::engine::Engine;
 use super::platform::{Lock, Locking, lock};
+use super::promise::{Work, deferred, in_background, promise};
 use super::reducers::{persist, tell};
+use super::render::for_everyone;
 use super::rethread::callback_failed;
 use super::run_request::{input_items, setup};
-use super::session::{SessionInner, is_for_everyone, new_operation};
+use super::session::{SessionInner, new_operation};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::json::{ArrayWriter, Json};
 use crate::message::Message;
-use crate::run::{Desk, Effect, EffectKind, Input, Reply, RunEvent, RunStatus, SaveKind, change_for};
+use crate::run::{Effect, EffectKind, Input, Reply, RunEvent, RunStatus, SaveKind, change_for};
 use crate::sorted::Sorted;
-use js_sys::{Function, Promise, Reflect, Uint8Array};
+use js_sys::{Function, Promise, Uint8Array};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -36,43 +38,45 @@ pub struct RunInner {
 }
 
 /// The name of a run's lock: over all tabs of an origin.
-pub fn lock_name(session: &SessionInner, run: &str) -> String {
-    format!("rethread:{}:run:{run}", session.engine.name)
+pub fn lock_name(engine: &Engine, run: &str) -> String {
+    format!("rethread:{}:run:{run}", engine.name)
 }
 
-/// Takes a run's lock, or says `busy`. True when the platform has locks.
-pub async fn own(session: &SessionInner, run: &str) -> Result<(Option<Lock>, bool)> {
-    let busy = || Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it");
-    if session.engine.live.borrow().contains(run) {
-        return Err(busy());
-    }
-    if !session.engine.store.capabilities().durable {
-        return Ok((None, false));
-    }
-    match lock(&lock_name(session, run)).await {
-        Locking::Held(lock) => Ok((Some(lock), true)),
-        Locking::Taken => Err(busy()),
-        Locking::None => Ok((None, false)),
-    }
+/// Takes a run's lock, or says `busy`. None where the platform has no locks.
+pub fn own<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Option<Lock>>> {
+    Box::pin(async move {
+        let engine = &session.engine;
+        let locking = if engine.live.borrow().contains(run) {
+            Locking::Taken
+        } else if engine.is_durable() {
+            lock(&lock_name(engine, run)).await
+        } else {
+            Locking::None
+        };
+        match locking {
+            Locking::Held(lock) => Ok(Some(lock)),
+            Locking::Taken => {
+                Err(Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
+            }
+            Locking::None => Ok(None),
+        }
+    })
 }
 
 impl RunInner {
-    /// Starts a run.
-    pub async fn start(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
-        let queue = match text(request, "whenBusy")?.as_deref() {
-            None | Some("throw") => false,
-            Some("queue") => true,
-            Some(other) => return Err(Error::config(format!("`whenBusy` is \"throw\" or \"queue\", not \"{other}\""))),
-        };
+    /// Makes a run when no other is under way here, and sets it going.
+    pub async fn launch(session: &SessionInner, queue: bool, making: Work<'_, Result<Rc<Self>>>) -> Result<JsValue> {
         session.enter(queue).await?;
-        let started = Self::begin(session, request).await;
-        session.entered(started.as_ref().ok().cloned());
-        let run = started?;
-        run.pump().await;
-        Ok(run)
+        let made = making.await;
+        session.entered(made.as_ref().ok().cloned());
+        let run = made?;
+        // What could not be written is told by the run's events.
+        let _ = run.pump().await;
+        Ok(Run { inner: run }.into())
     }
 
-    async fn begin(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
+    /// Makes a new run.
+    pub async fn begin(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
         session.engine.ids.draw();
         let id = new_operation(session);
         // Checked before anything is written or read.
@@ -81,23 +85,13 @@ impl RunInner {
         let input_id = text(request, "inputId")?;
         // What other tabs appended belongs into the request.
         session.refresh().await?;
-        let (lock, has_lock) = own(session, &id).await?;
-        let now = session.engine.now();
-        session.engine.ids.draw();
+        let lock = own(session, &id).await?;
         let machine = {
-            let log = session.log.borrow();
-            log.writable()?;
-            let mut renderer = session.renderer.borrow_mut();
-            let mut desk = Desk {
-                history: &log.history,
-                renderer: &mut renderer,
-                now,
-                ids: &session.engine.ids,
-                seed: session.engine.seed,
-            };
-            crate::run::Run::start(setup, items, input_id, &mut desk)?
+            let mut place = session.workplace();
+            place.log.writable()?;
+            crate::run::Run::start(setup, items, input_id, &mut place.desk())?
         };
-        Ok(Self::new(session, id, machine, 1, request, lock, has_lock))
+        Ok(Self::new(session, id, machine, 1, request, lock))
     }
 
     pub fn new(
@@ -107,7 +101,6 @@ impl RunInner {
         epoch: u32,
         request: &JsValue,
         lock: Option<Lock>,
-        has_lock: bool,
     ) -> Rc<Self> {
         session.engine.live.borrow_mut().insert(id.clone(), ());
         Rc::new(Self {
@@ -120,82 +113,75 @@ impl RunInner {
             events: RefCell::default(),
             effects: RefCell::default(),
             waiting: RefCell::default(),
+            has_lock: lock.is_some(),
             lock: RefCell::new(lock),
-            has_lock,
         })
-    }
-
-    fn with_desk<T>(&self, step: impl FnOnce(&mut crate::run::Run, &mut Desk<'_>) -> T) -> T {
-        // The application's clock and ids are asked before anything is borrowed.
-        let now = self.session.engine.now();
-        self.session.engine.ids.draw();
-        let log = self.session.log.borrow();
-        let mut renderer = self.session.renderer.borrow_mut();
-        let mut desk = Desk {
-            history: &log.history,
-            renderer: &mut renderer,
-            now,
-            ids: &self.session.engine.ids,
-            seed: self.session.engine.seed,
-        };
-        step(&mut self.machine.borrow_mut(), &mut desk)
     }
 
     /// The answer that is coming in.
     pub fn partial(&self) -> Option<Message> {
-        self.with_desk(|machine, desk| machine.partial(desk))
+        let mut place = self.session.workplace();
+        self.machine.borrow().partial(&place.desk())
     }
 
-    async fn handle(self: &Rc<Self>, input: Input) -> Result<()> {
-        self.with_desk(|machine, desk| machine.handle(input, desk))?;
-        match self.pump().await {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+    fn step(&self, input: Input) -> Result<()> {
+        let mut place = self.session.workplace();
+        self.machine.borrow_mut().handle(input, &mut place.desk())
     }
 
-    /// Does the machine's writes until none is left; gives the failure of a start that could not be written.
-    pub async fn pump(self: &Rc<Self>) -> Option<Error> {
+    fn handle(self: &Rc<Self>, input: Input) -> Work<'_, Result<()>> {
+        let taken = self.step(input);
+        Box::pin(async move {
+            taken?;
+            self.pump().await
+        })
+    }
+
+    /// Does the machine's writes until none is left. Fails as the first one that could not be done.
+    fn pump(self: &Rc<Self>) -> Work<'_, Result<()>> {
+        Box::pin(self.write())
+    }
+
+    async fn write(self: &Rc<Self>) -> Result<()> {
         let mut failure = None;
         loop {
             self.ask_persist();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
             let now = self.session.engine.now();
-            let lease =
-                if self.has_lock || !self.session.engine.store.capabilities().durable { 0 } else { now + LEASE };
+            let lease = if self.has_lock || !self.session.engine.is_durable() { 0 } else { now + LEASE };
             let edges = matches!(save.kind, SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon);
             let outcome = match change_for(&save, &self.id, self.epoch.get(), now, lease) {
                 Ok(change) => self.session.commit(change).await,
                 Err(error) => Err(error),
             };
-            if let Ok(revision) = &outcome
-                && edges
-            {
-                self.session.engine.changed(&self.session.id, *revision, false);
-            }
-            if let Err(error) = &outcome {
-                if error.code != Code::Conflict {
-                    self.machine.borrow_mut().keep_unsaved(save.clone());
+            let id = save.id;
+            match &outcome {
+                Ok(revision) if edges => self.session.engine.changed(&self.session.id, *revision, false),
+                Ok(_) => {}
+                Err(error) => {
+                    failure.get_or_insert_with(|| error.clone());
+                    if error.code != Code::Conflict {
+                        self.machine.borrow_mut().keep_unsaved(save);
+                    }
                 }
-                failure.get_or_insert_with(|| error.clone());
             }
-            self.with_desk(|machine, desk| machine.handle(Input::Saved { save: save.id, outcome }, desk))
-                .err()
-                .map(|error| failure.get_or_insert(error));
+            if let Err(error) = self.step(Input::Saved { save: id, outcome }) {
+                failure.get_or_insert(error);
+            }
         }
         let ask = self.machine.borrow_mut().take_ask();
         if let Some(ask) = ask {
             // Nobody waits for it: the run can be cancelled meanwhile.
             let run = self.clone();
-            wasm_bindgen_futures::spawn_local(async move {
+            in_background(Box::pin(async move {
                 let given = tell(&ask).await;
                 // What fails now is told by the run's events.
                 let _ = run.handle(Input::Told(given)).await;
-            });
+            }));
         }
         self.collect();
-        failure
+        failure.map_or(Ok(()), Err)
     }
 
     /// Asks the tools' `persist` about what is written next.
@@ -205,7 +191,7 @@ impl RunInner {
             let Some(ask) = ask else { return };
             let said = persist(&ask);
             // It changes what is stored, and nothing else.
-            let _ = self.with_desk(|machine, desk| machine.handle(Input::Persisted(ask, said), desk));
+            let _ = self.step(Input::Persisted(ask, said));
         }
     }
 
@@ -213,24 +199,16 @@ impl RunInner {
     fn collect(self: &Rc<Self>) {
         let events = self.machine.borrow_mut().take_events();
         let shows = !events.is_empty();
+        let mut warnings = Vec::new();
         for event in &events {
             match event {
                 RunEvent::Retrying { at, .. } => self.retry_at.set(Some(*at)),
                 RunEvent::MessageStarted { .. } | RunEvent::Finished(_) => self.retry_at.set(None),
+                RunEvent::Warning(finding) => warnings.push(finding.clone()),
+                RunEvent::ModelCalled { report, .. } => for_everyone(report, &mut warnings),
                 _ => {}
             }
         }
-        let warnings: Vec<_> = events
-            .iter()
-            .filter_map(|event| match event {
-                RunEvent::Warning(finding) => Some(vec![finding.clone()]),
-                RunEvent::ModelCalled { report, .. } => {
-                    Some(report.iter().filter(|finding| is_for_everyone(finding)).cloned().collect())
-                }
-                _ => None,
-            })
-            .flatten()
-            .collect();
         self.events.borrow_mut().extend(events);
         {
             let machine = self.machine.borrow();
@@ -263,7 +241,7 @@ impl RunInner {
     }
 
     fn feed(self: &Rc<Self>, effect: String, bytes: Vec<u8>) -> Result<()> {
-        self.with_desk(|machine, desk| machine.handle(Input::Bytes { effect, bytes }, desk))?;
+        self.step(Input::Bytes { effect, bytes })?;
         self.collect();
         Ok(())
     }
@@ -273,12 +251,6 @@ impl RunInner {
 #[wasm_bindgen(skip_typescript)]
 pub struct Run {
     inner: Rc<RunInner>,
-}
-
-impl Run {
-    pub fn of(inner: Rc<RunInner>) -> Self {
-        Self { inner }
-    }
 }
 
 #[wasm_bindgen]
@@ -305,25 +277,27 @@ impl Run {
     pub fn effects(&self) -> js_sys::Array {
         let machine = self.inner.machine.borrow();
         let mut kept = self.inner.effects.borrow_mut();
-        machine
-            .effects()
-            .iter()
-            .filter_map(|effect| {
-                kept.get_or_insert_with(effect.id.clone(), || effect_to_js(effect)).map(|value| value.clone())
-            })
-            .collect()
+        let effects = js_sys::Array::new();
+        for effect in machine.effects() {
+            if let Some(value) = kept.get(&effect.id) {
+                effects.push(value);
+            } else {
+                let value = effect_to_js(effect);
+                effects.push(&value);
+                kept.insert(effect.id.clone(), value);
+            }
+        }
+        effects
     }
 
     /// Drains the events so far.
     pub fn events(&self) -> JsValue {
         let events = self.inner.events.take();
-        let mut text = String::new();
-        let mut array = ArrayWriter::new(&mut text);
-        for event in &events {
-            array.object(|out| event.write(out));
-        }
-        array.end();
-        to_js(Json::trusted(text).view())
+        list_to_js(&|list| {
+            for event in &events {
+                list.object(|out| event.write(out));
+            }
+        })
     }
 
     /// Resolves at the next change of effects, events or status; of a run that goes on when its store was closed, none comes.
@@ -332,27 +306,32 @@ impl Run {
         if inner.machine.borrow().status() == RunStatus::Running {
             inner.session.engine.check_open()?;
         }
-        Ok(Promise::new(&mut |resolve, _| inner.waiting.borrow_mut().push(resolve)))
+        let (changed, resolve) = deferred();
+        inner.waiting.borrow_mut().extend(resolve);
+        Ok(changed)
     }
 
     /// Answers an effect. Resolves when what must be durable is.
-    pub async fn answer(&self, effect: String, answer: JsValue) -> std::result::Result<(), JsValue> {
+    pub fn answer(&self, effect: String, answer: JsValue) -> Promise {
         let inner = self.inner.clone();
-        inner.session.engine.check_open()?;
-        let reply = reply_of(&answer)?;
-        let strict = matches!(reply, Reply::Started);
-        match inner.handle(Input::Answer { effect, reply }).await {
-            // A tool whose start could not be written must not run; any other failure is told by `save_failed`.
-            Err(error) if strict || matches!(error.code, Code::UnknownEffect | Code::WrongState) => Err(error.into()),
-            _ => Ok(()),
-        }
+        self.inner.session.engine.promise(Box::pin(async move {
+            let reply = reply_of(&answer)?;
+            let strict = matches!(reply, Reply::Started);
+            match inner.handle(Input::Answer { effect, reply }).await {
+                // A tool whose start could not be written must not run; any other failure is told by `save_failed`.
+                Err(error) if strict || matches!(error.code, Code::UnknownEffect | Code::WrongState) => Err(error),
+                _ => Ok(JsValue::UNDEFINED),
+            }
+        }))
     }
 
     /// Bytes of a streaming answer, after its `response_started`.
-    pub async fn feed(&self, effect: String, bytes: Vec<u8>) -> std::result::Result<(), JsValue> {
+    pub fn feed(&self, effect: String, bytes: Vec<u8>) -> Promise {
         let inner = self.inner.clone();
-        inner.session.engine.check_open()?;
-        Ok(inner.feed(effect, bytes)?)
+        self.inner.session.engine.promise(Box::pin(async move {
+            inner.feed(effect, bytes)?;
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// Calls that wait for a yes.
@@ -361,33 +340,37 @@ impl Run {
     }
 
     /// Stops it.
-    pub async fn cancel(&self) -> std::result::Result<(), JsValue> {
+    pub fn cancel(&self) -> Promise {
         let inner = self.inner.clone();
-        // What cannot be cleared away is told by an event.
-        let _ = inner.handle(Input::Cancel).await;
-        Ok(())
+        promise(Box::pin(async move {
+            // What cannot be cleared away is told by an event.
+            let _ = inner.handle(Input::Cancel).await;
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// Tries again to store what could not be stored.
-    pub async fn save(&self) -> std::result::Result<(), JsValue> {
+    pub fn save(&self) -> Promise {
         let inner = self.inner.clone();
-        inner.session.engine.check_open()?;
-        Ok(inner.handle(Input::SaveAgain).await?)
+        self.inner.session.engine.promise(Box::pin(async move {
+            inner.handle(Input::SaveAgain).await?;
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// What it came to; while it runs, how far it is.
     pub fn result(&self) -> JsValue {
         let outcome = self.inner.machine.borrow().outcome();
-        object_to_js(|out| outcome.write(out))
+        object_to_js(&|out| outcome.write(out))
     }
 }
 
 fn effect_to_js(effect: &Effect) -> JsValue {
     match &effect.kind {
-        EffectKind::Wait { ms } => object_to_js(|out| {
+        EffectKind::Wait { ms } => object_to_js(&|out| {
             out.text("type", "wait").text("id", &effect.id).number("ms", *ms);
         }),
-        EffectKind::RunTool { call_id, invocation, attempt, name, arguments, arguments_text } => object_to_js(|out| {
+        EffectKind::RunTool { call_id, invocation, attempt, name, arguments, arguments_text } => object_to_js(&|out| {
             out.text("type", "run_tool")
                 .text("id", &effect.id)
                 .text("callId", call_id)
@@ -398,7 +381,7 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                 .text("argumentsText", arguments_text);
         }),
         EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
-            let value = object_to_js(|out| {
+            let value = object_to_js(&|out| {
                 out.text("type", "call_model").text("id", &effect.id).text("dialect", dialect.as_str());
                 out.object("request", |request| {
                     request.text("method", "POST").text("url", url).object("headers", |out| {
@@ -412,20 +395,21 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                     out.number("notBefore", *at);
                 }
             });
-            // A fresh object takes any member.
-            let _ = Reflect::set(&member(&value, "request"), &"body".into(), &Uint8Array::from(body.as_slice()));
+            set(&member(&value, "request"), "body", &Uint8Array::from(body.as_slice()));
             value
         }
     }
 }
 
 fn reply_of(answer: &JsValue) -> Result<Reply> {
-    let headers = || -> Vec<(String, String)> {
-        let headers = member(answer, "headers");
-        super::convert::members(&headers)
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_string()?)))
-            .collect()
+    let headers = || {
+        let mut headers = Vec::new();
+        for (name, value) in super::convert::members(&member(answer, "headers")) {
+            if let Some(value) = value.as_string() {
+                headers.push((name.to_ascii_lowercase(), value));
+            }
+        }
+        headers
     };
     let status = || -> Result<u16> {
         whole(answer, "status")?

@@ -1,8 +1,8 @@
 //! `RunRequest` and `RenderRequest`, read.
 
 use super::assembler::dialect;
-use super::convert::{flag, given, member, members, text, to_json, whole, wire_text};
-use super::options::{on_stop, policy_at, refuse, unbuilt, window, word};
+use super::convert::{flag, given, json_at, member, members, text, to_json, whole, wire_text};
+use super::options::{on_stop, only, policy_at, refuse, unbuilt, window, word};
 use super::reducers::callback;
 use super::session::SessionInner;
 use crate::error::{Error, Result};
@@ -40,8 +40,11 @@ pub fn input_items(input: &JsValue, dialect: Dialect) -> Result<Vec<Incoming>> {
         }
         return Ok(user(vec![IncomingPart::Part(PartBody::Text(token).into())]));
     }
-    if let Some(parts) = input.dyn_ref::<Array>() {
-        let parts = parts.iter().map(|part| input_part(&part).map(IncomingPart::Part)).collect::<Result<Vec<_>>>()?;
+    if let Some(given) = input.dyn_ref::<Array>() {
+        let mut parts = Vec::new();
+        for at in 0..given.length() {
+            parts.push(IncomingPart::Part(input_part(&given.get(at))?));
+        }
         if parts.is_empty() {
             return Err(Error::invalid("`input` has no part; leave it out to answer what is there"));
         }
@@ -64,11 +67,10 @@ fn input_part(part: &JsValue) -> Result<Part> {
 /// Reads a `RenderRequest`.
 pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderParts> {
     check_branch(request)?;
-    let name = text(request, "dialect")?.ok_or_else(|| Error::config("`dialect` says which wire format to render"))?;
-    let params = given(request, "params").map_or_else(|| Ok(Json::trusted("{}".into())), |params| to_json(&params))?;
-    let stream = params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false);
+    let dialect = dialect_at(request, "`dialect` says which wire format to render")?;
+    let (params, stream) = params(request)?;
     let provider = ProviderRequest {
-        dialect: dialect(&name)?,
+        dialect,
         url: "about:render".into(),
         params,
         stream,
@@ -76,12 +78,30 @@ pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderP
         settings: Settings::default(),
     };
     provider.check()?;
-    let (tools, treatment, _) = tools(&member(request, "tools"))?;
-    let policy = session.policy(policy_at(request, "replay")?, windows(&treatment));
-    Ok(RenderParts { provider, instructions: text(request, "instructions")?, tools, policy })
+    let tools = tools(request)?;
+    let policy = session.policy(policy_at(request, "replay")?, windows(&tools.treatment));
+    Ok(RenderParts { provider, instructions: text(request, "instructions")?, tools: tools.definitions, policy })
 }
 
-fn check_branch(request: &JsValue) -> Result<()> {
+fn dialect_at(options: &JsValue, missing: &str) -> Result<Dialect> {
+    match text(options, "dialect")? {
+        Some(name) => dialect(&name),
+        None => Err(Error::config(missing)),
+    }
+}
+
+/// `params`, and whether they ask for a stream.
+fn params(options: &JsValue) -> Result<(Json, bool)> {
+    let params = match given(options, "params") {
+        Some(params) => to_json(&params)?,
+        None => Json::trusted("{}".into()),
+    };
+    let stream = params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false);
+    Ok((params, stream))
+}
+
+/// Refuses a branch other than the one that there is.
+pub fn check_branch(request: &JsValue) -> Result<()> {
     match text(request, "branch")?.as_deref() {
         None | Some("main") => Ok(()),
         Some(_) => Err(unbuilt("`branch`")),
@@ -89,118 +109,120 @@ fn check_branch(request: &JsValue) -> Result<()> {
 }
 
 fn windows(treatment: &Sorted<String, Treatment>) -> Sorted<String, crate::tool::Window> {
-    treatment.entries().iter().filter_map(|(name, treatment)| Some((name.clone(), treatment.freshness?))).collect()
+    let mut windows = Sorted::new();
+    for (name, treatment) in treatment.entries() {
+        if let Some(window) = treatment.freshness {
+            windows.insert(name.clone(), window);
+        }
+    }
+    windows
 }
 
 /// What the model is told of the tools, how each is treated, and what says what is stored of its calls.
-type Toolbox = (Vec<ToolDefinition>, Sorted<String, Treatment>, Sorted<String, Callback>);
+#[derive(Default)]
+struct Toolbox {
+    definitions: Vec<ToolDefinition>,
+    treatment: Sorted<String, Treatment>,
+    persist: Sorted<String, Callback>,
+}
 
 /// Reads `tools`.
-fn tools(tools: &JsValue) -> Result<Toolbox> {
-    let mut definitions = Vec::new();
-    let mut treatment = Sorted::new();
-    let mut persist = Sorted::new();
-    for (name, tool) in members(tools) {
+fn tools(request: &JsValue) -> Result<Toolbox> {
+    let mut tools = Toolbox::default();
+    for (name, tool) in members(&member(request, "tools")) {
         if flag(&tool, "needsApproval") {
             return Err(unbuilt(&format!("`needsApproval` (tool \"{name}\")")));
         }
         if let Some(callback) = callback(&tool, "persist")? {
-            persist.insert(name.clone(), callback);
+            tools.persist.insert(name.clone(), callback);
         }
-        let on_interrupted = word(
-            &tool,
-            "onInterrupted",
-            &[("report", Some(OnInterrupted::Report)), ("rerun", Some(OnInterrupted::Rerun)), ("ask", None)],
-        )?;
-        let Some(on_interrupted) = on_interrupted.unwrap_or(Some(OnInterrupted::Report)) else {
+        let ways = [Some(OnInterrupted::Report), Some(OnInterrupted::Rerun), None];
+        let Some(on_interrupted) =
+            word(&tool, "onInterrupted", &["report", "rerun", "ask"], &ways)?.unwrap_or(Some(OnInterrupted::Report))
+        else {
             return Err(unbuilt("`onInterrupted: \"ask\"`"));
         };
-        definitions.push(ToolDefinition {
-            name: name.clone(),
-            description: text(&tool, "description")?,
-            parameters: given(&tool, "parameters").map(|schema| to_json(&schema)).transpose()?,
-        });
-        treatment.insert(
-            name,
-            Treatment { ends_run: flag(&tool, "endsRun"), on_interrupted, freshness: window(&tool, "freshness")? },
-        );
+        let description = text(&tool, "description")?;
+        let parameters = json_at(&tool, "parameters")?;
+        tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters });
+        let freshness = window(&tool, "freshness")?;
+        let ends_run = flag(&tool, "endsRun");
+        tools.treatment.insert(name, Treatment { ends_run, on_interrupted, freshness });
     }
-    Ok((definitions, treatment, persist))
+    Ok(tools)
 }
 
 fn provider(request: &JsValue) -> Result<ProviderRequest> {
-    let given_provider = given(request, "provider")
+    let options = given(request, "provider")
         .ok_or_else(|| Error::config("`provider` says where to call: dialect, url, params"))?;
-    let name = text(&given_provider, "dialect")?
-        .ok_or_else(|| Error::config("`provider.dialect` says which wire format the server speaks"))?;
-    let compat = member(&given_provider, "compat");
-    let reasoning = [
-        ("reasoning_content", ReasoningField::Named("reasoning_content")),
-        ("reasoning", ReasoningField::Named("reasoning")),
-        ("drop", ReasoningField::Drop),
-    ];
+    let dialect = dialect_at(&options, "`provider.dialect` says which wire format the server speaks")?;
+    let compat = member(&options, "compat");
+    let fields = [ReasoningField::Named("reasoning_content"), ReasoningField::Named("reasoning"), ReasoningField::Drop];
+    let reasoning = word(&compat, "reasoningField", &["reasoning_content", "reasoning", "drop"], &fields)?;
     let settings = Settings {
-        system_role: word(&compat, "systemRole", &[("system", Role::System), ("developer", Role::Developer)])?,
-        reasoning: word(&compat, "reasoningField", &reasoning)?.unwrap_or_default(),
+        system_role: word(&compat, "systemRole", &["system", "developer"], &[Role::System, Role::Developer])?,
+        reasoning: reasoning.unwrap_or_default(),
         no_stream_usage: given(&compat, "streamUsage").is_some_and(|usage| usage.is_falsy()),
         ..Settings::default()
     };
-    let params =
-        given(&given_provider, "params").map_or_else(|| Ok(Json::trusted("{}".into())), |params| to_json(&params))?;
-    let stream = given(&given_provider, "stream").map_or_else(
-        || params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false),
-        |stream| stream.is_truthy(),
-    );
-    let mut headers = Vec::new();
-    for (name, value) in members(&member(&given_provider, "headers")) {
-        headers.push((
-            name.to_ascii_lowercase(),
-            value.as_string().ok_or_else(|| Error::invalid("`provider.headers` has string values"))?,
-        ));
+    let (params, mut stream) = params(&options)?;
+    if let Some(given) = given(&options, "stream") {
+        stream = given.is_truthy();
     }
-    let url = text(&given_provider, "url")?.unwrap_or_default();
-    Ok(ProviderRequest { dialect: dialect(&name)?, url, params, stream, headers, settings })
+    let mut headers = Vec::new();
+    for (name, value) in members(&member(&options, "headers")) {
+        let Some(value) = value.as_string() else {
+            return Err(Error::invalid("`provider.headers` has string values"));
+        };
+        headers.push((name.to_ascii_lowercase(), value));
+    }
+    let url = text(&options, "url")?.unwrap_or_default();
+    Ok(ProviderRequest { dialect, url, params, stream, headers, settings })
+}
+
+/// A number of times, at least one.
+fn times(options: &JsValue, key: &str, usual: u32, wrong: &str) -> Result<u32> {
+    match whole(options, key)?.map(u32::try_from) {
+        None => Ok(usual),
+        Some(Ok(times)) if times > 0 => Ok(times),
+        Some(_) => Err(Error::config(wrong)),
+    }
 }
 
 /// Reads a `RunRequest`, but for its input.
 pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Setup> {
     refuse(request, &["providers", "inputFilter", "replace"])?;
     check_branch(request)?;
-    word(request, "persistence", &[("run", ())]).map_err(|_| unbuilt("a persistence other than \"run\""))?;
-    let (definitions, mut treatment, persist) = tools(&member(request, "tools"))?;
+    only(request, "persistence", "run", "a persistence other than \"run\"")?;
+    let Toolbox { definitions, mut treatment, persist } = tools(request)?;
     let policy = session.policy(policy_at(request, "replay")?, windows(&treatment));
     let provider = provider(request)?;
     // Tools of `params` are the model's to call and the application's to answer.
-    for tool in provider.params.view().find("tools").iter().flat_map(|tools| tools.items()) {
-        let own = tool.get("function").unwrap_or(tool);
-        if let Some(name) = own.text("name") {
-            treatment.get_or_insert_with(name.into_owned(), Treatment::default);
+    if let Some(tools) = provider.params.view().find("tools") {
+        for tool in tools.items() {
+            if let Some(name) = tool.get("function").unwrap_or(tool).text("name") {
+                treatment.get_or_insert_with(name.into_owned(), Treatment::default);
+            }
         }
     }
-    let retry = member(request, "retry");
-    let usual = RetryPolicy::default();
-    let attempts = whole(&retry, "attempts")?.map_or(Ok(usual.attempts), |attempts| {
-        u32::try_from(attempts)
-            .ok()
-            .filter(|attempts| *attempts > 0)
-            .ok_or_else(|| Error::config("`retry.attempts` counts tries, the first one included: at least 1"))
-    })?;
-    let max_turns = whole(request, "maxTurns")?.map_or(Ok(20), |turns| {
-        u32::try_from(turns)
-            .ok()
-            .filter(|turns| *turns > 0)
-            .ok_or_else(|| Error::config("`maxTurns` counts model calls: at least 1"))
-    })?;
+    let given = member(request, "retry");
+    let mut retry = RetryPolicy::default();
+    let wrong = "`retry.attempts` counts tries, the first one included: at least 1";
+    retry.attempts = times(&given, "attempts", retry.attempts, wrong)?;
+    let max_turns = times(request, "maxTurns", 20, "`maxTurns` counts model calls: at least 1")?;
+    retry.backoff_ms = whole(&given, "backoffMs")?.unwrap_or(retry.backoff_ms);
+    let instructions = text(request, "instructions")?;
+    let on_stop = on_stop(request)?.unwrap_or(session.on_stop.get());
     Ok(Setup {
         id,
         provider,
-        instructions: text(request, "instructions")?,
+        instructions,
         tools: definitions,
         treatment,
         persist,
         max_turns,
-        on_stop: on_stop(request)?.unwrap_or(session.on_stop.get()),
-        retry: RetryPolicy { attempts, backoff_ms: whole(&retry, "backoffMs")?.unwrap_or(usual.backoff_ms) },
+        on_stop,
+        retry,
         policy,
         channel: session.channel(),
     })

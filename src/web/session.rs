@@ -1,31 +1,29 @@
 //! `Session`: the class, and what its runs and its view share.
 
-use super::convert::{given, member, object_to_js, page, text, to_js, to_json, whole};
+use super::convert::{flag, given, json_at, member, object_to_js, page, text, to_json, whole};
 use super::engine::{Engine, Listeners};
-use super::options::{on_stop, policy_at, refuse, unbuilt, word};
-use super::pending::{audit_page, discard, pending_of, resume};
+use super::options::{on_stop, only, policy_at, refuse, unbuilt};
+use super::pending::{audit_page, discard, pending_runs, take_over};
 use super::platform::held_locks;
-use super::reducers::tell;
-use super::run::{Run, RunInner, lock_name};
-use super::run_request::{input_items, render_parts};
+use super::promise::{Work, deferred, promise};
+use super::render::render;
+use super::run::{RunInner, lock_name};
 use super::state_bag::StateBag;
 use super::view::{SessionView, View};
+use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::finding::Finding;
-use crate::history::{History, Origin, Showing, join, write_message};
+use crate::history::{Showing, write_message};
 use crate::json::{ArrayWriter, Json};
-use crate::render::{RenderRequest, Renderer, Rendering};
-use crate::replay::{Policy, PolicyLayer, Progress};
-use crate::run::OnStop;
+use crate::render::Renderer;
+use crate::replay::{Policy, PolicyLayer};
+use crate::run::{Desk, OnStop};
 use crate::sorted::Sorted;
-use crate::store::{Change, SessionLog, commit, open_session, refresh};
-use js_sys::{Function, Promise, Reflect, Uint8Array};
-use std::cell::{Cell, RefCell};
+use crate::store::{Change, HeadEdit, SessionLog, commit, open_session, refresh};
+use js_sys::{Function, Promise};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-
-type Js = std::result::Result<JsValue, JsValue>;
 
 /// What a session is, behind its class.
 pub struct SessionInner {
@@ -49,83 +47,100 @@ pub struct SessionInner {
     entering: Cell<bool>,
 }
 
-/// Fields given when the session was opened; written with the next append.
-#[derive(Clone, Debug, Default)]
+/// What was given when the session was opened; fields of the head are written with the next append.
+#[derive(Default)]
 struct Wishes {
     title: Option<String>,
     channel: Option<String>,
     metadata: Option<Json>,
+    policy: Option<Box<PolicyLayer>>,
+    on_stop: Option<OnStop>,
+}
+
+impl Wishes {
+    fn read(options: &JsValue) -> Result<Self> {
+        refuse(options, &["providers"])?;
+        if flag(options, "trimTrailingResults") {
+            return Err(unbuilt("`trimTrailingResults`"));
+        }
+        if member(options, "flushMs").as_f64().is_some_and(|ms| ms > 0.0) {
+            return Err(unbuilt("`flushMs`"));
+        }
+        only(&member(options, "owner"), "kind", "session", "an owner other than `{ kind: \"session\" }`")?;
+        only(options, "persistence", "run", "a persistence other than \"run\"")?;
+        let mut wishes = Self { title: text(options, "title")?, ..Self::default() };
+        wishes.channel = text(options, "channel")?;
+        wishes.metadata = json_at(options, "metadata")?;
+        if given(options, "replay").is_some() {
+            wishes.policy = Some(Box::new(policy_at(options, "replay")?));
+        }
+        wishes.on_stop = on_stop(options)?;
+        Ok(wishes)
+    }
 }
 
 impl SessionInner {
     pub async fn open(engine: &Rc<Engine>, id: &str, options: &JsValue) -> Result<Rc<Self>> {
-        engine.check_open()?;
         if id.is_empty() {
             return Err(Error::invalid("a session's id is any text but the empty one"));
         }
-        refuse(options, &["providers"])?;
-        if member(options, "trimTrailingResults").is_truthy() {
-            return Err(unbuilt("`trimTrailingResults`"));
-        }
-        if given(options, "flushMs").and_then(|ms| ms.as_f64()).is_some_and(|ms| ms > 0.0) {
-            return Err(unbuilt("`flushMs`"));
-        }
-        word(&member(options, "owner"), "kind", &[("session", ())])
-            .map_err(|_| unbuilt("an owner other than `{ kind: \"session\" }`"))?;
-        word(options, "persistence", &[("run", ())]).map_err(|_| unbuilt("a persistence other than \"run\""))?;
-        let wishes = Wishes {
-            title: text(options, "title")?,
-            channel: text(options, "channel")?,
-            metadata: given(options, "metadata").map(|metadata| to_json(&metadata)).transpose()?,
-        };
-        let policy = policy_at(options, "replay")?;
-        let on_stop = on_stop(options)?;
+        let wishes = Wishes::read(options)?;
         let session = match engine.session(id) {
             Some(open) => open,
             None => {
                 let log = open_session(&*engine.store, id, engine.seed, engine.now()).await?;
                 engine.warn(&log.findings);
-                let generation = Cell::new(log.generation);
-                engine.keep(
-                    id,
-                    Rc::new(Self {
-                        engine: engine.clone(),
-                        id: id.to_owned(),
-                        log: RefCell::new(log),
-                        renderer: RefCell::default(),
-                        view: RefCell::default(),
-                        listeners: Listeners::default(),
-                        on_stop: Cell::default(),
-                        generation,
-                        policy: RefCell::default(),
-                        wishes: RefCell::default(),
-                        state: RefCell::default(),
-                        run: RefCell::default(),
-                        elsewhere: RefCell::default(),
-                        queue: RefCell::default(),
-                        entering: Cell::new(false),
-                    }),
-                )
+                engine.keep(id, Self::of(engine, id, log))
             }
         };
-        if given(options, "replay").is_some() {
-            *session.policy.borrow_mut() = policy;
-        }
-        if let Some(on_stop) = on_stop {
-            session.on_stop.set(on_stop);
-        }
-        *session.wishes.borrow_mut() = wishes;
-        session.apply_wishes();
+        session.wish(wishes);
         session.look_elsewhere().await;
         Ok(session)
     }
 
+    fn of(engine: &Rc<Engine>, id: &str, log: SessionLog) -> Rc<Self> {
+        Rc::new(Self {
+            engine: engine.clone(),
+            id: id.to_owned(),
+            generation: Cell::new(log.generation),
+            log: RefCell::new(log),
+            renderer: RefCell::default(),
+            view: RefCell::default(),
+            listeners: Listeners::default(),
+            on_stop: Cell::default(),
+            policy: RefCell::default(),
+            wishes: RefCell::default(),
+            state: RefCell::default(),
+            run: RefCell::default(),
+            elsewhere: RefCell::default(),
+            queue: RefCell::default(),
+            entering: Cell::new(false),
+        })
+    }
+
+    fn wish(&self, mut wishes: Wishes) {
+        if let Some(policy) = wishes.policy.take() {
+            *self.policy.borrow_mut() = *policy;
+        }
+        if let Some(on_stop) = wishes.on_stop {
+            self.on_stop.set(on_stop);
+        }
+        *self.wishes.borrow_mut() = wishes;
+        self.apply_wishes();
+    }
+
     fn apply_wishes(&self) {
-        let wishes = self.wishes.borrow().clone();
-        let mut log = self.log.borrow_mut();
-        log.head.title = wishes.title.or(log.head.title.take());
-        log.head.channel = wishes.channel.or(log.head.channel.take());
-        log.head.metadata = wishes.metadata.or(log.head.metadata.take());
+        let wishes = self.wishes.borrow();
+        let head = &mut self.log.borrow_mut().head;
+        if wishes.title.is_some() {
+            head.title.clone_from(&wishes.title);
+        }
+        if wishes.channel.is_some() {
+            head.channel.clone_from(&wishes.channel);
+        }
+        if wishes.metadata.is_some() {
+            head.metadata.clone_from(&wishes.metadata);
+        }
     }
 
     /// The session's channel.
@@ -141,25 +156,32 @@ impl SessionInner {
     }
 
     /// Reads what others appended; true when something changed.
-    pub async fn refresh(&self) -> Result<bool> {
-        let before = self.log.borrow().findings.len();
-        let changed = refresh(&*self.engine.store, &self.log).await?;
-        if changed {
-            let found: Vec<_> = self.log.borrow().findings.iter().skip(before).cloned().collect();
-            self.engine.warn(&found);
-            self.history_moved();
-            self.apply_wishes();
-            self.look_elsewhere().await;
-        }
-        Ok(changed)
+    pub fn refresh(&self) -> Work<'_, Result<bool>> {
+        Box::pin(async {
+            let before = self.log.borrow().findings.len();
+            let changed = refresh(&*self.engine.store, &self.log).await?;
+            if changed {
+                let found: Vec<_> = self.log.borrow().findings.iter().skip(before).cloned().collect();
+                self.engine.warn(&found);
+                self.history_moved();
+                self.apply_wishes();
+                self.look_elsewhere().await;
+            }
+            Ok(changed)
+        })
     }
 
     /// Asks the platform which of the unfinished runs another tab holds: a lock, unlike a lease, is not in the head.
     async fn look_elsewhere(&self) {
-        let runs: Vec<String> = self.log.borrow().head.runs.iter().map(|run| run.id.clone()).collect();
-        let held = if runs.is_empty() || !self.engine.store.capabilities().durable { None } else { held_locks().await };
-        let held = held.unwrap_or_default();
-        *self.elsewhere.borrow_mut() = runs.into_iter().filter(|run| held.contains(&lock_name(self, run))).collect();
+        let asks = self.engine.is_durable() && !self.log.borrow().head.runs.is_empty();
+        let held = if asks { held_locks().await.unwrap_or_default() } else { Vec::new() };
+        let mut elsewhere = self.elsewhere.borrow_mut();
+        elsewhere.clear();
+        for run in &self.log.borrow().head.runs {
+            if held.contains(&lock_name(&self.engine, &run.id)) {
+                elsewhere.push(run.id.clone());
+            }
+        }
     }
 
     /// Whether another tab held that run at the last look.
@@ -176,34 +198,35 @@ impl SessionInner {
     }
 
     /// Writes a change, whatever other writers appended in the meantime.
-    pub async fn commit(&self, mut change: Change) -> Result<u64> {
-        self.engine.check_open()?;
-        let state = self.state.borrow().clone();
-        let written = state.clone();
-        if !state.is_empty() {
-            let edit = change.edit.take();
-            change.edit = Some(Box::new(move |head| {
-                if let Some(edit) = &edit {
-                    edit(head);
-                }
-                for (key, value) in state.entries() {
-                    let at = head.state.partition_point(|(own, _)| own < key);
-                    match head.state.get_mut(at).filter(|(own, _)| own == key) {
-                        Some((_, own)) => own.clone_from(value),
-                        None => head.state.insert(at, (key.clone(), value.clone())),
-                    }
-                }
-            }));
-        }
-        let shows = !change.entries.is_empty() || change.edit.is_some();
-        let revision = commit(&*self.engine.store, &self.log, &change).await?;
-        // What was set while this was being written waits for the next one.
-        self.state.borrow_mut().retain(|key, value| written.get(key) != Some(value));
-        self.history_moved();
-        if shows {
-            self.engine.changed(&self.id, revision, false);
-        }
-        Ok(revision)
+    pub fn commit(&self, mut change: Change) -> Work<'_, Result<u64>> {
+        Box::pin(async move {
+            self.engine.check_open()?;
+            let state = Rc::new(self.state.borrow().clone());
+            if !state.is_empty() {
+                change.edit = Some(with_state(change.edit.take(), state.clone()));
+            }
+            let shows = !change.entries.is_empty() || change.edit.is_some();
+            let revision = commit(&*self.engine.store, &self.log, &change).await?;
+            // What was set while this was being written waits for the next one.
+            self.state.borrow_mut().retain(|key, value| state.get(key) != Some(value));
+            self.history_moved();
+            if shows {
+                self.engine.changed(&self.id, revision, false);
+            }
+            Ok(revision)
+        })
+    }
+
+    /// A change that changes nothing yet.
+    pub fn change(&self) -> Change {
+        Change { operation: new_operation(self), at: self.engine.now(), ..Change::default() }
+    }
+
+    /// What a step of a run works on. The application's clock and ids are asked before anything is borrowed.
+    pub fn workplace(&self) -> Workplace<'_> {
+        let now = self.engine.now();
+        self.engine.ids.draw();
+        Workplace { engine: &self.engine, now, log: self.log.borrow(), renderer: self.renderer.borrow_mut() }
     }
 
     /// Tells whoever watches this session.
@@ -233,7 +256,8 @@ impl SessionInner {
                     "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
                 ));
             }
-            let turn = Promise::new(&mut |resolve, _| self.queue.borrow_mut().push(resolve));
+            let (turn, resolve) = deferred();
+            self.queue.borrow_mut().extend(resolve);
             // A resolved promise does not fail.
             let _ = JsFuture::from(turn).await;
             self.engine.check_open()?;
@@ -282,16 +306,46 @@ impl SessionInner {
     }
 }
 
+/// A step's surroundings, borrowed until it is done.
+pub struct Workplace<'s> {
+    engine: &'s Engine,
+    now: Ms,
+    pub log: Ref<'s, SessionLog>,
+    renderer: RefMut<'s, Renderer>,
+}
+
+impl Workplace<'_> {
+    pub fn desk(&mut self) -> Desk<'_> {
+        Desk {
+            history: &self.log.history,
+            renderer: &mut self.renderer,
+            now: self.now,
+            ids: &self.engine.ids,
+            seed: self.engine.seed,
+        }
+    }
+}
+
+/// An edit that writes the state bag, too.
+fn with_state(edit: Option<HeadEdit>, state: Rc<Sorted<String, Json>>) -> HeadEdit {
+    Box::new(move |head| {
+        if let Some(edit) = &edit {
+            edit(head);
+        }
+        for (key, value) in state.entries() {
+            let at = head.state.partition_point(|(own, _)| own < key);
+            match head.state.get_mut(at).filter(|(own, _)| own == key) {
+                Some((_, own)) => own.clone_from(value),
+                None => head.state.insert(at, (key.clone(), value.clone())),
+            }
+        }
+    })
+}
+
 /// One conversation.
 #[wasm_bindgen(skip_typescript)]
 pub struct Session {
     pub(super) inner: Rc<SessionInner>,
-}
-
-impl Session {
-    pub fn of(inner: Rc<SessionInner>) -> Self {
-        Self { inner }
-    }
 }
 
 #[wasm_bindgen]
@@ -313,7 +367,7 @@ impl Session {
     /// Who owns the conversation's state.
     #[wasm_bindgen(getter)]
     pub fn owner(&self) -> JsValue {
-        object_to_js(|out| {
+        object_to_js(&|out| {
             out.text("kind", "session");
         })
     }
@@ -337,84 +391,32 @@ impl Session {
     }
 
     /// Changes title, channel or metadata.
-    pub async fn update(&self, fields: JsValue) -> std::result::Result<(), JsValue> {
+    pub fn update(&self, fields: JsValue) -> Promise {
         let inner = self.inner.clone();
-        // Absent keeps, null clears.
-        let set = |key: &str| {
-            let value = member(&fields, key);
-            if value.is_undefined() {
-                Ok(None)
-            } else if value.is_null() {
-                Ok(Some(None))
-            } else {
-                value
-                    .as_string()
-                    .map(|text| Some(Some(text)))
-                    .ok_or_else(|| Error::invalid(format!("`{key}` is a string or null")))
-            }
-        };
-        let (title, channel) = (set("title")?, set("channel")?);
-        let metadata = member(&fields, "metadata");
-        let metadata = if metadata.is_undefined() {
-            None
-        } else {
-            Some(given(&fields, "metadata").map(|value| to_json(&value)).transpose()?)
-        };
-        inner.engine.ids.draw();
-        *inner.wishes.borrow_mut() = Wishes::default();
-        let edit = move |head: &mut crate::session::Session| {
-            if let Some(title) = &title {
-                head.title.clone_from(title);
-            }
-            if let Some(channel) = &channel {
-                head.channel.clone_from(channel);
-            }
-            if let Some(metadata) = &metadata {
-                head.metadata.clone_from(metadata);
-            }
-        };
-        inner
-            .commit(Change {
-                operation: new_operation(&inner),
-                at: inner.engine.now(),
-                edit: Some(Box::new(edit)),
-                ..Change::default()
-            })
-            .await?;
-        inner.notify();
-        Ok(())
+        promise(Box::pin(async move {
+            let edit = edit_of(&fields)?;
+            inner.engine.ids.draw();
+            *inner.wishes.borrow_mut() = Wishes::default();
+            inner.commit(Change { edit: Some(edit), ..inner.change() }).await?;
+            inner.notify();
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// Writes the state bag now.
-    pub async fn save(&self) -> std::result::Result<(), JsValue> {
+    pub fn save(&self) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.ids.draw();
-        inner.commit(Change { operation: new_operation(&inner), at: inner.engine.now(), ..Change::default() }).await?;
-        Ok(())
+        promise(Box::pin(async move {
+            inner.engine.ids.draw();
+            inner.commit(inner.change()).await?;
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// A page of messages, the newest first, in order within it.
-    pub async fn messages(&self, options: JsValue) -> Js {
+    pub fn messages(&self, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        let limit = usize::try_from(whole(&options, "limit")?.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
-        let cursor = text(&options, "cursor")?
-            .map(|cursor| cursor.parse::<usize>().map_err(|_| Error::invalid("`cursor` is what an earlier page gave")))
-            .transpose()?;
-        let log = inner.log.borrow();
-        let all = log.history.messages();
-        let end = cursor.unwrap_or(all.len()).min(all.len());
-        let start = end.saturating_sub(limit);
-        let mut items = String::new();
-        let mut array = ArrayWriter::new(&mut items);
-        let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
-        for message in all.get(start..end).unwrap_or(&[]) {
-            array.object(|out| write_message(out, message, &log.history, &inner.id, before, Showing::Stored));
-            before = Some(&message.id);
-        }
-        array.end();
-        let cursor = (start > 0).then(|| start.to_string());
-        Ok(page(&items, cursor.as_deref()))
+        self.inner.engine.promise(Box::pin(async move { messages(&inner, &options) }))
     }
 
     /// For a page on screen. One a session.
@@ -423,122 +425,72 @@ impl Session {
     }
 
     /// The audit rows of this session.
-    pub async fn invocations(&self, query: JsValue) -> Js {
-        let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        audit_page(&inner.engine, &query, Some(inner.id.clone())).await
+    pub fn invocations(&self, query: JsValue) -> Promise {
+        audit_page(&self.inner.engine, query, Some(self.inner.id.clone()))
     }
 
     /// The next request's body.
-    pub async fn render(&self, request: JsValue) -> Js {
+    pub fn render(&self, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        inner.engine.ids.draw();
-        let now = inner.engine.now();
-        let parts = render_parts(&inner, &request)?;
-        let mut live = History::new(inner.engine.seed);
-        let items = input_items(&member(&request, "input"), parts.provider.dialect)?;
-        let joined = join(
-            Some(&inner.log.borrow().history),
-            &live,
-            items,
-            &Origin { at: now, ..Origin::default() },
-            &inner.engine.ids,
-        );
-        for entry in joined.entries {
-            live.apply(entry);
-        }
-        let request = RenderRequest {
-            provider: &parts.provider,
-            instructions: parts.instructions.as_deref(),
-            tools: &parts.tools,
-            policy: &parts.policy,
-        };
-        let mut progress = Progress::default();
-        let rendered = loop {
-            let step =
-                inner.renderer.borrow_mut().step(&inner.log.borrow().history, Some(&live), &request, now, &progress)?;
-            match step {
-                Rendering::Done(rendered) => break rendered,
-                Rendering::Ask(ask) => {
-                    let given = tell(&ask).await;
-                    inner.renderer.borrow_mut().told(ask, given, &mut progress);
-                }
-            }
-        };
-        inner.engine.warn(rendered.report.iter().filter(|finding| is_for_everyone(finding)));
-        let out = js_sys::Object::new();
-        let body = Uint8Array::from(rendered.body.as_slice());
-        #[allow(clippy::cast_precision_loss)]
-        let max_source = rendered.max_source.map_or(-1.0, |number| number as f64);
-        let sources = object_to_js(|out| {
-            // Of a number that is there twice JavaScript takes the last.
-            inner.log.borrow().history.each_source(&mut |number, source| {
-                out.json(&number.to_string(), source.view());
-            });
-        });
-        let members: [(&str, JsValue); 5] = [
-            ("body", body.into()),
-            ("report", super::wire::report_to_js(&rendered.report)),
-            ("maxSourceNumber", JsValue::from_f64(max_source)),
-            ("sources", sources),
-            ("stablePrefix", JsValue::from_f64(f64::from(rendered.stable_prefix))),
-        ];
-        for (key, value) in members {
-            // A fresh object takes any member.
-            let _ = Reflect::set(&out, &key.into(), &value);
-        }
-        Ok(out.into())
+        self.inner.engine.promise(Box::pin(async move { render(&inner, &request).await }))
     }
 
     /// Starts a run.
-    pub async fn run(&self, request: JsValue) -> std::result::Result<Run, JsValue> {
+    pub fn run(&self, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        Ok(Run::of(RunInner::start(&inner, &request).await?))
+        self.inner.engine.promise(Box::pin(async move {
+            let queue = match text(&request, "whenBusy")?.as_deref() {
+                None | Some("throw") => false,
+                Some("queue") => true,
+                Some(other) => {
+                    return Err(Error::config(format!("`whenBusy` is \"throw\" or \"queue\", not \"{other}\"")));
+                }
+            };
+            RunInner::launch(&inner, queue, Box::pin(RunInner::begin(&inner, &request))).await
+        }))
     }
 
     /// Runs that were cut off, failed, or live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
-    pub async fn pending_runs(&self) -> Js {
+    pub fn pending_runs(&self) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        inner.refresh().await?;
-        let head = inner.log.borrow().head.clone();
-        let mut items = String::new();
-        let mut array = ArrayWriter::new(&mut items);
-        pending_of(&inner.engine, &inner.id, &head, &mut array).await?;
-        array.end();
-        Ok(to_js(Json::trusted(items).view()))
+        self.inner.engine.promise(Box::pin(async move {
+            inner.refresh().await?;
+            let head = inner.log.borrow().head.clone();
+            pending_runs(&inner.engine, vec![(inner.id.clone(), head)]).await
+        }))
     }
 
     /// Goes on with a run that was cut off.
-    pub async fn resume(&self, run: JsValue, request: JsValue) -> std::result::Result<Run, JsValue> {
+    pub fn resume(&self, run: JsValue, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        let Some(id) = run.as_string() else { return Err(unbuilt("resuming from a snapshot").into()) };
-        Ok(Run::of(resume(&inner, &id, &request).await?))
+        self.inner.engine.promise(Box::pin(async move {
+            let id = run.as_string().ok_or_else(|| unbuilt("resuming from a snapshot"))?;
+            RunInner::launch(&inner, false, Box::pin(take_over(&inner, &id, &request))).await
+        }))
     }
 
     /// Gives a cut-off run up.
-    pub async fn discard(&self, run: String, options: JsValue) -> std::result::Result<(), JsValue> {
+    pub fn discard(&self, run: String, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        discard(&inner, &run, member(&options, "keep").is_truthy()).await?;
-        inner.notify();
-        Ok(())
+        self.inner.engine.promise(Box::pin(async move {
+            discard(&inner, &run, flag(&options, "keep")).await?;
+            inner.notify();
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     /// Reads what others appended.
-    pub async fn refresh(&self) -> Js {
+    pub fn refresh(&self) -> Promise {
         let inner = self.inner.clone();
-        inner.engine.check_open()?;
-        if inner.refresh().await? {
-            inner.notify();
-        }
-        let revision = inner.log.borrow().revision;
-        Ok(object_to_js(|out| {
-            out.number("revision", revision);
+        self.inner.engine.promise(Box::pin(async move {
+            if inner.refresh().await? {
+                inner.notify();
+            }
+            let revision = inner.log.borrow().revision;
+            Ok(object_to_js(&|out| {
+                out.number("revision", revision);
+            }))
         }))
     }
 
@@ -548,9 +500,56 @@ impl Session {
     }
 }
 
-/// Whether a finding of a body goes to `onWarning`, too.
-pub fn is_for_everyone(finding: &Finding) -> bool {
-    matches!(finding.code, "stale_default" | "callback_failed")
+/// Reads the fields of `update`: absent keeps, null clears.
+fn edit_of(fields: &JsValue) -> Result<HeadEdit> {
+    let set = |key: &str| match member(fields, key) {
+        value if value.is_undefined() => Ok(None),
+        value if value.is_null() => Ok(Some(None)),
+        value => match value.as_string() {
+            Some(text) => Ok(Some(Some(text))),
+            None => Err(Error::invalid(format!("`{key}` is a string or null"))),
+        },
+    };
+    let (title, channel) = (set("title")?, set("channel")?);
+    let metadata = match member(fields, "metadata") {
+        value if value.is_undefined() => None,
+        value if value.is_null() => Some(None),
+        value => Some(Some(to_json(&value)?)),
+    };
+    Ok(Box::new(move |head| {
+        if let Some(title) = &title {
+            head.title.clone_from(title);
+        }
+        if let Some(channel) = &channel {
+            head.channel.clone_from(channel);
+        }
+        if let Some(metadata) = &metadata {
+            head.metadata.clone_from(metadata);
+        }
+    }))
+}
+
+fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
+    let limit = usize::try_from(whole(options, "limit")?.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
+    let cursor = match text(options, "cursor")?.map(|cursor| cursor.parse::<usize>()) {
+        Some(Err(_)) => return Err(Error::invalid("`cursor` is what an earlier page gave")),
+        Some(Ok(cursor)) => cursor,
+        None => usize::MAX,
+    };
+    let log = inner.log.borrow();
+    let all = log.history.messages();
+    let end = cursor.min(all.len());
+    let start = end.saturating_sub(limit);
+    let mut items = String::new();
+    let mut array = ArrayWriter::new(&mut items);
+    let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
+    for message in all.get(start..end).unwrap_or(&[]) {
+        array.object(|out| write_message(out, message, &log.history, &inner.id, before, Showing::Stored));
+        before = Some(&message.id);
+    }
+    array.end();
+    let cursor = (start > 0).then(|| start.to_string());
+    Ok(page(&items, cursor.as_deref()))
 }
 
 /// The id of an append.

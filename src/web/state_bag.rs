@@ -3,6 +3,7 @@
 use super::convert::{to_js, to_json};
 use super::session::SessionInner;
 use crate::sorted::Sorted;
+use js_sys::Array;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -43,12 +44,19 @@ impl StateBag {
     }
 
     /// All keys, sorted.
-    pub fn keys(&self) -> Vec<String> {
-        let mut keys: Sorted<String, ()> =
-            self.inner.log.borrow().head.state.iter().map(|(key, _)| (key.clone(), ())).collect();
-        for key in self.inner.state.borrow().keys() {
-            keys.insert(key.clone(), ());
+    pub fn keys(&self) -> Array {
+        let mut keys: Sorted<&str, ()> = Sorted::new();
+        let (log, own) = (self.inner.log.borrow(), self.inner.state.borrow());
+        for (key, _) in &log.head.state {
+            keys.insert(key, ());
         }
-        keys.keys().cloned().collect()
+        for key in own.keys() {
+            keys.insert(key, ());
+        }
+        let list = Array::new();
+        for key in keys.keys() {
+            list.push(&JsValue::from_str(key));
+        }
+        list
     }
 }

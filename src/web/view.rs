@@ -3,13 +3,13 @@
 //! A message becomes a JavaScript object once, and again only when something about it changes; the
 //! snapshot is the same object until anything does.
 
-use super::convert::{object_to_js, to_js};
+use super::convert::{object_to_js, set};
+use super::promise::promise;
 use super::session::SessionInner;
 use crate::history::{History, Showing, write_message};
 use crate::id::hash_words;
-use crate::json::ObjectWriter;
 use crate::message::Message;
-use js_sys::{Array, Function, Reflect};
+use js_sys::{Array, Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -79,20 +79,16 @@ impl SessionView {
     }
 
     /// Shows older messages; false when there are none.
-    pub async fn older(&self) -> bool {
+    pub fn older(&self) -> Promise {
         let inner = self.inner.clone();
-        let more = {
-            let mut view = inner.view.borrow_mut();
-            let more = inner.log.borrow().history.messages().len() > view.window;
+        promise(Box::pin(async move {
+            let more = inner.log.borrow().history.messages().len() > inner.view.borrow().window;
             if more {
-                view.window += WINDOW;
+                inner.view.borrow_mut().window += WINDOW;
+                inner.notify();
             }
-            more
-        };
-        if more {
-            inner.notify();
-        }
-        more
+            Ok(more.into())
+        }))
     }
 }
 
@@ -120,7 +116,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
             }
         }
         let retry_at = run.retry_at.get();
-        shown_run = object_to_js(|out| {
+        shown_run = object_to_js(&|out| {
             out.text("id", &run.id).text("status", machine.status().as_str());
             if let Some(at) = retry_at.filter(|_| machine.waits()) {
                 out.number("retryAt", at);
@@ -135,7 +131,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         } else {
             "interrupted"
         };
-        shown_run = object_to_js(|out| {
+        shown_run = object_to_js(&|out| {
             out.text("id", &entry.id).text("status", status);
             if let Some((code, message)) = &entry.failed {
                 out.object("error", |out| {
@@ -145,13 +141,12 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         });
     }
     view.messages = painter.new;
-    let value = object_to_js(|out| {
+    let value = object_to_js(&|out| {
         #[allow(clippy::cast_precision_loss)]
         out.bool("loading", false).number("revision", log.revision).text("branch", "main").bool("hasOlder", first > 0);
     });
-    // A fresh object takes any member.
-    let _ = Reflect::set(&value, &"messages".into(), &painter.items);
-    let _ = Reflect::set(&value, &"run".into(), &shown_run);
+    set(&value, "messages", &painter.items);
+    set(&value, "run", &shown_run);
     value
 }
 
@@ -177,11 +172,7 @@ impl Painter<'_> {
         let kept =
             found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
         let value = kept.unwrap_or_else(|| {
-            let mut text = String::new();
-            let mut out = ObjectWriter::new(&mut text);
-            write_message(&mut out, message, history, self.id, before, Showing::View { saved });
-            out.end();
-            to_js(crate::json::Json::trusted(text).view())
+            object_to_js(&|out| write_message(out, message, history, self.id, before, Showing::View { saved }))
         });
         self.items.push(&value);
         self.new.push(Painted { id: message.id.clone(), version, value });

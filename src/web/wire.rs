@@ -1,23 +1,20 @@
 //! `validate`, `repair` and `convert`.
 
 use super::assembler::dialect;
-use super::convert::{text, to_js};
+use super::convert::{list_to_js, set, text};
 use crate::error::{Error, Result};
 use crate::finding::{Finding, Report};
-use crate::json::{ArrayWriter, Json};
 use crate::provider::{Dangling, RepairOptions};
-use js_sys::{Object, Reflect, Uint8Array};
+use js_sys::{Object, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 /// Findings as a JavaScript array.
 pub fn report_to_js(report: &[Finding]) -> JsValue {
-    let mut text = String::new();
-    let mut array = ArrayWriter::new(&mut text);
-    for finding in report {
-        array.object(|out| finding.write(out));
-    }
-    array.end();
-    to_js(Json::trusted(text).view())
+    list_to_js(&|list| {
+        for finding in report {
+            list.object(|out| finding.write(out));
+        }
+    })
 }
 
 /// The bytes of a body: an object's JSON, a string's or the bytes themselves, valid or not.
@@ -75,8 +72,7 @@ fn outcome(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> JsValue {
         js_sys::JSON::parse(&String::from_utf8_lossy(&bytes)).unwrap_or_else(|_| given.clone())
     };
     let out = Object::new();
-    // A fresh object takes any member.
-    let _ = Reflect::set(&out, &"body".into(), &body);
-    let _ = Reflect::set(&out, &"report".into(), &report_to_js(&report));
+    set(&out, "body", &body);
+    set(&out, "report", &report_to_js(&report));
     out.into()
 }

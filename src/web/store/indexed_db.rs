@@ -5,6 +5,8 @@
 
 mod connection;
 mod failure;
+mod head;
+mod pages;
 mod read;
 mod rows;
 mod scan;
@@ -15,21 +17,21 @@ mod write;
 pub use connection::delete_database;
 
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_RECORD_BYTES, PAGE, Page, Query, Record, SessionRow,
-    StoreFuture, Table, audit_cursor, open_audit_cursor,
+    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    SessionRow, StoreFuture,
 };
 use connection::{Connection, Sentinel};
 use failure::Failure;
+use head::{Act, OnHead};
+use pages::Pages;
 use read::Read;
-use rows::{HEADS, HeadRow, Keys, table_name};
-use scan::{End, Scan};
+use rows::Keys;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use transaction::{Script, Step};
-use wasm_bindgen::JsValue;
-use write::{Append, bury};
+use transaction::Shared;
+use write::Append;
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,9 +78,6 @@ pub struct IndexedDbStore {
     opened: Cell<bool>,
     newest: Cell<bool>,
 }
-
-/// Where a script leaves what it found.
-type Found<T> = Rc<RefCell<Option<T>>>;
 
 impl IndexedDbStore {
     /// Opens the database of this name, or makes it.
@@ -137,99 +136,38 @@ impl IndexedDbStore {
         Ok(connection)
     }
 
-    /// Runs a transaction, on a new connection if the first is lost. `script` is made anew for each.
-    async fn transact<T: 'static>(
-        &self,
-        stores: &[&str],
-        write: Option<Durability>,
-        script: impl Fn(Found<T>) -> Script,
-    ) -> Result<T> {
-        let mut again = false;
-        loop {
-            let found: Found<T> = Rc::default();
-            let connection = self.connection().await;
-            let run = async {
-                let transaction = connection.as_ref().map_err(Failure::clone)?.begin(stores, write)?;
-                transaction::run(transaction, script(Rc::clone(&found)), self.options.busy_after).await
-            };
-            let Err(failure) = run.await else {
-                let found = found.take();
-                return found
-                    .ok_or_else(|| Error::new(Code::Internal, "an IndexedDB transaction ended and found nothing"));
-            };
-            if !failure.lost {
-                return Err(failure.error);
+    /// Runs a script, on a new connection if the first is lost.
+    fn transact(&self, script: Shared, write: bool) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let mut ended = self.attempt(&script, write).await;
+            if ended.as_ref().is_err_and(|failure| failure.lost) {
+                script.borrow_mut().restart();
+                ended = self.attempt(&script, write).await;
             }
-            if let Ok(lost) = &connection {
-                self.connection.borrow_mut().take_if(|open| Rc::ptr_eq(open, lost));
-            }
-            if std::mem::replace(&mut again, true) {
-                return Err(failure.error);
-            }
+            ended.map_err(|failure| failure.error)
+        })
+    }
+
+    async fn attempt(&self, script: &Shared, write: bool) -> std::result::Result<(), Failure> {
+        let connection = self.connection().await?;
+        let stores = script.borrow().stores();
+        let ended = match connection.begin(&stores, write.then_some(self.options.durability)) {
+            Ok(transaction) => transaction::run(transaction, Rc::clone(script), self.options.busy_after).await,
+            Err(failure) => Err(failure),
+        };
+        if ended.as_ref().is_err_and(|failure| failure.lost) {
+            self.connection.borrow_mut().take_if(|open| Rc::ptr_eq(open, &connection));
         }
+        ended
     }
 
-    /// A transaction that reads the head's row and goes on from there at once.
-    async fn with_head<T: 'static>(
-        &self,
-        keys: Keys,
-        stores: &[&str],
-        write: Option<Durability>,
-        then: impl Fn(&Keys, &web_sys::IdbTransaction, &JsValue) -> std::result::Result<(T, u64), Failure> + 'static,
-    ) -> Result<T> {
-        let shared = Rc::new((keys, then));
-        self.transact(stores, write, |found| {
-            let shared = Rc::clone(&shared);
-            Box::new(move |transaction, answers| {
-                let (keys, then) = &*shared;
-                let Some(row) = answers.first() else {
-                    return Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(keys.session())?]));
-                };
-                let (outcome, written) = then(keys, transaction, row)?;
-                found.replace(Some(outcome));
-                Ok(Step::Done(written))
-            })
+    fn on_head<'a>(&'a self, session: &str, act: Act) -> StoreFuture<'a, Rc<RefCell<OnHead>>> {
+        let write = !matches!(act, Act::Look);
+        let script = Rc::new(RefCell::new(OnHead::new(session, act)));
+        Box::pin(async move {
+            self.transact(script.clone(), write).await?;
+            Ok(script)
         })
-        .await
-    }
-
-    /// A page of what a scan finds: `pick` takes what is wanted, `cursor` names an item's place.
-    async fn page<T: 'static>(
-        &self,
-        store: &'static str,
-        limit: usize,
-        ends: (Option<End>, Option<End>),
-        pick: impl Fn(&JsValue, &JsValue) -> std::result::Result<Option<T>, Failure> + 'static,
-        cursor: fn(&T) -> String,
-    ) -> Result<Page<T>> {
-        let limit = if limit == 0 { PAGE } else { limit };
-        let pick = Rc::new(pick);
-        self.transact(&[store], None, |found: Found<Page<T>>| {
-            let pick = Rc::clone(&pick);
-            let mut items = Vec::new();
-            let mut scan = Scan::new(store, self.newest.get());
-            (scan.lower, scan.upper) = ends.clone();
-            // One more than the page shows whether there is a next.
-            scan.count = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX).clamp(32, 256);
-            Box::new(move |transaction, answers| {
-                if answers.is_empty() {
-                    return scan.ask(transaction);
-                }
-                for (key, value) in scan.rows(answers)? {
-                    items.extend(pick(&key, &value)?);
-                }
-                if items.len() <= limit && !scan.ended() {
-                    return scan.ask(transaction);
-                }
-                let more = items.len() > limit;
-                let mut items = std::mem::take(&mut items);
-                items.truncate(limit);
-                let cursor = items.last().filter(|_| more).map(cursor);
-                found.replace(Some(Page { items, cursor }));
-                Ok(Step::Done(0))
-            })
-        })
-        .await
     }
 }
 
@@ -245,9 +183,7 @@ impl LogStore for IndexedDbStore {
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
-        Box::pin(self.with_head(Keys::of(session), &[HEADS], None, |_, _, row| {
-            Ok((HeadRow::read(row)?.and_then(HeadRow::head), 0))
-        }))
+        Box::pin(async move { Ok(self.on_head(session, Act::Look).await?.borrow_mut().head.take()) })
     }
 
     fn append<'a>(
@@ -260,31 +196,19 @@ impl LogStore for IndexedDbStore {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let append = Append { expected, batch, operation: operation.into() };
-            let stores = append.stores();
-            self.with_head(Keys::of(session), &stores, Some(self.options.durability), move |keys, transaction, row| {
-                append.write(keys, transaction, row)
-            })
-            .await
+            let appended = self.on_head(session, Act::Append(append)).await?.borrow().appended;
+            appended.ok_or_else(|| Failure::found_nothing().error)
         })
     }
 
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
         Box::pin(async move {
-            if query.from > query.to || query.from > crate::store::MAX_KEY {
+            if query.from > query.to || query.from > MAX_KEY {
                 return Ok(Vec::new());
             }
-            let stores = Read::stores(&query);
-            self.transact(&stores, None, |found| {
-                let mut read = Read::new(session, query, self.newest.get());
-                Box::new(move |transaction, answers| {
-                    let step = read.step(transaction, answers)?;
-                    if matches!(step, Step::Done(_)) {
-                        found.replace(Some(read.records()));
-                    }
-                    Ok(step)
-                })
-            })
-            .await
+            let read = Rc::new(RefCell::new(Read::new(Keys::of(session), query, self.newest.get())));
+            self.transact(read.clone(), false).await?;
+            Ok(std::mem::take(&mut read.borrow_mut().records))
         })
     }
 
@@ -294,50 +218,27 @@ impl LogStore for IndexedDbStore {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
-        let channel = channel.map(str::to_owned);
-        let after = cursor.map(|cursor| End::beyond(JsValue::from_str(cursor)));
-        let pick = move |key: &JsValue, value: &JsValue| {
-            let (Some(id), Some(row)) = (key.as_string(), HeadRow::read(value)?) else { return Ok(None) };
-            let wanted = channel.is_none() || row.channel == channel;
-            Ok(row.head().filter(|_| wanted).map(|head| SessionRow { id, head }))
-        };
-        Box::pin(self.page(HEADS, limit, (after, None), pick, |row| row.id.clone()))
+        let pages = Pages::sessions(cursor, limit, channel, self.newest.get());
+        Box::pin(async move {
+            let pages = Rc::new(RefCell::new(pages));
+            self.transact(pages.clone(), false).await?;
+            Ok(pages.borrow_mut().page_of_sessions())
+        })
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
+        let pages = Pages::audit(query, self.newest.get());
         Box::pin(async move {
-            let after = query.cursor.as_deref().map(open_audit_cursor).transpose()?;
-            let session = query.session.as_deref().map(Keys::of);
-            let lower = match (after, &session) {
-                (Some((session, key)), _) => Some(End::beyond(Keys::of(session).past(key))),
-                (None, Some(keys)) => Some(End::at(keys.start())),
-                (None, None) => None,
-            };
-            // A cursor from another session's rows may lie behind this session's, where no range may end.
-            let same = after.is_none_or(|(session, _)| query.session.as_deref() == Some(session));
-            let upper = session.filter(|_| same).map(|keys| End::at(keys.end()));
-            let wanted = query.clone();
-            let pick = move |key: &JsValue, value: &JsValue| {
-                let (Some((session, key, last)), Some(index)) = (rows::place(key), rows::index_of(value)) else {
-                    return Ok(None);
-                };
-                let wanted = wanted.matches(&session, &index);
-                Ok(wanted.then(|| (session, rows::read(Table::ToolInvocations, key, last, value))))
-            };
-            self.page(table_name(Table::ToolInvocations), query.limit, (lower, upper), pick, |(session, record)| {
-                audit_cursor(session, record.key)
-            })
-            .await
+            let pages = Rc::new(RefCell::new(pages?));
+            self.transact(pages.clone(), false).await?;
+            Ok(pages.borrow_mut().page_of_rows())
         })
     }
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
-        let stores = [HEADS, table_name(Table::Log), table_name(Table::ToolInvocations), table_name(Table::Runs)];
         Box::pin(async move {
-            let bury = |keys: &Keys, transaction: &web_sys::IdbTransaction, row: &JsValue| {
-                Ok((bury(keys, transaction, row)?, 0))
-            };
-            self.with_head(Keys::of(session), &stores, Some(self.options.durability), bury).await
+            self.on_head(session, Act::Bury).await?;
+            Ok(())
         })
     }
 }

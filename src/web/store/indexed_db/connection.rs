@@ -1,11 +1,12 @@
 //! Opening, losing and deleting the database.
 
 use super::failure::Failure;
-use super::rows::{HEADS, table_name};
-use super::wait::{Signal, Timer};
+use super::rows::STORES;
+use super::wait::{Handler, Signal, Timer, handler};
 use super::{Durability, IndexedDbOptions};
-use crate::error::{Code, Error, Result};
-use crate::store::Table;
+use crate::clock::Ms;
+use crate::error::{Code, Result};
+use crate::web::convert::{member, set};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -28,54 +29,39 @@ extern "C" {
 
 /// An open database, until the browser or another tab wants it closed.
 pub(super) struct Connection {
+    open: Rc<Open>,
+    _on_versionchange: Handler,
+    _on_close: Handler,
+}
+
+struct Open {
     database: IdbDatabase,
-    closed: Rc<Cell<bool>>,
-    _on_versionchange: Closure<dyn FnMut()>,
-    _on_close: Closure<dyn FnMut()>,
+    closed: Cell<bool>,
 }
 
 impl Connection {
     /// Opens the database, and says whether it had to be made.
     pub(super) async fn open(name: &str, options: &IndexedDbOptions) -> std::result::Result<(Self, bool), Failure> {
-        let request = factory()?.open_with_u32(name, VERSION)?;
-        let made = Rc::new(Cell::new(false));
-        let upgrade = {
-            let (request, made) = (request.clone(), Rc::clone(&made));
-            move || -> std::result::Result<(), Failure> {
-                let database: IdbDatabase = request.result()?.unchecked_into();
-                for store in
-                    [HEADS, table_name(Table::Log), table_name(Table::ToolInvocations), table_name(Table::Runs)]
-                {
-                    database.create_object_store(store)?;
-                }
-                made.set(true);
-                Ok(())
-            }
-        };
-        let database: IdbDatabase = settle(&request, options, upgrade).await?.unchecked_into();
-        let closed = Rc::new(Cell::new(false));
-        let on_versionchange = {
-            let (database, closed) = (database.clone(), Rc::clone(&closed));
-            Closure::<dyn FnMut()>::new(move || {
-                database.close();
-                closed.set(true);
-            })
-        };
-        let on_close = {
-            let closed = Rc::clone(&closed);
-            Closure::<dyn FnMut()>::new(move || closed.set(true))
-        };
-        database.set_onversionchange(Some(on_versionchange.as_ref().unchecked_ref()));
-        database.set_onclose(Some(on_close.as_ref().unchecked_ref()));
-        Ok((Self { database, closed, _on_versionchange: on_versionchange, _on_close: on_close }, made.get()))
+        let settling = settle(factory()?.open_with_u32(name, VERSION)?, options)?;
+        let database: IdbDatabase = settling.opening.end.wait().await?.unchecked_into();
+        let open = Rc::new(Open { database, closed: Cell::new(false) });
+        let on_versionchange = handler(&open, |open| {
+            open.database.close();
+            open.closed.set(true);
+        });
+        let on_close = handler(&open, |open| open.closed.set(true));
+        set(&open.database, "onversionchange", on_versionchange.as_ref());
+        set(&open.database, "onclose", on_close.as_ref());
+        let made = settling.opening.made.get();
+        Ok((Self { open, _on_versionchange: on_versionchange, _on_close: on_close }, made))
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.closed.get()
+        self.open.closed.get()
     }
 
     pub(super) fn database(&self) -> &IdbDatabase {
-        &self.database
+        &self.open.database
     }
 
     /// Begins a transaction: to write if there is a durability, else to read.
@@ -87,18 +73,19 @@ impl Connection {
         let names: js_sys::Array = stores.iter().copied().map(JsValue::from_str).collect();
         let options = js_sys::Object::new();
         if let Some(durability) = write {
-            js_sys::Reflect::set(&options, &"durability".into(), &durability.as_str().into())?;
+            set(&options, "durability", &durability.as_str().into());
         }
         let mode = if write.is_some() { "readwrite" } else { "readonly" };
-        Ok(self.database.unchecked_ref::<Transactions>().transaction(&names, mode, &options)?)
+        Ok(self.open.database.unchecked_ref::<Transactions>().transaction(&names, mode, &options)?)
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.database.set_onversionchange(None);
-        self.database.set_onclose(None);
-        self.database.close(); // transactions under way end first
+        let database = self.database();
+        set(database, "onversionchange", &JsValue::NULL);
+        set(database, "onclose", &JsValue::NULL);
+        database.close(); // transactions under way end first
     }
 }
 
@@ -108,8 +95,8 @@ impl Drop for Connection {
 /// `upgrade_blocked` when another tab keeps it open and does not let go; it is deleted once that closes.
 pub async fn delete_database(name: &str) -> Result<()> {
     let delete = async {
-        let request = factory()?.delete_database(name)?;
-        settle(&request, &IndexedDbOptions::default(), || Ok(())).await
+        let settling = settle(factory()?.delete_database(name)?, &IndexedDbOptions::default())?;
+        settling.opening.end.wait().await
     };
     delete.await.map_err(|failure: Failure| failure.error)?;
     Sentinel::of(name).clear();
@@ -117,7 +104,7 @@ pub async fn delete_database(name: &str) -> Result<()> {
 }
 
 fn factory() -> std::result::Result<IdbFactory, Failure> {
-    let factory = js_sys::Reflect::get(&js_sys::global(), &"indexedDB".into())?;
+    let factory = member(&js_sys::global(), "indexedDB");
     if factory.is_object() {
         return Ok(factory.unchecked_into());
     }
@@ -125,80 +112,15 @@ fn factory() -> std::result::Result<IdbFactory, Failure> {
     Err(Failure::new(Code::StoreError, help))
 }
 
-/// Waits until a request to open or to delete is settled.
-async fn settle(
-    request: &IdbOpenDbRequest,
-    options: &IndexedDbOptions,
-    upgrade: impl FnOnce() -> std::result::Result<(), Failure> + 'static,
-) -> std::result::Result<JsValue, Failure> {
-    let end = Signal::new();
-    let blocked = || {
-        Error::new(
-            Code::UpgradeBlocked,
-            "another tab holds the database while it is to be changed; close or reload the other tabs of this site",
-        )
-    };
-    // A deletion that waits for another tab lets this one wait without an event, so the absence of any is blocked too.
-    let watchdog = {
-        let end = end.clone();
-        Timer::start(options.busy_after, move || end.set(Err(blocked().into())))?
-    };
-    let after_blocked: Rc<RefCell<Option<Timer>>> = Rc::default();
-
-    let state = Rc::new(Cell::new(State::Waiting));
-    let on_upgrade = {
-        let (end, request, mut upgrade) = (end.clone(), request.clone(), Some(upgrade));
-        Closure::<dyn FnMut()>::new(move || {
-            let Some(Err(failure)) = upgrade.take().map(|upgrade| upgrade()) else { return };
-            if let Some(transaction) = request.transaction() {
-                let _ = transaction.abort(); // it may be over; the failure is told either way
-            }
-            end.set(Err(failure));
-        })
-    };
-    let on_success = {
-        let (end, request, state) = (end.clone(), request.clone(), Rc::clone(&state));
-        Closure::<dyn FnMut()>::new(move || match (request.result(), state.replace(State::Settled)) {
-            (Ok(late), State::Abandoned) => close(&late),
-            (result, _) => end.set(result.map_err(Failure::from)),
-        })
-    };
-    let on_error = {
-        let (end, request, state) = (end.clone(), request.clone(), Rc::clone(&state));
-        Closure::<dyn FnMut()>::new(move || {
-            state.set(State::Settled);
-            let failure = match request.error() {
-                Ok(Some(error)) => JsValue::from(error).into(),
-                Ok(None) => Failure::ended(),
-                Err(thrown) => thrown.into(),
-            };
-            end.set(Err(failure));
-        })
-    };
-    let on_blocked = {
-        let (end, after_blocked, wait) = (end.clone(), Rc::clone(&after_blocked), options.blocked_after);
-        Closure::<dyn FnMut()>::new(move || {
-            let late = end.clone();
-            match Timer::start(wait, move || late.set(Err(blocked().into()))) {
-                Ok(timer) => drop(after_blocked.replace(Some(timer))),
-                Err(failure) => end.set(Err(failure)),
-            }
-        })
-    };
-    request.set_onupgradeneeded(Some(on_upgrade.as_ref().unchecked_ref()));
-    request.set_onsuccess(Some(on_success.as_ref().unchecked_ref()));
-    request.set_onerror(Some(on_error.as_ref().unchecked_ref()));
-    request.set_onblocked(Some(on_blocked.as_ref().unchecked_ref()));
-    let handlers = [on_upgrade, on_success, on_error, on_blocked];
-    let settling = Settling {
-        request: request.clone(),
-        state,
-        end,
-        handlers: Some(handlers),
-        _watchdog: watchdog,
-        _after_blocked: after_blocked,
-    };
-    settling.end.wait().await
+/// A request to open or to delete, on its way.
+struct Opening {
+    request: IdbOpenDbRequest,
+    state: Cell<State>,
+    /// Whether the database had to be made.
+    made: Cell<bool>,
+    end: Signal<JsValue>,
+    blocked_after: Ms,
+    timers: RefCell<Vec<Timer>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -209,6 +131,85 @@ enum State {
     Abandoned,
 }
 
+impl Opening {
+    /// A database that was made has no object stores yet.
+    fn upgrade(self: &Rc<Self>) {
+        let failure = match self.make_stores() {
+            Ok(()) => return self.made.set(true),
+            Err(thrown) => Failure::from(thrown),
+        };
+        if let Some(transaction) = self.request.transaction() {
+            let _ = transaction.abort(); // it may be over; the failure is told either way
+        }
+        self.end.set(Err(failure));
+    }
+
+    fn make_stores(&self) -> std::result::Result<(), JsValue> {
+        let database: IdbDatabase = self.request.result()?.unchecked_into();
+        for store in STORES {
+            database.create_object_store(store)?;
+        }
+        Ok(())
+    }
+
+    fn succeeded(self: &Rc<Self>) {
+        match (self.request.result(), self.state.replace(State::Settled)) {
+            (Ok(late), State::Abandoned) => close(&late),
+            (result, _) => self.end.set(result.map_err(Failure::from)),
+        }
+    }
+
+    fn failed(self: &Rc<Self>) {
+        self.state.set(State::Settled);
+        let failure = match self.request.error() {
+            Ok(Some(error)) => JsValue::from(error).into(),
+            Ok(None) => Failure::ended(),
+            Err(thrown) => thrown.into(),
+        };
+        self.end.set(Err(failure));
+    }
+
+    fn blocked(self: &Rc<Self>) {
+        if let Err(failure) = self.give_up_after(self.blocked_after) {
+            self.end.set(Err(failure));
+        }
+    }
+
+    fn give_up_after(self: &Rc<Self>, wait: Ms) -> std::result::Result<(), Failure> {
+        self.timers.borrow_mut().push(Timer::start(wait, handler(self, Self::give_up))?);
+        Ok(())
+    }
+
+    fn give_up(self: &Rc<Self>) {
+        let help =
+            "another tab holds the database while it is to be changed; close or reload the other tabs of this site";
+        self.end.set(Err(Failure::new(Code::UpgradeBlocked, help)));
+    }
+}
+
+/// Lets a request to open or to delete be waited for.
+fn settle(request: IdbOpenDbRequest, options: &IndexedDbOptions) -> std::result::Result<Settling, Failure> {
+    let opening = Rc::new(Opening {
+        request,
+        state: Cell::new(State::Waiting),
+        made: Cell::new(false),
+        end: Signal::new(),
+        blocked_after: options.blocked_after,
+        timers: RefCell::default(),
+    });
+    // A deletion that waits for another tab lets this one wait without an event, so the absence of any is blocked too.
+    opening.give_up_after(options.busy_after)?;
+    let acts = [Opening::upgrade, Opening::succeeded, Opening::failed, Opening::blocked];
+    let handlers = acts.map(|act| handler(&opening, act));
+    for (event, handler) in EVENTS.iter().zip(&handlers) {
+        set(&opening.request, event, handler.as_ref());
+    }
+    Ok(Settling { opening, handlers: Some(handlers) })
+}
+
+/// The events of a request to open or to delete.
+const EVENTS: [&str; 4] = ["onupgradeneeded", "onsuccess", "onerror", "onblocked"];
+
 /// Closes what a request to open gave; one to delete gives nothing.
 fn close(opened: &JsValue) {
     if let Some(database) = opened.dyn_ref::<IdbDatabase>() {
@@ -218,27 +219,24 @@ fn close(opened: &JsValue) {
 
 /// A request's handlers. Nobody can take a request to open back: given up, its handlers stay, and close what comes late.
 struct Settling {
-    request: IdbOpenDbRequest,
-    state: Rc<Cell<State>>,
-    end: Signal<std::result::Result<JsValue, Failure>>,
-    handlers: Option<[Closure<dyn FnMut()>; 4]>,
-    _watchdog: Timer,
-    _after_blocked: Rc<RefCell<Option<Timer>>>,
+    opening: Rc<Opening>,
+    handlers: Option<[Handler; 4]>,
 }
 
 impl Drop for Settling {
     fn drop(&mut self) {
-        if self.state.get() == State::Settled {
-            self.request.set_onupgradeneeded(None);
-            self.request.set_onsuccess(None);
-            self.request.set_onerror(None);
-            self.request.set_onblocked(None);
-            if let Some(Ok(unclaimed)) = self.end.take() {
+        let Opening { request, state, end, timers, .. } = &*self.opening;
+        drop(timers.take());
+        if state.get() == State::Settled {
+            for event in EVENTS {
+                set(request, event, &JsValue::NULL);
+            }
+            if let Some(Ok(unclaimed)) = end.take() {
                 close(&unclaimed);
             }
             return;
         }
-        self.state.set(State::Abandoned);
+        state.set(State::Abandoned);
         for handler in self.handlers.take().into_iter().flatten() {
             handler.forget();
         }
@@ -255,8 +253,8 @@ pub(super) struct Sentinel {
 impl Sentinel {
     pub(super) fn of(name: &str) -> Self {
         // Blocked storage throws at the mere mention of it; then there is no mark.
-        let storage = js_sys::Reflect::get(&js_sys::global(), &"localStorage".into()).ok().filter(JsValue::is_object);
-        Self { storage: storage.map(JsCast::unchecked_into), key: format!("{name}:indexeddb") }
+        let storage = member(&js_sys::global(), "localStorage");
+        Self { storage: storage.is_object().then(|| storage.unchecked_into()), key: format!("{name}:indexeddb") }
     }
 
     pub(super) fn is_set(&self) -> bool {

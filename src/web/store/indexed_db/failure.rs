@@ -1,7 +1,7 @@
 //! What IndexedDB says when something is wrong, as an [`Error`].
 
 use crate::error::{Code, Error};
-use js_sys::Reflect;
+use crate::web::convert::member;
 use wasm_bindgen::JsValue;
 
 /// A failure, and whether a new connection may help.
@@ -15,6 +15,11 @@ pub(super) struct Failure {
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Error::new(code, message).into()
+    }
+
+    /// A transaction ended before its script did.
+    pub(super) fn found_nothing() -> Self {
+        Self::new(Code::Internal, "an IndexedDB transaction ended and found nothing")
     }
 
     /// The browser ended a transaction or a connection and does not say why.
@@ -38,12 +43,10 @@ impl From<Error> for Failure {
 impl From<JsValue> for Failure {
     /// By name, not by class or number: `QuotaExceededError` has become a class of its own in some browsers.
     fn from(thrown: JsValue) -> Self {
-        let text = |key: &str| {
-            Reflect::get(&thrown, &JsValue::from_str(key)).ok().and_then(|value| value.as_string()).unwrap_or_default()
-        };
+        let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
         let said = if name.is_empty() {
-            format!("IndexedDB failed: {thrown:?}")
+            crate::web::error::thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
         } else {
             format!("IndexedDB: {name}: {message}")
         };

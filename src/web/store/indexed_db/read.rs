@@ -1,12 +1,13 @@
 //! The read of a range: what begins in it, and the segments that begin before and reach in.
 
 use super::failure::Failure;
-use super::rows::{self, HEADS, HeadRow, Keys, table_name};
-use super::scan::{End, Scan};
-use super::transaction::Step;
+use super::rows::{self, End, HEADS, HeadRow, Keys, ask_head, range, table_name};
+use super::scan::Scan;
+use super::transaction::{Script, Step};
 use crate::store::{MAX_KEY, Query, Record};
+use js_sys::Array;
 use wasm_bindgen::JsValue;
-use web_sys::{IdbKeyRange, IdbTransaction};
+use web_sys::IdbTransaction;
 
 /// A page's size in bytes, aimed at by the size of the rows before.
 const PAGE_BYTES: u64 = 4 * 1024 * 1024;
@@ -30,17 +31,16 @@ pub(super) struct Read {
     scan: Scan,
     widest: u64,
     reaching: Vec<(u64, u64)>,
-    records: Vec<Record>,
+    /// What was read.
+    pub(super) records: Vec<Record>,
     bytes: u64,
 }
 
 impl Read {
-    pub(super) fn new(session: &str, mut query: Query, newest: bool) -> Self {
+    pub(super) fn new(keys: Keys, mut query: Query, newest: bool) -> Self {
         query.to = query.to.min(MAX_KEY);
-        let keys = Keys::of(session);
-        let mut scan = Scan::new(table_name(query.table), newest);
-        scan.lower = Some(End::at(keys.record(query.from, None)));
-        scan.upper = Some(End::at(keys.past(query.to)));
+        let (lower, upper) = (End::at(keys.record(query.from, None)), End::at(keys.past(query.to)));
+        let mut scan = Scan::new(table_name(query.table), lower, upper, newest);
         scan.reverse = query.reverse;
         if query.limit_bytes < PAGE_BYTES {
             scan.count = 16;
@@ -56,35 +56,44 @@ impl Read {
             bytes: 0,
         }
     }
+}
 
-    /// The object stores that it needs.
-    pub(super) fn stores(query: &Query) -> Vec<&'static str> {
-        let table = table_name(query.table);
-        if query.from == 0 { vec![table] } else { vec![HEADS, table] }
+impl Script for Read {
+    fn stores(&self) -> Vec<&'static str> {
+        let table = table_name(self.query.table);
+        if self.query.from == 0 { vec![table] } else { vec![HEADS, table] }
     }
 
-    /// What was read. Nothing is left behind.
-    pub(super) fn records(&mut self) -> Vec<Record> {
-        std::mem::take(&mut self.records)
+    fn restart(&mut self) {
+        *self = Self::new(self.keys.clone(), self.query, self.scan.newest);
     }
 
-    pub(super) fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
+    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
         match self.asked {
             // Nothing begins before the first key.
             Asked::Nothing if self.query.from == 0 => self.rows(transaction),
             Asked::Nothing => {
                 self.asked = Asked::Head;
-                Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(self.keys.session())?]))
+                ask_head(transaction, &self.keys)
             }
             Asked::Head => {
-                let row = answers.first().map(HeadRow::read).transpose()?.flatten();
-                self.widest = row.map_or(0, |row| row.widest);
+                let mut head = HeadRow::default();
+                for row in answers {
+                    head.read(row)?;
+                }
+                self.widest = head.widest;
                 if self.widest > 0 && !self.query.reverse { self.segments(transaction) } else { self.rows(transaction) }
             }
             Asked::Keys => {
-                let places = answers.iter().map(js_sys::Array::from).flat_map(|keys| keys.to_vec());
-                let spans = places.filter_map(|key| rows::place(&key)).filter_map(|(_, key, last)| Some((key, last?)));
-                self.reaching = spans.filter(|(_, last)| *last >= self.query.from).collect();
+                self.reaching.clear();
+                let keys = answers.first().map(Array::from).unwrap_or_default();
+                for at in 0..keys.length() {
+                    if let Some((_, key, Some(last))) = rows::place(&keys.get(at))
+                        && last >= self.query.from
+                    {
+                        self.reaching.push((key, last));
+                    }
+                }
                 if self.query.reverse {
                     self.reaching.reverse();
                 }
@@ -115,7 +124,9 @@ impl Read {
             }
         }
     }
+}
 
+impl Read {
     /// Takes a record; whether the limit is reached.
     fn take(&mut self, record: Record) -> bool {
         self.bytes = self.bytes.saturating_add(record.value.len() as u64);
@@ -138,23 +149,20 @@ impl Read {
 
     fn segments(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
         self.asked = Asked::Keys;
-        let first = self.keys.record(self.query.from.saturating_sub(self.widest), None);
-        let range = IdbKeyRange::bound_with_lower_open_and_upper_open(
-            &first,
-            &self.keys.record(self.query.from, None),
-            false,
-            true,
-        )?;
+        let first = End::at(self.keys.record(self.query.from.saturating_sub(self.widest), None));
+        let range = range(&first, &End::beyond(self.keys.record(self.query.from, None)))?;
         let store = transaction.object_store(table_name(self.query.table))?;
-        Ok(Step::Ask(vec![store.get_all_keys_with_key(&range)?]))
+        Ok(Step::Ask(vec![store.get_all_keys_with_key_and_limit(&range, u32::MAX)?]))
     }
 
     fn values(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
         self.asked = Asked::Values;
         let store = transaction.object_store(table_name(self.query.table))?;
-        let asked: Result<_, JsValue> =
-            self.reaching.iter().map(|(key, last)| store.get(&self.keys.record(*key, Some(*last)))).collect();
-        Ok(Step::Ask(asked?))
+        let mut asked = Vec::new();
+        for (key, last) in &self.reaching {
+            asked.push(store.get(&self.keys.record(*key, Some(*last)))?);
+        }
+        Ok(Step::Ask(asked))
     }
 
     fn after_segments(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {

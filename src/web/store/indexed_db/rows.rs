@@ -11,13 +11,21 @@
 //! sort by member, a shorter one before a longer, and an array after every number.
 
 use super::failure::Failure;
-use crate::error::{Code, Error};
+use super::transaction::Step;
+use crate::error::Code;
 use crate::store::{AuditIndex, Head, MAX_KEY, Operations, Record, Table};
+use crate::web::convert::{flag, member, set};
 use js_sys::{Array, Object, Uint8Array};
-use wasm_bindgen::prelude::*;
-use web_sys::IdbKeyRange;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{IdbKeyRange, IdbTransaction};
 
 pub(super) const HEADS: &str = "heads";
+
+/// The tables beside the heads.
+pub(super) const TABLES: [Table; 3] = [Table::Log, Table::ToolInvocations, Table::Runs];
+
+/// All object stores.
+pub(super) const STORES: [&str; 4] = [HEADS, "log", "tool_invocations", "runs"];
 
 pub(super) fn table_name(table: Table) -> &'static str {
     match table {
@@ -27,16 +35,44 @@ pub(super) fn table_name(table: Table) -> &'static str {
     }
 }
 
+/// One end of a range, and whether it lies outside of it.
+#[derive(Clone)]
+pub(super) struct End {
+    pub(super) key: JsValue,
+    pub(super) open: bool,
+}
+
+impl End {
+    pub(super) fn at(key: JsValue) -> Self {
+        Self { key, open: false }
+    }
+
+    pub(super) fn beyond(key: JsValue) -> Self {
+        Self { key, open: true }
+    }
+
+    /// Before all keys: a number sorts before every text and every array.
+    pub(super) fn first() -> Self {
+        Self::at(JsValue::from_f64(f64::NEG_INFINITY))
+    }
+
+    /// After all keys of ours: an array sorts behind every text, and so does one that begins with an array.
+    pub(super) fn last() -> Self {
+        Self::at(Array::of1(&Array::new()).into())
+    }
+}
+
+pub(super) fn range(lower: &End, upper: &End) -> Result<IdbKeyRange, JsValue> {
+    IdbKeyRange::bound_with_lower_open_and_upper_open(&lower.key, &upper.key, lower.open, upper.open)
+}
+
 /// A session's records, as keys.
+#[derive(Clone)]
 pub(super) struct Keys(JsValue);
 
 impl Keys {
     pub(super) fn of(session: &str) -> Self {
         Self(JsValue::from_str(session))
-    }
-
-    pub(super) fn session(&self) -> &JsValue {
-        &self.0
     }
 
     pub(super) fn record(&self, key: u64, last: Option<u64>) -> JsValue {
@@ -64,12 +100,12 @@ impl Keys {
 
     /// All records whose first key is within.
     pub(super) fn range(&self, from: u64, to: u64) -> Result<IdbKeyRange, JsValue> {
-        IdbKeyRange::bound(&self.record(from, None), &self.past(to))
+        range(&End::at(self.record(from, None)), &End::at(self.past(to)))
     }
 
     /// All records.
     pub(super) fn all(&self) -> Result<IdbKeyRange, JsValue> {
-        IdbKeyRange::bound(&self.start(), &self.end())
+        range(&End::at(self.start()), &End::at(self.end()))
     }
 }
 
@@ -94,49 +130,6 @@ pub(super) fn place(key: &JsValue) -> Option<(String, u64, Option<u64>)> {
     Some((key.get(0).as_string()?, whole(&key.get(1))?, last))
 }
 
-#[wasm_bindgen]
-extern "C" {
-    /// A row that is an object.
-    #[wasm_bindgen(js_name = Object)]
-    pub(super) type Row;
-    #[wasm_bindgen(method, getter)]
-    fn r(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn v(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn c(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn o(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn d(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn w(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn t(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn s(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, getter)]
-    fn a(this: &Row) -> JsValue;
-    #[wasm_bindgen(method, setter)]
-    fn set_r(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_v(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_c(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_o(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_d(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_w(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_t(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_s(this: &Row, value: &JsValue);
-    #[wasm_bindgen(method, setter)]
-    fn set_a(this: &Row, value: &JsValue);
-}
-
 /// A copy in JavaScript's memory: of a view, IndexedDB would store all of wasm's.
 fn bytes(value: &[u8]) -> JsValue {
     Uint8Array::from(value).into()
@@ -147,45 +140,78 @@ fn optional(text: Option<&str>) -> JsValue {
 }
 
 /// What a record's value is in the table.
-pub(super) fn write(record: &Record) -> JsValue {
+fn write(record: &Record) -> JsValue {
     let Some(index) = &record.index else { return bytes(&record.value) };
-    let row: Row = Object::new().unchecked_into();
-    row.set_t(&index.tool.as_str().into());
-    row.set_s(&index.status.as_str().into());
-    row.set_c(&optional(index.channel.as_deref()));
-    row.set_a(&JsValue::from_f64(index.at as f64));
-    row.set_v(&bytes(&record.value));
+    let row = Object::new();
+    set(&row, "t", &index.tool.as_str().into());
+    set(&row, "s", &index.status.as_str().into());
+    set(&row, "c", &optional(index.channel.as_deref()));
+    set(&row, "a", &JsValue::from_f64(index.at as f64));
+    set(&row, "v", &bytes(&record.value));
     row.into()
+}
+
+/// The bytes of a value, if it is any.
+fn bytes_of(value: &JsValue) -> Option<Vec<u8>> {
+    value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec)
 }
 
 /// Reads a record back. A value that is not of our making comes without bytes: the record codec then reports this one
 /// record as corrupt, and its neighbours stay readable.
 pub(super) fn read(table: Table, key: u64, last_key: Option<u64>, value: &JsValue) -> Record {
-    let of = |value: &JsValue| value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec);
-    if let Some(value) = of(value) {
-        return Record { table, key, last_key, index: None, value };
+    let mut record = Record { table, key, last_key, index: None, value: Vec::new() };
+    if let Some(value) = bytes_of(value) {
+        record.value = value;
+    } else if value.is_object() {
+        record.value = bytes_of(&member(value, "v")).unwrap_or_default();
+        record.index = index(value);
     }
-    if !value.is_object() {
-        return Record { table, key, last_key, index: None, value: Vec::new() };
-    }
-    let row: &Row = value.unchecked_ref();
-    let value = of(&row.v()).unwrap_or_default();
-    Record { table, key, last_key, index: index(row), value }
+    record
 }
 
 /// What an audit row is found by, without its bytes.
 pub(super) fn index_of(value: &JsValue) -> Option<AuditIndex> {
     let is_row = value.is_object() && !value.is_instance_of::<Uint8Array>();
-    is_row.then(|| index(value.unchecked_ref())).flatten()
+    if is_row { index(value) } else { None }
 }
 
-fn index(row: &Row) -> Option<AuditIndex> {
+fn index(row: &JsValue) -> Option<AuditIndex> {
     Some(AuditIndex {
-        tool: row.t().as_string()?,
-        status: row.s().as_string()?,
-        channel: row.c().as_string(),
-        at: row.a().as_f64()? as u64,
+        tool: member(row, "t").as_string()?,
+        status: member(row, "s").as_string()?,
+        channel: member(row, "c").as_string(),
+        at: member(row, "a").as_f64()? as u64,
     })
+}
+
+/// Asks for a session's head.
+pub(super) fn ask_head(transaction: &IdbTransaction, keys: &Keys) -> Result<Step, Failure> {
+    Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(&keys.0)?]))
+}
+
+fn put(transaction: &IdbTransaction, store: &str, place: &JsValue, value: &JsValue) -> Result<(), Failure> {
+    transaction.object_store(store)?.put_with_key(value, place)?;
+    Ok(())
+}
+
+/// Writes a session's head.
+pub(super) fn put_head(transaction: &IdbTransaction, keys: &Keys, head: &HeadRow) -> Result<(), Failure> {
+    put(transaction, HEADS, &keys.0, &head.write())
+}
+
+/// Writes a record.
+pub(super) fn put_record(transaction: &IdbTransaction, keys: &Keys, record: &Record) -> Result<(), Failure> {
+    put(transaction, table_name(record.table), &keys.record(record.key, record.last_key), &write(record))
+}
+
+/// Deletes all that a range holds.
+pub(super) fn delete(
+    transaction: &IdbTransaction,
+    table: Table,
+    range: Result<IdbKeyRange, JsValue>,
+) -> Result<(), Failure> {
+    transaction.object_store(table_name(table))?.delete(&range?.into())?;
+    Ok(())
 }
 
 /// A row of heads.
@@ -201,55 +227,50 @@ pub(super) struct HeadRow {
 }
 
 impl HeadRow {
-    /// Reads a row; none if there is none.
-    pub(super) fn read(value: &JsValue) -> Result<Option<Self>, Failure> {
+    /// Reads a row; false if there is none.
+    pub(super) fn read(&mut self, value: &JsValue) -> Result<bool, Failure> {
         if value.is_undefined() {
-            return Ok(None);
+            return Ok(false);
         }
-        let damaged = || {
-            Error::new(
+        let (Some(revision), Some(bytes)) = (whole(&member(value, "r")), bytes_of(&member(value, "v"))) else {
+            return Err(Failure::new(
                 Code::CorruptRecord,
                 "a session's head in IndexedDB is not of this store's making; it is left as it is",
-            )
+            ));
         };
-        let row: &Row = value.is_object().then(|| value.unchecked_ref()).ok_or_else(damaged)?;
-        let revision = whole(&row.r()).ok_or_else(damaged)?;
-        let bytes = row.v();
-        let value = bytes.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec).ok_or_else(damaged)?;
-        let kept = row.o().dyn_into::<Array>().unwrap_or_default();
-        let pairs = (0..kept.length())
-            .step_by(2)
-            .filter_map(|at| Some((kept.get(at).as_string()?, whole(&kept.get(at.saturating_add(1)))?)));
-        let operations = Operations(pairs.collect());
-        let channel = row.c().as_string();
-        Ok(Some(Self {
-            revision,
-            value,
-            channel,
-            operations,
-            deleted: row.d().is_truthy(),
-            widest: whole(&row.w()).unwrap_or(0),
-        }))
+        self.revision = revision;
+        self.value = bytes;
+        self.channel = member(value, "c").as_string();
+        if let Some(kept) = member(value, "o").dyn_ref::<Array>() {
+            for at in (0..kept.length()).step_by(2) {
+                if let (Some(name), Some(made)) = (kept.get(at).as_string(), whole(&kept.get(at + 1))) {
+                    self.operations.0.push_back((name, made));
+                }
+            }
+        }
+        self.deleted = flag(value, "d");
+        self.widest = whole(&member(value, "w")).unwrap_or(0);
+        Ok(true)
     }
 
-    pub(super) fn write(&self) -> JsValue {
+    fn write(&self) -> JsValue {
         let operations = Array::new();
         for (name, made) in &self.operations.0 {
             operations.push(&name.as_str().into());
             operations.push(&number(*made));
         }
-        let row: Row = Object::new().unchecked_into();
-        row.set_r(&number(self.revision));
-        row.set_v(&bytes(&self.value));
-        row.set_c(&optional(self.channel.as_deref()));
-        row.set_o(&operations);
-        row.set_d(&self.deleted.into());
-        row.set_w(&number(self.widest));
+        let row = Object::new();
+        set(&row, "r", &number(self.revision));
+        set(&row, "v", &bytes(&self.value));
+        set(&row, "c", &optional(self.channel.as_deref()));
+        set(&row, "o", &operations);
+        set(&row, "d", &self.deleted.into());
+        set(&row, "w", &number(self.widest));
         row.into()
     }
 
-    /// What the contract shows of it.
-    pub(super) fn head(self) -> Option<Head> {
-        (!self.deleted).then_some(Head { revision: self.revision, value: self.value })
+    /// What the contract shows of one that is not deleted.
+    pub(super) fn head(self) -> Head {
+        Head { revision: self.revision, value: self.value }
     }
 }

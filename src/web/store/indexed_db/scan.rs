@@ -1,10 +1,12 @@
 //! Reading rows in key order, a page at a time, within one transaction.
 
 use super::failure::Failure;
+use super::rows::{End, range};
 use super::transaction::Step;
+use crate::web::convert::set;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
-use web_sys::{IdbCursorDirection, IdbCursorWithValue, IdbKeyRange, IdbObjectStore, IdbRequest, IdbTransaction};
+use web_sys::{IdbCursorDirection, IdbCursorWithValue, IdbObjectStore, IdbRequest, IdbTransaction};
 
 #[wasm_bindgen]
 extern "C" {
@@ -16,23 +18,6 @@ extern "C" {
     fn key(this: &RecordLike) -> JsValue;
     #[wasm_bindgen(method, getter)]
     fn value(this: &RecordLike) -> JsValue;
-}
-
-/// One end of a range, and whether it lies outside of it.
-#[derive(Clone)]
-pub(super) struct End {
-    pub(super) key: JsValue,
-    pub(super) open: bool,
-}
-
-impl End {
-    pub(super) fn at(key: JsValue) -> Self {
-        Self { key, open: false }
-    }
-
-    pub(super) fn beyond(key: JsValue) -> Self {
-        Self { key, open: true }
-    }
 }
 
 /// How a page is read.
@@ -47,10 +32,11 @@ enum Way {
 }
 
 /// A scan over a range of one object store.
+#[derive(Clone)]
 pub(super) struct Scan {
     store: &'static str,
-    pub(super) lower: Option<End>,
-    pub(super) upper: Option<End>,
+    pub(super) lower: End,
+    pub(super) upper: End,
     pub(super) reverse: bool,
     /// May use what only the newest browsers have.
     pub(super) newest: bool,
@@ -62,18 +48,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    pub(super) fn new(store: &'static str, newest: bool) -> Self {
-        Self {
-            store,
-            lower: None,
-            upper: None,
-            reverse: false,
-            newest,
-            count: 64,
-            way: Way::Twice,
-            cursor: None,
-            ended: false,
-        }
+    pub(super) fn new(store: &'static str, lower: End, upper: End, newest: bool) -> Self {
+        Self { store, lower, upper, reverse: false, newest, count: 64, way: Way::Twice, cursor: None, ended: false }
     }
 
     /// Whether the last page was the last.
@@ -92,7 +68,7 @@ impl Scan {
         if let Some(step) = self.go_on()? {
             return Ok(step);
         }
-        let range = self.range()?;
+        let range = range(&self.lower, &self.upper)?.into();
         Ok(Step::Ask(match self.way {
             Way::Records => vec![self.ask_records(&store, &range)?],
             Way::Twice => {
@@ -107,57 +83,47 @@ impl Scan {
 
     /// Reads what the last page brought: keys and values.
     pub(super) fn rows(&mut self, answers: &[JsValue]) -> Result<Vec<(JsValue, JsValue)>, Failure> {
-        let rows: Vec<_> = match (self.way, answers) {
+        let mut rows = Vec::new();
+        match (self.way, answers) {
             (Way::Records, [records]) => {
                 let records: &Array = records.unchecked_ref();
-                records
-                    .iter()
-                    .map(|record| {
-                        (record.unchecked_ref::<RecordLike>().key(), record.unchecked_ref::<RecordLike>().value())
-                    })
-                    .collect()
+                for at in 0..records.length() {
+                    let record: RecordLike = records.get(at).unchecked_into();
+                    rows.push((record.key(), record.value()));
+                }
             }
             (Way::Twice, [keys, values]) => {
-                keys.unchecked_ref::<Array>().iter().zip(values.unchecked_ref::<Array>().iter()).collect()
+                let (keys, values): (&Array, &Array) = (keys.unchecked_ref(), values.unchecked_ref());
+                for at in 0..keys.length().min(values.length()) {
+                    rows.push((keys.get(at), values.get(at)));
+                }
             }
             (Way::Cursor, [cursor]) if cursor.is_object() => {
-                let cursor: &IdbCursorWithValue = cursor.unchecked_ref();
-                vec![(cursor.key()?, cursor.value()?)]
+                let cursor: &RecordLike = cursor.unchecked_ref();
+                rows.push((cursor.key(), cursor.value()));
             }
-            _ => vec![],
-        };
+            _ => {}
+        }
         let whole = if self.way == Way::Cursor { 1 } else { self.count as usize };
         self.ended = rows.len() < whole;
         if let Some((key, _)) = rows.last() {
-            let next = Some(End::beyond(key.clone()));
+            let next = End::beyond(key.clone());
             if self.reverse {
                 self.upper = next;
             } else {
                 self.lower = next;
             }
             // IndexedDB has no empty range: ends that met cannot be made one, and then there is nothing left.
-            self.ended |= self.range().is_err();
+            self.ended |= range(&self.lower, &self.upper).is_err();
         }
         Ok(rows)
     }
 
-    fn range(&self) -> Result<JsValue, JsValue> {
-        let range = match (&self.lower, &self.upper) {
-            (Some(lower), Some(upper)) => {
-                IdbKeyRange::bound_with_lower_open_and_upper_open(&lower.key, &upper.key, lower.open, upper.open)?
-            }
-            (Some(lower), None) => IdbKeyRange::lower_bound_with_open(&lower.key, lower.open)?,
-            (None, Some(upper)) => IdbKeyRange::upper_bound_with_open(&upper.key, upper.open)?,
-            (None, None) => return Ok(JsValue::UNDEFINED),
-        };
-        Ok(range.into())
-    }
-
     fn ask_records(&self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
         let options = Object::new();
-        Reflect::set(&options, &"query".into(), range)?;
-        Reflect::set(&options, &"count".into(), &self.count.into())?;
-        Reflect::set(&options, &"direction".into(), &if self.reverse { "prev" } else { "next" }.into())?;
+        set(&options, "query", range);
+        set(&options, "count", &self.count.into());
+        set(&options, "direction", &if self.reverse { "prev" } else { "next" }.into());
         store.unchecked_ref::<NewerStore>().get_all_records(&options)
     }
 

@@ -5,9 +5,10 @@
 //! awaited is the transaction's end.
 
 use super::failure::Failure;
-use super::wait::{Signal, Timer};
+use super::wait::{Handler, Signal, Timer, handler};
 use crate::clock::Ms;
 use crate::error::{Code, Error};
+use crate::web::convert::set;
 use std::cell::RefCell;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -28,14 +29,26 @@ pub(super) enum Step {
     Done(u64),
 }
 
-/// Called first without answers, then each time with those to what it asked.
-pub(super) type Script = Box<dyn FnMut(&IdbTransaction, &[JsValue]) -> Result<Step, Failure>>;
+/// What a transaction does. What it finds it keeps.
+pub(super) trait Script {
+    /// The object stores that it needs: every one named is locked in all tabs.
+    fn stores(&self) -> Vec<&'static str>;
+
+    /// Begins anew, in another transaction.
+    fn restart(&mut self) {}
+
+    /// Called first without answers, then each time with those to what it asked.
+    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure>;
+}
+
+/// A script that its transaction and who reads what it found share.
+pub(super) type Shared = Rc<RefCell<dyn Script>>;
 
 /// Runs a script to the transaction's end. Dropped before, it takes no further step: what it wrote is whole
 /// or not there, since a script writes in its last step.
 ///
 /// `patience` is how long one step may take; writing gets a second more for each megabyte.
-pub(super) async fn run(transaction: IdbTransaction, script: Script, patience: Ms) -> Result<(), Failure> {
+pub(super) async fn run(transaction: IdbTransaction, script: Shared, patience: Ms) -> Result<(), Failure> {
     let running = Rc::new(Running {
         transaction,
         patience,
@@ -54,26 +67,28 @@ pub(super) async fn run(transaction: IdbTransaction, script: Script, patience: M
 struct Running {
     transaction: IdbTransaction,
     patience: Ms,
-    script: RefCell<Option<Script>>,
+    /// Gone when its last step is taken.
+    script: RefCell<Option<Shared>>,
     asked: RefCell<Vec<IdbRequest>>,
     /// The handler of every request, as JavaScript has it; [`Handlers`] owns it.
-    answered: RefCell<Option<js_sys::Function>>,
+    answered: RefCell<JsValue>,
     /// Why it is being aborted.
     failure: RefCell<Option<Failure>>,
     timer: RefCell<Option<Timer>>,
-    end: Signal<Result<(), Failure>>,
+    end: Signal<()>,
 }
 
 impl Running {
     fn step(self: &Rc<Self>, answers: &[JsValue]) {
-        let Some(mut script) = self.script.take() else { return };
-        let patience = match script(&self.transaction, answers) {
+        let Some(script) = self.script.take() else { return };
+        let step = script.borrow_mut().step(&self.transaction, answers);
+        let patience = match step {
             Ok(Step::Ask(requests)) => {
                 // Requests are answered in their order, so the last one answers for all.
                 let Some(last) = requests.last() else {
                     return self.fail(Failure::new(Code::Internal, "a transaction asked for nothing"));
                 };
-                last.set_onsuccess(self.answered.borrow().as_ref());
+                set(last, "onsuccess", &self.answered.borrow());
                 self.asked.replace(requests);
                 self.script.replace(Some(script));
                 self.patience
@@ -86,24 +101,21 @@ impl Running {
             }
             Err(failure) => return self.fail(failure),
         };
-        let weak = Rc::downgrade(self);
-        let timer = Timer::start(patience, move || {
-            if let Some(running) = weak.upgrade() {
-                running.give_up();
-            }
-        });
-        match timer {
+        match Timer::start(patience, handler(self, Self::give_up)) {
             Ok(timer) => drop(self.timer.replace(Some(timer))),
             Err(failure) => self.fail(failure),
         }
     }
 
     fn answer(self: &Rc<Self>) {
-        let answers: Result<Vec<_>, JsValue> = self.asked.take().iter().map(IdbRequest::result).collect();
-        match answers {
-            Ok(answers) => self.step(&answers),
-            Err(thrown) => self.fail(thrown.into()),
+        let mut answers = Vec::new();
+        for request in self.asked.take() {
+            match request.result() {
+                Ok(answer) => answers.push(answer),
+                Err(thrown) => return self.fail(thrown.into()),
+            }
         }
+        self.step(&answers);
     }
 
     /// Rolls back; the failure is given when that is done.
@@ -114,14 +126,19 @@ impl Running {
         }
     }
 
-    fn aborted(&self) {
+    fn completed(self: &Rc<Self>) {
+        let whole = self.script.borrow().is_none();
+        self.end.set(if whole { Ok(()) } else { Err(Failure::found_nothing()) });
+    }
+
+    fn aborted(self: &Rc<Self>) {
         let said = || self.transaction.error().map_or_else(Failure::ended, |error| JsValue::from(error).into());
         let failure = self.failure.take().unwrap_or_else(said);
         self.end.set(Err(failure));
     }
 
     /// It took too long: another tab holds the lock, or the disk does not answer. Waits for no event, for none may come.
-    fn give_up(&self) {
+    fn give_up(self: &Rc<Self>) {
         let message = match self.transaction.abort() {
             Ok(()) => {
                 "the store was busy for too long, perhaps held by a tab that is frozen; nothing was written, try again"
@@ -138,23 +155,19 @@ impl Running {
 /// The closures that a transaction calls, kept until it ended.
 struct Handlers {
     running: Rc<Running>,
-    _answered: Closure<dyn FnMut()>,
-    _completed: Closure<dyn FnMut()>,
-    _aborted: Closure<dyn FnMut()>,
+    _answered: Handler,
+    _completed: Handler,
+    _aborted: Handler,
 }
 
 impl Handlers {
     fn attach(running: &Rc<Running>) -> Self {
-        let handler = |act: fn(&Rc<Running>)| {
-            let running = Rc::clone(running);
-            Closure::<dyn FnMut()>::new(move || act(&running))
-        };
-        let answered = handler(Running::answer);
-        let completed = handler(|running| running.end.set(Ok(())));
-        let aborted = handler(|running| running.aborted());
-        running.answered.replace(Some(answered.as_ref().unchecked_ref::<js_sys::Function>().clone()));
-        running.transaction.set_oncomplete(Some(completed.as_ref().unchecked_ref()));
-        running.transaction.set_onabort(Some(aborted.as_ref().unchecked_ref()));
+        let answered = handler(running, Running::answer);
+        let completed = handler(running, Running::completed);
+        let aborted = handler(running, Running::aborted);
+        running.answered.replace(answered.as_ref().clone());
+        set(&running.transaction, "oncomplete", completed.as_ref());
+        set(&running.transaction, "onabort", aborted.as_ref());
         Self { running: Rc::clone(running), _answered: answered, _completed: completed, _aborted: aborted }
     }
 }
@@ -162,10 +175,10 @@ impl Handlers {
 impl Drop for Handlers {
     fn drop(&mut self) {
         let running = &self.running;
-        running.transaction.set_oncomplete(None);
-        running.transaction.set_onabort(None);
+        set(&running.transaction, "oncomplete", &JsValue::NULL);
+        set(&running.transaction, "onabort", &JsValue::NULL);
         if let Some(last) = running.asked.take().last() {
-            last.set_onsuccess(None);
+            set(last, "onsuccess", &JsValue::NULL);
         }
         drop(running.script.take());
         drop(running.timer.take());

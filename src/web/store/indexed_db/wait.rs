@@ -8,49 +8,53 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use wasm_bindgen::prelude::*;
 
-/// A value that comes once. Every handle is to the same one.
-pub(super) struct Signal<T>(Rc<Slot<T>>);
+/// What is waited for, or why it did not come.
+type Outcome<T> = Result<T, Failure>;
 
-struct Slot<T> {
-    value: RefCell<Option<T>>,
+/// A value that comes once.
+pub(super) struct Signal<T> {
+    value: RefCell<Option<Outcome<T>>>,
     waker: RefCell<Option<Waker>>,
-}
-
-impl<T> Clone for Signal<T> {
-    fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
-    }
 }
 
 impl<T> Signal<T> {
     pub(super) fn new() -> Self {
-        Self(Rc::new(Slot { value: RefCell::new(None), waker: RefCell::new(None) }))
+        Self { value: RefCell::new(None), waker: RefCell::new(None) }
     }
 
     /// Gives the value. The first one counts.
-    pub(super) fn set(&self, value: T) {
-        self.0.value.borrow_mut().get_or_insert(value);
-        let waker = self.0.waker.borrow_mut().take();
+    pub(super) fn set(&self, value: Outcome<T>) {
+        self.value.borrow_mut().get_or_insert(value);
+        let waker = self.waker.borrow_mut().take();
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 
     /// The value, if it came and nobody has it.
-    pub(super) fn take(&self) -> Option<T> {
-        self.0.value.borrow_mut().take()
+    pub(super) fn take(&self) -> Option<Outcome<T>> {
+        self.value.borrow_mut().take()
     }
 
-    pub(super) async fn wait(&self) -> T {
+    pub(super) async fn wait(&self) -> Outcome<T> {
         poll_fn(|context| match self.take() {
             Some(value) => Poll::Ready(value),
             None => {
-                self.0.waker.replace(Some(context.waker().clone()));
+                self.waker.replace(Some(context.waker().clone()));
                 Poll::Pending
             }
         })
         .await
     }
+}
+
+/// A function that JavaScript calls at an event, until it is dropped.
+pub(super) type Handler = Closure<dyn FnMut()>;
+
+/// A handler that does this to what it shares with others.
+pub(super) fn handler<T: 'static>(shared: &Rc<T>, act: fn(&Rc<T>)) -> Handler {
+    let shared = Rc::clone(shared);
+    Closure::new(move || act(&shared))
 }
 
 #[wasm_bindgen]
@@ -64,12 +68,11 @@ extern "C" {
 /// Calls back after a time, unless dropped before.
 pub(super) struct Timer {
     id: JsValue,
-    _ring: Closure<dyn FnMut()>,
+    _ring: Handler,
 }
 
 impl Timer {
-    pub(super) fn start(after: Ms, ring: impl FnMut() + 'static) -> Result<Self, Failure> {
-        let ring = Closure::<dyn FnMut()>::new(ring);
+    pub(super) fn start(after: Ms, ring: Handler) -> Result<Self, Failure> {
         // Above 2^31 - 1 a timer fires at once.
         let id = set_timeout(ring.as_ref(), after.min(0x7fff_ffff) as f64)?;
         Ok(Self { id, _ring: ring })

@@ -1,10 +1,9 @@
 //! The append: compares the head and writes the batch, in the callback that has the head.
 
 use super::failure::Failure;
-use super::rows::{self, HEADS, HeadRow, Keys, table_name};
+use super::rows::{self, HEADS, HeadRow, Keys, TABLES, put_head, put_record, table_name};
 use crate::sorted::Sorted;
 use crate::store::{Appended, Batch, Record, Table};
-use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
 pub(super) struct Append {
@@ -13,83 +12,83 @@ pub(super) struct Append {
     pub(super) operation: String,
 }
 
+/// A place in the tables, and what is put there.
+type Places<'b> = Sorted<(Table, u64), Option<&'b Record>>;
+
 impl Append {
-    /// The object stores that it needs: every one named is locked in all tabs.
+    /// The object stores that it needs.
     pub(super) fn stores(&self) -> Vec<&'static str> {
-        let tables: Sorted<Table, ()> = self
-            .batch
-            .put
-            .iter()
-            .map(|record| record.table)
-            .chain(self.batch.remove.iter().map(|(table, _)| *table))
-            .map(|table| (table, ()))
-            .collect();
-        std::iter::once(HEADS).chain(tables.keys().copied().map(table_name)).collect()
+        let Batch { put, remove, .. } = &self.batch;
+        let mut stores = vec![HEADS];
+        for table in TABLES {
+            if put.iter().any(|record| record.table == table) || remove.iter().any(|(of, _)| *of == table) {
+                stores.push(table_name(table));
+            }
+        }
+        stores
     }
 
-    /// Decides on the head's row and writes. Gives the outcome and how many bytes are written.
+    /// Decides on the head's row and writes, and counts the bytes.
     pub(super) fn write(
         &self,
         keys: &Keys,
         transaction: &IdbTransaction,
-        row: &JsValue,
-    ) -> Result<(Appended, u64), Failure> {
-        let mut head = HeadRow::read(row)?.unwrap_or_default();
+        head: &mut HeadRow,
+        written: &mut u64,
+    ) -> Result<Appended, Failure> {
         if let Some(outcome) = head.operations.outcome(head.revision, self.expected, &self.operation) {
-            return Ok((outcome, 0));
+            return Ok(outcome);
         }
-        // Of two records with one key the last stays.
-        let put: Sorted<_, _> = self.batch.put.iter().map(|record| ((record.table, record.key), record)).collect();
-        let width = |record: &&Record| record.last_key.map_or(0, |last| last.saturating_sub(record.key));
-        let segmented = self.batch.put.iter().any(|record| record.last_key.is_some());
+        let mut places = Places::new();
         // A segment's place in IndexedDB is not that of another record with its key, so that a put need not replace it. A
         // segment of one record has no width, and counts as one here.
-        let widest = put.values().map(width).max().unwrap_or(0).max(u64::from(segmented)).max(head.widest);
-        let mut clear: Sorted<_, ()> = self.batch.remove.iter().map(|place| (*place, ())).collect();
-        if widest > 0 {
-            for place in put.keys() {
-                clear.insert(*place, ());
+        for record in &self.batch.put {
+            if let Some(last) = record.last_key {
+                head.widest = head.widest.max(last.saturating_sub(record.key)).max(1);
             }
+            // Of two records with one key the last stays.
+            places.insert((record.table, record.key), Some(record));
         }
-        for (table, first, last) in runs(&clear) {
-            transaction.object_store(table_name(table))?.delete(&keys.range(first, last)?.into())?;
+        for place in &self.batch.remove {
+            places.get_or_insert_with(*place, || None);
         }
-        let mut written = self.batch.head.len() as u64;
-        for record in put.values() {
-            let place = keys.record(record.key, record.last_key);
-            transaction.object_store(table_name(record.table))?.put_with_key(&rows::write(record), &place)?;
-            written = written.saturating_add(record.value.len() as u64);
+        for (table, first, last) in cleared(&places, head.widest > 0) {
+            rows::delete(transaction, table, keys.range(first, last))?;
+        }
+        *written = self.batch.head.len() as u64;
+        for (_, record) in places.entries() {
+            let Some(record) = record else { continue };
+            put_record(transaction, keys, record)?;
+            *written = written.saturating_add(record.value.len() as u64);
         }
         head.revision = head.revision.saturating_add(1);
         head.operations.note(&self.operation, head.revision);
-        let new = HeadRow {
-            value: self.batch.head.clone(),
-            channel: self.batch.channel.clone(),
-            deleted: false,
-            widest,
-            ..head
-        };
-        transaction.object_store(HEADS)?.put_with_key(&new.write(), keys.session())?;
-        Ok((Appended::Revision(new.revision), written))
+        head.value.clone_from(&self.batch.head);
+        head.channel.clone_from(&self.batch.channel);
+        head.deleted = false;
+        put_head(transaction, keys, head)?;
+        Ok(Appended::Revision(head.revision))
     }
 }
 
 /// Deletes a session's records and makes its head a tombstone.
-pub(super) fn bury(keys: &Keys, transaction: &IdbTransaction, row: &JsValue) -> Result<(), Failure> {
-    let Some(head) = HeadRow::read(row)?.filter(|head| !head.deleted) else { return Ok(()) };
-    for table in [Table::Log, Table::ToolInvocations, Table::Runs] {
-        transaction.object_store(table_name(table))?.delete(&keys.all()?.into())?;
+pub(super) fn bury(keys: &Keys, transaction: &IdbTransaction, head: HeadRow) -> Result<(), Failure> {
+    for table in TABLES {
+        rows::delete(transaction, table, keys.all())?;
     }
     let revision = head.revision.saturating_add(1);
     let tombstone = HeadRow { revision, operations: head.operations, deleted: true, ..HeadRow::default() };
-    transaction.object_store(HEADS)?.put_with_key(&tombstone.write(), keys.session())?;
-    Ok(())
+    put_head(transaction, keys, &tombstone)
 }
 
-/// Joins neighbouring keys: a request each is what a large batch would cost most.
-fn runs(places: &Sorted<(Table, u64), ()>) -> Vec<(Table, u64, u64)> {
+/// What is cleared first: all places, or those where nothing is put. Neighbouring keys are joined: a request each is what a large
+/// batch would cost most.
+fn cleared(places: &Places<'_>, all: bool) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
-    for (table, key) in places.keys() {
+    for ((table, key), record) in places.entries() {
+        if record.is_some() && !all {
+            continue;
+        }
         match runs.last_mut() {
             Some((of, _, last)) if of == table && last.checked_add(1) == Some(*key) => *last = *key,
             _ => runs.push((*table, *key, *key)),

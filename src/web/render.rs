@@ -1,0 +1,76 @@
+//! `Session.render`: the next request's body, without a run.
+
+use super::convert::{member, object_to_js, set};
+use super::reducers::tell;
+use super::run_request::{input_items, render_parts};
+use super::session::SessionInner;
+use super::wire::report_to_js;
+use crate::error::Result;
+use crate::finding::Finding;
+use crate::history::{History, Origin, join};
+use crate::render::{RenderRequest, Rendered, Rendering};
+use crate::replay::Progress;
+use js_sys::Uint8Array;
+use wasm_bindgen::JsValue;
+
+/// The body of a request, and what was done to it.
+pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> {
+    inner.engine.ids.draw();
+    let now = inner.engine.now();
+    let parts = render_parts(inner, request)?;
+    let mut live = History::new(inner.engine.seed);
+    let items = input_items(&member(request, "input"), parts.provider.dialect)?;
+    let origin = Origin { at: now, ..Origin::default() };
+    let joined = join(Some(&inner.log.borrow().history), &live, items, &origin, &inner.engine.ids);
+    for entry in joined.entries {
+        live.apply(entry);
+    }
+    let request = RenderRequest {
+        provider: &parts.provider,
+        instructions: parts.instructions.as_deref(),
+        tools: &parts.tools,
+        policy: &parts.policy,
+    };
+    let mut progress = Progress::default();
+    loop {
+        let step =
+            inner.renderer.borrow_mut().step(&inner.log.borrow().history, Some(&live), &request, now, &progress)?;
+        match step {
+            Rendering::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
+            Rendering::Ask(ask) => {
+                let given = tell(&ask).await;
+                inner.renderer.borrow_mut().told(ask, given, &mut progress);
+            }
+        }
+    }
+}
+
+fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
+    let mut warnings = Vec::new();
+    for_everyone(&rendered.report, &mut warnings);
+    inner.engine.warn(&warnings);
+    let out = js_sys::Object::new();
+    #[allow(clippy::cast_precision_loss)]
+    let max_source = rendered.max_source.map_or(-1.0, |number| number as f64);
+    let sources = object_to_js(&|out| {
+        // Of a number that is there twice JavaScript takes the last.
+        inner.log.borrow().history.each_source(&mut |number, source| {
+            out.json(&number.to_string(), source.view());
+        });
+    });
+    set(&out, "body", &Uint8Array::from(rendered.body.as_slice()));
+    set(&out, "report", &report_to_js(&rendered.report));
+    set(&out, "maxSourceNumber", &JsValue::from_f64(max_source));
+    set(&out, "sources", &sources);
+    set(&out, "stablePrefix", &JsValue::from_f64(f64::from(rendered.stable_prefix)));
+    out.into()
+}
+
+/// Of a body's findings those that go to `onWarning`, too.
+pub fn for_everyone(report: &[Finding], out: &mut Vec<Finding>) {
+    for finding in report {
+        if matches!(finding.code, "stale_default" | "callback_failed") {
+            out.push(finding.clone());
+        }
+    }
+}

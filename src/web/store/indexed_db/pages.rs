@@ -1,0 +1,136 @@
+//! The transactions that list: a page of what a scan finds.
+
+use super::failure::Failure;
+use super::rows::{self, End, HEADS, HeadRow, Keys, table_name};
+use super::scan::Scan;
+use super::transaction::{Script, Step};
+use crate::error::Error;
+use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, Table, audit_cursor, open_audit_cursor};
+use wasm_bindgen::JsValue;
+use web_sys::IdbTransaction;
+
+/// What is listed.
+enum Listed {
+    /// Sessions of this channel, or of any.
+    Sessions(Option<String>),
+    /// Rows of the audit table.
+    Audit(AuditQuery),
+}
+
+pub(super) struct Pages {
+    listed: Listed,
+    limit: usize,
+    /// Where it begins, for a new connection.
+    start: Scan,
+    scan: Scan,
+    sessions: Vec<SessionRow>,
+    rows: Vec<(String, Record)>,
+}
+
+impl Pages {
+    /// Sessions behind the cursor.
+    pub(super) fn sessions(cursor: Option<&str>, limit: usize, channel: Option<&str>, newest: bool) -> Self {
+        let lower = cursor.map_or_else(End::first, |cursor| End::beyond(JsValue::from_str(cursor)));
+        let scan = Scan::new(HEADS, lower, End::last(), newest);
+        Self::new(Listed::Sessions(channel.map(str::to_owned)), limit, scan)
+    }
+
+    /// Rows of the audit table.
+    ///
+    /// # Errors
+    /// `invalid_input` for a cursor that no page gave.
+    pub(super) fn audit(query: &AuditQuery, newest: bool) -> Result<Self, Error> {
+        let (mut lower, mut upper) = (End::first(), End::last());
+        if let Some(session) = &query.session {
+            let keys = Keys::of(session);
+            (lower, upper) = (End::at(keys.start()), End::at(keys.end()));
+        }
+        if let Some(cursor) = &query.cursor {
+            let (session, key) = open_audit_cursor(cursor)?;
+            lower = End::beyond(Keys::of(session).past(key));
+            // A cursor from another session's rows may lie behind this session's, where no range may end.
+            if query.session.as_deref() != Some(session) {
+                upper = End::last();
+            }
+        }
+        let scan = Scan::new(table_name(Table::ToolInvocations), lower, upper, newest);
+        Ok(Self::new(Listed::Audit(query.clone()), query.limit, scan))
+    }
+
+    fn new(listed: Listed, limit: usize, mut scan: Scan) -> Self {
+        let limit = if limit == 0 { PAGE } else { limit };
+        // One more than the page shows whether there is a next.
+        scan.count = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX).clamp(32, 256);
+        Self { listed, limit, start: scan.clone(), scan, sessions: Vec::new(), rows: Vec::new() }
+    }
+
+    /// Takes a row if it is wanted.
+    fn take(&mut self, key: &JsValue, value: &JsValue) -> Result<(), Failure> {
+        match &self.listed {
+            Listed::Sessions(channel) => {
+                let Some(id) = key.as_string() else { return Ok(()) };
+                let mut row = HeadRow::default();
+                let is_there = row.read(value)? && !row.deleted;
+                if is_there && (channel.is_none() || row.channel == *channel) {
+                    self.sessions.push(SessionRow { id, head: row.head() });
+                }
+            }
+            Listed::Audit(query) => {
+                let (Some((session, key, last)), Some(index)) = (rows::place(key), rows::index_of(value)) else {
+                    return Ok(());
+                };
+                if query.matches(&session, &index) {
+                    self.rows.push((session, rows::read(Table::ToolInvocations, key, last, value)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Pages {
+    /// The sessions that were found.
+    pub(super) fn page_of_sessions(&mut self) -> Page<SessionRow> {
+        page(&mut self.sessions, self.limit, |row| row.id.clone())
+    }
+
+    /// The rows that were found.
+    pub(super) fn page_of_rows(&mut self) -> Page<(String, Record)> {
+        page(&mut self.rows, self.limit, |(session, record)| audit_cursor(session, record.key))
+    }
+}
+
+impl Script for Pages {
+    fn stores(&self) -> Vec<&'static str> {
+        match self.listed {
+            Listed::Sessions(_) => vec![HEADS],
+            Listed::Audit(_) => vec![table_name(Table::ToolInvocations)],
+        }
+    }
+
+    fn restart(&mut self) {
+        self.scan = self.start.clone();
+        self.sessions.clear();
+        self.rows.clear();
+    }
+
+    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
+        if !answers.is_empty() {
+            for (key, value) in self.scan.rows(answers)? {
+                self.take(&key, &value)?;
+            }
+            if self.sessions.len() + self.rows.len() > self.limit || self.scan.ended() {
+                return Ok(Step::Done(0));
+            }
+        }
+        self.scan.ask(transaction)
+    }
+}
+
+/// A page of what was found, with the place to go on from if there is more.
+fn page<T>(items: &mut Vec<T>, limit: usize, cursor: fn(&T) -> String) -> Page<T> {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let cursor = items.last().filter(|_| more).map(cursor);
+    Page { items: std::mem::take(items), cursor }
+}
