@@ -106,7 +106,13 @@ impl<'a> JsonRef<'a> {
     /// The member of that name; of doubled ones the last, as `JSON.parse` takes it.
     #[must_use]
     pub fn get(self, name: &str) -> Option<JsonRef<'a>> {
-        self.entries().filter(|(key, _)| key.is_text(name)).last().map(|(_, value)| value)
+        let mut found = None;
+        for (key, value) in self.entries() {
+            if key.is_text(name) {
+                found = Some(value);
+            }
+        }
+        found
     }
 
     /// As [`get`](Self::get), with `null` read as absent.
@@ -119,6 +125,18 @@ impl<'a> JsonRef<'a> {
     #[must_use]
     pub fn text(self, name: &str) -> Option<std::borrow::Cow<'a, str>> {
         self.get(name)?.as_text()
+    }
+
+    /// As [`text`](Self::text), empty where there is none.
+    #[must_use]
+    pub fn string(self, name: &str) -> String {
+        self.text(name).unwrap_or_default().into_owned()
+    }
+
+    /// Whether the member of that name is the string `text`.
+    #[must_use]
+    pub fn says(self, name: &str, text: &str) -> bool {
+        self.get(name).is_some_and(|value| value.is_text(text))
     }
 
     /// The token of the member of that name, if that is a string.

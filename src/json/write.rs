@@ -105,6 +105,11 @@ impl<'o> ObjectWriter<'o> {
         self
     }
 
+    /// An array of items that are written already.
+    pub fn list(&mut self, key: &str, items: &[String]) -> &mut Self {
+        self.raw(key, &list_of(items))
+    }
+
     /// An object inside.
     pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut ObjectWriter<'_>)) -> &mut Self {
         let mut object = ObjectWriter::new(self.key(key));
@@ -124,6 +129,18 @@ impl<'o> ObjectWriter<'o> {
         }
         self.first = false;
     }
+}
+
+/// An array of items that are written already.
+#[must_use]
+pub fn list_of(items: &[String]) -> String {
+    let mut out = String::new();
+    let mut array = ArrayWriter::new(&mut out);
+    for item in items {
+        array.item().push_str(item);
+    }
+    array.end();
+    out
 }
 
 /// Writes one array into a text.

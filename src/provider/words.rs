@@ -6,6 +6,14 @@ use crate::message::{Dialect, Media, Message, Part, PartBody};
 use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::tool::ToolInvocation;
 
+/// The text of a part that is one.
+pub fn text_of(part: &Part) -> Option<&JsonStr> {
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
+        _ => None,
+    }
+}
+
 /// The sayable of a message.
 pub struct Words<'m> {
     texts: Vec<(bool, &'m JsonStr)>,
@@ -75,7 +83,7 @@ impl<'m> Words<'m> {
     /// All reasoning as one, if there is any.
     pub fn reasoning(&self) -> Option<JsonStr> {
         (!self.reasoning.is_empty()).then(|| {
-            JsonStr::from_inside(&self.reasoning.iter().map(|text| text.inside()).collect::<Vec<_>>().join("\\n\\n"))
+            JsonStr::joined(&mut self.reasoning.iter().copied(), "\\n\\n")
         })
     }
 }

@@ -28,12 +28,18 @@ impl Codec for Gemini {
         decode::decode_system(body, items);
     }
 
-    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
-        wires.for_each(|wire| decode::decode_content(wire, items));
+    fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+        for wire in wires {
+            decode::decode_content(*wire, items);
+        }
     }
 
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
         decode::decode_part(block)
+    }
+
+    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
+        encode::write_part(out, part, own)
     }
 
     /// Up to version 2.5 nobody asks for signatures; the model's name, where it is known, says which version it is.
