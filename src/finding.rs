@@ -70,7 +70,15 @@ pub type Report = Vec<Finding>;
 impl Finding {
     /// A finding with neither place nor action yet.
     pub fn new(severity: Severity, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Noticed { severity, code, path: None, message_id: None, call_id: None, action: None, message: message.into() }))
+        Self(Box::new(Noticed {
+            severity,
+            code,
+            path: None,
+            message_id: None,
+            call_id: None,
+            action: None,
+            message: message.into(),
+        }))
     }
 
     /// An error: the provider refuses the body.

@@ -41,6 +41,11 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
+    /// As [`key`](Self::key), for the inside of a token.
+    pub(crate) fn key_inside(&mut self, inside: &str) -> &mut String {
+        self.key_token(&["\"", inside, "\""].concat())
+    }
+
     /// Copies a member as it stands, key and all.
     pub fn copy(&mut self, key: JsonRef<'_>, value: JsonRef<'_>) {
         self.key_token(key.as_raw()).push_str(value.as_raw());

@@ -4,6 +4,7 @@
 //! so that both come to the same message.
 
 use super::assembled::{Assembled, StreamEvent, WireError};
+use super::facts::{Facts, malformed};
 use super::list::Items;
 use super::sse::Frames;
 use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate};
@@ -23,8 +24,8 @@ pub(crate) trait Assembling: Send {
     fn takes_lists(&self) -> bool {
         false
     }
-    /// The response has failed; the first failure counts.
-    fn fail(&mut self, error: WireError);
+    /// What the answer has beside its words.
+    fn facts(&mut self) -> &mut Facts;
     /// What there is. `stopped`: it counts as cut off, whatever has come.
     fn assemble(&self, stopped: bool) -> Assembled;
     /// The container in which the provider ran code, if it says so.
@@ -202,8 +203,7 @@ impl Reader {
         } else if !last {
             // Something was lost, and it may be a piece of a call. (Cut off by the end, it is a truncation and no more.)
             let error = not_json(data);
-            events.push(StreamEvent::Error(error.clone()));
-            self.answer.fail(error);
+            self.answer.facts().failed(error, events);
             self.done = true;
         }
     }
@@ -211,7 +211,7 @@ impl Reader {
     /// The end of a list: one that held nothing is no response.
     fn end_list(&mut self, items: &Items) {
         if items.is_empty() {
-            self.answer.fail(not_json("[]"));
+            self.answer.facts().fail(not_json("[]"));
         }
     }
 
@@ -222,14 +222,14 @@ impl Reader {
             // Some gateways wrap a failure in an array.
             match std::iter::once(value).chain(value.items()).find(|value| value.is_object()) {
                 Some(object) => self.answer.whole(object),
-                None => self.answer.fail(not_json(&text)),
+                None => self.answer.facts().fail(not_json(&text)),
             }
             return;
         }
         let mut lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
         // A line that is JSON by itself is what tells events from a body that is broken.
         if lines.peek().is_none_or(|line| JsonRef::parse(line).is_err()) {
-            self.answer.fail(not_json(&text));
+            self.answer.facts().fail(not_json(&text));
             return;
         }
         while let Some(line) = lines.next() {
@@ -272,7 +272,7 @@ fn not_json(text: &str) -> WireError {
     } else {
         format!("the response holds what is no JSON object: {start}")
     };
-    WireError { code: Some("malformed".to_owned()), message }
+    malformed(message)
 }
 
 /// A failure in the words of an error object, of whatever shape; none where it says nothing.
@@ -458,7 +458,7 @@ impl Fields {
 
     /// Writes all of them.
     pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
-        self.0.iter().for_each(|(key, value)| value.write(object.key_token(&format!("\"{key}\""))));
+        self.0.iter().for_each(|(key, value)| value.write(object.key_inside(key)));
     }
 
     fn slot(&mut self, key: &str) -> Option<&mut Value> {

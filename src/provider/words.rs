@@ -82,9 +82,7 @@ impl<'m> Words<'m> {
 
     /// All reasoning as one, if there is any.
     pub fn reasoning(&self) -> Option<JsonStr> {
-        (!self.reasoning.is_empty()).then(|| {
-            JsonStr::joined(&mut self.reasoning.iter().copied(), "\\n\\n")
-        })
+        (!self.reasoning.is_empty()).then(|| JsonStr::joined(&mut self.reasoning.iter().copied(), "\\n\\n"))
     }
 }
 

@@ -4,7 +4,7 @@ use super::Chat;
 use super::decode::{REASONING, result_parts};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ArrayWriter, ObjectWriter};
+use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
@@ -271,13 +271,7 @@ fn arguments_of(arguments: &Arguments, own_object: bool) -> Cow<'_, str> {
     }
 }
 
-fn encode_results(
-    chat: &Chat,
-    wire: &mut Wire<'_>,
-    item: &DraftMessage<'_>,
-    ids: &[JsonStr],
-    report: &mut Report,
-) {
+fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr], report: &mut Report) {
     let mut pictures: Vec<(&ToolInvocation, &JsonStr, Part)> = Vec::new();
     for (call, id) in item.calls.iter().zip(ids) {
         encode_result(chat, wire.begin(), call, id, &mut pictures);

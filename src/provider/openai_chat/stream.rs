@@ -6,6 +6,7 @@ use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, Fields, Growing, Value, error_words, inside, said};
+use crate::provider::facts::{Facts, malformed};
 use calls::{Call, Calls};
 
 /// The members that carry readable reasoning, as servers name them.
@@ -16,8 +17,7 @@ const DETAILS: &str = "reasoning_details";
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct ChatAnswer {
-    id: Option<String>,
-    model: Option<String>,
+    facts: Facts,
     text: Growing,
     /// Only where the content came as a list that holds more than text.
     pieces: Vec<Piece>,
@@ -30,10 +30,7 @@ pub(crate) struct ChatAnswer {
     calls: Calls,
     /// Which call's arguments grew last, where it was not the text.
     grew: Option<usize>,
-    finish: Option<String>,
     whole: bool,
-    usage: Option<Usage>,
-    error: Option<WireError>,
     /// The content of a message with calls and no words.
     blank: &'static str,
 }
@@ -50,7 +47,7 @@ enum Piece {
 
 impl Assembling for ChatAnswer {
     fn event<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
-        if self.error.is_some() {
+        if self.facts.error.is_some() {
             return None;
         }
         self.chunk(name, chunk, out)
@@ -71,36 +68,26 @@ impl Assembling for ChatAnswer {
         self.chunk("", body, &mut Vec::new());
         let choices = body.get("choices").is_some_and(|choices| choices.items().next().is_some());
         let answered = choices || body.get("message").is_some_and(JsonRef::is_object);
-        if !answered && self.error.is_none() {
-            let fallback =
-                || WireError { code: Some("malformed".to_owned()), message: "the response has no choices".to_owned() };
+        if !answered && self.facts.error.is_none() {
             let words = body.find("message").or_else(|| body.find("detail")).and_then(|_| error_words(body));
-            self.fail(words.unwrap_or_else(fallback));
+            self.facts.fail(words.unwrap_or_else(|| malformed("the response has no choices")));
         }
     }
 
-    fn fail(&mut self, error: WireError) {
-        self.error.get_or_insert(error);
+    fn facts(&mut self) -> &mut Facts {
+        &mut self.facts
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
-        Assembled {
-            status,
-            finish_reason: self.finish.clone(),
-            response_id: self.id.clone(),
-            model: self.model.clone(),
-            text: self.text.to_str(),
-            calls: self.calls.iter().map(|call| call.assemble(complete)).collect(),
-            usage: self.usage,
-            error: self.error.clone().or_else(|| {
-                let reason = self.finish.as_ref().filter(|_| status == AnswerStatus::Failed)?;
-                let message = format!("the provider ended the response with the reason {reason}");
-                Some(WireError { code: Some(reason.clone()), message })
-            }),
-            wire: self.wire(complete),
+        let calls = self.calls.iter().map(|call| call.assemble(complete)).collect();
+        let mut answer = self.facts.assembled(status, self.text.inside(), calls, self.wire(complete));
+        if let (AnswerStatus::Failed, None, Some(reason)) = (status, &answer.error, &answer.finish_reason) {
+            let message = format!("the provider ended the response with the reason {reason}");
+            answer.error = Some(WireError { code: Some(reason.clone()), message });
         }
+        answer
     }
 }
 
@@ -115,8 +102,6 @@ impl ChatAnswer {
         let (mut error, mut choices, mut message, mut usage, mut native) = (None, None, None, None, false);
         for (key, value) in chunk.entries() {
             match inside(key).unwrap_or_default() {
-                "id" if self.id.is_none() => self.id = said(Some(value)).map(Into::into),
-                "model" if self.model.is_none() => self.model = said(Some(value)).map(Into::into),
                 "choices" => choices = Some(value),
                 "message" => message = Some(value),
                 "usage" => usage = read_usage(value).or(usage),
@@ -127,6 +112,9 @@ impl ChatAnswer {
                 "done" => native = value.as_bool() == Some(true),
                 _ => {}
             }
+        }
+        if self.facts.id.is_none() || self.facts.model.is_none() {
+            self.facts.name(chunk, "id", "model");
         }
         if let Some(choices) = choices {
             // One answer: where several were asked for, the others are not this message.
@@ -147,14 +135,10 @@ impl ChatAnswer {
                 }
             }
         }
-        if usage.is_some() && usage != self.usage {
-            self.usage = usage;
-            out.extend(usage.map(StreamEvent::Usage));
-        }
+        self.facts.count(usage, out);
         let error = error.or_else(|| (name == "error").then_some(chunk)).and_then(error_words);
         if let Some(error) = error {
-            out.push(StreamEvent::Error(error.clone()));
-            self.fail(error);
+            self.facts.failed(error, out);
             return None;
         }
         fragment
@@ -199,8 +183,8 @@ impl ChatAnswer {
     /// Some servers send an empty reason with every chunk, and some the reason twice.
     fn ended(&mut self, reason: &str, out: &mut Vec<StreamEvent>) {
         // Once the provider has said that it was cut, nothing takes that back.
-        if self.finish.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
-            self.finish = Some(reason.to_owned());
+        if self.facts.reason.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
+            self.facts.reason = Some(reason.to_owned());
         }
         self.calls.ready(out);
     }
@@ -369,9 +353,9 @@ impl ChatAnswer {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        let said_reason = self.finish.as_deref().map(status_of);
+        let said_reason = self.facts.reason.as_deref().map(status_of);
         match said_reason {
-            _ if self.error.is_some() => AnswerStatus::Failed,
+            _ if self.facts.error.is_some() => AnswerStatus::Failed,
             _ if stopped => AnswerStatus::Truncated,
             // The end of a whole body is proof enough; a stream's end is none.
             None if !self.whole => AnswerStatus::Truncated,
@@ -409,7 +393,7 @@ impl ChatAnswer {
                     self.details.iter().for_each(|detail| list.object(|object| detail.write(object)));
                 });
             }
-            extra().for_each(|(key, value)| value.write(message.key_token(&format!("\"{key}\""))));
+            extra().for_each(|(key, value)| value.write(message.key_inside(key)));
             if !calls.is_empty() {
                 message
                     .array("tool_calls", |list| calls.iter().for_each(|call| list.object(|object| call.write(object))));

@@ -12,8 +12,8 @@
 //!
 //! The shape of a further part is two members: `Parts` for a mark, then its own `Shape` or `Content`.
 
-use super::{Responses, encode};
 use super::kinds::{CallKind, FUNCTION, kind_of};
+use super::{Responses, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};

@@ -334,7 +334,7 @@ impl Item {
                     self.write_list(&mut object, key, list.1);
                     list.2 = false;
                 }
-                _ => value.write(object.key_token(&["\"", key, "\""].concat())),
+                _ => value.write(object.key_inside(key)),
             }
         }
         for (name, summary, _) in lists.into_iter().filter(|(_, _, rebuilt)| *rebuilt) {
