@@ -15,8 +15,8 @@ pub enum Kind {
     Object,
 }
 
-/// A JSON value inside checked text, trimmed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A JSON value inside checked text, trimmed. The default is none: it reads as `null`.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct JsonRef<'a>(&'a str);
 
 impl<'a> JsonRef<'a> {

@@ -7,7 +7,7 @@ use super::assembled::{Assembled, StreamEvent, WireError};
 use super::facts::{Facts, malformed};
 use super::list::Items;
 use super::sse::Frames;
-use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate};
+use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate, list_of};
 use crate::message::Dialect;
 use std::borrow::Cow;
 
@@ -220,7 +220,8 @@ impl Reader {
         let text = String::from_utf8_lossy(body);
         if let Ok(value) = JsonRef::parse(&text) {
             // Some gateways wrap a failure in an array.
-            match std::iter::once(value).chain(value.items()).find(|value| value.is_object()) {
+            let object = if value.is_object() { Some(value) } else { value.items().find(|item| item.is_object()) };
+            match object {
                 Some(object) => self.answer.whole(object),
                 None => self.answer.facts().fail(not_json(&text)),
             }
@@ -349,6 +350,20 @@ impl Growing {
         JsonStr::from_inside(&self.inside)
     }
 
+    /// Tells what has not been handed out yet.
+    pub(crate) fn tell(&mut self, event: fn(JsonStr) -> StreamEvent, out: &mut Vec<StreamEvent>) {
+        if let Some(news) = self.news() {
+            out.push(event(news));
+        }
+    }
+
+    /// As [`tell`](Self::tell), of the arguments of a call.
+    pub(crate) fn tell_arguments(&mut self, index: u32, call_id: &str, out: &mut Vec<StreamEvent>) {
+        if let Some(json) = self.news() {
+            out.push(StreamEvent::ArgumentsDelta { index, call_id: call_id.to_owned(), json });
+        }
+    }
+
     /// What has not been handed out yet. The first half of a surrogate pair waits for the second.
     pub(crate) fn news(&mut self) -> Option<JsonStr> {
         let fresh = self.inside.get(self.told..)?;
@@ -388,7 +403,7 @@ impl Value {
     fn items(&mut self) -> Option<&mut Vec<String>> {
         if let Self::Raw(raw) = self {
             let array = JsonRef::parse(raw).ok().filter(|value| value.kind() == Kind::Array)?;
-            *self = Self::List(items(array).collect());
+            *self = Self::List(items(array, Vec::new()));
         }
         match self {
             Self::List(items) => Some(items),
@@ -404,11 +419,7 @@ impl Value {
                 out.push_str(text.inside());
                 out.push('"');
             }
-            Self::List(items) => {
-                let mut array = ArrayWriter::new(out);
-                items.iter().for_each(|item| array.item().push_str(item));
-                array.end();
-            }
+            Self::List(items) => out.push_str(&list_of(items)),
         }
     }
 
@@ -425,7 +436,9 @@ impl Value {
 impl Fields {
     pub(crate) fn read(object: JsonRef<'_>) -> Self {
         let mut fields = Self::default();
-        object.entries().for_each(|(key, value)| fields.set(key, value));
+        for (key, value) in object.entries() {
+            fields.set(key, value);
+        }
         fields
     }
 
@@ -458,7 +471,9 @@ impl Fields {
 
     /// Writes all of them.
     pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
-        self.0.iter().for_each(|(key, value)| value.write(object.key_inside(key)));
+        for (key, value) in &self.0 {
+            value.write(object.key_inside(key));
+        }
     }
 
     fn slot(&mut self, key: &str) -> Option<&mut Value> {
@@ -486,7 +501,7 @@ impl Fields {
             (_, Some("")) => {}
             (_, None) if value.is_null() => {}
             (own, _) => match own.items() {
-                Some(list) if value.kind() == Kind::Array => list.extend(items(value)),
+                Some(list) if value.kind() == Kind::Array => *list = items(value, std::mem::take(list)),
                 _ => *own = Value::read(value),
             },
         }
@@ -501,6 +516,10 @@ impl Fields {
     }
 }
 
-fn items(array: JsonRef<'_>) -> impl Iterator<Item = String> + use<'_> {
-    array.items().map(|item| item.as_raw().to_owned())
+/// Those of an array behind those that are there.
+fn items(array: JsonRef<'_>, mut there: Vec<String>) -> Vec<String> {
+    for item in array.items() {
+        there.push(item.as_raw().to_owned());
+    }
+    there
 }

@@ -175,8 +175,12 @@ pub(crate) trait Codec: Sync {
 
 /// An id that every dialect of OpenAI's style takes: what can stay of `id`, and a name for all of it.
 pub(crate) fn head_and_name(id: &str) -> String {
-    let head: String = id.chars().take(40).map(|c| if is_plain(c) { c } else { '_' }).collect();
-    format!("{head}_{}", short_name(id, 12))
+    format!("{}_{}", plain(id, 40), short_name(id, 12))
+}
+
+/// The beginning of a text, with what is not plain as `_`.
+pub(crate) fn plain(text: &str, most: usize) -> String {
+    text.chars().take(most).map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
 fn is_plain(c: char) -> bool {
@@ -243,9 +247,11 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
 /// Decodes the blocks of a message's or a result's content; one that is an object is a block itself.
 #[must_use]
 pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
-    let itself = content.is_object().then_some(content);
     let codec = codec(dialect);
-    content.items().chain(itself).map(|block| codec.decode_block(block)).collect()
+    if content.is_object() {
+        return vec![codec.decode_block(content)];
+    }
+    content.items().map(|block| codec.decode_block(block)).collect()
 }
 
 /// A part in its shape, unless it is written the same without one.
@@ -265,7 +271,7 @@ pub fn tool_name(call: &ToolInvocation) -> Cow<'_, str> {
     if !call.name.is_empty() && is_plain_id(&call.name) {
         return Cow::Borrowed(&call.name);
     }
-    let name: String = call.name.chars().take(64).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let name = plain(&call.name, 64);
     if name.is_empty() { Cow::Borrowed("unnamed") } else { Cow::Owned(name) }
 }
 

@@ -1,6 +1,6 @@
 //! What a provider is asked beside the messages: address, parameters, tool definitions.
 
-use super::codec::{Codec, codec, is_plain_id};
+use super::codec::{Codec, codec, is_plain_id, plain};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
@@ -54,9 +54,8 @@ impl ToolDefinition {
             write_schema(&mut out, schema, 64);
             Json::trusted(out)
         });
-        let name = name.chars().take(64).map(|c| if is_plain_id(c.encode_utf8(&mut [0; 4])) { c } else { '_' });
         tools.push(Self {
-            name: name.collect(),
+            name: plain(&name, 64),
             description: own.text("description").map(Cow::into_owned),
             parameters,
         });
@@ -258,11 +257,13 @@ fn encode_tools(codec: &dyn Codec, tools: &[ToolDefinition], given: Option<JsonR
     };
     let wrap = codec.tools_in();
     let mut out = String::from("[");
-    for tool in given.iter().flat_map(|given| given.items()) {
+    for tool in given.unwrap_or_default().items() {
         let inner = wrap.and_then(|wrap| tool.get(wrap));
-        for tool in inner.iter().flat_map(|inner| inner.items()).chain(inner.is_none().then_some(tool)) {
-            let own = tool.get("function").unwrap_or(tool);
-            name(own.text("name").unwrap_or_default().into_owned())?;
+        for tool in inner.unwrap_or_default().items() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
+        }
+        if inner.is_none() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
         }
         push_item(&mut out, tool.as_raw());
     }

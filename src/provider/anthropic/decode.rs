@@ -16,12 +16,13 @@ const PLAIN_RESULT: &str = r##"{"type":"tool_result","tool_use_id":#id,"content"
 pub fn decode_system(system: JsonRef<'_>) -> Option<Incoming> {
     let mut parts = Vec::new();
     match system.kind() {
-        Kind::String => parts
-            .extend(system.as_json_str().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text)))),
-        Kind::Array => parts.extend(system.items().map(decode_block)),
-        _ => {}
+        Kind::Array => system.items().for_each(|block| parts.push(IncomingPart::Part(decode_block(block)))),
+        _ => {
+            if let Some(text) = system.as_json_str().filter(|text| !text.is_empty()) {
+                parts.push(IncomingPart::Part(PartBody::Text(text).into()));
+            }
+        }
     }
-    let parts: Vec<_> = parts.into_iter().map(IncomingPart::Part).collect();
     (!parts.is_empty()).then_some(Incoming::Message(IncomingMessage {
         role: Role::System,
         parts,
@@ -52,7 +53,7 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
             None => None,
         },
         Some(Kind::Array) => {
-            for block in content.iter().flat_map(|content| content.items()) {
+            for block in content.unwrap_or_default().items() {
                 match block.text("type").as_deref() {
                     Some("tool_result") if role == Role::User => {
                         items.push(Incoming::Result(decode_result(block)));

@@ -91,7 +91,7 @@ impl Assembling for MessageAnswer {
                 if let Some(reason) = event.delta.and_then(|delta| said(delta.get("stop_reason"))) {
                     self.facts.reason = Some(reason.into_owned());
                 }
-                event.delta.into_iter().for_each(|delta| self.runs_in(delta));
+                self.runs_in(event.delta.unwrap_or_default());
                 self.count(event.usage, out);
             }
             "message_stop" => {
@@ -101,7 +101,7 @@ impl Assembling for MessageAnswer {
             // A gateway that sends the whole message as one event.
             "message" => self.read(data, out),
             "error" => self.facts.failed_as(event.error.unwrap_or(data), out),
-            _ => event.error.into_iter().for_each(|error| self.facts.failed_as(error, out)),
+            _ => self.facts.failed_as(event.error.unwrap_or_default(), out),
         }
         None
     }
@@ -300,15 +300,17 @@ impl Block {
     fn tell(&mut self, out: &mut Vec<StreamEvent>) {
         match self.kind {
             BlockKind::Text => {
-                out.extend(self.fields.text_mut("text").and_then(Growing::news).map(StreamEvent::TextDelta));
+                if let Some(text) = self.fields.text_mut("text") {
+                    text.tell(StreamEvent::TextDelta, out);
+                }
             }
             BlockKind::Thinking => {
-                out.extend(self.fields.text_mut("thinking").and_then(Growing::news).map(StreamEvent::ReasoningDelta));
+                if let Some(text) = self.fields.text_mut("thinking") {
+                    text.tell(StreamEvent::ReasoningDelta, out);
+                }
             }
             BlockKind::ToolUse(index) => {
-                if let Some(json) = self.input.news() {
-                    out.push(StreamEvent::ArgumentsDelta { index, call_id: self.fields.decoded("id"), json });
-                }
+                self.input.tell_arguments(index, &self.fields.decoded("id"), out);
             }
             BlockKind::Other => {}
         }

@@ -36,7 +36,7 @@ pub fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
         return;
     }
     object.object(NAMES[0], |config| {
-        for (key, value) in given.iter().flat_map(|given| given.entries()) {
+        for (key, value) in given.unwrap_or_default().entries() {
             config.copy(key, value);
         }
         for (name, value) in found {

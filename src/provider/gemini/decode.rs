@@ -32,8 +32,12 @@ pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let mut parts = Vec::new();
     match system.as_json_str() {
         Some(text) => parts.push(IncomingPart::Part(PartBody::Text(text).into())),
-        None => parts_of(system).for_each(|part| parts.push(IncomingPart::Part(decode_part(part)))),
-    };
+        None => {
+            for part in parts_of(system) {
+                parts.push(IncomingPart::Part(decode_part(part)));
+            }
+        }
+    }
     if !parts.is_empty() {
         let shape = shape_with(system, &[("parts", Slot::Parts)]);
         let plain = !system.is_object() || matches!(shape.0.as_slice(), [(_, Slot::Parts)]);
@@ -47,10 +51,11 @@ pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
 }
 
 /// The parts of a content. One alone may stand without its list.
-fn parts_of(content: JsonRef<'_>) -> impl Iterator<Item = JsonRef<'_>> {
-    let parts = content.find("parts");
-    let one = parts.filter(|parts| parts.kind() != Kind::Array);
-    parts.into_iter().flat_map(|parts| parts.items()).chain(one)
+fn parts_of(content: JsonRef<'_>) -> Vec<JsonRef<'_>> {
+    match content.find("parts") {
+        Some(one) if one.kind() != Kind::Array => vec![one],
+        parts => parts.unwrap_or_default().items().collect(),
+    }
 }
 
 /// Decodes one content: results apart, then what else it says.
@@ -102,8 +107,7 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         result.shape = Some(shape);
     }
     if answers && parts.is_empty() {
-        items.extend(results.into_iter().map(Incoming::Result));
-        return;
+        return add_results(results, items);
     }
     let slot = if answers { Slot::ResultsThenParts } else { Slot::Parts };
     let shape = shape_with(wire, &[("parts", slot)]);
@@ -111,10 +115,16 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let said = message(role, parts, (!plain).then_some(shape));
     if role == Role::Assistant {
         items.push(said);
-        items.extend(results.into_iter().map(Incoming::Result));
+        add_results(results, items);
     } else {
-        items.extend(results.into_iter().map(Incoming::Result));
+        add_results(results, items);
         items.push(said);
+    }
+}
+
+fn add_results(results: Vec<IncomingResult>, items: &mut Vec<Incoming>) {
+    for result in results {
+        items.push(Incoming::Result(result));
     }
 }
 
@@ -256,8 +266,12 @@ pub fn shown_by(result: &ToolResult) -> Vec<Part> {
             match slot {
                 Slot::Shape(inner) => shapes.push(inner),
                 Slot::Raw(value) if key.inside() == "parts" => {
-                    let parts = value.view().items().map(decode_part);
-                    shown.extend(parts.filter(|part| matches!(part.body, PartBody::Image(_) | PartBody::File(_))));
+                    for part in value.view().items() {
+                        let part = decode_part(part);
+                        if matches!(part.body, PartBody::Image(_) | PartBody::File(_)) {
+                            shown.push(part);
+                        }
+                    }
                 }
                 _ => {}
             }

@@ -28,7 +28,10 @@ pub fn encode(
 ) {
     let message = item.message;
     let own = is_own(message);
-    let mut answered: Vec<Answered<'_, '_>> = before.iter().flat_map(answered_in).collect();
+    let mut answered = Vec::new();
+    for item in before {
+        add_answered(item, &mut answered);
+    }
     let mut parts = Vec::new();
     if message.role != Role::Assistant {
         write_responses(&mut parts, std::mem::take(&mut answered), message, report);
@@ -50,7 +53,7 @@ pub fn encode(
     if !parts.is_empty() {
         write_content(wire.begin(), message, own, &parts);
     }
-    answered.extend(answered_in(item));
+    add_answered(item, &mut answered);
     if !item.results_go_on && !item.calls.is_empty() {
         let around = answered.iter().find_map(|(call, _)| around(call));
         let mut parts = Vec::new();
@@ -219,9 +222,10 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, re
 /// A call whose result is to be written, and whether the call came in this dialect.
 type Answered<'d, 'h> = (&'d DraftCall<'h>, bool);
 
-fn answered_in<'d, 'h>(item: &'d DraftMessage<'h>) -> impl Iterator<Item = Answered<'d, 'h>> + use<'d, 'h> {
-    let own = is_own(item.message);
-    item.calls.iter().map(move |call| (call, own))
+fn add_answered<'d, 'h>(item: &'d DraftMessage<'h>, answered: &mut Vec<Answered<'d, 'h>>) {
+    for call in &item.calls {
+        answered.push((call, is_own(item.message)));
+    }
 }
 
 /// The shape that a result came in here.

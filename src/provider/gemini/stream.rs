@@ -122,7 +122,7 @@ impl ContentAnswer {
         if let Some(candidate) = candidate {
             let parts = candidate.get("content").and_then(|content| content.get("parts"));
             let mut goes_on = true;
-            for part in parts.iter().flat_map(|parts| parts.items()).filter(|part| part.is_object()) {
+            for part in parts.unwrap_or_default().items().filter(|part| part.is_object()) {
                 self.part(part, goes_on, out);
                 goes_on = false;
             }
@@ -236,7 +236,7 @@ fn first(candidates: JsonRef<'_>) -> Option<JsonRef<'_>> {
 
 fn tell(text: &mut Growing, thought: bool, out: &mut Vec<StreamEvent>) {
     let event = if thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta };
-    out.extend(text.news().map(event));
+    text.tell(event, out);
 }
 
 /// What a finish reason means. Calls end with STOP, too; a mock and some gateways have a word of their own for them.
@@ -287,7 +287,9 @@ impl Piece {
 impl Call {
     fn go_on(&mut self, partial: Option<JsonRef<'_>>, goes_on: bool, out: &mut Vec<StreamEvent>) {
         if let Some(pieces) = &mut self.pieces {
-            partial.iter().flat_map(|partial| partial.items()).for_each(|piece| pieces.add(piece));
+            for piece in partial.unwrap_or_default().items() {
+                pieces.add(piece);
+            }
         }
         if goes_on {
             return;

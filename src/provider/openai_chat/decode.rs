@@ -152,20 +152,19 @@ pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
 
 /// The words of Mistral's reasoning: a text, or a list of chunks; none where no chunk is text.
 fn thought(value: JsonRef<'_>) -> Option<JsonStr> {
-    let texts = value.items().filter_map(|chunk| chunk.json_str("text")).collect::<Vec<_>>();
+    let mut texts = Vec::new();
+    for chunk in value.items() {
+        texts.extend(chunk.json_str("text"));
+    }
     if texts.is_empty() { value.as_json_str() } else { Some(JsonStr::joined(&mut texts.iter(), "\\n\\n")) }
 }
 
 /// Whether a list of chunks is the one that is written for a text.
 fn is_one_text(chunks: JsonRef<'_>) -> bool {
     let mut all = chunks.items();
-    all.next().zip(Some(all.next())).is_some_and(|(chunk, more)| {
-        let mut members = chunk.entries();
-        more.is_none()
-            && members.next().is_some_and(|(key, value)| key.is_text("type") && value.is_text("text"))
-            && members.next().is_some_and(|(key, value)| key.is_text("text") && value.kind() == Kind::String)
-            && members.next().is_none()
-    })
+    let (Some(chunk), None) = (all.next(), all.next()) else { return false };
+    let shape = shape_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(Slot::Text));
+    chunk.says("type", "text") && is_shape(&shape, r##"{"type":#text,"text":#text}"##)
 }
 
 fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {

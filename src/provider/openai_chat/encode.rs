@@ -324,7 +324,9 @@ fn encode_result<'c>(
     }
     let words = result_words(chat.dialect, call);
     let shown = !words.media.is_empty();
-    pictures.extend(words.media.into_iter().map(|part| (invocation, id, part)));
+    for part in words.media {
+        pictures.push((invocation, id, part));
+    }
     let mut object = ObjectWriter::new(out);
     object.text("role", "tool").token("tool_call_id", id);
     match words.texts.as_slice() {

@@ -58,7 +58,7 @@ impl Assembling for ChatAnswer {
             Some(place) => self.calls.append(place, fragment, out),
             None => {
                 self.append_text(fragment);
-                out.extend(self.text.news().map(StreamEvent::TextDelta));
+                self.text.tell(StreamEvent::TextDelta, out);
             }
         }
     }
@@ -227,15 +227,17 @@ impl ChatAnswer {
             other = true;
         }
         self.tell_reasoning(out);
-        details.into_iter().flat_map(JsonRef::items).for_each(|detail| self.detail(detail, whole, out));
+        for detail in details.unwrap_or_default().items() {
+            self.detail(detail, whole, out);
+        }
         let mut fragment = None;
         if let Some(content) = content {
             self.content(content, out);
-            out.extend(self.text.news().map(StreamEvent::TextDelta));
+            self.text.tell(StreamEvent::TextDelta, out);
             (self.grew, fragment) = (None, inside(content));
         }
         self.calls.next_chunk();
-        for (place, call) in calls.into_iter().flat_map(JsonRef::items).filter(|call| call.is_object()).enumerate() {
+        for (place, call) in calls.unwrap_or_default().items().filter(|call| call.is_object()).enumerate() {
             let grown = self.calls.delta(call, whole, out);
             other |= place > 0;
             (self.grew, fragment) = grown.unzip();
@@ -252,8 +254,9 @@ impl ChatAnswer {
             self.lead = REASONING.into_iter().find(said).map(str::to_owned);
         }
         let Some(lead) = &self.lead else { return };
-        let news = self.reasoning.text_mut(lead).and_then(Growing::news);
-        out.extend(news.map(StreamEvent::ReasoningDelta));
+        if let Some(text) = self.reasoning.text_mut(lead) {
+            text.tell(StreamEvent::ReasoningDelta, out);
+        }
     }
 
     /// Content is a text, or a list of parts.
@@ -309,13 +312,15 @@ impl ChatAnswer {
         let Some(Piece::Thinking { text, rest }) = self.pieces.last_mut() else { return };
         for (key, value) in part.entries().filter(|(key, _)| !key.is_text("type")) {
             if key.is_text("thinking") {
-                inside(value).into_iter().for_each(|own| text.append(own));
-                value.items().filter_map(|item| item.get("text")).filter_map(inside).for_each(|own| text.append(own));
+                text.append(inside(value).unwrap_or_default());
+                for item in value.items() {
+                    text.append(item.get("text").and_then(inside).unwrap_or_default());
+                }
             } else {
                 rest.merge(key, value, false);
             }
         }
-        out.extend(text.news().map(StreamEvent::ReasoningDelta));
+        text.tell(StreamEvent::ReasoningDelta, out);
     }
 
     /// OpenRouter's list of reasoning blocks: in a stream, fragments of one block come one after the other.

@@ -112,7 +112,7 @@ impl Assembling for ResponseAnswer {
             "" if data.get("output").is_some_and(|output| output.kind() == Kind::Array) => {
                 self.end(data, "completed", out);
             }
-            "" => event.error.into_iter().for_each(|error| self.facts.failed_as(error, out)),
+            "" => self.facts.failed_as(event.error.unwrap_or_default(), out),
             _ => {}
         }
         None
@@ -147,9 +147,11 @@ impl Assembling for ResponseAnswer {
             item.texts().for_each(|own| text.push_str(own));
             calls.extend(item.assemble(complete));
         }
-        let calls = in_order(calls, &|(a, _), (b, _)| a.cmp(b));
-        let calls = calls.into_iter().map(|(_, call)| call).collect();
-        self.facts.assembled(status, &text, calls, self.wire(complete))
+        let mut ordered = Vec::new();
+        for (_, call) in in_order(calls, &|(a, _), (b, _)| a.cmp(b)) {
+            ordered.push(call);
+        }
+        self.facts.assembled(status, &text, ordered, self.wire(complete))
     }
 }
 
@@ -163,8 +165,10 @@ impl ResponseAnswer {
     fn end(&mut self, response: JsonRef<'_>, kind: &str, out: &mut Vec<StreamEvent>) {
         self.head(response);
         let output = response.get("output").filter(|output| output.kind() == Kind::Array);
-        let items: Vec<JsonRef<'_>> =
-            output.iter().flat_map(|output| output.items()).filter(|item| item.is_object()).collect();
+        let mut items = Vec::new();
+        for item in output.unwrap_or_default().items().filter(|item| item.is_object()) {
+            items.push(item);
+        }
         let fits = items.len() >= self.items.len()
             && self.items.iter().zip(&items).all(|(own, item)| item.text("type").is_some_and(|kind| own.is_a(&kind)));
         let status = response.text("status");
