@@ -20,6 +20,7 @@ pub mod run;
 pub mod session;
 pub mod sorted;
 pub mod store;
+pub mod text;
 pub mod tool;
 #[cfg(feature = "web")]
 pub mod web;

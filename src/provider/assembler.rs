@@ -9,6 +9,7 @@ use super::list::Items;
 use super::sse::Frames;
 use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate, list_of};
 use crate::message::Dialect;
+use crate::text::has;
 use std::borrow::Cow;
 
 /// One dialect's side of the work.
@@ -195,7 +196,7 @@ impl Reader {
                 }
                 _ => {}
             }
-        } else if data.contains('\n') {
+        } else if has(data, "\n") {
             // A server that ends events with one line end where two are due.
             for line in data.lines() {
                 self.take(name, line, last, events);

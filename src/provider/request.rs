@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
+use crate::text::{cut, has};
 use std::borrow::Cow;
 
 /// Where and how to call.
@@ -152,8 +153,8 @@ impl ProviderRequest {
         let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let query = query.split('#').next().unwrap_or("");
         let named = query.split('&').any(|pair| names_secret(&unescaped(pair.split('=').next().unwrap_or(""))));
-        let authority = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
-        if named || authority.contains('@') {
+        let authority = cut(address, "://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
+        if named || has(authority, "@") {
             return Err(Error::config(
                 "the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)",
             ));

@@ -4,6 +4,7 @@ use crate::finding::{Action, Finding, Report};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody};
 use crate::replay::{DraftCall, DraftResult, shortened};
+use crate::text;
 use crate::tool::ToolInvocation;
 
 /// The text of a part that is one.
@@ -108,7 +109,8 @@ impl Media {
         }
         let url = self.url.as_ref()?.inside();
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-        let kind = head.strip_suffix(";base64")?.replace("\\/", "/");
+        let kind = head.strip_suffix(";base64")?;
+        let kind = text::replaced(kind, "\\/", "/");
         Some((kind, JsonStr::from_inside(data)))
     }
 }
@@ -148,7 +150,7 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
     }
     // Where a dialect has no flag for a failure, the text must say it.
     let flagless = !matches!(target, Dialect::Anthropic | Dialect::Gemini) && result.dialect != Some(target);
-    if result.is_error && flagless && !texts.iter().any(|text| text.decode().to_ascii_lowercase().contains("error")) {
+    if result.is_error && flagless && !texts.iter().any(|said| text::has(&said.decode().to_ascii_lowercase(), "error")) {
         let first = texts.first().map_or("", JsonStr::inside);
         let said = JsonStr::from_inside(&format!("Error: {first}"));
         match texts.first_mut() {

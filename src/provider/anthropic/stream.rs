@@ -8,6 +8,7 @@ use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent};
 use crate::provider::assembler::{Assembling, Fields, Growing, Value, inside, said};
 use crate::provider::facts::{Facts, malformed, message_of};
+use crate::text::has;
 use std::borrow::Cow;
 
 /// An answer as it grows.
@@ -434,14 +435,13 @@ fn text_block(text: &JsonStr) -> Json {
 /// JSON text inside a JSON string: doubles the backslash of each lone surrogate's escape, so that decoding the
 /// string leaves the escape standing in the text, where it means the same.
 fn keep_lone_surrogates(inside: &str) -> Cow<'_, str> {
-    if !inside.contains("\\ud") && !inside.contains("\\uD") {
+    if !has(inside, "\\ud") && !has(inside, "\\uD") {
         return Cow::Borrowed(inside);
     }
     let unit = |text: &str| u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
     let mut out = String::with_capacity(inside.len());
     let mut rest = inside;
-    while let Some(at) = rest.find('\\') {
-        let (before, tail) = rest.split_at(at);
+    while let Some((before, tail)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {
         out.push_str(before);
         let low_follows = || tail.get(6..).and_then(unit).is_some_and(|low| (0xdc00..0xe000).contains(&low));
         let used = match unit(tail) {

@@ -10,6 +10,7 @@ use crate::provider::codec::{Codec, Wire};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::settings::Settings;
 use crate::replay::DraftMessage;
+use crate::text::has;
 use std::borrow::Cow;
 
 /// The codec.
@@ -44,7 +45,7 @@ impl Codec for Gemini {
 
     /// Up to version 2.5 nobody asks for signatures; the model's name, where it is known, says which version it is.
     fn settings(&self, request: &ProviderRequest) -> Settings {
-        let old = |name: &str| name.contains("gemini-2") || name.contains("gemini-1");
+        let old = |name: &str| has(name, "gemini-2") || has(name, "gemini-1");
         let named = request.params.view().text("model");
         let no_signatures = old(&request.url) || named.is_some_and(|name| old(&name));
         Settings { no_signatures, ..request.settings }
@@ -178,7 +179,7 @@ impl Codec for Gemini {
         report: &mut Report,
     ) {
         config::write(request.params.view(), object);
-        if request.stream && !request.url.contains(":streamGenerateContent") && request.url.contains(":generateContent")
+        if request.stream && !has(&request.url, ":streamGenerateContent") && has(&request.url, ":generateContent")
         {
             report.push(Finding::info(
                 "unsupported_key",

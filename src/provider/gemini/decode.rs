@@ -8,6 +8,7 @@ use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
 use crate::provider::codec::without_plain_shape;
 use crate::provider::shape::{shape_of, shape_with};
+use crate::text::has;
 use crate::tool::{Arguments, ToolResult};
 
 /// Members of a result's `response` that hold all of it: Google's own words, and what clients wrap a text in.
@@ -173,7 +174,7 @@ fn medium(data: JsonRef<'_>, inline: bool) -> PartBody {
     // What Google holds is an address for Google alone.
     let held = |address: &JsonStr| {
         let address = address.decode();
-        !address.starts_with("http") || address.contains("generativelanguage.googleapis.com/")
+        !address.starts_with("http") || has(&address, "generativelanguage.googleapis.com/")
     };
     match address {
         _ if inline => media.data = data.json_str("data"),

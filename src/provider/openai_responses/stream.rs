@@ -70,6 +70,7 @@ impl Assembling for ResponseAnswer {
         let kind = kind.as_deref().unwrap_or(name);
         let kind = kind.strip_prefix("response.").unwrap_or(kind);
         event.refusal = kind.starts_with("refusal");
+        let summary = kind.starts_with("reasoning_summary");
         match kind {
             "output_item.added" => {
                 if let Some(item) = event.item.filter(|item| item.is_object()) {
@@ -87,13 +88,13 @@ impl Assembling for ResponseAnswer {
             | "content_part.done"
             | "reasoning_summary_part.added"
             | "reasoning_summary_part.done" => {
-                self.entry(&event, kind.contains("summary"), None, out);
+                self.entry(&event, summary, None, out);
             }
             "output_text.delta" | "refusal.delta" | "reasoning_text.delta" | "reasoning_summary_text.delta" => {
-                self.entry(&event, kind.contains("summary"), Some(true), out);
+                self.entry(&event, summary, Some(true), out);
             }
             "output_text.done" | "refusal.done" | "reasoning_text.done" | "reasoning_summary_text.done" => {
-                self.entry(&event, kind.contains("summary"), Some(false), out);
+                self.entry(&event, summary, Some(false), out);
             }
             "output_text.annotation.added" => {
                 if let (Some(item), Some(note)) = (self.item(&event), event.value) {
