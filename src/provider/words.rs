@@ -150,7 +150,8 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
     }
     // Where a dialect has no flag for a failure, the text must say it.
     let flagless = !matches!(target, Dialect::Anthropic | Dialect::Gemini) && result.dialect != Some(target);
-    if result.is_error && flagless && !texts.iter().any(|said| text::has(&said.decode().to_ascii_lowercase(), "error")) {
+    if result.is_error && flagless && !texts.iter().any(|said| text::has(&said.decode().to_ascii_lowercase(), "error"))
+    {
         let first = texts.first().map_or("", JsonStr::inside);
         let said = JsonStr::from_inside(&format!("Error: {first}"));
         match texts.first_mut() {

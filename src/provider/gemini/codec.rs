@@ -179,8 +179,7 @@ impl Codec for Gemini {
         report: &mut Report,
     ) {
         config::write(request.params.view(), object);
-        if request.stream && !has(&request.url, ":streamGenerateContent") && has(&request.url, ":generateContent")
-        {
+        if request.stream && !has(&request.url, ":streamGenerateContent") && has(&request.url, ":generateContent") {
             report.push(Finding::info(
                 "unsupported_key",
                 "Gemini streams by its address: `:streamGenerateContent?alt=sse` instead of `:generateContent`",
