@@ -47,6 +47,16 @@ pub fn replaced(text: &str, part: &str, new: &str) -> String {
     out
 }
 
+/// The parts as one text, with `between` between them.
+pub fn joined<'t>(parts: &mut dyn Iterator<Item = &'t str>, between: &str) -> String {
+    let mut out = String::new();
+    for (at, part) in parts.enumerate() {
+        out.push_str(if at == 0 { "" } else { between });
+        out.push_str(part);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     #[cfg(target_arch = "wasm32")]

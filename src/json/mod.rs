@@ -13,7 +13,7 @@ mod write;
 pub use scan::{SyntaxError, check, skip_space};
 pub(crate) use string::ends_in_high_surrogate;
 pub use string::{JsonStr, push_escaped, push_text};
-pub use view::{Entries, Items, JsonRef, Kind};
+pub use view::{Entries, Items, JsonRef, Kind, trimmed};
 pub use write::{ArrayWriter, ObjectWriter, list_of};
 
 use serde::{Deserialize, Serialize};

@@ -43,7 +43,11 @@ impl<'o> ObjectWriter<'o> {
 
     /// As [`key`](Self::key), for the inside of a token.
     pub(crate) fn key_inside(&mut self, inside: &str) -> &mut String {
-        self.key_token(&["\"", inside, "\""].concat())
+        self.comma();
+        self.out.push('"');
+        self.out.push_str(inside);
+        self.out.push_str("\":");
+        self.out
     }
 
     /// Copies a member as it stands, key and all.

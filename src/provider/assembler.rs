@@ -7,7 +7,7 @@ use super::assembled::{Assembled, StreamEvent, WireError};
 use super::facts::{Facts, malformed};
 use super::list::Items;
 use super::sse::Frames;
-use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate, list_of};
+use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate, list_of, trimmed};
 use crate::message::Dialect;
 use crate::text::has;
 use std::borrow::Cow;
@@ -170,7 +170,7 @@ fn looks_framed(bytes: &[u8]) -> bool {
 impl Reader {
     /// One event's data, in whatever state it comes.
     fn take(&mut self, name: &str, data: &str, last: bool, events: &mut Vec<StreamEvent>) {
-        let data = data.trim_matches([' ', '\t', '\n', '\r']);
+        let data = trimmed(data);
         if self.done || data.is_empty() {
             return;
         }

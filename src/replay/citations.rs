@@ -9,6 +9,7 @@ use crate::finding::{Action, Finding, Report};
 use crate::history::{Entry, History, change_sources, highest_source, source_number};
 use crate::message::{Message, MessageStatus, PartBody, Role};
 use crate::sorted::Sorted;
+use crate::text::joined;
 use crate::tool::{ToolInvocation, ToolResult};
 
 /// Stands for sources of which the answer cited none. An empty list would make a model search again.
@@ -189,7 +190,11 @@ impl Cited {
                 return None;
             }
             gone += all - kept.len();
-            Some(if self.numbers.is_empty() { UNCITED.to_owned() } else { format!("[{}]", kept.join(",")) })
+            Some(if self.numbers.is_empty() {
+                UNCITED.to_owned()
+            } else {
+                format!("[{}]", joined(&mut kept.into_iter(), ","))
+            })
         })?;
         Some((ToolResult { content, ..result.clone() }, gone))
     }

@@ -7,6 +7,7 @@ use crate::history::{Entry, Incoming, IncomingCall, IncomingMessage, IncomingPar
 use crate::json::ObjectWriter;
 use crate::message::{AnswerFacts, Message, MessageStatus, Role};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer};
+use crate::text::joined;
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
@@ -159,5 +160,5 @@ pub(super) fn scrub(text: &str) -> String {
         ["sk-", "sk_", "pk-", "AIza", "Bearer", "gsk_", "xai-"].iter().any(|prefix| bare.starts_with(prefix))
             && bare.len() > 8
     };
-    text.split(' ').map(|word| if secret(word) { "(key)" } else { word }).collect::<Vec<_>>().join(" ")
+    joined(&mut text.split(' ').map(|word| if secret(word) { "(key)" } else { word }), " ")
 }

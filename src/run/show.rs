@@ -6,6 +6,7 @@ use crate::finding::Finding;
 use crate::history::{Showing, write_message, write_usage};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{PartBody, Role};
+use crate::text::joined;
 use crate::tool::InvocationStatus;
 
 fn write_error(out: &mut ObjectWriter<'_>, key: &str, error: &Error) {
@@ -137,7 +138,7 @@ impl Recovered {
             .flat_map(|message| &message.parts)
             .filter_map(|part| if let PartBody::Text(text) = &part.body { Some(text.inside()) } else { None })
             .collect();
-        out.raw("text", &format!("\"{}\"", text.join("\\n\\n")));
+        out.raw("text", &format!("\"{}\"", joined(&mut text.into_iter(), "\\n\\n")));
         if let Some((code, message)) = &self.failed {
             out.object("error", |out| {
                 out.text("code", code).text("message", message);

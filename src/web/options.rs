@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
 use crate::sorted::Sorted;
+use crate::text::joined;
 use crate::tool::Window;
 use wasm_bindgen::JsValue;
 
@@ -28,7 +29,10 @@ pub fn word<T: Copy>(options: &JsValue, key: &str, words: &[(&str, T)]) -> Resul
         Some((_, value)) => Ok(Some(*value)),
         None => {
             let words: Vec<_> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-            Err(Error::config(format!("`{key}` is {}, not \"{given}\"", words.join(" or "))))
+            Err(Error::config(format!(
+                "`{key}` is {}, not \"{given}\"",
+                joined(&mut words.iter().map(String::as_str), " or ")
+            )))
         }
     }
 }
