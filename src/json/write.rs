@@ -1,6 +1,6 @@
 //! Writers that put the commas and nothing else.
 
-use super::{Json, JsonRef, JsonStr, push_escaped};
+use super::{Json, JsonRef, JsonStr, push_escaped, push_text};
 
 /// Writes one object into a text.
 pub struct ObjectWriter<'o> {
@@ -55,12 +55,16 @@ impl<'o> ObjectWriter<'o> {
         self.key_token(key.as_raw()).push_str(value.as_raw());
     }
 
+    /// Copies the members of an object but that one.
+    pub fn copy_all(&mut self, object: JsonRef<'_>, but: &str) {
+        for (key, value) in object.entries().filter(|(key, _)| but.is_empty() || !key.is_text(but)) {
+            self.copy(key, value);
+        }
+    }
+
     /// A text.
     pub fn text(&mut self, key: &str, text: &str) -> &mut Self {
-        let out = self.key(key);
-        out.push('"');
-        push_escaped(out, text);
-        out.push('"');
+        push_text(self.key(key), text);
         self
     }
 
@@ -183,10 +187,7 @@ impl<'o> ArrayWriter<'o> {
 
     /// A text as the next item.
     pub fn text(&mut self, text: &str) {
-        let out = self.item();
-        out.push('"');
-        push_escaped(out, text);
-        out.push('"');
+        push_text(self.item(), text);
     }
 
     /// Closes the array.

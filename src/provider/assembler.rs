@@ -466,8 +466,18 @@ impl Fields {
         }
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    pub(crate) fn entries(&self) -> &[(String, Value)] {
+        &self.0
+    }
+
+    /// Writes those that say something; gives whether there is one.
+    pub(crate) fn write_said(&self, object: &mut ObjectWriter<'_>) -> bool {
+        let mut any = false;
+        for (key, value) in self.0.iter().filter(|(_, value)| !value.says_nothing()) {
+            value.write(object.key_inside(key));
+            any = true;
+        }
+        any
     }
 
     /// Writes all of them.

@@ -186,7 +186,11 @@ impl ProviderRequest {
                 headers.push(((*name).to_owned(), (*value).to_owned()));
             }
         }
-        headers.extend(self.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type")).cloned());
+        for header in &self.headers {
+            if !header.0.eq_ignore_ascii_case("content-type") {
+                headers.push(header.clone());
+            }
+        }
         headers
     }
 

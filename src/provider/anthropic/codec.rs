@@ -135,9 +135,7 @@ impl Codec for Anthropic {
         }
         out.object("input_schema", |inner| {
             inner.text("type", "object");
-            for (key, value) in schema.view().entries() {
-                inner.copy(key, value);
-            }
+            inner.copy_all(schema.view(), "");
         });
     }
 

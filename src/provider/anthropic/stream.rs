@@ -381,7 +381,7 @@ impl Block {
         let mut block = ObjectWriter::new(&mut out);
         let mut written = false;
         for (key, value) in self.fields.entries() {
-            if let (Some(input), "input") = (&input, key) {
+            if let (Some(input), "input") = (&input, key.as_str()) {
                 block.raw("input", input);
                 written = true;
             } else if !(key == "citations" && self.kind == BlockKind::Text && value.says_nothing()) {

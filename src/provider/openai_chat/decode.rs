@@ -233,7 +233,8 @@ fn finish(chat: &Chat, role: Role, parts: Vec<IncomingPart>, shape: Shape) -> In
     IncomingMessage { role, parts, dialect: Some(chat.dialect), shape }
 }
 
-/// The text of a result whose content is a list of parts, with its pictures apart: a tool message takes text only.
-pub fn result_parts(chat: &Chat, content: &Json) -> Vec<Part> {
-    content.view().items().map(|block| decode_block(chat, block)).collect()
+/// Whether a content is a list of texts, and holds one at least: a tool message takes nothing else.
+pub fn is_text_only(chat: &Chat, content: &Json) -> bool {
+    let mut blocks = content.view().items();
+    blocks.clone().next().is_some() && blocks.all(|block| matches!(decode_block(chat, block).body, PartBody::Text(_)))
 }

@@ -1,7 +1,7 @@
 //! OpenAI Chat Completions: from drafts to wire messages, each followed by one tool message a call.
 
 use super::Chat;
-use super::decode::{REASONING, result_parts};
+use super::decode::{REASONING, is_text_only};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
@@ -149,7 +149,7 @@ pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
 }
 
 /// Mistral's reasoning is a list of chunks.
-fn thought(text: &JsonStr) -> String {
+pub fn thought(text: &JsonStr) -> String {
     format!(r#"[{{"type":"text","text":{}}}]"#, text.token())
 }
 
@@ -310,9 +310,7 @@ fn encode_result<'c>(
     };
     if let Some(result) = stored
         && result.dialect == Some(chat.dialect)
-        && (chat.ways.chunks
-            || result.content.view().kind() == Kind::String
-            || is_text_only(&result_parts(chat, &result.content)))
+        && (chat.ways.chunks || result.content.view().kind() == Kind::String || is_text_only(chat, &result.content))
     {
         if let Some(shape) = &result.shape {
             return write_filled(out, shape, &[(Slot::Id, id.token()), (Slot::Content, result.content.as_str())]);
@@ -339,10 +337,6 @@ fn encode_result<'c>(
         }),
     };
     object.end();
-}
-
-fn is_text_only(parts: &[Part]) -> bool {
-    !parts.is_empty() && parts.iter().all(|part| matches!(part.body, PartBody::Text(_)))
 }
 
 // What is plain needs no shape of its own.

@@ -2,7 +2,8 @@
 
 mod calls;
 
-use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use super::encode::thought;
+use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, Fields, Growing, Value, error_words, inside, said};
@@ -81,7 +82,10 @@ impl Assembling for ChatAnswer {
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
-        let calls = self.calls.iter().map(|call| call.assemble(complete)).collect();
+        let mut calls = Vec::new();
+        for call in self.calls.iter() {
+            calls.push(call.assemble(complete));
+        }
         let mut answer = self.facts.assembled(status, self.text.inside(), calls, self.wire(complete));
         if let (AnswerStatus::Failed, None, Some(reason)) = (status, &answer.error, &answer.finish_reason) {
             let message = format!("the provider ended the response with the reason {reason}");
@@ -371,39 +375,52 @@ impl ChatAnswer {
     }
 
     fn wire(&self, complete: bool) -> Option<Json> {
-        let calls: Vec<&Call> = self.calls.iter().filter(|call| complete && call.is_named()).collect();
-        let reasoning = || self.reasoning.entries().filter(|(_, value)| !value.says_nothing());
-        let extra = || self.extra.entries().filter(|(_, value)| !value.says_nothing());
-        let nothing = self.text.is_empty() && self.pieces.is_empty() && self.refusal.is_empty() && calls.is_empty();
-        if nothing && reasoning().next().is_none() && self.details.is_empty() && extra().next().is_none() {
-            return None;
+        let named = |call: &&Call| complete && call.is_named();
+        let has_calls = self.calls.iter().any(|call| named(&call));
+        let mut out = String::new();
+        let mut message = ObjectWriter::new(&mut out);
+        message.text("role", "assistant");
+        let mut says = has_calls;
+        if !self.pieces.is_empty() {
+            let mut parts = ArrayWriter::new(message.key("content"));
+            for piece in &self.pieces {
+                self.write_piece(piece, parts.item());
+            }
+            parts.end();
+            says = true;
+        } else if self.text.is_empty() && (has_calls || !self.refusal.is_empty()) {
+            message.raw("content", self.blank);
+        } else {
+            message.token("content", &self.text.to_str());
+            says |= !self.text.is_empty();
         }
-        Some(ObjectWriter::build(|message| {
-            message.text("role", "assistant");
-            if !self.pieces.is_empty() {
-                message.array("content", |parts| {
-                    self.pieces.iter().for_each(|piece| self.write_piece(piece, parts.item()))
-                });
-            } else if self.text.is_empty() && (!calls.is_empty() || !self.refusal.is_empty()) {
-                message.raw("content", self.blank);
-            } else {
-                message.token("content", &self.text.to_str());
+        if !self.refusal.is_empty() {
+            message.token("refusal", &self.refusal.to_str());
+            says = true;
+        }
+        says |= self.reasoning.write_said(&mut message);
+        if !self.details.is_empty() {
+            let mut list = ArrayWriter::new(message.key(DETAILS));
+            for detail in &self.details {
+                let mut object = ObjectWriter::new(list.item());
+                detail.write(&mut object);
+                object.end();
             }
-            if !self.refusal.is_empty() {
-                message.token("refusal", &self.refusal.to_str());
+            list.end();
+            says = true;
+        }
+        says |= self.extra.write_said(&mut message);
+        if has_calls {
+            let mut list = ArrayWriter::new(message.key("tool_calls"));
+            for call in self.calls.iter().filter(named) {
+                let mut object = ObjectWriter::new(list.item());
+                call.write(&mut object);
+                object.end();
             }
-            reasoning().for_each(|(key, value)| value.write(message.key(key)));
-            if !self.details.is_empty() {
-                message.array(DETAILS, |list| {
-                    self.details.iter().for_each(|detail| list.object(|object| detail.write(object)));
-                });
-            }
-            extra().for_each(|(key, value)| value.write(message.key_inside(key)));
-            if !calls.is_empty() {
-                message
-                    .array("tool_calls", |list| calls.iter().for_each(|call| list.object(|object| call.write(object))));
-            }
-        }))
+            list.end();
+        }
+        message.end();
+        says.then(|| Json::trusted(out))
     }
 
     fn write_piece(&self, piece: &Piece, out: &mut String) {
@@ -417,9 +434,7 @@ impl ChatAnswer {
             }
             Piece::Thinking { text, rest } => {
                 let mut part = ObjectWriter::new(out);
-                part.text("type", "thinking").array("thinking", |list| {
-                    list.object(|item| _ = item.text("type", "text").token("text", &text.to_str()));
-                });
+                part.text("type", "thinking").raw("thinking", &thought(&text.to_str()));
                 rest.write(&mut part);
                 part.end();
             }

@@ -118,7 +118,7 @@ impl<'w> Decoding<'_, 'w> {
     /// Whether a call is one of OpenAI's own tools, and the client has answered it. One that the server ran, or whose
     /// output is not there, is kept as it is: nobody else could word an output of its kind.
     fn is_asked(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
-        let there = || wire.find("environment").is_some_and(|place| place.text("type").as_deref() != Some("local"));
+        let there = || wire.find("environment").is_some_and(|place| !place.says("type", "local"));
         self.answered.have(kind.kind, wire.text("call_id").as_deref()) && !there()
     }
 

@@ -10,7 +10,6 @@ use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError
 use crate::provider::assembler::{Assembling, error_words, inside, said};
 use crate::provider::facts::{Facts, malformed};
 use crate::provider::openai_chat::stream::read_usage;
-use crate::sorted::in_order;
 use item::{Is, Item};
 use std::borrow::Cow;
 
@@ -146,13 +145,11 @@ impl Assembling for ResponseAnswer {
         let (mut text, mut calls) = (String::new(), Vec::new());
         for item in &self.items {
             item.texts().for_each(|own| text.push_str(own));
-            calls.extend(item.assemble(complete));
+            if let Some((_, call)) = item.assemble(complete) {
+                calls.push(call);
+            }
         }
-        let mut ordered = Vec::new();
-        for (_, call) in in_order(calls, &|(a, _), (b, _)| a.cmp(b)) {
-            ordered.push(call);
-        }
-        self.facts.assembled(status, &text, ordered, self.wire(complete))
+        self.facts.assembled(status, &text, calls, self.wire(complete))
     }
 }
 

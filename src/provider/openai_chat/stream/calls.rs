@@ -52,7 +52,7 @@ impl Fragment<'_> {
 }
 
 impl Calls {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Call> {
         self.calls.iter()
     }
 

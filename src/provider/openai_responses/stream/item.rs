@@ -317,6 +317,7 @@ impl Item {
             if key == "id" && forgotten && self.is != Is::Other {
                 continue;
             }
+            let key = key.as_str();
             if Some(key) == arguments {
                 match key {
                     "arguments" if self.arguments.is_empty() => object.text(key, "{}"),
