@@ -5,14 +5,13 @@ use super::{Json, JsonRef, JsonStr, push_escaped, push_text};
 /// Writes one object into a text.
 pub struct ObjectWriter<'o> {
     out: &'o mut String,
-    first: bool,
 }
 
 impl<'o> ObjectWriter<'o> {
     /// Opens the object.
     pub fn new(out: &'o mut String) -> Self {
         out.push('{');
-        Self { out, first: true }
+        Self { out }
     }
 
     /// Builds a value of its own.
@@ -26,7 +25,7 @@ impl<'o> ObjectWriter<'o> {
 
     /// Writes a key and hands out the text for its value, which the caller must write.
     pub fn key(&mut self, key: &str) -> &mut String {
-        self.comma();
+        push_comma(self.out);
         self.out.push('"');
         push_escaped(self.out, key);
         self.out.push_str("\":");
@@ -35,7 +34,7 @@ impl<'o> ObjectWriter<'o> {
 
     /// As [`key`](Self::key), for a key that is a token already.
     pub fn key_token(&mut self, token: &str) -> &mut String {
-        self.comma();
+        push_comma(self.out);
         self.out.push_str(token);
         self.out.push(':');
         self.out
@@ -43,7 +42,7 @@ impl<'o> ObjectWriter<'o> {
 
     /// As [`key`](Self::key), for the inside of a token.
     pub(crate) fn key_inside(&mut self, inside: &str) -> &mut String {
-        self.comma();
+        push_comma(self.out);
         self.out.push('"');
         self.out.push_str(inside);
         self.out.push_str("\":");
@@ -136,12 +135,6 @@ impl<'o> ObjectWriter<'o> {
         self.out.push('}');
     }
 
-    fn comma(&mut self) {
-        if !self.first {
-            self.out.push(',');
-        }
-        self.first = false;
-    }
 }
 
 /// An array of items that are written already.
@@ -159,22 +152,18 @@ pub fn list_of(items: &[String]) -> String {
 /// Writes one array into a text.
 pub struct ArrayWriter<'o> {
     out: &'o mut String,
-    first: bool,
 }
 
 impl<'o> ArrayWriter<'o> {
     /// Opens the array.
     pub fn new(out: &'o mut String) -> Self {
         out.push('[');
-        Self { out, first: true }
+        Self { out }
     }
 
     /// Hands out the text for the next item, which the caller must write.
     pub fn item(&mut self) -> &mut String {
-        if !self.first {
-            self.out.push(',');
-        }
-        self.first = false;
+        push_comma(self.out);
         self.out
     }
 
@@ -193,5 +182,12 @@ impl<'o> ArrayWriter<'o> {
     /// Closes the array.
     pub fn end(self) {
         self.out.push(']');
+    }
+}
+
+/// A comma, except behind the bracket that has just been opened: no value ends in one.
+fn push_comma(out: &mut String) {
+    if !matches!(out.as_bytes().last(), Some(b'{' | b'[')) {
+        out.push(',');
     }
 }
