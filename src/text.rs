@@ -48,7 +48,7 @@ pub fn replaced(text: &str, part: &str, new: &str) -> String {
 }
 
 /// The parts as one text, with `between` between them.
-pub fn joined<'t>(parts: &mut dyn Iterator<Item = &'t str>, between: &str) -> String {
+pub fn joined(parts: &mut dyn Iterator<Item = &str>, between: &str) -> String {
     let mut out = String::new();
     for (at, part) in parts.enumerate() {
         out.push_str(if at == 0 { "" } else { between });

@@ -30,7 +30,7 @@ impl JsonStr {
     }
 
     /// All of the texts as one, with `between` (the inside of a token) between them.
-    pub(crate) fn joined<'t>(texts: &mut dyn Iterator<Item = &'t Self>, between: &str) -> Self {
+    pub(crate) fn joined(texts: &mut dyn Iterator<Item = &Self>, between: &str) -> Self {
         let mut token = String::from("\"");
         for (at, text) in texts.enumerate() {
             token.push_str(if at == 0 { "" } else { between });

@@ -134,7 +134,6 @@ impl<'o> ObjectWriter<'o> {
     pub fn end(self) {
         self.out.push('}');
     }
-
 }
 
 /// An array of items that are written already.

@@ -252,7 +252,7 @@ impl<'a> Reader<'_, 'a, '_> {
         let (id, sound) = id_of(given);
         let content = fields.get("output").map_or("", JsonRef::as_raw);
         let filler = content == self.filler;
-        let label = kind.strip_suffix("_output").unwrap_or(&kind).to_owned();
+        let label = kind.strip_suffix("_output").unwrap_or(kind).to_owned();
         let served = id.as_ref().and_then(|id| self.served.get_mut(id)).is_some_and(std::mem::take);
         let a = self.pairs.answer(Answer {
             near,
