@@ -96,6 +96,12 @@ impl Finding {
         Self::new(Severity::Info, code, message)
     }
 
+    /// What was noticed, taken out.
+    #[must_use]
+    pub fn into_noticed(self) -> Noticed {
+        *self.0
+    }
+
     /// The same, of another severity.
     #[must_use]
     pub fn as_severe(mut self, severity: Severity) -> Self {

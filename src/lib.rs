@@ -21,6 +21,7 @@ pub mod session;
 pub mod sorted;
 pub mod store;
 pub mod stored;
+pub mod text;
 pub mod tool;
 #[cfg(feature = "web")]
 pub mod web;

@@ -18,6 +18,7 @@ impl From<wit::Dialect> for Dialect {
 
 impl From<Finding> for wit::Finding {
     fn from(finding: Finding) -> Self {
+        let finding = finding.into_noticed();
         Self {
             severity: match finding.severity {
                 Severity::Info => wit::Severity::Info,
@@ -49,7 +50,7 @@ pub fn report(report: Report) -> Vec<wit::Finding> {
 
 impl From<crate::Error> for wit::Error {
     fn from(error: crate::Error) -> Self {
-        Self { code: error.code.as_str().to_owned(), message: error.message }
+        Self { code: error.code.as_str().to_owned(), message: error.into_message() }
     }
 }
 

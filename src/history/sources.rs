@@ -5,6 +5,7 @@
 
 use super::{Entry, History};
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind, ObjectWriter};
+use crate::text::count;
 use crate::tool::ToolResult;
 
 const NUMBER: &str = "source_number";
@@ -25,7 +26,7 @@ pub fn source_number(item: JsonRef<'_>) -> Option<u64> {
 pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<Json> {
     let content = result.content.view();
     // Most results hold no source, and this is all that they cost.
-    if !content.as_raw().contains(NUMBER) {
+    if !crate::text::has(content.as_raw(), NUMBER) {
         return None;
     }
     if let Some(text) = content.as_text() {
@@ -68,7 +69,7 @@ pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -
 }
 
 fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<String> {
-    if !text.contains(NUMBER) {
+    if !crate::text::has(text, NUMBER) {
         return None;
     }
     let value = JsonRef::parse(text).ok()?;
@@ -78,9 +79,8 @@ fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>
 /// Whether a text that is written anew says the same. Half of a surrogate pair would not come back: it reads as U+FFFD, where
 /// none is written.
 fn is_exact(token: JsonRef<'_>, text: &str) -> bool {
-    let read = text.matches('\u{fffd}').count();
-    let written =
-        || token.as_raw().matches('\u{fffd}').count() + token.as_raw().to_ascii_lowercase().matches("\\ufffd").count();
+    let read = count(text, "\u{fffd}");
+    let written = || count(token.as_raw(), "\u{fffd}") + count(&token.as_raw().to_ascii_lowercase(), "\\ufffd");
     read == 0 || read == written()
 }
 

@@ -30,6 +30,17 @@ impl JsonStr {
         Self(token)
     }
 
+    /// All of the texts as one, with `between` (the inside of a token) between them.
+    pub(crate) fn joined(texts: &mut dyn Iterator<Item = &Self>, between: &str) -> Self {
+        let mut token = String::from("\"");
+        for (at, text) in texts.enumerate() {
+            token.push_str(if at == 0 { "" } else { between });
+            token.push_str(text.inside());
+        }
+        token.push('"');
+        Self(token)
+    }
+
     pub(super) fn trusted(token: &str) -> Self {
         Self(token.to_owned())
     }

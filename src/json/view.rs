@@ -15,8 +15,8 @@ pub enum Kind {
     Object,
 }
 
-/// A JSON value inside checked text, trimmed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A JSON value inside checked text, trimmed. The default is none: it reads as `null`.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct JsonRef<'a>(&'a str);
 
 impl<'a> JsonRef<'a> {
@@ -27,7 +27,7 @@ impl<'a> JsonRef<'a> {
     pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         scan::check(text)?;
-        Ok(Self(text.trim_matches([' ', '\t', '\n', '\r'])))
+        Ok(Self(trimmed(text)))
     }
 
     pub(super) fn trusted(text: &'a str) -> Self {
@@ -106,7 +106,13 @@ impl<'a> JsonRef<'a> {
     /// The member of that name; of doubled ones the last, as `JSON.parse` takes it.
     #[must_use]
     pub fn get(self, name: &str) -> Option<JsonRef<'a>> {
-        self.entries().filter(|(key, _)| key.is_text(name)).last().map(|(_, value)| value)
+        let mut found = None;
+        for (key, value) in self.entries() {
+            if key.is_text(name) {
+                found = Some(value);
+            }
+        }
+        found
     }
 
     /// As [`get`](Self::get), with `null` read as absent.
@@ -119,6 +125,18 @@ impl<'a> JsonRef<'a> {
     #[must_use]
     pub fn text(self, name: &str) -> Option<std::borrow::Cow<'a, str>> {
         self.get(name)?.as_text()
+    }
+
+    /// As [`text`](Self::text), empty where there is none.
+    #[must_use]
+    pub fn string(self, name: &str) -> String {
+        self.text(name).unwrap_or_default().into_owned()
+    }
+
+    /// Whether the member of that name is the string `text`.
+    #[must_use]
+    pub fn says(self, name: &str, text: &str) -> bool {
+        self.get(name).is_some_and(|value| value.is_text(text))
     }
 
     /// The token of the member of that name, if that is a string.
@@ -176,6 +194,14 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
+/// A text without the JSON white space around it.
+#[must_use]
+pub fn trimmed(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).map_or(0, |last| last + 1);
+    text.get(skip_space(bytes, 0)..end).unwrap_or_default()
+}
+
 /// Where the next member or item begins; none at the closing bracket.
 fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = skip_space(bytes, at);
@@ -187,15 +213,34 @@ fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
 
 /// Reads `1.0`, `12e3` and the like: a whole number in another dress, below 2^53, beyond which a float names no single one.
 fn whole(text: &str) -> Option<u64> {
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{integer}{fraction}");
-    let significant = digits.trim_end_matches('0');
-    if matches!(significant, "" | "-") {
+    // The digits up to the last that is no zero, the zeros behind it, and the power of ten that the point and the exponent ask for.
+    let (mut number, mut zeros, mut scale) = (0_u64, 0_u32, 0_i64);
+    let (mut step, mut exponent) = (0, None);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'.' => step = 1,
+            b'e' | b'E' => {
+                exponent = text.get(at + 1..);
+                break;
+            }
+            b'0'..=b'9' => scale -= step,
+            _ => {}
+        }
+        match byte {
+            b'0' => zeros += 1,
+            b'1'..=b'9' => {
+                let places = if number == 0 { 0 } else { zeros + 1 };
+                number = number.checked_mul(10_u64.checked_pow(places)?)?.checked_add(u64::from(byte - b'0'))?;
+                zeros = 0;
+            }
+            _ => {}
+        }
+    }
+    if number == 0 {
         return Some(0);
     }
-    let dropped = i64::try_from(digits.len() - significant.len()).ok()?;
-    let scale = exponent.parse::<i64>().ok()? - i64::try_from(fraction.len()).ok()? + dropped;
+    let exponent = exponent.map_or(Some(0), |exponent| exponent.parse().ok())?;
+    let scale = scale.checked_add(i64::from(zeros))?.checked_add(exponent)?;
     let unit = 10_u64.checked_pow(u32::try_from(scale).ok()?)?;
-    significant.parse::<u64>().ok()?.checked_mul(unit).filter(|number| *number < 1 << 53)
+    number.checked_mul(unit).filter(|number| *number < 1 << 53 && !text.starts_with('-'))
 }

@@ -1,18 +1,17 @@
 //! Writers that put the commas and nothing else.
 
-use super::{Json, JsonRef, JsonStr, push_escaped};
+use super::{Json, JsonRef, JsonStr, push_escaped, push_text};
 
 /// Writes one object into a text.
 pub struct ObjectWriter<'o> {
     out: &'o mut String,
-    first: bool,
 }
 
 impl<'o> ObjectWriter<'o> {
     /// Opens the object.
     pub fn new(out: &'o mut String) -> Self {
         out.push('{');
-        Self { out, first: true }
+        Self { out }
     }
 
     /// Builds a value of its own.
@@ -26,7 +25,7 @@ impl<'o> ObjectWriter<'o> {
 
     /// Writes a key and hands out the text for its value, which the caller must write.
     pub fn key(&mut self, key: &str) -> &mut String {
-        self.comma();
+        push_comma(self.out);
         self.out.push('"');
         push_escaped(self.out, key);
         self.out.push_str("\":");
@@ -35,9 +34,18 @@ impl<'o> ObjectWriter<'o> {
 
     /// As [`key`](Self::key), for a key that is a token already.
     pub fn key_token(&mut self, token: &str) -> &mut String {
-        self.comma();
+        push_comma(self.out);
         self.out.push_str(token);
         self.out.push(':');
+        self.out
+    }
+
+    /// As [`key`](Self::key), for the inside of a token.
+    pub(crate) fn key_inside(&mut self, inside: &str) -> &mut String {
+        push_comma(self.out);
+        self.out.push('"');
+        self.out.push_str(inside);
+        self.out.push_str("\":");
         self.out
     }
 
@@ -46,12 +54,16 @@ impl<'o> ObjectWriter<'o> {
         self.key_token(key.as_raw()).push_str(value.as_raw());
     }
 
+    /// Copies the members of an object but that one.
+    pub fn copy_all(&mut self, object: JsonRef<'_>, but: &str) {
+        for (key, value) in object.entries().filter(|(key, _)| but.is_empty() || !key.is_text(but)) {
+            self.copy(key, value);
+        }
+    }
+
     /// A text.
     pub fn text(&mut self, key: &str, text: &str) -> &mut Self {
-        let out = self.key(key);
-        out.push('"');
-        push_escaped(out, text);
-        out.push('"');
+        push_text(self.key(key), text);
         self
     }
 
@@ -105,6 +117,11 @@ impl<'o> ObjectWriter<'o> {
         self
     }
 
+    /// An array of items that are written already.
+    pub fn list(&mut self, key: &str, items: &[String]) -> &mut Self {
+        self.raw(key, &list_of(items))
+    }
+
     /// An object inside.
     pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut ObjectWriter<'_>)) -> &mut Self {
         let mut object = ObjectWriter::new(self.key(key));
@@ -117,34 +134,35 @@ impl<'o> ObjectWriter<'o> {
     pub fn end(self) {
         self.out.push('}');
     }
+}
 
-    fn comma(&mut self) {
-        if !self.first {
-            self.out.push(',');
-        }
-        self.first = false;
+/// An array of items that are written already.
+#[must_use]
+pub fn list_of(items: &[String]) -> String {
+    let mut out = String::new();
+    let mut array = ArrayWriter::new(&mut out);
+    for item in items {
+        array.item().push_str(item);
     }
+    array.end();
+    out
 }
 
 /// Writes one array into a text.
 pub struct ArrayWriter<'o> {
     out: &'o mut String,
-    first: bool,
 }
 
 impl<'o> ArrayWriter<'o> {
     /// Opens the array.
     pub fn new(out: &'o mut String) -> Self {
         out.push('[');
-        Self { out, first: true }
+        Self { out }
     }
 
     /// Hands out the text for the next item, which the caller must write.
     pub fn item(&mut self) -> &mut String {
-        if !self.first {
-            self.out.push(',');
-        }
-        self.first = false;
+        push_comma(self.out);
         self.out
     }
 
@@ -157,14 +175,18 @@ impl<'o> ArrayWriter<'o> {
 
     /// A text as the next item.
     pub fn text(&mut self, text: &str) {
-        let out = self.item();
-        out.push('"');
-        push_escaped(out, text);
-        out.push('"');
+        push_text(self.item(), text);
     }
 
     /// Closes the array.
     pub fn end(self) {
         self.out.push(']');
+    }
+}
+
+/// A comma, except behind the bracket that has just been opened: no value ends in one.
+fn push_comma(out: &mut String) {
+    if !matches!(out.as_bytes().last(), Some(b'{' | b'[')) {
+        out.push(',');
     }
 }

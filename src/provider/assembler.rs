@@ -4,10 +4,12 @@
 //! so that both come to the same message.
 
 use super::assembled::{Assembled, StreamEvent, WireError};
+use super::facts::{Facts, malformed};
 use super::list::Items;
 use super::sse::Frames;
-use crate::json::{ArrayWriter, JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate};
+use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surrogate, list_of, trimmed};
 use crate::message::Dialect;
+use crate::text::has;
 use std::borrow::Cow;
 
 /// One dialect's side of the work.
@@ -23,8 +25,8 @@ pub(crate) trait Assembling: Send {
     fn takes_lists(&self) -> bool {
         false
     }
-    /// The response has failed; the first failure counts.
-    fn fail(&mut self, error: WireError);
+    /// What the answer has beside its words.
+    fn facts(&mut self) -> &mut Facts;
     /// What there is. `stopped`: it counts as cut off, whatever has come.
     fn assemble(&self, stopped: bool) -> Assembled;
     /// The container in which the provider ran code, if it says so.
@@ -168,7 +170,7 @@ fn looks_framed(bytes: &[u8]) -> bool {
 impl Reader {
     /// One event's data, in whatever state it comes.
     fn take(&mut self, name: &str, data: &str, last: bool, events: &mut Vec<StreamEvent>) {
-        let data = data.trim_matches([' ', '\t', '\n', '\r']);
+        let data = trimmed(data);
         if self.done || data.is_empty() {
             return;
         }
@@ -194,7 +196,7 @@ impl Reader {
                 }
                 _ => {}
             }
-        } else if data.contains('\n') {
+        } else if has(data, "\n") {
             // A server that ends events with one line end where two are due.
             for line in data.lines() {
                 self.take(name, line, last, events);
@@ -202,8 +204,7 @@ impl Reader {
         } else if !last {
             // Something was lost, and it may be a piece of a call. (Cut off by the end, it is a truncation and no more.)
             let error = not_json(data);
-            events.push(StreamEvent::Error(error.clone()));
-            self.answer.fail(error);
+            self.answer.facts().failed(error, events);
             self.done = true;
         }
     }
@@ -211,7 +212,7 @@ impl Reader {
     /// The end of a list: one that held nothing is no response.
     fn end_list(&mut self, items: &Items) {
         if items.is_empty() {
-            self.answer.fail(not_json("[]"));
+            self.answer.facts().fail(not_json("[]"));
         }
     }
 
@@ -220,16 +221,17 @@ impl Reader {
         let text = String::from_utf8_lossy(body);
         if let Ok(value) = JsonRef::parse(&text) {
             // Some gateways wrap a failure in an array.
-            match std::iter::once(value).chain(value.items()).find(|value| value.is_object()) {
+            let object = if value.is_object() { Some(value) } else { value.items().find(|item| item.is_object()) };
+            match object {
                 Some(object) => self.answer.whole(object),
-                None => self.answer.fail(not_json(&text)),
+                None => self.answer.facts().fail(not_json(&text)),
             }
             return;
         }
         let mut lines = text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()).peekable();
         // A line that is JSON by itself is what tells events from a body that is broken.
         if lines.peek().is_none_or(|line| JsonRef::parse(line).is_err()) {
-            self.answer.fail(not_json(&text));
+            self.answer.facts().fail(not_json(&text));
             return;
         }
         while let Some(line) = lines.next() {
@@ -272,7 +274,7 @@ fn not_json(text: &str) -> WireError {
     } else {
         format!("the response holds what is no JSON object: {start}")
     };
-    WireError { code: Some("malformed".to_owned()), message }
+    malformed(message)
 }
 
 /// A failure in the words of an error object, of whatever shape; none where it says nothing.
@@ -349,6 +351,20 @@ impl Growing {
         JsonStr::from_inside(&self.inside)
     }
 
+    /// Tells what has not been handed out yet.
+    pub(crate) fn tell(&mut self, event: fn(JsonStr) -> StreamEvent, out: &mut Vec<StreamEvent>) {
+        if let Some(news) = self.news() {
+            out.push(event(news));
+        }
+    }
+
+    /// As [`tell`](Self::tell), of the arguments of a call.
+    pub(crate) fn tell_arguments(&mut self, index: u32, call_id: &str, out: &mut Vec<StreamEvent>) {
+        if let Some(json) = self.news() {
+            out.push(StreamEvent::ArgumentsDelta { index, call_id: call_id.to_owned(), json });
+        }
+    }
+
     /// What has not been handed out yet. The first half of a surrogate pair waits for the second.
     pub(crate) fn news(&mut self) -> Option<JsonStr> {
         let fresh = self.inside.get(self.told..)?;
@@ -388,7 +404,7 @@ impl Value {
     fn items(&mut self) -> Option<&mut Vec<String>> {
         if let Self::Raw(raw) = self {
             let array = JsonRef::parse(raw).ok().filter(|value| value.kind() == Kind::Array)?;
-            *self = Self::List(items(array).collect());
+            *self = Self::List(items(array, Vec::new()));
         }
         match self {
             Self::List(items) => Some(items),
@@ -404,11 +420,7 @@ impl Value {
                 out.push_str(text.inside());
                 out.push('"');
             }
-            Self::List(items) => {
-                let mut array = ArrayWriter::new(out);
-                items.iter().for_each(|item| array.item().push_str(item));
-                array.end();
-            }
+            Self::List(items) => out.push_str(&list_of(items)),
         }
     }
 
@@ -425,7 +437,9 @@ impl Value {
 impl Fields {
     pub(crate) fn read(object: JsonRef<'_>) -> Self {
         let mut fields = Self::default();
-        object.entries().for_each(|(key, value)| fields.set(key, value));
+        for (key, value) in object.entries() {
+            fields.set(key, value);
+        }
         fields
     }
 
@@ -452,13 +466,25 @@ impl Fields {
         }
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+    pub(crate) fn entries(&self) -> &[(String, Value)] {
+        &self.0
+    }
+
+    /// Writes those that say something; gives whether there is one.
+    pub(crate) fn write_said(&self, object: &mut ObjectWriter<'_>) -> bool {
+        let mut any = false;
+        for (key, value) in self.0.iter().filter(|(_, value)| !value.says_nothing()) {
+            value.write(object.key_inside(key));
+            any = true;
+        }
+        any
     }
 
     /// Writes all of them.
     pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
-        self.0.iter().for_each(|(key, value)| value.write(object.key_token(&format!("\"{key}\""))));
+        for (key, value) in &self.0 {
+            value.write(object.key_inside(key));
+        }
     }
 
     fn slot(&mut self, key: &str) -> Option<&mut Value> {
@@ -486,7 +512,7 @@ impl Fields {
             (_, Some("")) => {}
             (_, None) if value.is_null() => {}
             (own, _) => match own.items() {
-                Some(list) if value.kind() == Kind::Array => list.extend(items(value)),
+                Some(list) if value.kind() == Kind::Array => *list = items(value, std::mem::take(list)),
                 _ => *own = Value::read(value),
             },
         }
@@ -501,6 +527,10 @@ impl Fields {
     }
 }
 
-fn items(array: JsonRef<'_>) -> impl Iterator<Item = String> + use<'_> {
-    array.items().map(|item| item.as_raw().to_owned())
+/// Those of an array behind those that are there.
+fn items(array: JsonRef<'_>, mut there: Vec<String>) -> Vec<String> {
+    for item in array.items() {
+        there.push(item.as_raw().to_owned());
+    }
+    there
 }

@@ -9,7 +9,7 @@ use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
 use crate::id::{IdMap, Seed, short_name};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Message, Part, Role};
+use crate::message::{Dialect, Message, Part, PartBody, Role, Shape};
 use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::ToolInvocation;
 use std::borrow::Cow;
@@ -61,10 +61,13 @@ pub(crate) trait Codec: Sync {
     }
 
     /// Decodes the items of a list, or of an answer.
-    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>);
+    fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>);
 
     /// Decodes a block of a message's or a result's content. One that has no neutral meaning stays opaque.
     fn decode_block(&self, block: JsonRef<'_>) -> Part;
+
+    /// Writes a block, in its own shape if `own`; false where the dialect has none for it.
+    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool;
 
     /// What the server wants otherwise: as the caller says, and as the request shows.
     fn settings(&self, request: &ProviderRequest) -> Settings {
@@ -172,8 +175,12 @@ pub(crate) trait Codec: Sync {
 
 /// An id that every dialect of OpenAI's style takes: what can stay of `id`, and a name for all of it.
 pub(crate) fn head_and_name(id: &str) -> String {
-    let head: String = id.chars().take(40).map(|c| if is_plain(c) { c } else { '_' }).collect();
-    format!("{head}_{}", short_name(id, 12))
+    format!("{}_{}", plain(id, 40), short_name(id, 12))
+}
+
+/// The beginning of a text, with what is not plain as `_`.
+pub(crate) fn plain(text: &str, most: usize) -> String {
+    text.chars().take(most).map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
 fn is_plain(c: char) -> bool {
@@ -218,7 +225,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
         )));
     };
     codec.decode_head(body, &mut items);
-    codec.decode(&mut list.items(), &mut items);
+    codec.decode(&list.items().collect::<Vec<_>>(), &mut items);
     Ok(items)
 }
 
@@ -228,8 +235,8 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
     let codec = codec(dialect);
     let mut items = Vec::new();
     match wire.kind() {
-        Kind::Array => codec.decode(&mut wire.items(), &mut items),
-        _ => codec.decode(&mut std::iter::once(wire), &mut items),
+        Kind::Array => codec.decode(&wire.items().collect::<Vec<_>>(), &mut items),
+        _ => codec.decode(&[wire], &mut items),
     }
     items.into_iter().find_map(|item| match item {
         Incoming::Message(message) if message.role == Role::Assistant => Some(message),
@@ -240,9 +247,22 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
 /// Decodes the blocks of a message's or a result's content; one that is an object is a block itself.
 #[must_use]
 pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
-    let itself = content.is_object().then_some(content);
     let codec = codec(dialect);
-    content.items().chain(itself).map(|block| codec.decode_block(block)).collect()
+    if content.is_object() {
+        return vec![codec.decode_block(content)];
+    }
+    content.items().map(|block| codec.decode_block(block)).collect()
+}
+
+/// A part in its shape, unless it is written the same without one.
+pub(crate) fn without_plain_shape(codec: &dyn Codec, body: PartBody, shape: Shape) -> Part {
+    let mut part = Part { body, shape: Some(shape) };
+    let (mut own, mut plain) = (String::new(), String::new());
+    codec.write_block(&mut own, &part, true);
+    if codec.write_block(&mut plain, &part, false) && own == plain {
+        part.shape = None;
+    }
+    part
 }
 
 /// The name by which a call goes out. A model may invent one that its own provider refuses to take back.
@@ -251,31 +271,35 @@ pub fn tool_name(call: &ToolInvocation) -> Cow<'_, str> {
     if !call.name.is_empty() && is_plain_id(&call.name) {
         return Cow::Borrowed(&call.name);
     }
-    let name: String = call.name.chars().take(64).map(|c| if is_plain(c) { c } else { '_' }).collect();
+    let name = plain(&call.name, 64);
     if name.is_empty() { Cow::Borrowed("unnamed") } else { Cow::Owned(name) }
 }
 
 /// The id by which a call and its result go out: legal for the dialect, and the same text for the same call.
 #[must_use]
-pub(crate) fn call_id<'c>(codec: &dyn Codec, call: &'c ToolInvocation) -> Cow<'c, str> {
+pub(crate) fn call_id(codec: &dyn Codec, call: &ToolInvocation) -> JsonStr {
+    JsonStr::new(&plain_id(codec, call))
+}
+
+fn plain_id(codec: &dyn Codec, call: &ToolInvocation) -> String {
     let id = match call.wire_id() {
-        "" => Cow::Owned(format!("call_{}", short_name(&call.id, 20))),
-        id => Cow::Borrowed(id),
+        "" => format!("call_{}", short_name(&call.id, 20)),
+        id => id.to_owned(),
     };
-    if codec.takes_id(&id) { id } else { Cow::Owned(codec.legal_id(&id)) }
+    if codec.takes_id(&id) { id } else { codec.legal_id(&id) }
 }
 
 /// The ids of one message's calls, each its own: two that fell together by being made legal are told apart.
 #[must_use]
-pub(crate) fn call_ids<'c>(codec: &dyn Codec, calls: &[DraftCall<'c>]) -> Vec<Cow<'c, str>> {
-    let mut ids: Vec<Cow<'c, str>> = calls.iter().map(|call| call_id(codec, call.invocation)).collect();
-    if ids.len() > 1 {
-        let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
-        for id in &mut ids {
-            while used.insert(id.clone().into_owned(), 0).is_some() {
-                *id = Cow::Owned(codec.legal_id(&format!("{id}#")));
-            }
+pub(crate) fn call_ids(codec: &dyn Codec, calls: &[DraftCall<'_>]) -> Vec<JsonStr> {
+    let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
+    let mut ids = Vec::new();
+    for call in calls {
+        let mut id = plain_id(codec, call.invocation);
+        while used.insert(id.clone(), 0).is_some() {
+            id = codec.legal_id(&(id + "#"));
         }
+        ids.push(JsonStr::new(&id));
     }
     ids
 }

@@ -16,7 +16,7 @@ pub(crate) struct Items {
 
 impl Items {
     /// Takes the next bytes; hands on each item that they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(&str)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str)) {
         for byte in bytes {
             if self.depth > 1 {
                 self.item.push(*byte);

@@ -4,6 +4,7 @@ mod anthropic;
 mod assembled;
 mod assembler;
 mod codec;
+mod facts;
 mod gemini;
 mod list;
 mod mistral;

@@ -58,20 +58,18 @@ pub fn value_in(place: &str, value: JsonRef<'_>) -> String {
         return format!("[{}]", value.as_raw());
     }
     let inner = value.get("json_schema").filter(|schema| schema.is_object());
-    if value.text("type").as_deref() != Some("json_schema") || inner.is_some() != (place == "text.format") {
+    if !value.says("type", "json_schema") || inner.is_some() != (place == "text.format") {
         return value.as_raw().to_owned();
     }
     let mut out = String::new();
     let mut object = ObjectWriter::new(&mut out);
     object.text("type", "json_schema");
     match inner {
-        Some(inner) => inner.entries().for_each(|(key, value)| object.copy(key, value)),
+        Some(inner) => object.copy_all(inner, ""),
         None => {
-            object.object("json_schema", |inner| {
-                for (key, value) in value.entries().filter(|(key, _)| !key.is_text("type")) {
-                    inner.copy(key, value);
-                }
-            });
+            let mut inner = ObjectWriter::new(object.key("json_schema"));
+            inner.copy_all(value, "type");
+            inner.end();
         }
     }
     object.end();

@@ -1,11 +1,12 @@
 //! What a provider is asked beside the messages: address, parameters, tool definitions.
 
-use super::codec::{Codec, codec, is_plain_id};
+use super::codec::{Codec, codec, is_plain_id, plain};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
+use crate::text::{cut, has};
 use std::borrow::Cow;
 
 /// Where and how to call.
@@ -54,9 +55,8 @@ impl ToolDefinition {
             write_schema(&mut out, schema, 64);
             Json::trusted(out)
         });
-        let name = name.chars().take(64).map(|c| if is_plain_id(c.encode_utf8(&mut [0; 4])) { c } else { '_' });
         tools.push(Self {
-            name: name.collect(),
+            name: plain(&name, 64),
             description: own.text("description").map(Cow::into_owned),
             parameters,
         });
@@ -153,8 +153,8 @@ impl ProviderRequest {
         let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
         let query = query.split('#').next().unwrap_or("");
         let named = query.split('&').any(|pair| names_secret(&unescaped(pair.split('=').next().unwrap_or(""))));
-        let authority = address.split_once("://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
-        if named || authority.contains('@') {
+        let authority = cut(address, "://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
+        if named || has(authority, "@") {
             return Err(Error::config(
                 "the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)",
             ));
@@ -186,7 +186,11 @@ impl ProviderRequest {
                 headers.push(((*name).to_owned(), (*value).to_owned()));
             }
         }
-        headers.extend(self.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("content-type")).cloned());
+        for header in &self.headers {
+            if !header.0.eq_ignore_ascii_case("content-type") {
+                headers.push(header.clone());
+            }
+        }
         headers
     }
 
@@ -258,11 +262,13 @@ fn encode_tools(codec: &dyn Codec, tools: &[ToolDefinition], given: Option<JsonR
     };
     let wrap = codec.tools_in();
     let mut out = String::from("[");
-    for tool in given.iter().flat_map(|given| given.items()) {
+    for tool in given.unwrap_or_default().items() {
         let inner = wrap.and_then(|wrap| tool.get(wrap));
-        for tool in inner.iter().flat_map(|inner| inner.items()).chain(inner.is_none().then_some(tool)) {
-            let own = tool.get("function").unwrap_or(tool);
-            name(own.text("name").unwrap_or_default().into_owned())?;
+        for tool in inner.unwrap_or_default().items() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
+        }
+        if inner.is_none() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
         }
         push_item(&mut out, tool.as_raw());
     }

@@ -1,20 +1,24 @@
 //! Wire objects as shapes: taking one apart, and writing it again.
 
-use crate::json::{JsonRef, JsonStr};
-use crate::message::{Shape, Slot};
+use super::words::text_of;
+use crate::json::JsonRef;
+use crate::message::{Part, PartBody, Shape, Slot};
 
 /// Takes an object apart: `slot` names the holes, every other member is kept as it came.
-pub fn shape_of(object: JsonRef<'_>, mut slot: impl FnMut(&str, JsonRef<'_>) -> Option<Slot>) -> Shape {
-    Shape(
-        object
-            .entries()
-            .filter_map(|(key, value)| {
-                let name = key.as_text()?;
-                let slot = slot(&name, value).unwrap_or_else(|| Slot::Raw(value.to_owned()));
-                Some((key.as_json_str().unwrap_or_else(|| JsonStr::new(&name)), slot))
-            })
-            .collect(),
-    )
+pub fn shape_of(object: JsonRef<'_>, slot: &mut dyn FnMut(&str, JsonRef<'_>) -> Option<Slot>) -> Shape {
+    let mut shape = Shape(Vec::new());
+    for (key, value) in object.entries() {
+        if let (Some(name), Some(token)) = (key.as_text(), key.as_json_str()) {
+            let slot = slot(&name, value).unwrap_or_else(|| Slot::Raw(value.to_owned()));
+            shape.0.push((token, slot));
+        }
+    }
+    shape
+}
+
+/// As [`shape_of`], where the members of those names are holes.
+pub fn shape_with(object: JsonRef<'_>, holes: &[(&str, Slot)]) -> Shape {
+    shape_of(object, &mut |name, _| holes.iter().find(|(own, _)| *own == name).map(|(_, slot)| slot.clone()))
 }
 
 /// Writes an object of that shape. `fill` writes a hole's value, or gives false: then the member goes.
@@ -43,4 +47,55 @@ pub fn write_shape(out: &mut String, shape: &Shape, fill: &mut dyn FnMut(&str, &
         }
     }
     out.push('}');
+}
+
+/// Writes an object of that shape with those values in its holes. A member goes whose hole has none.
+pub fn write_filled(out: &mut String, shape: &Shape, values: &[(Slot, &str)]) {
+    write_shape(out, shape, &mut |_, slot, out| {
+        let value = match slot {
+            Slot::Raw(value) => value.as_str(),
+            _ => match values.iter().find(|(own, _)| own == slot) {
+                Some((_, value)) => value,
+                None => return false,
+            },
+        };
+        out.push_str(value);
+        true
+    });
+}
+
+/// Writes a part in its shape: its one hole is its text, or what stands for a medium.
+pub fn write_part(out: &mut String, part: &Part, shape: &Shape) {
+    let token = match &part.body {
+        PartBody::Image(media) | PartBody::File(media) => {
+            media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref())
+        }
+        _ => text_of(part),
+    };
+    match token {
+        Some(token) => write_filled(out, shape, &[(Slot::Text, token.token())]),
+        None => write_filled(out, shape, &[]),
+    }
+}
+
+/// Whether a shape is the one that is written so, each hole by its kind: what is plain needs no shape of its own.
+pub fn is_shape(shape: &Shape, written: &str) -> bool {
+    let mut own = String::new();
+    write_shape(&mut own, shape, &mut |_, slot, out| {
+        out.push_str(match slot {
+            Slot::Raw(value) => value.as_str(),
+            Slot::Part(0) => "#part",
+            Slot::Parts => "#parts",
+            Slot::ResultsThenParts => "#results",
+            Slot::Calls => "#calls",
+            Slot::Text => "#text",
+            Slot::Id => "#id",
+            Slot::Name => "#name",
+            Slot::Arguments => "#arguments",
+            Slot::Content => "#content",
+            Slot::Part(_) | Slot::Shape(_) => "#",
+        });
+        true
+    });
+    own == written
 }

@@ -25,7 +25,7 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// Hands each event that is now whole to `sink`, as name and data.
-    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut impl FnMut(&str, &str)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str, &str)) {
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
@@ -55,14 +55,14 @@ impl Frames {
     }
 
     /// The stream has ended: what it left open is handed on too.
-    pub(crate) fn finish(&mut self, sink: &mut impl FnMut(&str, &str)) {
+    pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(&str, &str)) {
         if !self.carry.is_empty() {
             self.carried_line(sink);
         }
         self.line(b"", &mut None, sink);
     }
 
-    fn carried_line(&mut self, sink: &mut impl FnMut(&str, &str)) {
+    fn carried_line(&mut self, sink: &mut dyn FnMut(&str, &str)) {
         let mut carry = std::mem::take(&mut self.carry);
         let mut lent = None;
         self.line(&carry, &mut lent, sink);
@@ -73,7 +73,7 @@ impl Frames {
         self.carry = carry;
     }
 
-    fn line<'a>(&mut self, mut line: &'a [u8], lent: &mut Option<&'a [u8]>, sink: &mut impl FnMut(&str, &str)) {
+    fn line<'a>(&mut self, mut line: &'a [u8], lent: &mut Option<&'a [u8]>, sink: &mut dyn FnMut(&str, &str)) {
         if !self.begun {
             self.begun = true;
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
@@ -112,7 +112,7 @@ impl Frames {
         self.has_data = true;
     }
 
-    fn dispatch(&mut self, lent: Option<&[u8]>, sink: &mut impl FnMut(&str, &str)) {
+    fn dispatch(&mut self, lent: Option<&[u8]>, sink: &mut dyn FnMut(&str, &str)) {
         let data = lent.or(self.has_data.then_some(self.data.as_slice()));
         if let Some(data) = data {
             sink(&text(&self.name), &text(data));

@@ -4,7 +4,16 @@ use crate::finding::{Action, Finding, Report};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody};
 use crate::replay::{DraftCall, DraftResult, shortened};
+use crate::text;
 use crate::tool::ToolInvocation;
+
+/// The text of a part that is one.
+pub fn text_of(part: &Part) -> Option<&JsonStr> {
+    match &part.body {
+        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
+        _ => None,
+    }
+}
 
 /// The sayable of a message.
 pub struct Words<'m> {
@@ -74,9 +83,7 @@ impl<'m> Words<'m> {
 
     /// All reasoning as one, if there is any.
     pub fn reasoning(&self) -> Option<JsonStr> {
-        (!self.reasoning.is_empty()).then(|| {
-            JsonStr::from_inside(&self.reasoning.iter().map(|text| text.inside()).collect::<Vec<_>>().join("\\n\\n"))
-        })
+        (!self.reasoning.is_empty()).then(|| JsonStr::joined(&mut self.reasoning.iter().copied(), "\\n\\n"))
     }
 }
 
@@ -102,7 +109,8 @@ impl Media {
         }
         let url = self.url.as_ref()?.inside();
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-        let kind = head.strip_suffix(";base64")?.replace("\\/", "/");
+        let kind = head.strip_suffix(";base64")?;
+        let kind = text::replaced(kind, "\\/", "/");
         Some((kind, JsonStr::from_inside(data)))
     }
 }
@@ -142,7 +150,8 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
     }
     // Where a dialect has no flag for a failure, the text must say it.
     let flagless = !matches!(target, Dialect::Anthropic | Dialect::Gemini) && result.dialect != Some(target);
-    if result.is_error && flagless && !texts.iter().any(|text| text.decode().to_ascii_lowercase().contains("error")) {
+    if result.is_error && flagless && !texts.iter().any(|said| text::has(&said.decode().to_ascii_lowercase(), "error"))
+    {
         let first = texts.first().map_or("", JsonStr::inside);
         let said = JsonStr::from_inside(&format!("Error: {first}"));
         match texts.first_mut() {

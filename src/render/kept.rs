@@ -28,7 +28,7 @@ impl Fragment {
 
 /// How many cache marks a text may hold.
 pub fn marks_in(text: &str) -> usize {
-    text.matches("\"cache_control\"").count()
+    crate::text::count(text, "\"cache_control\"")
 }
 
 /// Encodings in the order of the history, by index.

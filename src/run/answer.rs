@@ -7,6 +7,7 @@ use crate::history::{Entry, Incoming, IncomingCall, IncomingMessage, IncomingPar
 use crate::json::ObjectWriter;
 use crate::message::{AnswerFacts, Message, MessageStatus, Role};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer};
+use crate::text::joined;
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
@@ -157,12 +158,5 @@ pub(super) fn scrub(text: &str) -> String {
         ["sk-", "sk_", "pk-", "AIza", "Bearer", "gsk_", "xai-"].iter().any(|prefix| bare.starts_with(prefix))
             && bare.len() > 8
     };
-    let mut out = String::with_capacity(text.len());
-    let mut between = "";
-    for word in text.split(' ') {
-        out.push_str(between);
-        out.push_str(if secret(word) { "(key)" } else { word });
-        between = " ";
-    }
-    out
+    joined(&mut text.split(' ').map(|word| if secret(word) { "(key)" } else { word }), " ")
 }

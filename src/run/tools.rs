@@ -10,6 +10,7 @@ use crate::history::{Entry, History, ResultEntry};
 use crate::json::{Json, JsonRef, Kind};
 use crate::replay::INTERRUPTED;
 use crate::sorted::Sorted;
+use crate::text::joined;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 
 /// The calls of one round.
@@ -80,7 +81,7 @@ impl Tasks {
             let text = format!(
                 "Error: there is no tool \"{}\". The tools are: {}.",
                 call.name,
-                if names.is_empty() { "none".into() } else { names.join(", ") }
+                if names.is_empty() { "none".into() } else { joined(&mut names.into_iter(), ", ") }
             );
             self.close(call, InvocationStatus::Error, &text, now);
             return;

@@ -3,6 +3,7 @@
 use super::convert::{list_to_js, object_to_js};
 use crate::error::{Code, Error, Result};
 use crate::message::Dialect;
+use crate::text::joined;
 use std::cell::RefCell;
 use wasm_bindgen::prelude::*;
 
@@ -12,8 +13,8 @@ use wasm_bindgen::prelude::*;
 /// `config_invalid`, naming those that there are.
 pub fn dialect(name: &str) -> Result<Dialect> {
     Dialect::from_name(name).ok_or_else(|| {
-        let names: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.as_str()).collect();
-        Error::config(format!("\"{name}\" is no dialect; the dialects are {}", names.join(", ")))
+        let names = joined(&mut Dialect::ALL.iter().map(|dialect| dialect.as_str()), ", ");
+        Error::config(format!("\"{name}\" is no dialect; the dialects are {names}"))
     })
 }
 

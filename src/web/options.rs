@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
 use crate::sorted::Sorted;
+use crate::text::joined;
 use crate::tool::Window;
 use wasm_bindgen::JsValue;
 
@@ -30,7 +31,10 @@ fn place_of_word(options: &JsValue, key: &str, words: &[&str]) -> Result<Option<
     let Some(given) = text(options, key)? else { return Ok(None) };
     let place = words.iter().position(|word| *word == given);
     if place.is_none() {
-        return Err(Error::config(format!("`{key}` is \"{}\", not \"{given}\"", words.join("\" or \""))));
+        return Err(Error::config(format!(
+            "`{key}` is \"{}\", not \"{given}\"",
+            joined(&mut words.iter().copied(), "\" or \"")
+        )));
     }
     Ok(place)
 }

@@ -3,7 +3,7 @@
 use super::{decode, encode, stream};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
-use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire, is_plain_id};
@@ -27,12 +27,18 @@ impl Codec for Anthropic {
         items.extend(body.find("system").and_then(decode::decode_system));
     }
 
-    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
-        wires.for_each(|wire| decode::decode_message(wire, items));
+    fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+        for wire in wires {
+            decode::decode_message(*wire, items);
+        }
     }
 
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
         decode::decode_block(block)
+    }
+
+    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
+        encode::write_block(out, part, own)
     }
 
     fn encode(
@@ -58,7 +64,10 @@ impl Codec for Anthropic {
     }
 
     fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
-        let blocks: Vec<String> = messages.iter().flat_map(|message| encode::system_blocks(message)).collect();
+        let mut blocks = Vec::new();
+        for message in messages {
+            encode::system_blocks(message, &mut blocks);
+        }
         let system = match blocks.as_slice() {
             [] => return None,
             // One plain text goes as a text.
@@ -66,10 +75,10 @@ impl Codec for Anthropic {
                 let block = Json::parse(only).ok()?;
                 match (block.view().entries().count(), block.view().json_str("text")) {
                     (2, Some(text)) => text.to_json(),
-                    _ => Json::trusted(format!("[{only}]")),
+                    _ => Json::trusted(list_of(&blocks)),
                 }
             }
-            blocks => Json::trusted(format!("[{}]", blocks.join(","))),
+            blocks => Json::trusted(list_of(blocks)),
         };
         Some(("system", system))
     }
@@ -126,9 +135,7 @@ impl Codec for Anthropic {
         }
         out.object("input_schema", |inner| {
             inner.text("type", "object");
-            for (key, value) in schema.view().entries() {
-                inner.copy(key, value);
-            }
+            inner.copy_all(schema.view(), "");
         });
     }
 

@@ -1,22 +1,28 @@
 //! Anthropic Messages: from wire messages to neutral ones.
 
-use super::encode;
+use super::{Anthropic, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
-use crate::provider::shape::shape_of;
+use crate::provider::codec::without_plain_shape;
+use crate::provider::shape::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
+
+/// What is written of a call and of a result that have no shape.
+const PLAIN_CALL: &str = r##"{"type":"tool_use","id":#id,"name":#name,"input":#arguments}"##;
+const PLAIN_RESULT: &str = r##"{"type":"tool_result","tool_use_id":#id,"content":#content}"##;
 
 /// Decodes the top-level `system`: a text, or blocks.
 pub fn decode_system(system: JsonRef<'_>) -> Option<Incoming> {
     let mut parts = Vec::new();
     match system.kind() {
-        Kind::String => parts
-            .extend(system.as_json_str().filter(|text| !text.is_empty()).map(|text| Part::from(PartBody::Text(text)))),
-        Kind::Array => parts.extend(system.items().map(decode_block)),
-        _ => {}
+        Kind::Array => system.items().for_each(|block| parts.push(IncomingPart::Part(decode_block(block)))),
+        _ => {
+            if let Some(text) = system.as_json_str().filter(|text| !text.is_empty()) {
+                parts.push(IncomingPart::Part(PartBody::Text(text).into()));
+            }
+        }
     }
-    let parts: Vec<_> = parts.into_iter().map(IncomingPart::Part).collect();
     (!parts.is_empty()).then_some(Incoming::Message(IncomingMessage {
         role: Role::System,
         parts,
@@ -47,7 +53,7 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
             None => None,
         },
         Some(Kind::Array) => {
-            for block in content.iter().flat_map(|content| content.items()) {
+            for block in content.unwrap_or_default().items() {
                 match block.text("type").as_deref() {
                     Some("tool_result") if role == Role::User => {
                         items.push(Incoming::Result(decode_result(block)));
@@ -67,7 +73,10 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     if parts.is_empty() && (results > 0 || !misplaced.is_empty()) {
         return items.extend(misplaced);
     }
-    let shape = shape_of(wire, |key, _| if key == "content" { slot.clone() } else { None });
+    let shape = match slot {
+        Some(slot) => shape_with(wire, &[("content", slot)]),
+        None => shape_with(wire, &[]),
+    };
     let plain = encode::is_plain_message(role, &parts, &shape);
     items.push(Incoming::Message(IncomingMessage {
         role,
@@ -103,54 +112,39 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let thinking = matches!(body, PartBody::Reasoning(_));
     let has_source = matches!(body, PartBody::Image(_) | PartBody::File(_));
-    let shape = shape_of(block, |key, value| match key {
+    let shape = shape_of(block, &mut |key, value| match key {
         "text" if !thinking && !has_source => Some(Slot::Text),
         "thinking" if thinking => Some(Slot::Text),
-        "source" if has_source && value.is_object() => Some(Slot::Shape(shape_of(value, |name, value| {
+        "source" if has_source && value.is_object() => Some(Slot::Shape(shape_of(value, &mut |name, value| {
             (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String).then_some(Slot::Text)
         }))),
         _ => None,
     });
-    let mut part = Part { body, shape: Some(shape) };
-    let (mut own, mut plain) = (String::new(), String::new());
-    encode::write_block(&mut own, &part, true);
-    if encode::write_block(&mut plain, &part, false) && own == plain {
-        part.shape = None;
-    }
-    part
+    without_plain_shape(&Anthropic, body, shape)
 }
 
 fn decode_call(block: JsonRef<'_>) -> IncomingCall {
-    let shape = shape_of(block, |key, _| match key {
-        "id" => Some(Slot::Id),
-        "name" => Some(Slot::Name),
-        "input" => Some(Slot::Arguments),
-        _ => None,
-    });
+    let shape = shape_with(block, &[("id", Slot::Id), ("name", Slot::Name), ("input", Slot::Arguments)]);
     let whole = ["id", "name", "input"].iter().all(|key| block.get(key).is_some());
     IncomingCall {
-        call_id: block.text("id").unwrap_or_default().into_owned(),
-        name: block.text("name").unwrap_or_default().into_owned(),
+        call_id: block.string("id"),
+        name: block.string("name"),
         arguments: match block.find("input") {
             Some(input) => input.as_json_str().map_or_else(|| Arguments::Value(input.to_owned()), Arguments::Text),
             None => Arguments::Value(Json::trusted("{}".into())),
         },
-        shape: (whole && !encode::is_plain_call(&shape)).then_some(shape),
+        shape: (whole && !is_shape(&shape, PLAIN_CALL)).then_some(shape),
     }
 }
 
 fn decode_result(block: JsonRef<'_>) -> IncomingResult {
-    let shape = shape_of(block, |key, _| match key {
-        "tool_use_id" => Some(Slot::Id),
-        "content" => Some(Slot::Content),
-        _ => None,
-    });
+    let shape = shape_with(block, &[("tool_use_id", Slot::Id), ("content", Slot::Content)]);
     let has_id = block.get("tool_use_id").is_some();
     let content = block.find("content");
     // Without content there is no hole for one: the shape alone says so.
-    let plain = content.is_some() && encode::is_plain_result(&shape);
+    let plain = content.is_some() && is_shape(&shape, PLAIN_RESULT);
     IncomingResult {
-        call_id: block.text("tool_use_id").unwrap_or_default().into_owned(),
+        call_id: block.string("tool_use_id"),
         name: None,
         content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: block.get("is_error").and_then(JsonRef::as_bool).unwrap_or(false),

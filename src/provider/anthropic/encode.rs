@@ -5,9 +5,9 @@ use super::decode::is_signed;
 use super::rules::SILENT_ERROR;
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ObjectWriter, push_text};
+use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
-use crate::provider::shape::write_shape;
+use crate::provider::shape::{is_shape, write_filled, write_part};
 use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -19,11 +19,8 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
     let message = item.message;
     let own = message.dialect == Some(Dialect::Anthropic);
     let mut blocks = Vec::new();
-    let results_of = |items: &[DraftMessage<'_>]| -> Vec<String> {
-        items.iter().flat_map(|item| &item.calls).map(result_block).collect()
-    };
     if message.role != Role::Assistant {
-        blocks = results_of(before);
+        add_results(before, &mut blocks);
     }
     let results = blocks.len();
     for part in &message.parts {
@@ -45,26 +42,32 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
         write_message(wire.begin(), message, own, &blocks, results == 0);
     }
     if !item.results_go_on && !item.calls.is_empty() {
-        let mut results = results_of(before);
-        results.extend(item.calls.iter().map(result_block));
-        let out = wire.begin();
-        out.push_str(r#"{"role":"user","content":["#);
-        out.push_str(&results.join(","));
-        out.push_str("]}");
+        let mut results = Vec::new();
+        add_results(before, &mut results);
+        add_results(std::slice::from_ref(item), &mut results);
+        let mut object = ObjectWriter::new(wire.begin());
+        object.text("role", "user").list("content", &results);
+        object.end();
+    }
+}
+
+fn add_results(items: &[DraftMessage<'_>], blocks: &mut Vec<String>) {
+    for item in items {
+        for call in &item.calls {
+            blocks.push(result_block(call));
+        }
     }
 }
 
 /// The blocks of a system message, for the top-level `system`.
-pub fn system_blocks(message: &Message) -> Vec<String> {
+pub fn system_blocks(message: &Message, blocks: &mut Vec<String>) {
     let own = message.dialect == Some(Dialect::Anthropic);
-    let mut blocks = Vec::new();
     for part in &message.parts {
         let mut block = String::new();
         if may_go(part, message, own, &mut Vec::new()) && write_block(&mut block, part, own) {
             blocks.push(block);
         }
     }
-    blocks
 }
 
 /// `alone`: no results stand before its own blocks.
@@ -75,37 +78,18 @@ fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[Strin
         }
         _ => None,
     };
-    let content = |out: &mut String| match text {
-        Some(text) => out.push_str(text.token()),
-        None => {
-            out.push('[');
-            out.push_str(&blocks.join(","));
-            out.push(']');
-        }
-    };
+    let list = list_of(blocks);
+    let content = text.map_or(list.as_str(), JsonStr::token);
     if let Some(shape) = message.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |_, slot, out| {
-            match slot {
-                Slot::Raw(value) => out.push_str(value.as_str()),
-                Slot::Part(_) => content(out),
-                Slot::Parts | Slot::ResultsThenParts => {
-                    out.push('[');
-                    out.push_str(&blocks.join(","));
-                    out.push(']');
-                }
-                _ => return false,
-            }
-            true
-        });
-        return;
+        let values = [(Slot::Part(0), content), (Slot::Parts, &list), (Slot::ResultsThenParts, &list)];
+        return write_filled(out, shape, &values);
     }
     let role = match message.role {
         Role::Developer => "system",
         role => role.as_str(),
     };
     let mut object = ObjectWriter::new(out);
-    object.text("role", role);
-    content(object.key("content"));
+    object.text("role", role).raw("content", content);
     object.end();
 }
 
@@ -149,26 +133,7 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
 /// Writes a block, in its own shape if `own`; false where the dialect has none for it.
 pub fn write_block(out: &mut String, part: &Part, own: bool) -> bool {
     if let Some(shape) = part.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |_, slot, out| match slot {
-            Slot::Raw(value) => {
-                out.push_str(value.as_str());
-                true
-            }
-            Slot::Text => {
-                let token = match &part.body {
-                    PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
-                    PartBody::Image(media) | PartBody::File(media) => {
-                        media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref())
-                    }
-                    _ => None,
-                };
-                token.is_some_and(|token| {
-                    out.push_str(token.token());
-                    true
-                })
-            }
-            _ => false,
-        });
+        write_part(out, part, shape);
         return true;
     }
     match &part.body {
@@ -212,25 +177,16 @@ fn write_media(out: &mut String, kind: &str, media: &Media) -> bool {
 
 fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
     let input = arguments_object(call, report);
-    let push_input = |out: &mut String| out.push_str(input.as_str());
     let id = call_id(&Anthropic, call);
+    let name = JsonStr::new(&tool_name(call));
     let mut out = String::new();
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        write_shape(&mut out, shape, &mut |_, slot, out| {
-            match slot {
-                Slot::Raw(value) => out.push_str(value.as_str()),
-                Slot::Id => push_text(out, &id),
-                Slot::Name => push_text(out, &tool_name(call)),
-                Slot::Arguments => push_input(out),
-                _ => return false,
-            }
-            true
-        });
+        let values = [(Slot::Id, id.token()), (Slot::Name, name.token()), (Slot::Arguments, input.as_str())];
+        write_filled(&mut out, shape, &values);
         return out;
     }
     let mut block = ObjectWriter::new(&mut out);
-    block.text("type", "tool_use").text("id", &id).text("name", &tool_name(call));
-    push_input(block.key("input"));
+    block.text("type", "tool_use").token("id", &id).token("name", &name).json("input", input.view());
     block.end();
     out
 }
@@ -242,19 +198,11 @@ fn result_block(call: &DraftCall<'_>) -> String {
         && result.dialect == Some(Dialect::Anthropic)
     {
         if let Some(shape) = &result.shape {
-            write_shape(&mut out, shape, &mut |_, slot, out| {
-                match slot {
-                    Slot::Raw(value) => out.push_str(value.as_str()),
-                    Slot::Id => push_text(out, &id),
-                    Slot::Content => out.push_str(result.content.as_str()),
-                    _ => return false,
-                }
-                true
-            });
+            write_filled(&mut out, shape, &[(Slot::Id, id.token()), (Slot::Content, result.content.as_str())]);
             return out;
         }
         let mut block = ObjectWriter::new(&mut out);
-        block.text("type", "tool_result").text("tool_use_id", &id).json("content", result.content.view());
+        block.text("type", "tool_result").token("tool_use_id", &id).json("content", result.content.view());
         block.end();
         return out;
     }
@@ -265,20 +213,21 @@ fn result_block(call: &DraftCall<'_>) -> String {
         words.texts.push(JsonStr::new(SILENT_ERROR));
     }
     let mut block = ObjectWriter::new(&mut out);
-    block.text("type", "tool_result").text("tool_use_id", &id);
+    block.text("type", "tool_result").token("tool_use_id", &id);
     match words.texts.as_slice() {
         [] if words.media.is_empty() => {}
         [text] if words.media.is_empty() => _ = block.token("content", text),
         texts => {
-            let texts = texts.iter().map(|text| Part::from(PartBody::Text(text.clone())));
-            block.array("content", |content| {
-                for part in texts.chain(words.media.iter().cloned()) {
-                    let mut text = String::new();
-                    if write_block(&mut text, &part, false) {
-                        content.item().push_str(&text);
-                    }
+            let mut blocks = Vec::new();
+            let mut add = |part: &Part| {
+                let mut text = String::new();
+                if write_block(&mut text, part, false) {
+                    blocks.push(text);
                 }
-            });
+            };
+            texts.iter().for_each(|text| add(&PartBody::Text(text.clone()).into()));
+            words.media.iter().for_each(add);
+            block.list("content", &blocks);
         }
     }
     if words.is_error {
@@ -290,29 +239,9 @@ fn result_block(call: &DraftCall<'_>) -> String {
 
 // What is plain needs no shape of its own.
 
-/// Whether a call of that shape is written the same without it.
-pub fn is_plain_call(shape: &Shape) -> bool {
-    matches!(shape.0.as_slice(), [(kind, Slot::Raw(tool_use)), (_, Slot::Id), (_, Slot::Name), (_, Slot::Arguments)]
-        if kind.inside() == "type" && tool_use.as_str() == "\"tool_use\"")
-}
-
-/// Whether a result of that shape is written the same without it.
-pub fn is_plain_result(shape: &Shape) -> bool {
-    matches!(shape.0.as_slice(), [(kind, Slot::Raw(tool_result)), (_, Slot::Id), (_, Slot::Content)]
-        if kind.inside() == "type" && tool_result.as_str() == "\"tool_result\"")
-}
-
 /// Whether a message of that shape is written the same without it.
 pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
-    let [(key, Slot::Raw(name)), (content, slot)] = shape.0.as_slice() else { return false };
     let one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), shape: None })]);
-    key.inside() == "role"
-        && name.view().kind() == Kind::String
-        && name.view().is_text(role.as_str())
-        && content.inside() == "content"
-        && match slot {
-            Slot::Part(0) => one_plain_text,
-            Slot::Parts => !one_plain_text && !parts.is_empty(),
-            _ => false,
-        }
+    let slot = if one_plain_text { "part" } else { "parts" };
+    !parts.is_empty() && is_shape(shape, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }

@@ -5,25 +5,23 @@
 
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
-use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
-use crate::provider::assembler::{Assembling, Fields, Growing, Value, error_words, inside, said};
+use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent};
+use crate::provider::assembler::{Assembling, Fields, Growing, Value, inside, said};
+use crate::provider::facts::{Facts, malformed, message_of};
+use crate::text::has;
 use std::borrow::Cow;
 
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct MessageAnswer {
-    id: Option<String>,
-    model: Option<String>,
+    facts: Facts,
     blocks: Vec<Block>,
     calls: u32,
     /// Which block grew last.
     grew: usize,
-    stop_reason: Option<String>,
     /// `message_stop` has come, or the body was whole.
     stopped: bool,
     counts: Counts,
-    usage: Option<Usage>,
-    error: Option<WireError>,
     container: Option<String>,
 }
 
@@ -61,7 +59,7 @@ struct Counts {
 impl Assembling for MessageAnswer {
     fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // What follows the end is another response.
-        if self.stopped || self.error.is_some() {
+        if self.stopped || self.facts.error.is_some() {
             return None;
         }
         let mut event = Event::default();
@@ -92,9 +90,9 @@ impl Assembling for MessageAnswer {
             "message_start" => self.message_start(event.message.unwrap_or(data), out),
             "message_delta" => {
                 if let Some(reason) = event.delta.and_then(|delta| said(delta.get("stop_reason"))) {
-                    self.stop_reason = Some(reason.into_owned());
+                    self.facts.reason = Some(reason.into_owned());
                 }
-                event.delta.into_iter().for_each(|delta| self.runs_in(delta));
+                self.runs_in(event.delta.unwrap_or_default());
                 self.count(event.usage, out);
             }
             "message_stop" => {
@@ -103,8 +101,8 @@ impl Assembling for MessageAnswer {
             }
             // A gateway that sends the whole message as one event.
             "message" => self.read(data, out),
-            "error" => self.failed(event.error.unwrap_or(data), out),
-            _ => event.error.into_iter().for_each(|error| self.failed(error, out)),
+            "error" => self.facts.failed_as(event.error.unwrap_or(data), out),
+            _ => self.facts.failed_as(event.error.unwrap_or_default(), out),
         }
         None
     }
@@ -121,18 +119,17 @@ impl Assembling for MessageAnswer {
     fn whole(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         if let Some(error) = body.find("error").or_else(|| Some(body).filter(|body| body.get("content").is_none())) {
-            self.failed(error, out);
-            if self.error.is_none() || error == body && body.get("message").is_none() {
-                let message = "the response has no content".to_owned();
-                self.error = Some(WireError { code: Some("malformed".to_owned()), message });
+            self.facts.failed_as(error, out);
+            if self.facts.error.is_none() || error == body && body.get("message").is_none() {
+                self.facts.error = Some(malformed("the response has no content"));
             }
         } else {
             self.read(body, out);
         }
     }
 
-    fn fail(&mut self, error: WireError) {
-        self.error.get_or_insert(error);
+    fn facts(&mut self) -> &mut Facts {
+        &mut self.facts
     }
 
     fn container(&self) -> Option<&str> {
@@ -142,32 +139,16 @@ impl Assembling for MessageAnswer {
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
-        let texts = self.blocks.iter().filter(|block| block.kind == BlockKind::Text);
-        let text: String = texts.filter_map(|block| block.fields.text("text")).map(Growing::inside).collect();
-        let wires = self.blocks.iter().filter_map(|block| block.wire(complete)).collect::<Vec<_>>();
-        Assembled {
-            status,
-            finish_reason: self.stop_reason.clone(),
-            response_id: self.id.clone(),
-            model: self.model.clone(),
-            text: JsonStr::from_inside(&text),
-            calls: self
-                .blocks
-                .iter()
-                .filter(|block| block.call().is_some())
-                .map(|block| block.assemble(complete))
-                .collect(),
-            usage: self.usage,
-            error: self.error.clone(),
-            wire: (!wires.is_empty()).then(|| {
-                ObjectWriter::build(|message| {
-                    message.text("role", "assistant");
-                    message.array("content", |content| {
-                        wires.iter().for_each(|wire| content.item().push_str(wire.as_str()))
-                    });
-                })
-            }),
+        let (mut text, mut calls, mut blocks) = (String::new(), Vec::new(), Vec::new());
+        for block in &self.blocks {
+            match block.kind {
+                BlockKind::Text => text.push_str(block.fields.text("text").map_or("", Growing::inside)),
+                BlockKind::ToolUse(_) => calls.push(block.assemble(complete)),
+                BlockKind::Thinking | BlockKind::Other => {}
+            }
+            blocks.extend(block.wire(complete));
         }
+        self.facts.assembled(status, &text, calls, message_of("assistant", "content", &blocks))
     }
 }
 
@@ -186,13 +167,7 @@ struct Event<'a> {
 impl MessageAnswer {
     /// A second one in a response is tolerated: it adds nothing but what is still unknown, and its counts.
     fn message_start(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        let known = |own: &mut Option<String>, name| {
-            if own.is_none() {
-                *own = said(message.get(name)).map(Cow::into_owned);
-            }
-        };
-        known(&mut self.id, "id");
-        known(&mut self.model, "model");
+        self.facts.name(message, "id", "model");
         if self.blocks.is_empty() {
             self.content(message.get("content"), out);
         }
@@ -211,7 +186,7 @@ impl MessageAnswer {
     fn read(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         self.message_start(message, out);
         if let Some(reason) = said(message.get("stop_reason")) {
-            self.stop_reason = Some(reason.into_owned());
+            self.facts.reason = Some(reason.into_owned());
         }
         self.stopped = true;
     }
@@ -225,21 +200,10 @@ impl MessageAnswer {
         self.blocks.iter_mut().for_each(|block| block.close(out));
     }
 
-    fn failed(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if let Some(error) = error_words(error) {
-            out.push(StreamEvent::Error(error.clone()));
-            self.fail(error);
-        }
-    }
-
     fn count(&mut self, usage: Option<JsonRef<'_>>, out: &mut Vec<StreamEvent>) {
         let Some(usage) = usage else { return };
         self.counts.merge(usage);
-        let usage = self.counts.sum();
-        if usage.is_some() && usage != self.usage {
-            self.usage = usage;
-            out.extend(usage.map(StreamEvent::Usage));
-        }
+        self.facts.count(self.counts.sum(), out);
     }
 
     fn block_start(&mut self, index: Option<u64>, block: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
@@ -290,8 +254,8 @@ impl MessageAnswer {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        match self.stop_reason.as_deref() {
-            _ if self.error.is_some() => AnswerStatus::Failed,
+        match self.facts.reason.as_deref() {
+            _ if self.facts.error.is_some() => AnswerStatus::Failed,
             _ if stopped || !self.stopped => AnswerStatus::Truncated,
             Some("max_tokens" | "model_context_window_exceeded" | "pause_turn") => AnswerStatus::Incomplete,
             Some("refusal") => AnswerStatus::Refused,
@@ -337,15 +301,17 @@ impl Block {
     fn tell(&mut self, out: &mut Vec<StreamEvent>) {
         match self.kind {
             BlockKind::Text => {
-                out.extend(self.fields.text_mut("text").and_then(Growing::news).map(StreamEvent::TextDelta));
+                if let Some(text) = self.fields.text_mut("text") {
+                    text.tell(StreamEvent::TextDelta, out);
+                }
             }
             BlockKind::Thinking => {
-                out.extend(self.fields.text_mut("thinking").and_then(Growing::news).map(StreamEvent::ReasoningDelta));
+                if let Some(text) = self.fields.text_mut("thinking") {
+                    text.tell(StreamEvent::ReasoningDelta, out);
+                }
             }
             BlockKind::ToolUse(index) => {
-                if let Some(json) = self.input.news() {
-                    out.push(StreamEvent::ArgumentsDelta { index, call_id: self.fields.decoded("id"), json });
-                }
+                self.input.tell_arguments(index, &self.fields.decoded("id"), out);
             }
             BlockKind::Other => {}
         }
@@ -356,13 +322,6 @@ impl Block {
         if let (BlockKind::ToolUse(index), false) = (self.kind, self.told) {
             self.told = true;
             out.push(StreamEvent::CallReady { index, call: self.assemble(false) });
-        }
-    }
-
-    fn call(&self) -> Option<u32> {
-        match self.kind {
-            BlockKind::ToolUse(index) => Some(index),
-            _ => None,
         }
     }
 
@@ -401,7 +360,7 @@ impl Block {
     }
 
     /// The block as a next request may carry it; none where it may not.
-    fn wire(&self, complete: bool) -> Option<Json> {
+    fn wire(&self, complete: bool) -> Option<String> {
         let blank = |name| self.fields.text(name).is_none_or(Growing::is_empty);
         // The API refuses an empty text, and thinking without its signature, which comes last.
         let left_out = match self.kind {
@@ -418,20 +377,22 @@ impl Block {
             _ if self.input.is_empty() => None,
             _ => Some(self.input()?),
         };
-        Some(ObjectWriter::build(|block| {
-            let mut written = false;
-            for (key, value) in self.fields.entries() {
-                if let (Some(input), "input") = (&input, key) {
-                    block.raw("input", input);
-                    written = true;
-                } else if !(key == "citations" && self.kind == BlockKind::Text && value.says_nothing()) {
-                    value.write(block.key_token(&format!("\"{key}\"")));
-                }
-            }
-            if let (Some(input), false) = (&input, written) {
+        let mut out = String::new();
+        let mut block = ObjectWriter::new(&mut out);
+        let mut written = false;
+        for (key, value) in self.fields.entries() {
+            if let (Some(input), "input") = (&input, key.as_str()) {
                 block.raw("input", input);
+                written = true;
+            } else if !(key == "citations" && self.kind == BlockKind::Text && value.says_nothing()) {
+                value.write(block.key_inside(key));
             }
-        }))
+        }
+        if let (Some(input), false) = (&input, written) {
+            block.raw("input", input);
+        }
+        block.end();
+        Some(out)
     }
 }
 
@@ -474,14 +435,13 @@ fn text_block(text: &JsonStr) -> Json {
 /// JSON text inside a JSON string: doubles the backslash of each lone surrogate's escape, so that decoding the
 /// string leaves the escape standing in the text, where it means the same.
 fn keep_lone_surrogates(inside: &str) -> Cow<'_, str> {
-    if !inside.contains("\\ud") && !inside.contains("\\uD") {
+    if !has(inside, "\\ud") && !has(inside, "\\uD") {
         return Cow::Borrowed(inside);
     }
     let unit = |text: &str| u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
     let mut out = String::with_capacity(inside.len());
     let mut rest = inside;
-    while let Some(at) = rest.find('\\') {
-        let (before, tail) = rest.split_at(at);
+    while let Some((before, tail)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {
         out.push_str(before);
         let low_follows = || tail.get(6..).and_then(unit).is_some_and(|low| (0xdc00..0xe000).contains(&low));
         let used = match unit(tail) {

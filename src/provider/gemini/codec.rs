@@ -10,6 +10,7 @@ use crate::provider::codec::{Codec, Wire};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::settings::Settings;
 use crate::replay::DraftMessage;
+use crate::text::has;
 use std::borrow::Cow;
 
 /// The codec.
@@ -28,17 +29,23 @@ impl Codec for Gemini {
         decode::decode_system(body, items);
     }
 
-    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
-        wires.for_each(|wire| decode::decode_content(wire, items));
+    fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+        for wire in wires {
+            decode::decode_content(*wire, items);
+        }
     }
 
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
         decode::decode_part(block)
     }
 
+    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
+        encode::write_part(out, part, own)
+    }
+
     /// Up to version 2.5 nobody asks for signatures; the model's name, where it is known, says which version it is.
     fn settings(&self, request: &ProviderRequest) -> Settings {
-        let old = |name: &str| name.contains("gemini-2") || name.contains("gemini-1");
+        let old = |name: &str| has(name, "gemini-2") || has(name, "gemini-1");
         let named = request.params.view().text("model");
         let no_signatures = old(&request.url) || named.is_some_and(|name| old(&name));
         Settings { no_signatures, ..request.settings }
@@ -172,8 +179,7 @@ impl Codec for Gemini {
         report: &mut Report,
     ) {
         config::write(request.params.view(), object);
-        if request.stream && !request.url.contains(":streamGenerateContent") && request.url.contains(":generateContent")
-        {
+        if request.stream && !has(&request.url, ":streamGenerateContent") && has(&request.url, ":generateContent") {
             report.push(Finding::info(
                 "unsupported_key",
                 "Gemini streams by its address: `:streamGenerateContent?alt=sse` instead of `:generateContent`",

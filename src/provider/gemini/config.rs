@@ -36,9 +36,7 @@ pub fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
         return;
     }
     object.object(NAMES[0], |config| {
-        for (key, value) in given.iter().flat_map(|given| given.entries()) {
-            config.copy(key, value);
-        }
+        config.copy_all(given.unwrap_or_default(), "");
         for (name, value) in found {
             config.raw(name, &value_in(name, value));
         }

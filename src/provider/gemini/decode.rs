@@ -2,11 +2,13 @@
 //!
 //! Its API reads names in camel case and in snake case; either comes back as it came.
 
-use super::encode;
+use super::{Gemini, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
-use crate::provider::shape::shape_of;
+use crate::provider::codec::without_plain_shape;
+use crate::provider::shape::{shape_of, shape_with};
+use crate::text::has;
 use crate::tool::{Arguments, ToolResult};
 
 /// Members of a result's `response` that hold all of it: Google's own words, and what clients wrap a text in.
@@ -28,12 +30,17 @@ fn response_in(part: JsonRef<'_>) -> Option<JsonRef<'_>> {
 /// Decodes the body's `systemInstruction`: a content, or what some clients take for one, a text.
 pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let Some(system) = body.find("systemInstruction").or_else(|| body.find("system_instruction")) else { return };
-    let parts: Vec<_> = match system.as_json_str() {
-        Some(text) => vec![IncomingPart::Part(PartBody::Text(text).into())],
-        None => parts_of(system).map(|part| IncomingPart::Part(decode_part(part))).collect(),
-    };
+    let mut parts = Vec::new();
+    match system.as_json_str() {
+        Some(text) => parts.push(IncomingPart::Part(PartBody::Text(text).into())),
+        None => {
+            for part in parts_of(system) {
+                parts.push(IncomingPart::Part(decode_part(part)));
+            }
+        }
+    }
     if !parts.is_empty() {
-        let shape = shape_of(system, |key, _| (key == "parts").then_some(Slot::Parts));
+        let shape = shape_with(system, &[("parts", Slot::Parts)]);
         let plain = !system.is_object() || matches!(shape.0.as_slice(), [(_, Slot::Parts)]);
         items.push(Incoming::Message(IncomingMessage {
             role: Role::System,
@@ -45,10 +52,11 @@ pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
 }
 
 /// The parts of a content. One alone may stand without its list.
-fn parts_of(content: JsonRef<'_>) -> impl Iterator<Item = JsonRef<'_>> {
-    let parts = content.find("parts");
-    let one = parts.filter(|parts| parts.kind() != Kind::Array);
-    parts.into_iter().flat_map(|parts| parts.items()).chain(one)
+fn parts_of(content: JsonRef<'_>) -> Vec<JsonRef<'_>> {
+    match content.find("parts") {
+        Some(one) if one.kind() != Kind::Array => vec![one],
+        parts => parts.unwrap_or_default().items().collect(),
+    }
 }
 
 /// Decodes one content: results apart, then what else it says.
@@ -86,7 +94,7 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         // A content of results is no message: the first of them knows what was around it.
         if let Some(first) = results.first_mut().filter(|_| listed) {
             let part = shape_in_full(first);
-            let around = shape_of(wire, |key, _| (key == "parts").then(|| Slot::Shape(part.clone())));
+            let around = shape_with(wire, &[("parts", Slot::Shape(part))]);
             if !encode::is_plain_content(Role::User, &around) {
                 first.shape = Some(around);
             }
@@ -95,24 +103,29 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let all = u32::try_from(results.len()).unwrap_or(0);
     for (result, place) in results.iter_mut().zip(0..).filter(|_| all > 1) {
         let mut shape = shape_in_full(result);
-        let key = || JsonStr::new("");
-        shape.0.splice(0..0, [(key(), Slot::Part(place)), (key(), Slot::Part(all))]);
+        shape.0.insert(0, (JsonStr::new(""), Slot::Part(all)));
+        shape.0.insert(0, (JsonStr::new(""), Slot::Part(place)));
         result.shape = Some(shape);
     }
     if answers && parts.is_empty() {
-        items.extend(results.into_iter().map(Incoming::Result));
-        return;
+        return add_results(results, items);
     }
     let slot = if answers { Slot::ResultsThenParts } else { Slot::Parts };
-    let shape = shape_of(wire, |key, _| (key == "parts").then(|| slot.clone()));
+    let shape = shape_with(wire, &[("parts", slot)]);
     let plain = !listed || encode::is_plain_content(role, &shape);
     let said = message(role, parts, (!plain).then_some(shape));
     if role == Role::Assistant {
         items.push(said);
-        items.extend(results.into_iter().map(Incoming::Result));
+        add_results(results, items);
     } else {
-        items.extend(results.into_iter().map(Incoming::Result));
+        add_results(results, items);
         items.push(said);
+    }
+}
+
+fn add_results(results: Vec<IncomingResult>, items: &mut Vec<Incoming>) {
+    for result in results {
+        items.push(Incoming::Result(result));
     }
 }
 
@@ -138,22 +151,15 @@ pub fn decode_part(part: JsonRef<'_>) -> Part {
     };
     let Some(body) = body.filter(|_| call_in(part).is_none()) else { return PartBody::Opaque(part.to_owned()).into() };
     let text = matches!(body, PartBody::Text(_) | PartBody::Reasoning(_));
-    let shape = shape_of(part, |key, value| match key {
+    let shape = shape_of(part, &mut |key, value| match key {
         // Of doubled members the last counts.
         "text" if text && Some(value) == part.get("text") => Some(Slot::Text),
-        _ if !text && Some(value) == media => Some(Slot::Shape(shape_of(value, |name, value| {
+        _ if !text && Some(value) == media => Some(Slot::Shape(shape_of(value, &mut |name, value| {
             (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == Kind::String).then_some(Slot::Text)
         }))),
         _ => None,
     });
-    let mut part = Part { body, shape: Some(shape) };
-    let (mut own, mut plain) = (String::new(), String::new());
-    encode::write_part(&mut own, &part, true);
-    let bare = Part { body: part.body.clone(), shape: None };
-    if encode::write_part(&mut plain, &bare, true) && own == plain {
-        part.shape = None;
-    }
-    part
+    without_plain_shape(&Gemini, body, shape)
 }
 
 fn medium(data: JsonRef<'_>, inline: bool) -> PartBody {
@@ -168,7 +174,7 @@ fn medium(data: JsonRef<'_>, inline: bool) -> PartBody {
     // What Google holds is an address for Google alone.
     let held = |address: &JsonStr| {
         let address = address.decode();
-        !address.starts_with("http") || address.contains("generativelanguage.googleapis.com/")
+        !address.starts_with("http") || has(&address, "generativelanguage.googleapis.com/")
     };
     match address {
         _ if inline => media.data = data.json_str("data"),
@@ -184,22 +190,23 @@ fn medium(data: JsonRef<'_>, inline: bool) -> PartBody {
 
 /// An id, as text. A number is one, too.
 fn id_of(inner: JsonRef<'_>) -> String {
-    let id = inner.get("id").filter(|id| matches!(id.kind(), Kind::String | Kind::Number));
-    id.map(|id| id.as_text().map_or_else(|| id.as_raw().to_owned(), std::borrow::Cow::into_owned)).unwrap_or_default()
+    match inner.get("id") {
+        Some(id) if id.kind() == Kind::Number => id.as_raw().to_owned(),
+        _ => inner.string("id"),
+    }
 }
 
 fn decode_call(part: JsonRef<'_>, call: JsonRef<'_>) -> IncomingCall {
-    let shape = shape_of(part, |_, value| {
-        (value == call).then(|| {
-            Slot::Shape(shape_of(value, |key, value| match key {
-                "id" => Some(Slot::Id),
-                "name" => Some(Slot::Name),
-                "args" if !value.is_null() => Some(Slot::Arguments),
-                _ => None,
-            }))
-        })
+    let shape = shape_of(part, &mut |_, value| {
+        let inner = |key: &str, value: JsonRef<'_>| match key {
+            "id" => Some(Slot::Id),
+            "name" => Some(Slot::Name),
+            "args" if !value.is_null() => Some(Slot::Arguments),
+            _ => None,
+        };
+        (value == call).then(|| Slot::Shape(shape_of(value, &mut { inner })))
     });
-    let name = call.text("name").unwrap_or_default().into_owned();
+    let name = call.string("name");
     let whole = !name.is_empty();
     let call_id = id_of(call);
     IncomingCall {
@@ -231,23 +238,18 @@ fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>) -> IncomingResult {
         let (content, member) = said_by(response);
         (Some(content), member)
     });
-    let shape = shape_of(part, |_, value| {
-        (value == inner).then(|| {
-            Slot::Shape(shape_of(value, |key, value| match key {
-                "id" => Some(Slot::Id),
-                "name" => Some(Slot::Name),
-                "response" if member.is_some() => Some(Slot::Shape(shape_of(value, |_, _| Some(Slot::Content)))),
-                "response" => Some(Slot::Content),
-                _ => None,
-            }))
-        })
-    });
+    let hole = match (response, member) {
+        (Some(response), Some(_)) => Slot::Shape(shape_of(response, &mut |_, _| Some(Slot::Content))),
+        _ => Slot::Content,
+    };
+    let holes = [("id", Slot::Id), ("name", Slot::Name), ("response", hole)];
+    let shape = shape_of(part, &mut |_, value| (value == inner).then(|| Slot::Shape(shape_with(value, &holes))));
     let is_error = member == Some("error");
     let whole = response.is_some_and(JsonRef::is_object) && inner.get("name").is_some();
     let plain = !whole || encode::is_plain_result(&shape, is_error);
     IncomingResult {
         call_id: id_of(inner),
-        name: Some(inner.text("name").unwrap_or_default().into_owned()),
+        name: Some(inner.string("name")),
         content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error,
         dialect: Some(Dialect::Gemini),
@@ -265,8 +267,12 @@ pub fn shown_by(result: &ToolResult) -> Vec<Part> {
             match slot {
                 Slot::Shape(inner) => shapes.push(inner),
                 Slot::Raw(value) if key.inside() == "parts" => {
-                    let parts = value.view().items().map(decode_part);
-                    shown.extend(parts.filter(|part| matches!(part.body, PartBody::Image(_) | PartBody::File(_))));
+                    for part in value.view().items() {
+                        let part = decode_part(part);
+                        if matches!(part.body, PartBody::Image(_) | PartBody::File(_)) {
+                            shown.push(part);
+                        }
+                    }
                 }
                 _ => {}
             }

@@ -2,10 +2,10 @@
 
 use super::Gemini;
 use crate::finding::{Action, Finding, Report};
-use crate::json::{Json, JsonStr, ObjectWriter, push_text};
+use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::Settings;
-use crate::provider::shape::write_shape;
+use crate::provider::shape::{self, is_shape, write_filled};
 use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -28,7 +28,10 @@ pub fn encode(
 ) {
     let message = item.message;
     let own = is_own(message);
-    let mut answered: Vec<Answered<'_, '_>> = before.iter().flat_map(answered_in).collect();
+    let mut answered = Vec::new();
+    for item in before {
+        add_answered(item, &mut answered);
+    }
     let mut parts = Vec::new();
     if message.role != Role::Assistant {
         write_responses(&mut parts, std::mem::take(&mut answered), message, report);
@@ -50,7 +53,7 @@ pub fn encode(
     if !parts.is_empty() {
         write_content(wire.begin(), message, own, &parts);
     }
-    answered.extend(answered_in(item));
+    add_answered(item, &mut answered);
     if !item.results_go_on && !item.calls.is_empty() {
         let around = answered.iter().find_map(|(call, _)| around(call));
         let mut parts = Vec::new();
@@ -81,36 +84,23 @@ pub fn system(messages: &[&Message]) -> Option<Json> {
     let mut out = String::new();
     match messages {
         [only] if is_own(only) && only.shape.is_some() => write_content(&mut out, only, true, &parts),
-        _ => write_list(ObjectWriter::new(&mut out), &parts),
+        _ => {
+            let mut content = ObjectWriter::new(&mut out);
+            content.list("parts", &parts);
+            content.end();
+        }
     }
     Some(Json::trusted(out))
 }
 
-fn write_list(mut content: ObjectWriter<'_>, parts: &[String]) {
-    content.array("parts", |list| parts.iter().for_each(|part| list.item().push_str(part)));
-    content.end();
-}
-
 fn write_content(out: &mut String, message: &Message, own: bool, parts: &[String]) {
     if let Some(shape) = message.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |_, slot, out| match slot {
-            Slot::Raw(value) => {
-                out.push_str(value.as_str());
-                true
-            }
-            Slot::Parts | Slot::ResultsThenParts => {
-                out.push('[');
-                out.push_str(&parts.join(","));
-                out.push(']');
-                true
-            }
-            _ => false,
-        });
-        return;
+        let list = list_of(parts);
+        return write_filled(out, shape, &[(Slot::Parts, &list), (Slot::ResultsThenParts, &list)]);
     }
     let mut content = ObjectWriter::new(out);
-    content.text("role", if message.role == Role::Assistant { "model" } else { "user" });
-    write_list(content, parts);
+    content.text("role", if message.role == Role::Assistant { "model" } else { "user" }).list("parts", parts);
+    content.end();
 }
 
 /// Whether a part may go to Gemini.
@@ -134,21 +124,7 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
 /// Writes a part, in its own shape if `own`; false where the dialect has none for it.
 pub fn write_part(out: &mut String, part: &Part, own: bool) -> bool {
     if let Some(shape) = part.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |_, slot, out| {
-            let token = match (slot, &part.body) {
-                (Slot::Raw(value), _) => value.as_str(),
-                (Slot::Text, PartBody::Text(text) | PartBody::Reasoning(text)) => text.token(),
-                (Slot::Text, PartBody::Image(media) | PartBody::File(media)) => {
-                    match media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref()) {
-                        Some(token) => token.token(),
-                        None => return false,
-                    }
-                }
-                _ => return false,
-            };
-            out.push_str(token);
-            true
-        });
+        shape::write_part(out, part, shape);
         return true;
     }
     let mut object = match &part.body {
@@ -211,32 +187,31 @@ fn name_of(call: &ToolInvocation) -> Cow<'_, str> {
 }
 
 /// The id by which a call goes out. One that came without goes out without.
-fn id_of(call: &ToolInvocation, own: bool) -> Option<Cow<'_, str>> {
+fn id_of(call: &ToolInvocation, own: bool) -> Option<JsonStr> {
     (!(own && call.call_id.is_empty())).then(|| call_id(&Gemini, call))
+}
+
+/// Writes a call or its result in its shape.
+fn write_named(out: &mut String, shape: &Shape, id: &Option<JsonStr>, name: &JsonStr, value: (Slot, &str)) {
+    let named = (Slot::Name, name.token());
+    match id {
+        Some(id) => write_filled(out, shape, &[named, value, (Slot::Id, id.token())]),
+        None => write_filled(out, shape, &[named, value]),
+    }
 }
 
 fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, report: &mut Report) {
     let arguments = arguments_object(call, report);
-    let id = id_of(call, own);
+    let (id, name) = (id_of(call, own), JsonStr::new(&name_of(call)));
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |_, slot, out| {
-            match (slot, &id) {
-                (Slot::Raw(value), _) => out.push_str(value.as_str()),
-                (Slot::Id, Some(id)) => push_text(out, id),
-                (Slot::Name, _) => push_text(out, &name_of(call)),
-                (Slot::Arguments, _) => out.push_str(arguments.as_str()),
-                _ => return false,
-            }
-            true
-        });
-        return;
+        return write_named(out, shape, &id, &name, (Slot::Arguments, arguments.as_str()));
     }
     let mut part = ObjectWriter::new(out);
     part.object("functionCall", |inner| {
         if let Some(id) = &id {
-            inner.text("id", id);
+            inner.token("id", id);
         }
-        inner.text("name", &name_of(call)).json("args", arguments.view());
+        inner.token("name", &name).json("args", arguments.view());
     });
     if sign {
         part.raw("thoughtSignature", UNSIGNED);
@@ -247,9 +222,10 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, re
 /// A call whose result is to be written, and whether the call came in this dialect.
 type Answered<'d, 'h> = (&'d DraftCall<'h>, bool);
 
-fn answered_in<'d, 'h>(item: &'d DraftMessage<'h>) -> impl Iterator<Item = Answered<'d, 'h>> + use<'d, 'h> {
-    let own = is_own(item.message);
-    item.calls.iter().map(move |call| (call, own))
+fn add_answered<'d, 'h>(item: &'d DraftMessage<'h>, answered: &mut Vec<Answered<'d, 'h>>) {
+    for call in &item.calls {
+        answered.push((call, is_own(item.message)));
+    }
 }
 
 /// The shape that a result came in here.
@@ -273,27 +249,21 @@ fn around<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
 
 fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
     let mut content = ObjectWriter::new(out);
+    let list = list_of(parts);
     match around {
-        None => {
-            content.text("role", "user");
-            write_list(content, parts);
-        }
+        None => _ = content.text("role", "user").raw("parts", &list),
         Some(shape) => {
             for (key, slot) in &shape.0 {
-                match slot {
-                    Slot::Raw(value) => content.key_token(key.token()).push_str(value.as_str()),
-                    Slot::Shape(_) => {
-                        let out = content.key_token(key.token());
-                        out.push('[');
-                        out.push_str(&parts.join(","));
-                        out.push(']');
-                    }
-                    _ => {}
-                }
+                let value = match slot {
+                    Slot::Raw(value) => value.as_str(),
+                    Slot::Shape(_) => &list,
+                    _ => continue,
+                };
+                content.key_token(key.token()).push_str(value);
             }
-            content.end();
         }
     }
+    content.end();
 }
 
 /// The responses, then what other dialects show in a result: that stands beside them, where every model takes it.
@@ -325,7 +295,7 @@ fn write_responses(
 /// Writes a response; gives what it shows beside its words.
 fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part> {
     let invocation = call.invocation;
-    let id = id_of(invocation, own);
+    let (id, name) = (id_of(invocation, own), JsonStr::new(&name_of(invocation)));
     let stored = match call.result {
         Some(DraftResult::Stored(result)) => Some(result),
         _ => None,
@@ -335,38 +305,29 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part
             Slot::Shape(part) if key.inside() == "parts" => Some(part),
             _ => None,
         });
-        write_shape(out, inner.unwrap_or(shape), &mut |_, slot, out| {
-            match (slot, &id) {
-                (Slot::Raw(value), _) => out.push_str(value.as_str()),
-                (Slot::Id, Some(id)) => push_text(out, id),
-                (Slot::Name, _) => push_text(out, &name_of(invocation)),
-                (Slot::Content, _) => out.push_str(result.content.as_str()),
-                _ => return false,
-            }
-            true
-        });
+        write_named(out, inner.unwrap_or(shape), &id, &name, (Slot::Content, result.content.as_str()));
         return Vec::new();
     }
     let mut shown = Vec::new();
     // What a tool gave here, or what came in this dialect, is a value; of other dialects it is what they say.
     let value = stored.filter(|result| matches!(result.dialect, None | Some(Dialect::Gemini)));
     let (content, is_error) = match value {
-        Some(result) => (Cow::Borrowed(result.content.as_str()), result.is_error),
+        Some(result) => (result.content.clone(), result.is_error),
         None => {
-            let words = result_words(Dialect::Gemini, call);
+            let mut words = result_words(Dialect::Gemini, call);
             shown = words.media;
-            let texts: Vec<&str> =
-                words.texts.iter().filter(|text| !text.is_empty()).map(|text| text.inside()).collect();
-            (Cow::Owned(JsonStr::from_inside(&texts.join("\\n\\n")).token().to_owned()), words.is_error)
+            words.texts.retain(|text| !text.is_empty());
+            (JsonStr::joined(&mut words.texts.iter(), "\\n\\n").to_json(), words.is_error)
         }
     };
     let mut part = ObjectWriter::new(out);
     part.object("functionResponse", |inner| {
         if let Some(id) = &id {
-            inner.text("id", id);
+            inner.token("id", id);
         }
-        inner.text("name", &name_of(invocation));
-        inner.object("response", |response| _ = response.raw(if is_error { "error" } else { "output" }, &content));
+        inner.token("name", &name);
+        let word = if is_error { "error" } else { "output" };
+        inner.object("response", |response| _ = response.json(word, content.view()));
     });
     part.end();
     shown
@@ -383,14 +344,8 @@ pub fn is_plain_content(role: Role, shape: &Shape) -> bool {
 
 /// Whether a call of that shape is written the same without it.
 pub fn is_plain_call(shape: &Shape, has_id: bool) -> bool {
-    let [(key, Slot::Shape(Shape(members)))] = shape.0.as_slice() else { return false };
-    let members = match members.as_slice() {
-        [(id, Slot::Id), rest @ ..] if has_id && id.inside() == "id" => rest,
-        all if !has_id => all,
-        _ => return false,
-    };
-    key.inside() == "functionCall"
-        && matches!(members, [(name, Slot::Name), (args, Slot::Arguments)] if name.inside() == "name" && args.inside() == "args")
+    let id = if has_id { r##""id":#id,"## } else { "" };
+    is_shape(shape, &format!(r##"{{"functionCall":{{{id}"name":#name,"args":#arguments}}}}"##))
 }
 
 /// The shape in which a result goes out that has none.
@@ -408,5 +363,6 @@ pub fn plain_shape(has_id: bool, is_error: bool) -> Shape {
 
 /// Whether a result of that shape is written the same without it. One without an id keeps its shape: that says so.
 pub fn is_plain_result(shape: &Shape, is_error: bool) -> bool {
-    *shape == plain_shape(true, is_error)
+    let word = if is_error { "error" } else { "output" };
+    is_shape(shape, &format!(r##"{{"functionResponse":{{"id":#id,"name":#name,"response":{{"{word}":#content}}}}}}"##))
 }

@@ -149,7 +149,7 @@ fn frame<'a>(plan: &mut Plan<'a, '_>, turns: &mut Vec<Turn<'a>>) {
 /// Gemini 3 wants the signature of the first call of each step in the current turn, which begins at the last user content
 /// that says something. Only the address names the model as a rule, so mostly this can but warn.
 fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>]) {
-    let third = plan.body.text("model").is_some_and(|model| model.contains("gemini-3"));
+    let third = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "gemini-3"));
     let signature = |part: JsonRef<'_>| {
         ["thoughtSignature", "thought_signature"]
             .iter()

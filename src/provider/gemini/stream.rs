@@ -8,24 +8,21 @@ mod pieces;
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
-use crate::provider::assembler::{Assembling, Growing, error_words, inside, said};
+use crate::provider::assembler::{Assembling, Growing, inside, said};
+use crate::provider::facts::{Facts, malformed, message_of};
 use pieces::Pieces;
 
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct ContentAnswer {
-    id: Option<String>,
-    model: Option<String>,
+    facts: Facts,
     parts: Vec<Piece>,
     calls: u32,
-    finish_reason: Option<String>,
     /// The prompt was not let through: there is no answer.
     withheld: bool,
     /// It came as one body.
     whole: bool,
     counts: Counts,
-    usage: Option<Usage>,
-    error: Option<WireError>,
 }
 
 /// A part of the answer.
@@ -62,7 +59,7 @@ struct Counts {
 
 impl Assembling for ContentAnswer {
     fn event<'a>(&mut self, _name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
-        if self.error.is_none() {
+        if self.facts.error.is_none() {
             self.read(data, out);
         }
         None
@@ -74,14 +71,13 @@ impl Assembling for ContentAnswer {
     fn whole(&mut self, body: JsonRef<'_>) {
         self.whole = true;
         self.read(body, &mut Vec::new());
-        if self.error.is_none() && !self.withheld && body.get("candidates").and_then(first).is_none() {
-            let message = "the response has no candidates".to_owned();
-            self.error = Some(WireError { code: Some("malformed".to_owned()), message });
+        if self.facts.error.is_none() && !self.withheld && body.get("candidates").and_then(first).is_none() {
+            self.facts.error = Some(malformed("the response has no candidates"));
         }
     }
 
-    fn fail(&mut self, error: WireError) {
-        self.error.get_or_insert(error);
+    fn facts(&mut self) -> &mut Facts {
+        &mut self.facts
     }
 
     fn takes_lists(&self) -> bool {
@@ -91,39 +87,18 @@ impl Assembling for ContentAnswer {
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
-        let texts = self.parts.iter().filter_map(|part| match part {
-            Piece::Text { text, thought: false } | Piece::Other { text: Some((text, false)), .. } => {
-                Some(text.inside())
+        let (mut text, mut calls, mut parts) = (String::new(), Vec::new(), Vec::new());
+        for part in &self.parts {
+            match part {
+                Piece::Text { text: own, thought: false } | Piece::Other { text: Some((own, false)), .. } => {
+                    text.push_str(own.inside());
+                }
+                Piece::Call(call) => calls.push(call.assemble(complete)),
+                _ => {}
             }
-            _ => None,
-        });
-        let text: String = texts.collect();
-        let wires: Vec<Json> = self.parts.iter().filter_map(|part| part.wire(complete)).collect();
-        Assembled {
-            status,
-            finish_reason: self.finish_reason.clone(),
-            response_id: self.id.clone(),
-            model: self.model.clone(),
-            text: JsonStr::from_inside(&text),
-            calls: self
-                .parts
-                .iter()
-                .filter_map(|part| match part {
-                    Piece::Call(call) => Some(call.assemble(complete)),
-                    _ => None,
-                })
-                .collect(),
-            usage: self.usage,
-            error: self.error.clone(),
-            wire: (!wires.is_empty()).then(|| {
-                ObjectWriter::build(|content| {
-                    content.text("role", "model");
-                    content.array("parts", |parts| {
-                        wires.iter().for_each(|wire| parts.item().push_str(wire.as_str()));
-                    });
-                })
-            }),
+            parts.extend(part.wire(complete));
         }
+        self.facts.assembled(status, &text, calls, message_of("model", "parts", &parts))
     }
 }
 
@@ -136,23 +111,18 @@ impl ContentAnswer {
                 "promptFeedback" => feedback = Some(value),
                 "usageMetadata" => usage = Some(value),
                 "error" => error = Some(value),
-                "modelVersion" => keep(&mut self.model, value),
-                "responseId" => keep(&mut self.id, value),
                 _ => {}
             }
         }
+        self.facts.name(data, "responseId", "modelVersion");
         if let Some(usage) = usage {
             self.counts.take(usage);
-            let usage = self.counts.sum();
-            if usage.is_some() && usage != self.usage {
-                self.usage = usage;
-                out.extend(usage.map(StreamEvent::Usage));
-            }
+            self.facts.count(self.counts.sum(), out);
         }
         if let Some(candidate) = candidate {
             let parts = candidate.get("content").and_then(|content| content.get("parts"));
             let mut goes_on = true;
-            for part in parts.iter().flat_map(|parts| parts.items()).filter(|part| part.is_object()) {
+            for part in parts.unwrap_or_default().items().filter(|part| part.is_object()) {
                 self.part(part, goes_on, out);
                 goes_on = false;
             }
@@ -162,26 +132,21 @@ impl ContentAnswer {
             }
         }
         if let Some(reason) = feedback.and_then(|feedback| said(feedback.get("blockReason")))
-            && self.finish_reason.is_none()
+            && self.facts.reason.is_none()
         {
             self.withheld = true;
-            self.finish_reason = Some(reason.into_owned());
+            self.facts.reason = Some(reason.into_owned());
         }
-        if let Some(error) = error.and_then(error_words) {
-            self.failed(error, out);
+        if let Some(error) = error {
+            self.facts.failed_as(error, out);
         }
-    }
-
-    fn failed(&mut self, error: WireError, out: &mut Vec<StreamEvent>) {
-        out.push(StreamEvent::Error(error.clone()));
-        self.fail(error);
     }
 
     fn finish(&mut self, reason: &str, words: Option<&str>, out: &mut Vec<StreamEvent>) {
-        self.finish_reason = Some(reason.to_owned());
+        self.facts.reason = Some(reason.to_owned());
         if ends_in(reason) == AnswerStatus::Failed {
             let message = words.map_or_else(|| format!("Gemini ended its answer: {reason}"), str::to_owned);
-            self.failed(WireError { code: Some(reason.to_owned()), message }, out);
+            self.facts.failed(WireError { code: Some(reason.to_owned()), message }, out);
         }
     }
 
@@ -249,10 +214,10 @@ impl ContentAnswer {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        if self.error.is_some() {
+        if self.facts.error.is_some() {
             return AnswerStatus::Failed;
         }
-        let ended = match self.finish_reason.as_deref() {
+        let ended = match self.facts.reason.as_deref() {
             Some(_) if self.withheld => AnswerStatus::Blocked,
             Some(reason) => ends_in(reason),
             None if self.whole => AnswerStatus::Complete,
@@ -269,15 +234,9 @@ fn first(candidates: JsonRef<'_>) -> Option<JsonRef<'_>> {
     candidates.items().find(|one| one.find("index").and_then(JsonRef::as_u64).unwrap_or(0) == 0)
 }
 
-fn keep(own: &mut Option<String>, value: JsonRef<'_>) {
-    if own.is_none() {
-        *own = said(Some(value)).map(std::borrow::Cow::into_owned);
-    }
-}
-
 fn tell(text: &mut Growing, thought: bool, out: &mut Vec<StreamEvent>) {
     let event = if thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta };
-    out.extend(text.news().map(event));
+    text.tell(event, out);
 }
 
 /// What a finish reason means. Calls end with STOP, too; a mock and some gateways have a word of their own for them.
@@ -306,24 +265,31 @@ impl Piece {
     }
 
     /// The part as a next request may carry it; none where it may not.
-    fn wire(&self, complete: bool) -> Option<Json> {
+    fn wire(&self, complete: bool) -> Option<String> {
+        let mut out = String::new();
         match self {
-            Self::Text { text, thought } => Some(ObjectWriter::build(|part| {
+            Self::Text { text, thought } => {
+                let mut part = ObjectWriter::new(&mut out);
                 part.token("text", &text.to_str());
                 if *thought {
                     part.bool("thought", true);
                 }
-            })),
-            Self::Other { wire, .. } => Some(wire.clone()),
-            Self::Call(call) => call.assemble(complete).executable.then(|| call.wire()),
+                part.end();
+            }
+            Self::Other { wire, .. } => out.push_str(wire.as_str()),
+            Self::Call(call) if call.assemble(complete).executable => call.write(&mut out),
+            Self::Call(_) => return None,
         }
+        Some(out)
     }
 }
 
 impl Call {
     fn go_on(&mut self, partial: Option<JsonRef<'_>>, goes_on: bool, out: &mut Vec<StreamEvent>) {
         if let Some(pieces) = &mut self.pieces {
-            partial.iter().flat_map(|partial| partial.items()).for_each(|piece| pieces.add(piece));
+            for piece in partial.unwrap_or_default().items() {
+                pieces.add(piece);
+            }
         }
         if goes_on {
             return;
@@ -373,24 +339,24 @@ impl Call {
     }
 
     /// As it came; of pieces what they come to.
-    fn wire(&self) -> Json {
-        let (Some(_), Some(inner)) = (&self.pieces, self.inner()) else { return self.wire.clone() };
-        ObjectWriter::build(|part| {
-            for (key, value) in self.wire.view().entries() {
-                if value != inner {
-                    part.copy(key, value);
-                    continue;
-                }
-                let mut call = ObjectWriter::new(part.key_token(key.as_raw()));
-                for (key, value) in inner.entries() {
-                    if !matches!(inside(key), Some("willContinue" | "partialArgs" | "args")) {
-                        call.copy(key, value);
-                    }
-                }
-                call.raw("args", &self.arguments().unwrap_or_else(|| "{}".to_owned()));
-                call.end();
+    fn write(&self, out: &mut String) {
+        let (Some(_), Some(inner)) = (&self.pieces, self.inner()) else { return out.push_str(self.wire.as_str()) };
+        let mut part = ObjectWriter::new(out);
+        for (key, value) in self.wire.view().entries() {
+            if value != inner {
+                part.copy(key, value);
+                continue;
             }
-        })
+            let mut call = ObjectWriter::new(part.key_token(key.as_raw()));
+            for (key, value) in inner.entries() {
+                if !matches!(inside(key), Some("willContinue" | "partialArgs" | "args")) {
+                    call.copy(key, value);
+                }
+            }
+            call.raw("args", &self.arguments().unwrap_or_else(|| "{}".to_owned()));
+            call.end();
+        }
+        part.end();
     }
 }
 

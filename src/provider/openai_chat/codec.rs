@@ -61,12 +61,19 @@ impl Codec for Chat {
         self.dialect
     }
 
-    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
-        items.extend(wires.map(|wire| decode::decode_message(self, wire)));
+    fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+        for wire in wires {
+            items.push(decode::decode_message(self, *wire));
+        }
     }
 
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
         decode::decode_block(self, block)
+    }
+
+    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
+        encode::write_block(self, out, part, own);
+        true
     }
 
     fn encode(

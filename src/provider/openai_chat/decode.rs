@@ -4,11 +4,16 @@ use super::{Chat, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Media, Part, PartBody, Role, Shape, Slot};
-use crate::provider::shape::shape_of;
+use crate::provider::codec::without_plain_shape;
+use crate::provider::shape::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
 
 /// The members that hold reasoning on compatible servers; OpenAI itself has none.
 pub const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// What is written of a call and of a result that have no shape.
+const PLAIN_CALL: &str = r##"{"id":#id,"type":"function","function":{"name":#name,"arguments":#arguments}}"##;
+const PLAIN_RESULT: &str = r##"{"role":"tool","tool_call_id":#id,"content":#content}"##;
 
 /// Decodes one wire message. What is no message comes back as it is.
 pub fn decode_message(chat: &Chat, wire: JsonRef<'_>) -> Incoming {
@@ -28,48 +33,47 @@ pub fn decode_message(chat: &Chat, wire: JsonRef<'_>) -> Incoming {
 fn decode_input(chat: &Chat, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
     let mut parts = Vec::new();
     let shape =
-        shape_of(wire, |key, value| if key == "content" { decode_content(chat, value, &mut parts) } else { None });
+        shape_of(wire, &mut |key, value| if key == "content" { decode_content(chat, value, &mut parts) } else { None });
     finish(chat, role, parts, shape)
 }
 
 fn decode_assistant(chat: &Chat, wire: JsonRef<'_>) -> IncomingMessage {
     let mut parts = Vec::new();
     // Reasoning, then words, then calls, whatever the order of the members.
-    let mut slots: Vec<(String, Slot)> = Vec::new();
-    for (key, value) in wire.entries() {
-        let Some(key) = key.as_text() else { continue };
-        if !chat.ways.chunks
-            && REASONING.contains(&key.as_ref())
+    let mut slots: Vec<(&str, Slot)> = Vec::new();
+    for (key, value) in wire.entries().filter(|_| !chat.ways.chunks) {
+        if let Some(name) = REASONING.into_iter().find(|name| key.is_text(name))
             && let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning)
         {
-            slots.push((key.into_owned(), slot));
+            slots.push((name, slot));
         }
     }
     if let Some(slot) = wire.get("content").and_then(|content| decode_content(chat, content, &mut parts)) {
-        slots.push(("content".into(), slot));
+        slots.push(("content", slot));
     }
     if let Some(slot) = wire.get("refusal").and_then(|refusal| own_text(refusal, &mut parts, PartBody::Refusal)) {
-        slots.push(("refusal".into(), slot));
+        slots.push(("refusal", slot));
     }
     // An empty list of calls is refused by OpenAI and taken by Mistral.
     let calls = wire.get("tool_calls").filter(|calls| calls.kind() == Kind::Array);
     if let Some(calls) = calls.filter(|calls| !chat.ways.chunks || calls.items().next().is_some()) {
-        let calls = calls.items().filter(|call| call.is_object());
-        parts.extend(calls.map(|call| IncomingPart::Call(decode_call(chat, call))));
-        slots.push(("tool_calls".into(), Slot::Calls));
+        for call in calls.items().filter(|call| call.is_object()) {
+            parts.push(IncomingPart::Call(decode_call(chat, call)));
+        }
+        slots.push(("tool_calls", Slot::Calls));
     }
     let mut legacy = false;
     if let Some(call) = wire.find("function_call").filter(|call| call.is_object()) {
         parts.push(IncomingPart::Call(IncomingCall {
             call_id: String::new(),
-            name: call.text("name").unwrap_or_default().into_owned(),
+            name: call.string("name"),
             arguments: arguments_of(call.get("arguments")),
             shape: None,
         }));
         legacy = true;
     }
     // Of doubled members the last counts, as everybody reads them; then no shape could say where the hole is.
-    let mut shape = shape_of(wire, |key, _| slots.iter().find(|(name, _)| name == key).map(|(_, slot)| slot.clone()));
+    let mut shape = shape_with(wire, &slots);
     if legacy || doubled(&shape) {
         shape.0.clear();
     }
@@ -82,7 +86,7 @@ fn doubled(shape: &Shape) -> bool {
 }
 
 /// A member that is one text: the text becomes a part, the member a hole.
-fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: impl Fn(JsonStr) -> PartBody) -> Option<Slot> {
+fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: fn(JsonStr) -> PartBody) -> Option<Slot> {
     let text = value.as_json_str().filter(|text| !text.is_empty())?;
     let at = u32::try_from(parts.len()).ok()?;
     parts.push(IncomingPart::Part(body(text).into()));
@@ -93,7 +97,9 @@ fn decode_content(chat: &Chat, content: JsonRef<'_>, parts: &mut Vec<IncomingPar
     match content.kind() {
         Kind::String => own_text(content, parts, PartBody::Text),
         Kind::Array => {
-            parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(chat, block))));
+            for block in content.items() {
+                parts.push(IncomingPart::Part(decode_block(chat, block)));
+            }
             Some(Slot::Parts)
         }
         _ => None,
@@ -127,10 +133,13 @@ pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let inner = |value: JsonRef<'_>, name: &str| {
-        let hole = |key: &str, value: JsonRef<'_>| (key == name && value.kind() == Kind::String).then_some(Slot::Text);
-        if value.is_object() { Some(Slot::Shape(shape_of(value, hole))) } else { hole(name, value) }
+        let hole = |value: JsonRef<'_>| (value.kind() == Kind::String).then_some(Slot::Text);
+        if !value.is_object() {
+            return hole(value);
+        }
+        Some(Slot::Shape(shape_of(value, &mut |key, value| if key == name { hole(value) } else { None })))
     };
-    let shape = shape_of(block, |key, value| match (key, &body) {
+    let shape = shape_of(block, &mut |key, value| match (key, &body) {
         ("text", PartBody::Text(_)) | ("refusal", PartBody::Refusal(_)) => Some(Slot::Text),
         ("image_url", PartBody::Image(_)) => inner(value, "url"),
         ("file", PartBody::File(_)) if value.is_object() => inner(value, "file_data"),
@@ -138,40 +147,24 @@ pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
         ("thinking", PartBody::Reasoning(_)) => is_one_text(value).then_some(Slot::Parts),
         _ => None,
     });
-    let mut part = Part { body, shape: Some(shape) };
-    drop_plain_shape(chat, &mut part);
-    part
+    without_plain_shape(chat, body, shape)
 }
 
 /// The words of Mistral's reasoning: a text, or a list of chunks; none where no chunk is text.
 fn thought(value: JsonRef<'_>) -> Option<JsonStr> {
-    let mut texts = value.items().filter_map(|chunk| chunk.json_str("text")).collect::<Vec<_>>();
-    match texts.len() {
-        0 => value.as_json_str(),
-        1 => texts.pop(),
-        _ => Some(JsonStr::from_inside(&texts.iter().map(JsonStr::inside).collect::<Vec<_>>().join("\\n\\n"))),
+    let mut texts = Vec::new();
+    for chunk in value.items() {
+        texts.extend(chunk.json_str("text"));
     }
+    if texts.is_empty() { value.as_json_str() } else { Some(JsonStr::joined(&mut texts.iter(), "\\n\\n")) }
 }
 
 /// Whether a list of chunks is the one that is written for a text.
 fn is_one_text(chunks: JsonRef<'_>) -> bool {
     let mut all = chunks.items();
-    all.next().zip(Some(all.next())).is_some_and(|(chunk, more)| {
-        let mut members = chunk.entries();
-        more.is_none()
-            && members.next().is_some_and(|(key, value)| key.is_text("type") && value.is_text("text"))
-            && members.next().is_some_and(|(key, value)| key.is_text("text") && value.kind() == Kind::String)
-            && members.next().is_none()
-    })
-}
-
-fn drop_plain_shape(chat: &Chat, part: &mut Part) {
-    let (mut own, mut plain) = (String::new(), String::new());
-    encode::write_block(chat, &mut own, part, true);
-    encode::write_block(chat, &mut plain, part, false);
-    if own == plain {
-        part.shape = None;
-    }
+    let (Some(chunk), None) = (all.next(), all.next()) else { return false };
+    let shape = shape_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(Slot::Text));
+    chunk.says("type", "text") && is_shape(&shape, r##"{"type":#text,"text":#text}"##)
 }
 
 fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {
@@ -179,20 +172,17 @@ fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {
     let function = call.find("function").filter(|function| function.is_object());
     let inner = function.or(custom).unwrap_or(call);
     let input = if function.is_none() && custom.is_some() { "input" } else { "arguments" };
-    let hole = |name: &str, _: JsonRef<'_>| match name {
-        "name" => Some(Slot::Name),
-        _ if name == input => Some(Slot::Arguments),
-        _ => None,
-    };
-    let shape = shape_of(call, |key, value| match key {
+    let own = if function.is_some() { "function" } else { "custom" };
+    let shape = shape_of(call, &mut |key, value| match key {
         "id" => Some(Slot::Id),
-        "function" if function == Some(value) => Some(Slot::Shape(shape_of(value, hole))),
-        "custom" if custom == Some(value) && function.is_none() => Some(Slot::Shape(shape_of(value, hole))),
+        _ if key == own && value == inner => {
+            Some(Slot::Shape(shape_with(value, &[("name", Slot::Name), (input, Slot::Arguments)])))
+        }
         _ => None,
     });
     let mut decoded = IncomingCall {
-        call_id: call.text("id").unwrap_or_default().into_owned(),
-        name: inner.text("name").unwrap_or_default().into_owned(),
+        call_id: call.string("id"),
+        name: inner.string("name"),
         arguments: match inner.get(input) {
             // The free text of a custom tool is a value, and no text that holds one.
             Some(text) if input == "input" && text.kind() == Kind::String => Arguments::Value(text.to_owned()),
@@ -205,7 +195,7 @@ fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {
         && inner.get("name").is_some()
         && inner.get(input).is_some_and(|a| a.kind() == Kind::String || (chat.ways.chunks && a.is_object()))
         && inner != call;
-    if whole && !encode::is_plain_call(&shape) {
+    if whole && !is_shape(&shape, PLAIN_CALL) {
         decoded.shape = Some(shape);
     }
     decoded
@@ -224,19 +214,15 @@ pub fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
 }
 
 fn decode_result(chat: &Chat, wire: JsonRef<'_>, id: &str) -> IncomingResult {
-    let shape = shape_of(wire, |key, _| match key {
-        "content" => Some(Slot::Content),
-        _ if key == id => Some(Slot::Id),
-        _ => None,
-    });
+    let shape = shape_with(wire, &[("content", Slot::Content), (id, Slot::Id)]);
     let whole = wire.get(id).is_some() && wire.get("content").is_some();
     IncomingResult {
-        call_id: wire.text(id).unwrap_or_default().into_owned(),
+        call_id: wire.string(id),
         name: None,
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
         dialect: Some(chat.dialect),
-        shape: (whole && !encode::is_plain_result(&shape)).then_some(shape),
+        shape: (whole && !is_shape(&shape, PLAIN_RESULT)).then_some(shape),
         raw: wire.to_owned(),
     }
 }
@@ -247,7 +233,8 @@ fn finish(chat: &Chat, role: Role, parts: Vec<IncomingPart>, shape: Shape) -> In
     IncomingMessage { role, parts, dialect: Some(chat.dialect), shape }
 }
 
-/// The text of a result whose content is a list of parts, with its pictures apart: a tool message takes text only.
-pub fn result_parts(chat: &Chat, content: &Json) -> Vec<Part> {
-    content.view().items().map(|block| decode_block(chat, block)).collect()
+/// Whether a content is a list of texts, and holds one at least: a tool message takes nothing else.
+pub fn is_text_only(chat: &Chat, content: &Json) -> bool {
+    let mut blocks = content.view().items();
+    blocks.clone().next().is_some() && blocks.all(|block| matches!(decode_block(chat, block).body, PartBody::Text(_)))
 }

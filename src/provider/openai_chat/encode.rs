@@ -1,14 +1,14 @@
 //! OpenAI Chat Completions: from drafts to wire messages, each followed by one tool message a call.
 
 use super::Chat;
-use super::decode::{REASONING, result_parts};
+use super::decode::{REASONING, is_text_only};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ObjectWriter, push_text};
+use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::settings::{ReasoningField, Settings};
-use crate::provider::shape::write_shape;
-use crate::provider::words::{Words, result_words};
+use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
+use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
@@ -44,7 +44,7 @@ fn fill_message(
     name: &str,
     slot: &Slot,
     item: &DraftMessage<'_>,
-    ids: &[Cow<'_, str>],
+    ids: &[JsonStr],
     settings: &Settings,
 ) -> bool {
     let message = item.message;
@@ -72,17 +72,9 @@ fn fill_message(
     true
 }
 
-fn text_of(part: &Part) -> Option<&JsonStr> {
-    match &part.body {
-        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
-        _ => None,
-    }
-}
-
 fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
     let own = message.dialect == Some(chat.dialect);
-    out.push('[');
-    let mut first = true;
+    let mut list = ArrayWriter::new(out);
     for part in &message.parts {
         let block = match &part.body {
             PartBody::Text(_) | PartBody::Refusal(_) | PartBody::File(_) => true,
@@ -93,41 +85,19 @@ fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
             PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
         };
         if block {
-            if !first {
-                out.push(',');
-            }
-            first = false;
-            write_block(chat, out, part, own);
+            write_block(chat, list.item(), part, own);
         }
     }
-    out.push(']');
+    list.end();
 }
 
 /// Writes a content part, in its own shape if `own`.
 pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
     if let Some(shape) = part.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |_, slot, out| match slot {
-            Slot::Raw(value) => {
-                out.push_str(value.as_str());
-                true
-            }
-            Slot::Text => {
-                let token = match &part.body {
-                    PartBody::Image(media) | PartBody::File(media) => media.url.as_ref(),
-                    _ => text_of(part),
-                };
-                token.is_some_and(|token| {
-                    out.push_str(token.token());
-                    true
-                })
-            }
-            Slot::Parts => {
-                write_thought(out, part);
-                true
-            }
-            _ => false,
-        });
-        return;
+        return match &part.body {
+            PartBody::Reasoning(text) => write_filled(out, shape, &[(Slot::Parts, &thought(text))]),
+            _ => write_part(out, part, shape),
+        };
     }
     if let PartBody::Opaque(value) = &part.body {
         out.push_str(value.as_str());
@@ -135,8 +105,8 @@ pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
     }
     let mut block = ObjectWriter::new(out);
     match &part.body {
-        PartBody::Reasoning(_) if chat.ways.chunks => {
-            write_thought(block.text("type", "thinking").key("thinking"), part)
+        PartBody::Reasoning(text) if chat.ways.chunks => {
+            block.text("type", "thinking").raw("thinking", &thought(text));
         }
         PartBody::Text(text) | PartBody::Reasoning(text) => {
             block.text("type", "text").token("text", text);
@@ -179,17 +149,15 @@ pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
 }
 
 /// Mistral's reasoning is a list of chunks.
-fn write_thought(out: &mut String, part: &Part) {
-    out.push_str(r#"[{"type":"text","text":"#);
-    out.push_str(text_of(part).map_or("\"\"", JsonStr::token));
-    out.push_str("}]");
+pub fn thought(text: &JsonStr) -> String {
+    format!(r#"[{{"type":"text","text":{}}}]"#, text.token())
 }
 
 fn encode_plain(
     chat: &Chat,
     wire: &mut Wire<'_>,
     item: &DraftMessage<'_>,
-    ids: &[Cow<'_, str>],
+    ids: &[JsonStr],
     settings: &Settings,
     report: &mut Report,
 ) {
@@ -254,63 +222,57 @@ fn encode_plain(
     object.end();
 }
 
-fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>, ids: &[Cow<'_, str>]) -> bool {
+fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>, ids: &[JsonStr]) -> bool {
     if item.calls.is_empty() {
         return false;
     }
-    for (at, (call, id)) in item.calls.iter().zip(ids).enumerate() {
-        out.push(if at == 0 { '[' } else { ',' });
-        write_call(chat, out, call.invocation, id, item.message.dialect == Some(chat.dialect));
+    let mut list = ArrayWriter::new(out);
+    for (call, id) in item.calls.iter().zip(ids) {
+        write_call(chat, list.item(), call.invocation, id, item.message.dialect == Some(chat.dialect));
     }
-    out.push(']');
+    list.end();
     true
 }
 
-fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &str, own: bool) {
+fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &JsonStr, own: bool) {
     // What came as an object goes back as one, where the dialect takes it.
     let own_object = own && chat.ways.chunks;
-    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |name, slot, out| {
-            match (slot, &call.arguments) {
-                (Slot::Raw(value), _) => out.push_str(value.as_str()),
-                (Slot::Id, _) => push_text(out, id),
-                (Slot::Name, _) => push_text(out, &tool_name(call)),
-                (Slot::Arguments, Arguments::Value(text)) if name == "input" && text.view().kind() == Kind::String => {
-                    out.push_str(text.as_str());
-                }
-                (Slot::Arguments, _) => push_arguments(out, &call.arguments, own_object),
-                _ => return false,
-            }
-            true
+    let name = JsonStr::new(&tool_name(call));
+    let arguments = arguments_of(&call.arguments, own_object);
+    let Some(shape) = call.shape.as_ref().filter(|_| own) else {
+        let mut object = ObjectWriter::new(out);
+        object.token("id", id).text("type", "function").object("function", |function| {
+            function.token("name", &name).raw("arguments", &arguments);
         });
-        return;
-    }
-    let mut object = ObjectWriter::new(out);
-    object.text("id", id).text("type", "function").object("function", |function| {
-        function.text("name", &tool_name(call));
-        push_arguments(function.key("arguments"), &call.arguments, own_object);
+        return object.end();
+    };
+    write_shape(out, shape, &mut |member, slot, out| {
+        out.push_str(match (slot, &call.arguments) {
+            (Slot::Raw(value), _) => value.as_str(),
+            (Slot::Id, _) => id.token(),
+            (Slot::Name, _) => name.token(),
+            (Slot::Arguments, Arguments::Value(text)) if member == "input" && text.view().kind() == Kind::String => {
+                text.as_str()
+            }
+            (Slot::Arguments, _) => &arguments,
+            _ => return false,
+        });
+        true
     });
-    object.end();
 }
 
 /// A string of JSON text. Nothing written reads as no arguments: `{}`.
-fn push_arguments(out: &mut String, arguments: &Arguments, own_object: bool) {
+fn arguments_of(arguments: &Arguments, own_object: bool) -> Cow<'_, str> {
     match arguments {
-        Arguments::Value(value) if own_object && value.view().is_object() => out.push_str(value.as_str()),
-        Arguments::Text(text) if text.is_empty() => out.push_str("\"{}\""),
-        Arguments::Text(text) => out.push_str(text.token()),
-        Arguments::Value(value) => push_text(out, value.as_str()),
+        Arguments::Value(value) if own_object && value.view().is_object() => value.as_str().into(),
+        Arguments::Text(text) if text.is_empty() => "\"{}\"".into(),
+        Arguments::Text(text) => text.token().into(),
+        Arguments::Value(value) => JsonStr::new(value.as_str()).token().to_owned().into(),
     }
 }
 
-fn encode_results(
-    chat: &Chat,
-    wire: &mut Wire<'_>,
-    item: &DraftMessage<'_>,
-    ids: &[Cow<'_, str>],
-    report: &mut Report,
-) {
-    let mut pictures: Vec<(&ToolInvocation, &str, Part)> = Vec::new();
+fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr], report: &mut Report) {
+    let mut pictures: Vec<(&ToolInvocation, &JsonStr, Part)> = Vec::new();
     for (call, id) in item.calls.iter().zip(ids) {
         encode_result(chat, wire.begin(), call, id, &mut pictures);
     }
@@ -318,31 +280,28 @@ fn encode_results(
         return;
     }
     // A tool message takes text only: what a tool shows follows as the user's.
-    let out = wire.begin();
-    out.push_str(r#"{"role":"user","content":["#);
-    for (at, (call, id, part)) in pictures.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        let note = Part::from(PartBody::Text(JsonStr::new(&format!("Shown by the tool {} (call {id}):", call.name,))));
-        write_block(chat, out, &note, false);
-        out.push(',');
-        write_block(chat, out, part, false);
+    let mut message = ObjectWriter::new(wire.begin());
+    let mut content = ArrayWriter::new(message.text("role", "user").key("content"));
+    for (call, id, part) in &pictures {
+        let note = JsonStr::new(&format!("Shown by the tool {} (call {}):", call.name, id.decode()));
+        write_block(chat, content.item(), &PartBody::Text(note).into(), false);
+        write_block(chat, content.item(), part, false);
         report.push(
             Finding::info("unsupported_part", "a tool message takes text only; the image follows in a user message")
                 .of_call(&call.call_id)
                 .did(Action::Moved),
         );
     }
-    out.push_str("]}");
+    content.end();
+    message.end();
 }
 
 fn encode_result<'c>(
     chat: &Chat,
     out: &mut String,
     call: &DraftCall<'c>,
-    id: &'c str,
-    pictures: &mut Vec<(&'c ToolInvocation, &'c str, Part)>,
+    id: &'c JsonStr,
+    pictures: &mut Vec<(&'c ToolInvocation, &'c JsonStr, Part)>,
 ) {
     let invocation = call.invocation;
     let stored = match call.result {
@@ -351,32 +310,23 @@ fn encode_result<'c>(
     };
     if let Some(result) = stored
         && result.dialect == Some(chat.dialect)
-        && (chat.ways.chunks
-            || result.content.view().kind() == Kind::String
-            || is_text_only(&result_parts(chat, &result.content)))
+        && (chat.ways.chunks || result.content.view().kind() == Kind::String || is_text_only(chat, &result.content))
     {
         if let Some(shape) = &result.shape {
-            write_shape(out, shape, &mut |_, slot, out| {
-                match slot {
-                    Slot::Raw(value) => out.push_str(value.as_str()),
-                    Slot::Id => push_text(out, id),
-                    Slot::Content => out.push_str(result.content.as_str()),
-                    _ => return false,
-                }
-                true
-            });
-            return;
+            return write_filled(out, shape, &[(Slot::Id, id.token()), (Slot::Content, result.content.as_str())]);
         }
         let mut object = ObjectWriter::new(out);
-        object.text("role", "tool").text("tool_call_id", id).json("content", result.content.view());
+        object.text("role", "tool").token("tool_call_id", id).json("content", result.content.view());
         object.end();
         return;
     }
     let words = result_words(chat.dialect, call);
     let shown = !words.media.is_empty();
-    pictures.extend(words.media.into_iter().map(|part| (invocation, id, part)));
+    for part in words.media {
+        pictures.push((invocation, id, part));
+    }
     let mut object = ObjectWriter::new(out);
-    object.text("role", "tool").text("tool_call_id", id);
+    object.text("role", "tool").token("tool_call_id", id);
     match words.texts.as_slice() {
         [] => object.text("content", if !shown { "" } else { "The result is shown in the next message." }),
         [text] => object.token("content", text),
@@ -389,43 +339,18 @@ fn encode_result<'c>(
     object.end();
 }
 
-fn is_text_only(parts: &[Part]) -> bool {
-    !parts.is_empty() && parts.iter().all(|part| matches!(part.body, PartBody::Text(_)))
-}
-
 // What is plain needs no shape of its own.
-
-/// Whether a call of that shape is written the same without it.
-pub fn is_plain_call(shape: &Shape) -> bool {
-    matches!(shape.0.as_slice(), [(id, Slot::Id), (kind, Slot::Raw(function)), (inner, Slot::Shape(Shape(members)))]
-        if id.inside() == "id" && kind.inside() == "type" && function.as_str() == "\"function\"" && inner.inside() == "function"
-            && matches!(members.as_slice(), [(name, Slot::Name), (arguments, Slot::Arguments)] if name.inside() == "name" && arguments.inside() == "arguments"))
-}
-
-/// Whether a result of that shape is written the same without it.
-pub fn is_plain_result(shape: &Shape) -> bool {
-    matches!(shape.0.as_slice(), [(role, Slot::Raw(tool)), (id, Slot::Id), (content, Slot::Content)]
-        if role.inside() == "role" && tool.as_str() == "\"tool\"" && id.inside() == "tool_call_id" && content.inside() == "content")
-}
 
 /// Whether a message of that shape is written the same without it.
 pub fn is_plain_message(chat: &Chat, role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
     let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
     let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
-    let [(role_key, Slot::Raw(name)), (content, slot), rest @ ..] = shape.0.as_slice() else { return false };
-    if role_key.inside() != "role" || name.as_str() != format!("\"{}\"", role.as_str()) || content.inside() != "content"
-    {
-        return false;
-    }
-    match (slot, rest) {
-        (Slot::Part(0), []) => one_text && parts.len() == 1,
-        (Slot::Parts, []) => role != Role::Assistant && (parts.len() > 1 || !one_text),
-        (Slot::Part(0), [(key, Slot::Calls)]) => {
-            one_text && calls > 0 && parts.len() == calls + 1 && key.inside() == "tool_calls"
-        }
-        (Slot::Raw(null), [(key, Slot::Calls)]) => {
-            null.as_str() == chat.ways.blank && calls > 0 && parts.len() == calls && key.inside() == "tool_calls"
-        }
-        _ => false,
-    }
+    let content = match parts.len() - calls {
+        1 if one_text => "#part",
+        0 if calls > 0 => chat.ways.blank,
+        _ if role != Role::Assistant => "#parts",
+        _ => return false,
+    };
+    let calls = if calls > 0 { r##","tool_calls":#calls"## } else { "" };
+    is_shape(shape, &format!(r#"{{"role":"{}","content":{content}{calls}}}"#, role.as_str()))
 }

@@ -2,10 +2,12 @@
 
 mod calls;
 
-use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use super::encode::thought;
+use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, Fields, Growing, Value, error_words, inside, said};
+use crate::provider::facts::{Facts, malformed};
 use calls::{Call, Calls};
 
 /// The members that carry readable reasoning, as servers name them.
@@ -16,8 +18,7 @@ const DETAILS: &str = "reasoning_details";
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct ChatAnswer {
-    id: Option<String>,
-    model: Option<String>,
+    facts: Facts,
     text: Growing,
     /// Only where the content came as a list that holds more than text.
     pieces: Vec<Piece>,
@@ -30,10 +31,7 @@ pub(crate) struct ChatAnswer {
     calls: Calls,
     /// Which call's arguments grew last, where it was not the text.
     grew: Option<usize>,
-    finish: Option<String>,
     whole: bool,
-    usage: Option<Usage>,
-    error: Option<WireError>,
     /// The content of a message with calls and no words.
     blank: &'static str,
 }
@@ -50,7 +48,7 @@ enum Piece {
 
 impl Assembling for ChatAnswer {
     fn event<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
-        if self.error.is_some() {
+        if self.facts.error.is_some() {
             return None;
         }
         self.chunk(name, chunk, out)
@@ -61,7 +59,7 @@ impl Assembling for ChatAnswer {
             Some(place) => self.calls.append(place, fragment, out),
             None => {
                 self.append_text(fragment);
-                out.extend(self.text.news().map(StreamEvent::TextDelta));
+                self.text.tell(StreamEvent::TextDelta, out);
             }
         }
     }
@@ -71,36 +69,29 @@ impl Assembling for ChatAnswer {
         self.chunk("", body, &mut Vec::new());
         let choices = body.get("choices").is_some_and(|choices| choices.items().next().is_some());
         let answered = choices || body.get("message").is_some_and(JsonRef::is_object);
-        if !answered && self.error.is_none() {
-            let fallback =
-                || WireError { code: Some("malformed".to_owned()), message: "the response has no choices".to_owned() };
+        if !answered && self.facts.error.is_none() {
             let words = body.find("message").or_else(|| body.find("detail")).and_then(|_| error_words(body));
-            self.fail(words.unwrap_or_else(fallback));
+            self.facts.fail(words.unwrap_or_else(|| malformed("the response has no choices")));
         }
     }
 
-    fn fail(&mut self, error: WireError) {
-        self.error.get_or_insert(error);
+    fn facts(&mut self) -> &mut Facts {
+        &mut self.facts
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
-        Assembled {
-            status,
-            finish_reason: self.finish.clone(),
-            response_id: self.id.clone(),
-            model: self.model.clone(),
-            text: self.text.to_str(),
-            calls: self.calls.iter().map(|call| call.assemble(complete)).collect(),
-            usage: self.usage,
-            error: self.error.clone().or_else(|| {
-                let reason = self.finish.as_ref().filter(|_| status == AnswerStatus::Failed)?;
-                let message = format!("the provider ended the response with the reason {reason}");
-                Some(WireError { code: Some(reason.clone()), message })
-            }),
-            wire: self.wire(complete),
+        let mut calls = Vec::new();
+        for call in self.calls.iter() {
+            calls.push(call.assemble(complete));
         }
+        let mut answer = self.facts.assembled(status, self.text.inside(), calls, self.wire(complete));
+        if let (AnswerStatus::Failed, None, Some(reason)) = (status, &answer.error, &answer.finish_reason) {
+            let message = format!("the provider ended the response with the reason {reason}");
+            answer.error = Some(WireError { code: Some(reason.clone()), message });
+        }
+        answer
     }
 }
 
@@ -115,8 +106,6 @@ impl ChatAnswer {
         let (mut error, mut choices, mut message, mut usage, mut native) = (None, None, None, None, false);
         for (key, value) in chunk.entries() {
             match inside(key).unwrap_or_default() {
-                "id" if self.id.is_none() => self.id = said(Some(value)).map(Into::into),
-                "model" if self.model.is_none() => self.model = said(Some(value)).map(Into::into),
                 "choices" => choices = Some(value),
                 "message" => message = Some(value),
                 "usage" => usage = read_usage(value).or(usage),
@@ -127,6 +116,9 @@ impl ChatAnswer {
                 "done" => native = value.as_bool() == Some(true),
                 _ => {}
             }
+        }
+        if self.facts.id.is_none() || self.facts.model.is_none() {
+            self.facts.name(chunk, "id", "model");
         }
         if let Some(choices) = choices {
             // One answer: where several were asked for, the others are not this message.
@@ -147,14 +139,10 @@ impl ChatAnswer {
                 }
             }
         }
-        if usage.is_some() && usage != self.usage {
-            self.usage = usage;
-            out.extend(usage.map(StreamEvent::Usage));
-        }
+        self.facts.count(usage, out);
         let error = error.or_else(|| (name == "error").then_some(chunk)).and_then(error_words);
         if let Some(error) = error {
-            out.push(StreamEvent::Error(error.clone()));
-            self.fail(error);
+            self.facts.failed(error, out);
             return None;
         }
         fragment
@@ -199,8 +187,8 @@ impl ChatAnswer {
     /// Some servers send an empty reason with every chunk, and some the reason twice.
     fn ended(&mut self, reason: &str, out: &mut Vec<StreamEvent>) {
         // Once the provider has said that it was cut, nothing takes that back.
-        if self.finish.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
-            self.finish = Some(reason.to_owned());
+        if self.facts.reason.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
+            self.facts.reason = Some(reason.to_owned());
         }
         self.calls.ready(out);
     }
@@ -243,15 +231,17 @@ impl ChatAnswer {
             other = true;
         }
         self.tell_reasoning(out);
-        details.into_iter().flat_map(JsonRef::items).for_each(|detail| self.detail(detail, whole, out));
+        for detail in details.unwrap_or_default().items() {
+            self.detail(detail, whole, out);
+        }
         let mut fragment = None;
         if let Some(content) = content {
             self.content(content, out);
-            out.extend(self.text.news().map(StreamEvent::TextDelta));
+            self.text.tell(StreamEvent::TextDelta, out);
             (self.grew, fragment) = (None, inside(content));
         }
         self.calls.next_chunk();
-        for (place, call) in calls.into_iter().flat_map(JsonRef::items).filter(|call| call.is_object()).enumerate() {
+        for (place, call) in calls.unwrap_or_default().items().filter(|call| call.is_object()).enumerate() {
             let grown = self.calls.delta(call, whole, out);
             other |= place > 0;
             (self.grew, fragment) = grown.unzip();
@@ -268,8 +258,9 @@ impl ChatAnswer {
             self.lead = REASONING.into_iter().find(said).map(str::to_owned);
         }
         let Some(lead) = &self.lead else { return };
-        let news = self.reasoning.text_mut(lead).and_then(Growing::news);
-        out.extend(news.map(StreamEvent::ReasoningDelta));
+        if let Some(text) = self.reasoning.text_mut(lead) {
+            text.tell(StreamEvent::ReasoningDelta, out);
+        }
     }
 
     /// Content is a text, or a list of parts.
@@ -325,13 +316,15 @@ impl ChatAnswer {
         let Some(Piece::Thinking { text, rest }) = self.pieces.last_mut() else { return };
         for (key, value) in part.entries().filter(|(key, _)| !key.is_text("type")) {
             if key.is_text("thinking") {
-                inside(value).into_iter().for_each(|own| text.append(own));
-                value.items().filter_map(|item| item.get("text")).filter_map(inside).for_each(|own| text.append(own));
+                text.append(inside(value).unwrap_or_default());
+                for item in value.items() {
+                    text.append(item.get("text").and_then(inside).unwrap_or_default());
+                }
             } else {
                 rest.merge(key, value, false);
             }
         }
-        out.extend(text.news().map(StreamEvent::ReasoningDelta));
+        text.tell(StreamEvent::ReasoningDelta, out);
     }
 
     /// OpenRouter's list of reasoning blocks: in a stream, fragments of one block come one after the other.
@@ -369,9 +362,9 @@ impl ChatAnswer {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        let said_reason = self.finish.as_deref().map(status_of);
+        let said_reason = self.facts.reason.as_deref().map(status_of);
         match said_reason {
-            _ if self.error.is_some() => AnswerStatus::Failed,
+            _ if self.facts.error.is_some() => AnswerStatus::Failed,
             _ if stopped => AnswerStatus::Truncated,
             // The end of a whole body is proof enough; a stream's end is none.
             None if !self.whole => AnswerStatus::Truncated,
@@ -382,39 +375,52 @@ impl ChatAnswer {
     }
 
     fn wire(&self, complete: bool) -> Option<Json> {
-        let calls: Vec<&Call> = self.calls.iter().filter(|call| complete && call.is_named()).collect();
-        let reasoning = || self.reasoning.entries().filter(|(_, value)| !value.says_nothing());
-        let extra = || self.extra.entries().filter(|(_, value)| !value.says_nothing());
-        let nothing = self.text.is_empty() && self.pieces.is_empty() && self.refusal.is_empty() && calls.is_empty();
-        if nothing && reasoning().next().is_none() && self.details.is_empty() && extra().next().is_none() {
-            return None;
+        let named = |call: &&Call| complete && call.is_named();
+        let has_calls = self.calls.iter().any(|call| named(&call));
+        let mut out = String::new();
+        let mut message = ObjectWriter::new(&mut out);
+        message.text("role", "assistant");
+        let mut says = has_calls;
+        if !self.pieces.is_empty() {
+            let mut parts = ArrayWriter::new(message.key("content"));
+            for piece in &self.pieces {
+                self.write_piece(piece, parts.item());
+            }
+            parts.end();
+            says = true;
+        } else if self.text.is_empty() && (has_calls || !self.refusal.is_empty()) {
+            message.raw("content", self.blank);
+        } else {
+            message.token("content", &self.text.to_str());
+            says |= !self.text.is_empty();
         }
-        Some(ObjectWriter::build(|message| {
-            message.text("role", "assistant");
-            if !self.pieces.is_empty() {
-                message.array("content", |parts| {
-                    self.pieces.iter().for_each(|piece| self.write_piece(piece, parts.item()))
-                });
-            } else if self.text.is_empty() && (!calls.is_empty() || !self.refusal.is_empty()) {
-                message.raw("content", self.blank);
-            } else {
-                message.token("content", &self.text.to_str());
+        if !self.refusal.is_empty() {
+            message.token("refusal", &self.refusal.to_str());
+            says = true;
+        }
+        says |= self.reasoning.write_said(&mut message);
+        if !self.details.is_empty() {
+            let mut list = ArrayWriter::new(message.key(DETAILS));
+            for detail in &self.details {
+                let mut object = ObjectWriter::new(list.item());
+                detail.write(&mut object);
+                object.end();
             }
-            if !self.refusal.is_empty() {
-                message.token("refusal", &self.refusal.to_str());
+            list.end();
+            says = true;
+        }
+        says |= self.extra.write_said(&mut message);
+        if has_calls {
+            let mut list = ArrayWriter::new(message.key("tool_calls"));
+            for call in self.calls.iter().filter(named) {
+                let mut object = ObjectWriter::new(list.item());
+                call.write(&mut object);
+                object.end();
             }
-            reasoning().for_each(|(key, value)| value.write(message.key(key)));
-            if !self.details.is_empty() {
-                message.array(DETAILS, |list| {
-                    self.details.iter().for_each(|detail| list.object(|object| detail.write(object)));
-                });
-            }
-            extra().for_each(|(key, value)| value.write(message.key_token(&format!("\"{key}\""))));
-            if !calls.is_empty() {
-                message
-                    .array("tool_calls", |list| calls.iter().for_each(|call| list.object(|object| call.write(object))));
-            }
-        }))
+            list.end();
+        }
+        message.end();
+        says.then(|| Json::trusted(out))
     }
 
     fn write_piece(&self, piece: &Piece, out: &mut String) {
@@ -428,9 +434,7 @@ impl ChatAnswer {
             }
             Piece::Thinking { text, rest } => {
                 let mut part = ObjectWriter::new(out);
-                part.text("type", "thinking").array("thinking", |list| {
-                    list.object(|item| _ = item.text("type", "text").token("text", &text.to_str()));
-                });
+                part.text("type", "thinking").raw("thinking", &thought(&text.to_str()));
                 rest.write(&mut part);
                 part.end();
             }

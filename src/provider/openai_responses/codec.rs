@@ -38,12 +38,17 @@ impl Codec for Responses {
         true
     }
 
-    fn decode(&self, wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
+    fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
         decode::decode(wires, items);
     }
 
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
         decode::decode_block(block)
+    }
+
+    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
+        encode::write_block(out, part, own);
+        true
     }
 
     fn encode(

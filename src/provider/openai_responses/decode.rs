@@ -12,15 +12,21 @@
 //!
 //! The shape of a further part is two members: `Parts` for a mark, then its own `Shape` or `Content`.
 
-use super::encode;
 use super::kinds::{CallKind, FUNCTION, kind_of};
+use super::{Responses, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
-use crate::provider::shape::shape_of;
+use crate::provider::codec::without_plain_shape;
+use crate::provider::shape::{is_shape, shape_of, shape_with};
 use crate::sorted::in_order;
 use crate::tool::Arguments;
 use std::borrow::Cow;
+
+/// What is written of the model's words, of a call and of an output that have no shape.
+const PLAIN_SAID: &str = r##"{"role":"assistant","content":#text}"##;
+const PLAIN_CALL: &str = r##"{"type":"function_call","call_id":#id,"name":#name,"arguments":#arguments}"##;
+const PLAIN_RESULT: &str = r##"{"type":"function_call_output","call_id":#id,"output":#content}"##;
 
 /// The text of a body beside its items: a system message, marked by its shape.
 pub fn decode_instructions(instructions: JsonRef<'_>) -> Option<Incoming> {
@@ -53,17 +59,16 @@ pub fn decode_text(text: JsonStr) -> Incoming {
 }
 
 /// Decodes items. What is no item comes back as it is.
-pub fn decode(wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Incoming>) {
-    let wires: Vec<JsonRef<'_>> = wires.collect();
+pub fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     let mut work =
         Decoding { items, answer: Vec::new(), answered: Ids::default(), asked: Ids::default(), held: Ids::default() };
-    for wire in &wires {
+    for wire in wires {
         if let Some(kind) = CallKind::of_output(&kind_of(*wire)).filter(|kind| kind.is_hosted()) {
             work.answered.0.extend(wire.text("call_id").map(|id| (kind.kind, id)));
         }
     }
     work.answered.sort();
-    for wire in &wires {
+    for wire in wires {
         let kind = kind_of(*wire);
         let own = CallKind::of(&kind);
         if own.is_some_and(|own| !own.is_hosted()) || !kind.ends_with("_call") {
@@ -78,7 +83,7 @@ pub fn decode(wires: &mut dyn Iterator<Item = JsonRef<'_>>, items: &mut Vec<Inco
     work.asked.sort();
     work.held.sort();
     for wire in wires {
-        work.item(wire);
+        work.item(*wire);
     }
     work.end_answer();
 }
@@ -113,7 +118,7 @@ impl<'w> Decoding<'_, 'w> {
     /// Whether a call is one of OpenAI's own tools, and the client has answered it. One that the server ran, or whose
     /// output is not there, is kept as it is: nobody else could word an output of its kind.
     fn is_asked(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
-        let there = || wire.find("environment").is_some_and(|place| place.text("type").as_deref() != Some("local"));
+        let there = || wire.find("environment").is_some_and(|place| !place.says("type", "local"));
         self.answered.have(kind.kind, wire.text("call_id").as_deref()) && !there()
     }
 
@@ -157,7 +162,7 @@ impl<'w> Decoding<'_, 'w> {
         self.end_answer();
         let mut parts = Vec::new();
         let shape =
-            shape_of(wire, |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
+            shape_of(wire, &mut |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
         let plain = encode::is_plain_message(role, &parts, &shape);
         self.items.push(Incoming::Message(IncomingMessage {
             role,
@@ -189,7 +194,9 @@ fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option
         }
         Kind::Array => {
             parts.clear();
-            parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(block))));
+            for block in content.items() {
+                parts.push(IncomingPart::Part(decode_block(block)));
+            }
             Some(Slot::Parts)
         }
         _ => None,
@@ -223,23 +230,16 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
         _ => None,
     };
     let Some((body, hole)) = found else { return PartBody::Opaque(block.to_owned()).into() };
-    let shape = shape_of(block, |key, value| (key == hole && value.kind() == Kind::String).then_some(Slot::Text));
-    let mut part = Part { body, shape: Some(shape) };
-    let (mut own, mut plain) = (String::new(), String::new());
-    encode::write_block(&mut own, &part, true);
-    encode::write_block(&mut plain, &part, false);
-    if own == plain {
-        part.shape = None;
-    }
-    part
+    let shape = shape_of(block, &mut |key, value| (key == hole && value.kind() == Kind::String).then_some(Slot::Text));
+    without_plain_shape(&Responses, body, shape)
 }
 
 /// A message of the model: each of its texts is a part.
 fn decode_said(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let content = item.get("content");
     if let Some(text) = content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
-        let shape = shape_of(item, |key, _| (key == "content").then_some(Slot::Text));
-        let plain = encode::is_plain_said(&shape);
+        let shape = shape_with(item, &[("content", Slot::Text)]);
+        let plain = is_shape(&shape, PLAIN_SAID);
         return parts.push(IncomingPart::Part(Part { body: PartBody::Text(text), shape: (!plain).then_some(shape) }));
     }
     let body = |block: JsonRef<'_>| match block.text("type").as_deref() {
@@ -272,7 +272,7 @@ fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
         Some((name, list)) => decode_entries(item, name, list, &body, parts),
         None => parts.push(IncomingPart::Part(Part {
             body: PartBody::Reasoning(JsonStr::new("")),
-            shape: Some(shape_of(item, |_, _| None)),
+            shape: Some(shape_with(item, &[])),
         })),
     }
 }
@@ -287,11 +287,11 @@ fn decode_entries(
 ) {
     for (at, entry) in list.items().enumerate() {
         let (body, slot) = match body(entry) {
-            Some((body, hole)) => (body, Slot::Shape(shape_of(entry, |key, _| (key == hole).then_some(Slot::Text)))),
+            Some((body, hole)) => (body, Slot::Shape(shape_with(entry, &[(hole, Slot::Text)]))),
             None => (PartBody::Opaque(entry.to_owned()), Slot::Content),
         };
         let shape = match at {
-            0 => shape_of(item, |key, _| (key == member).then(|| slot.clone())),
+            0 => shape_with(item, &[(member, slot)]),
             _ => Shape(vec![(JsonStr::new(""), Slot::Parts), (JsonStr::new(""), slot)]),
         };
         parts.push(IncomingPart::Part(Part { body, shape: Some(shape) }));
@@ -299,14 +299,13 @@ fn decode_entries(
 }
 
 fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
-    let mut shape = shape_of(item, |key, _| match key {
-        "call_id" => Some(Slot::Id),
-        "name" if kind.name.is_none() => Some(Slot::Name),
-        _ if key == kind.arguments => Some(Slot::Arguments),
-        _ => None,
-    });
-    for (key, slot) in [("call_id", Slot::Id), ("name", Slot::Name), (kind.arguments, Slot::Arguments)] {
-        if item.get(key).is_none() && !(key == "name" && kind.name.is_some()) {
+    let mut holes = vec![("call_id", Slot::Id), ("name", Slot::Name), (kind.arguments, Slot::Arguments)];
+    if kind.name.is_some() {
+        holes.remove(1);
+    }
+    let mut shape = shape_with(item, &holes);
+    for (key, slot) in holes {
+        if item.get(key).is_none() {
             shape.0.push((JsonStr::new(key), slot));
         }
     }
@@ -321,9 +320,9 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
         },
     };
     let named = kind.name.map_or_else(|| item.text("name").unwrap_or_default(), Cow::Borrowed);
-    let plain = item.get("type").is_none() || encode::is_plain_call(&shape);
+    let plain = item.get("type").is_none() || is_shape(&shape, PLAIN_CALL);
     IncomingCall {
-        call_id: item.text("call_id").unwrap_or_default().into_owned(),
+        call_id: item.string("call_id"),
         name: named.into_owned(),
         arguments,
         shape: (!plain).then_some(shape),
@@ -331,21 +330,17 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
 }
 
 fn decode_result(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
-    let mut shape = shape_of(item, |key, _| match key {
-        "call_id" => Some(Slot::Id),
-        "output" => Some(Slot::Content),
-        _ => None,
-    });
+    let mut shape = shape_with(item, &[("call_id", Slot::Id), ("output", Slot::Content)]);
     let output = item.get("output");
     if output.is_none() && !kind.is_hosted() {
         shape.0.push((JsonStr::new("output"), Slot::Content));
     }
-    let plain = item.get("type").is_none() || item.get("call_id").is_none() || encode::is_plain_result(&shape);
+    let plain = item.get("type").is_none() || item.get("call_id").is_none() || is_shape(&shape, PLAIN_RESULT);
     IncomingResult {
-        call_id: item.text("call_id").unwrap_or_default().into_owned(),
+        call_id: item.string("call_id"),
         name: None,
         content: output.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
-        is_error: item.text("status").is_some_and(|status| status == "failed"),
+        is_error: item.says("status", "failed"),
         dialect: Some(Dialect::OpenAiResponses),
         shape: (!plain).then_some(shape),
         raw: item.to_owned(),

@@ -5,10 +5,10 @@ use super::decode::raw;
 use super::kinds::{CallKind, FUNCTION};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
-use crate::json::{JsonStr, Kind, ObjectWriter, push_text};
+use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
-use crate::provider::shape::write_shape;
-use crate::provider::words::{Words, result_words};
+use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
+use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
@@ -28,19 +28,13 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report)
 
 fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool) {
     if let Some(shape) = message.shape.as_ref().filter(|_| own) {
-        write_shape(wire.begin(), shape, &mut |_, slot, out| {
-            match slot {
-                Slot::Raw(value) => out.push_str(value.as_str()),
-                Slot::Part(_) => match message.parts.first().and_then(text_of) {
-                    Some(text) => out.push_str(text.token()),
-                    None => return false,
-                },
-                Slot::Parts => write_blocks(out, message, own),
-                _ => return false,
-            }
-            true
-        });
-        return;
+        let mut blocks = String::new();
+        write_blocks(&mut blocks, message, own);
+        let values = match message.parts.first().and_then(text_of) {
+            Some(text) => &[(Slot::Parts, &*blocks), (Slot::Part(0), text.token())][..],
+            None => &[(Slot::Parts, &*blocks)],
+        };
+        return write_filled(wire.begin(), shape, values);
     }
     let words = Words::of(message, own);
     if words.is_empty() {
@@ -57,16 +51,8 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool) {
     object.end();
 }
 
-fn text_of(part: &Part) -> Option<&JsonStr> {
-    match &part.body {
-        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
-        _ => None,
-    }
-}
-
 fn write_blocks(out: &mut String, message: &Message, own: bool) {
-    out.push('[');
-    let mut first = true;
+    let mut list = ArrayWriter::new(out);
     for part in &message.parts {
         let goes = match &part.body {
             PartBody::Text(text) | PartBody::Refusal(text) => own || !text.is_empty(),
@@ -75,20 +61,16 @@ fn write_blocks(out: &mut String, message: &Message, own: bool) {
             PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
         };
         if goes {
-            if !first {
-                out.push(',');
-            }
-            first = false;
-            write_block(out, part, own);
+            write_block(list.item(), part, own);
         }
     }
-    out.push(']');
+    list.end();
 }
 
 /// Writes a part of a user's message or of an output, in its own shape if `own`.
 pub fn write_block(out: &mut String, part: &Part, own: bool) {
     if let Some(shape) = part.shape.as_ref().filter(|_| own) {
-        return write_entry(out, part, shape);
+        return write_part(out, part, shape);
     }
     if let PartBody::Opaque(value) = &part.body {
         return out.push_str(value.as_str());
@@ -123,25 +105,6 @@ fn write_file(block: &mut ObjectWriter<'_>, media: &Media) {
     } else {
         block.raw("file_url", &address);
     }
-}
-
-/// An entry of a list, in its shape.
-fn write_entry(out: &mut String, part: &Part, shape: &Shape) {
-    write_shape(out, shape, &mut |_, slot, out| {
-        match slot {
-            Slot::Raw(value) => out.push_str(value.as_str()),
-            Slot::Text => {
-                let token = match &part.body {
-                    PartBody::Image(media) | PartBody::File(media) => media.url.as_ref(),
-                    _ => text_of(part),
-                };
-                let Some(token) = token else { return false };
-                out.push_str(token.token());
-            }
-            _ => return false,
-        }
-        true
-    });
 }
 
 /// What an item of an answer is to its neighbours.
@@ -298,20 +261,21 @@ fn write_item(out: &mut String, parts: &[Part], shape: &Shape, without_id: bool)
             Slot::Raw(value) => out.push_str(value.as_str()),
             Slot::Shape(_) | Slot::Content => {
                 let mut slot = slot;
+                let mut list = ArrayWriter::new(out);
                 for (at, part) in parts.iter().enumerate() {
-                    out.push(if at == 0 { '[' } else { ',' });
                     if at > 0
                         && let Some((_, own)) = part.shape.as_ref().and_then(|shape| shape.0.get(1))
                     {
                         slot = own;
                     }
+                    let out = list.item();
                     match (slot, &part.body) {
-                        (Slot::Shape(shape), _) => write_entry(out, part, shape),
+                        (Slot::Shape(shape), _) => write_part(out, part, shape),
                         (_, PartBody::Opaque(value)) => out.push_str(value.as_str()),
                         _ => out.push_str("null"),
                     }
                 }
-                out.push(']');
+                list.end();
             }
             _ => out.push_str(parts.first().and_then(text_of).map_or("\"\"", JsonStr::token)),
         }
@@ -394,81 +358,70 @@ fn can_go(call: &DraftCall<'_>, own: bool) -> bool {
 
 fn write_call(out: &mut String, call: &ToolInvocation, own: bool, without_id: bool) {
     let id = call_id(&Responses, call);
-    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        write_shape(out, shape, &mut |name, slot, out| {
-            match slot {
-                Slot::Raw(value) => {
-                    // A call id is no item id (nodetool#4252).
-                    if name == "id" && (without_id || value.as_str().starts_with("\"call_")) {
-                        return false;
-                    }
-                    out.push_str(value.as_str());
-                }
-                Slot::Id => push_text(out, &id),
-                Slot::Name => push_text(out, &tool_name(call)),
-                Slot::Arguments => push_arguments(out, name, &call.arguments),
-                _ => return false,
-            }
-            true
-        });
-        return;
-    }
-    let mut object = ObjectWriter::new(out);
-    object.text("type", FUNCTION.kind).text("call_id", &id).text("name", &tool_name(call));
-    push_arguments(object.key(FUNCTION.arguments), FUNCTION.arguments, &call.arguments);
-    object.end();
+    let tool = JsonStr::new(&tool_name(call));
+    let Some(shape) = call.shape.as_ref().filter(|_| own) else {
+        let mut object = ObjectWriter::new(out);
+        object.text("type", FUNCTION.kind).token("call_id", &id).token("name", &tool);
+        push_arguments(object.key(FUNCTION.arguments), FUNCTION.arguments, &call.arguments);
+        return object.end();
+    };
+    write_shape(out, shape, &mut |name, slot, out| {
+        match slot {
+            // A call id is no item id (nodetool#4252).
+            Slot::Raw(value) if name == "id" && (without_id || value.as_str().starts_with("\"call_")) => return false,
+            Slot::Raw(value) => out.push_str(value.as_str()),
+            Slot::Id => out.push_str(id.token()),
+            Slot::Name => out.push_str(tool.token()),
+            Slot::Arguments => push_arguments(out, name, &call.arguments),
+            _ => return false,
+        }
+        true
+    });
 }
 
 /// A function's arguments are a string of JSON text, and nothing written reads as none: `{}`. A custom tool's input is
 /// a string, other calls hold a value.
 fn push_arguments(out: &mut String, member: &str, arguments: &Arguments) {
+    let function = member == FUNCTION.arguments;
     match arguments {
-        Arguments::Text(text) if text.is_empty() && member == FUNCTION.arguments => out.push_str("\"{}\""),
+        Arguments::Text(text) if text.is_empty() && function => out.push_str("\"{}\""),
         Arguments::Text(text) => out.push_str(text.token()),
-        Arguments::Value(value) => match (member, value.view().kind()) {
-            ("arguments", _) => push_text(out, value.as_str()),
-            ("input", kind) if kind != Kind::String => push_text(out, value.as_str()),
-            _ => out.push_str(value.as_str()),
-        },
+        Arguments::Value(value) if function || member == "input" && value.view().kind() != Kind::String => {
+            push_text(out, value.as_str());
+        }
+        Arguments::Value(value) => out.push_str(value.as_str()),
     }
 }
 
 fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool) {
     let id = call_id(&Responses, call.invocation);
     let kind = kind_of_call(call.invocation, own);
-    let push_kind = |out: &mut String, kind: &CallKind| {
-        out.push('"');
-        out.push_str(kind.kind);
-        out.push_str("_output\"");
-    };
+    let output = format!("\"{}_output\"", kind.kind);
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::OpenAiResponses)
         && (!kind.takes_parts() || matches!(result.content.view().kind(), Kind::String | Kind::Array))
     {
         if let Some(shape) = &result.shape {
             write_shape(out, shape, &mut |name, slot, out| {
-                match slot {
+                out.push_str(match slot {
                     // One of another kind than its call goes as it came: they pair by their id.
-                    Slot::Raw(_) if name == "type" && !own => push_kind(out, kind),
-                    Slot::Raw(value) => out.push_str(value.as_str()),
-                    Slot::Id => push_text(out, &id),
-                    Slot::Content => out.push_str(result.content.as_str()),
+                    Slot::Raw(_) if name == "type" && !own => &output,
+                    Slot::Raw(value) => value.as_str(),
+                    Slot::Id => id.token(),
+                    Slot::Content => result.content.as_str(),
                     _ => return false,
-                }
+                });
                 true
             });
             return;
         }
         let mut object = ObjectWriter::new(out);
-        push_kind(object.key("type"), FUNCTION);
-        object.text("call_id", &id).json("output", result.content.view());
-        object.end();
-        return;
+        object.text("type", "function_call_output").token("call_id", &id).json("output", result.content.view());
+        return object.end();
     }
     let words = result_words(Dialect::OpenAiResponses, call);
     let mut object = ObjectWriter::new(out);
-    push_kind(object.key("type"), kind);
-    object.text("call_id", &id);
+    object.raw("type", &output).token("call_id", &id);
     if kind.kind == "apply_patch_call" {
         object.text("status", if words.is_error { "failed" } else { "completed" });
     }
@@ -476,53 +429,28 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool) {
         [] if words.media.is_empty() => _ = object.text("output", ""),
         [text] if words.media.is_empty() => _ = object.token("output", text),
         texts if kind.takes_parts() => {
-            let texts = texts.iter().map(|text| Part::from(PartBody::Text(text.clone())));
-            object.array("output", |list| {
-                texts.chain(words.media.iter().cloned()).for_each(|part| write_block(list.item(), &part, false));
-            });
+            let mut list = ArrayWriter::new(object.key("output"));
+            for text in texts {
+                write_block(list.item(), &PartBody::Text(text.clone()).into(), false);
+            }
+            for part in &words.media {
+                write_block(list.item(), part, false);
+            }
+            list.end();
         }
-        texts => {
-            let texts: Vec<&str> = texts.iter().map(JsonStr::inside).collect();
-            object.token("output", &JsonStr::from_inside(&texts.join("\\n")));
-        }
+        texts => _ = object.token("output", &JsonStr::joined(&mut texts.iter(), "\\n")),
     }
     object.end();
 }
 
 // What is plain needs no shape of its own.
 
-/// Whether the model's words in that shape are written the same without it.
-pub fn is_plain_said(shape: &Shape) -> bool {
-    matches!(shape.0.as_slice(), [(role, Slot::Raw(name)), (content, Slot::Text)]
-        if role.inside() == "role" && name.as_str() == "\"assistant\"" && content.inside() == "content")
-}
-
-/// Whether a call of that shape is written the same without it.
-pub fn is_plain_call(shape: &Shape) -> bool {
-    matches!(shape.0.as_slice(), [(kind, Slot::Raw(name)), (_, Slot::Id), (_, Slot::Name), (_, Slot::Arguments)]
-        if kind.inside() == "type" && name.as_str() == "\"function_call\"")
-}
-
-/// Whether an output of that shape is written the same without it.
-pub fn is_plain_result(shape: &Shape) -> bool {
-    matches!(shape.0.as_slice(), [(kind, Slot::Raw(name)), (_, Slot::Id), (_, Slot::Content)]
-        if kind.inside() == "type" && name.as_str() == "\"function_call_output\"")
-}
-
 /// Whether a message of that shape, not the model's, is written the same without it.
 pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
-    let [(key, Slot::Raw(name)), (content, slot)] = shape.0.as_slice() else { return false };
     let one_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), .. })]);
     let says = parts
         .iter()
         .any(|part| matches!(part, IncomingPart::Part(part) if text_of(part).is_none_or(|text| !text.is_empty())));
-    key.inside() == "role"
-        && name.view().is_text(role.as_str())
-        && name.as_str().len() == role.as_str().len() + 2
-        && content.inside() == "content"
-        && match slot {
-            Slot::Part(0) => one_text,
-            Slot::Parts => !one_text && says,
-            _ => false,
-        }
+    let slot = if one_text { "part" } else { "parts" };
+    (one_text || says) && is_shape(shape, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }

@@ -62,7 +62,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
     let held = ["previous_response_id", "conversation"].iter().any(|key| plan.body.find(key).is_some())
         || list.items().any(|item| item.text("type").as_deref() == Some("item_reference"));
     // Recorded: call, message, call, outputs is refused by DeepSeek, and nobody else.
-    let adjacent = plan.body.text("model").is_some_and(|model| model.contains("deepseek"));
+    let adjacent = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "deepseek"));
     let filler = quoted(plan.options.text());
     let mut reader = Reader {
         plan,
@@ -252,7 +252,7 @@ impl<'a> Reader<'_, 'a, '_> {
         let (id, sound) = id_of(given);
         let content = fields.get("output").map_or("", JsonRef::as_raw);
         let filler = content == self.filler;
-        let label = kind.trim_end_matches("_output").to_owned();
+        let label = kind.strip_suffix("_output").unwrap_or(kind).to_owned();
         let served = id.as_ref().and_then(|id| self.served.get_mut(id)).is_some_and(std::mem::take);
         let a = self.pairs.answer(Answer {
             near,

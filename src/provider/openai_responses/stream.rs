@@ -5,29 +5,24 @@
 
 mod item;
 
-use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind};
-use crate::message::Usage;
-use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+use crate::json::{ArrayWriter, Json, JsonRef, Kind};
+use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, error_words, inside, said};
+use crate::provider::facts::{Facts, malformed};
 use crate::provider::openai_chat::stream::read_usage;
-use crate::sorted::in_order;
 use item::{Is, Item};
 use std::borrow::Cow;
 
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct ResponseAnswer {
-    id: Option<String>,
-    model: Option<String>,
+    facts: Facts,
     /// The provider says that it does not keep the response.
     unstored: bool,
     items: Vec<Item>,
     calls: u32,
     /// How it ended, once it has.
     ended: Option<AnswerStatus>,
-    reason: Option<String>,
-    usage: Option<Usage>,
-    error: Option<WireError>,
 }
 
 /// The members of one event.
@@ -51,7 +46,7 @@ impl Assembling for ResponseAnswer {
     /// Events are numbered, so none is like the one before: there is nothing to compare.
     fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // What follows the end is another response.
-        if self.ended.is_some() || self.error.is_some() {
+        if self.ended.is_some() || self.facts.error.is_some() {
             return None;
         }
         let mut event = Event::default();
@@ -74,6 +69,7 @@ impl Assembling for ResponseAnswer {
         let kind = kind.as_deref().unwrap_or(name);
         let kind = kind.strip_prefix("response.").unwrap_or(kind);
         event.refusal = kind.starts_with("refusal");
+        let summary = kind.starts_with("reasoning_summary");
         match kind {
             "output_item.added" => {
                 if let Some(item) = event.item.filter(|item| item.is_object()) {
@@ -91,13 +87,13 @@ impl Assembling for ResponseAnswer {
             | "content_part.done"
             | "reasoning_summary_part.added"
             | "reasoning_summary_part.done" => {
-                self.entry(&event, kind.contains("summary"), None, out);
+                self.entry(&event, summary, None, out);
             }
             "output_text.delta" | "refusal.delta" | "reasoning_text.delta" | "reasoning_summary_text.delta" => {
-                self.entry(&event, kind.contains("summary"), Some(true), out);
+                self.entry(&event, summary, Some(true), out);
             }
             "output_text.done" | "refusal.done" | "reasoning_text.done" | "reasoning_summary_text.done" => {
-                self.entry(&event, kind.contains("summary"), Some(false), out);
+                self.entry(&event, summary, Some(false), out);
             }
             "output_text.annotation.added" => {
                 if let (Some(item), Some(note)) = (self.item(&event), event.value) {
@@ -111,12 +107,12 @@ impl Assembling for ResponseAnswer {
             "incomplete" | "failed" | "cancelled" => {
                 self.end(event.response.unwrap_or(data), kind, out);
             }
-            "error" => self.failed(event.error.unwrap_or(data), out),
+            "error" => self.facts.failed_as(event.error.unwrap_or(data), out),
             // A gateway that sends the whole response as one event.
             "" if data.get("output").is_some_and(|output| output.kind() == Kind::Array) => {
                 self.end(data, "completed", out);
             }
-            "" => event.error.into_iter().for_each(|error| self.failed(error, out)),
+            "" => self.facts.failed_as(event.error.unwrap_or_default(), out),
             _ => {}
         }
         None
@@ -130,48 +126,36 @@ impl Assembling for ResponseAnswer {
         if body.get("output").is_some_and(|output| output.kind() == Kind::Array) {
             self.end(body, if error.is_some() { "failed" } else { "completed" }, out);
         } else {
-            self.failed(error.unwrap_or(body), out);
-            if error.is_none() && body.get("message").is_none() && body.get("detail").is_none() || self.error.is_none()
+            self.facts.failed_as(error.unwrap_or(body), out);
+            if error.is_none() && body.get("message").is_none() && body.get("detail").is_none()
+                || self.facts.error.is_none()
             {
-                let message = "the response has no output".to_owned();
-                self.error = Some(WireError { code: Some("malformed".to_owned()), message });
+                self.facts.error = Some(malformed("the response has no output"));
             }
         }
     }
 
-    fn fail(&mut self, error: WireError) {
-        self.error.get_or_insert(error);
+    fn facts(&mut self) -> &mut Facts {
+        &mut self.facts
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
-        let text: String = self.items.iter().flat_map(Item::texts).collect();
-        let calls: Vec<(u32, AssembledCall)> = self.items.iter().filter_map(|item| item.assemble(complete)).collect();
-        let calls = in_order(calls, &|(a, _), (b, _)| a.cmp(b));
-        Assembled {
-            status,
-            finish_reason: self.reason.clone(),
-            response_id: self.id.clone(),
-            model: self.model.clone(),
-            text: JsonStr::from_inside(&text),
-            calls: calls.into_iter().map(|(_, call)| call).collect(),
-            usage: self.usage,
-            error: self.error.clone(),
-            wire: self.wire(complete),
+        let (mut text, mut calls) = (String::new(), Vec::new());
+        for item in &self.items {
+            item.texts().for_each(|own| text.push_str(own));
+            if let Some((_, call)) = item.assemble(complete) {
+                calls.push(call);
+            }
         }
+        self.facts.assembled(status, &text, calls, self.wire(complete))
     }
 }
 
 impl ResponseAnswer {
     fn head(&mut self, response: JsonRef<'_>) {
-        let known = |own: &mut Option<String>, name| {
-            if own.is_none() {
-                *own = said(response.get(name)).map(Cow::into_owned);
-            }
-        };
-        known(&mut self.id, "id");
-        known(&mut self.model, "model");
+        self.facts.name(response, "id", "model");
         self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
     }
 
@@ -179,8 +163,10 @@ impl ResponseAnswer {
     fn end(&mut self, response: JsonRef<'_>, kind: &str, out: &mut Vec<StreamEvent>) {
         self.head(response);
         let output = response.get("output").filter(|output| output.kind() == Kind::Array);
-        let items: Vec<JsonRef<'_>> =
-            output.iter().flat_map(|output| output.items()).filter(|item| item.is_object()).collect();
+        let mut items = Vec::new();
+        for item in output.unwrap_or_default().items().filter(|item| item.is_object()) {
+            items.push(item);
+        }
         let fits = items.len() >= self.items.len()
             && self.items.iter().zip(&items).all(|(own, item)| item.text("type").is_some_and(|kind| own.is_a(&kind)));
         let status = response.text("status");
@@ -201,7 +187,7 @@ impl ResponseAnswer {
             self.items.iter_mut().for_each(|item| item.close(out));
         }
         if let Some(usage) = response.get("usage").and_then(read_usage) {
-            self.usage = Some(usage);
+            self.facts.usage = Some(usage);
             out.push(StreamEvent::Usage(usage));
         }
         let why = response.find("incomplete_details").and_then(|details| said(details.get("reason")));
@@ -215,21 +201,13 @@ impl ResponseAnswer {
                     let message = "the provider ended the response with the status ".to_owned() + status;
                     WireError { code: Some(status.to_owned()), message }
                 });
-                out.push(StreamEvent::Error(error.clone()));
-                self.fail(error);
+                self.facts.failed(error, out);
                 Some(AnswerStatus::Failed)
             }
             // One that runs in the background, and is not there yet.
             _ => None,
         };
-        self.reason = Some(why.map_or_else(|| status.to_owned(), Cow::into_owned));
-    }
-
-    fn failed(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if let Some(error) = error_words(error) {
-            out.push(StreamEvent::Error(error.clone()));
-            self.fail(error);
-        }
+        self.facts.reason = Some(why.map_or_else(|| status.to_owned(), Cow::into_owned));
     }
 
     /// The item that an event is about, by its index: some servers change the ids from event to event.
@@ -304,7 +282,7 @@ impl ResponseAnswer {
 
     fn status(&self, stopped: bool) -> AnswerStatus {
         match self.ended {
-            _ if self.error.is_some() => AnswerStatus::Failed,
+            _ if self.facts.error.is_some() => AnswerStatus::Failed,
             _ if stopped => AnswerStatus::Truncated,
             None => AnswerStatus::Truncated,
             Some(AnswerStatus::Complete)

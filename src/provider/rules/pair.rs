@@ -317,11 +317,11 @@ impl<'a> Pairs<'a> {
                 let base = given.unwrap_or_else(|| (rule.derive)(&format!("{place}:{}", call.raw)));
                 ("invalid_call_id", base, rule.missing.to_owned())
             } else if !call.sound || !(rule.valid)(&own) {
-                ("invalid_call_id", (rule.fit)(&own), rule.invalid.replace("{id}", &own))
+                ("invalid_call_id", (rule.fit)(&own), crate::text::replaced(rule.invalid, "{id}", &own))
             } else {
                 let before = turns.insert(own.clone(), call.group);
                 if before == Some(call.group) {
-                    ("duplicate_call_id", own.clone(), rule.double.replace("{id}", &own))
+                    ("duplicate_call_id", own.clone(), crate::text::replaced(rule.double, "{id}", &own))
                 } else {
                     if before.is_some() {
                         report.push(

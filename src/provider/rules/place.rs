@@ -130,7 +130,7 @@ pub(crate) fn report_pairs(plan: &mut Plan<'_, '_>, pairs: &Pairs<'_>, groups: &
                 let code = if some { "missing_parallel_result" } else { "dangling_call" };
                 let action = if call.omitted { Action::Dropped } else { Action::Synthesized };
                 let id = shown(call);
-                plan.call_error(code, &call.path, id, action, words.dangling.replace("{id}", id));
+                plan.call_error(code, &call.path, id, action, crate::text::replaced(words.dangling, "{id}", id));
             }
         }
     }
@@ -138,15 +138,19 @@ pub(crate) fn report_pairs(plan: &mut Plan<'_, '_>, pairs: &Pairs<'_>, groups: &
         let id = answer.id.as_deref().unwrap_or("");
         match answer.fate {
             Fate::Held => {}
-            Fate::Orphan => {
-                plan.call_error("orphan_result", &answer.path, id, Action::Dropped, words.orphan.replace("{id}", id))
-            }
+            Fate::Orphan => plan.call_error(
+                "orphan_result",
+                &answer.path,
+                id,
+                Action::Dropped,
+                crate::text::replaced(words.orphan, "{id}", id),
+            ),
             Fate::Duplicate(_) => plan.call_error(
                 "duplicate_result",
                 &answer.path,
                 id,
                 Action::Dropped,
-                words.duplicate.replace("{id}", id),
+                crate::text::replaced(words.duplicate, "{id}", id),
             ),
             Fate::Answers(c) => {
                 let Some(call) = pairs.calls.get(c).filter(|call| !in_place(answer, call)) else { continue };
@@ -155,7 +159,7 @@ pub(crate) fn report_pairs(plan: &mut Plan<'_, '_>, pairs: &Pairs<'_>, groups: &
                 } else {
                     ("interposed_message", words.dangling)
                 };
-                plan.call_error(code, &answer.path, id, Action::Moved, sentence.replace("{id}", id));
+                plan.call_error(code, &answer.path, id, Action::Moved, crate::text::replaced(sentence, "{id}", id));
             }
         }
     }

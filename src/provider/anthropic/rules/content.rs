@@ -164,7 +164,7 @@ fn image(fields: &Fields<'_>) -> Option<String> {
             o.text("type", "url").text("url", &url);
         });
     }
-    let (media, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    let (media, data) = crate::text::cut(url.strip_prefix("data:")?, ";base64,")?;
     source(&|o| {
         o.text("type", "base64").text("media_type", media).text("data", data);
     })

@@ -133,7 +133,7 @@ impl Pieces {
             Some(Node::Object(members)) => {
                 let mut object = ObjectWriter::new(out);
                 for (key, at) in members {
-                    self.write(*at, object.key_token(&format!("\"{key}\"")));
+                    self.write(*at, object.key_inside(key));
                 }
                 object.end();
             }

@@ -35,7 +35,7 @@ const QUOTABLE: usize = 4096;
 pub(crate) fn allowed(role: &str, model: &str) -> Option<&'static [&'static str]> {
     let own = model.starts_with("gpt-")
         || model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    let silent = own && !["audio", "realtime", "omni"].iter().any(|word| model.contains(word));
+    let silent = own && !["audio", "realtime", "omni"].iter().any(|word| crate::text::has(model, word));
     Some(match role {
         "assistant" => ASSISTANT,
         "user" if silent => USER_SILENT,

@@ -52,7 +52,7 @@ impl Fragment<'_> {
 }
 
 impl Calls {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Call> {
         self.calls.iter()
     }
 
@@ -112,9 +112,7 @@ impl Calls {
                 call.extra.merge(key, value, false);
             }
         }
-        for (key, value) in
-            fragment.function.into_iter().flat_map(JsonRef::entries).filter(|(_, value)| !value.is_null())
-        {
+        for (key, value) in fragment.function.unwrap_or_default().entries().filter(|(_, value)| !value.is_null()) {
             if !matches!(inside(key), Some("name" | "arguments" | "input")) {
                 call.function_extra.merge(key, value, false);
             }
@@ -259,8 +257,7 @@ impl Call {
             self.started = true;
             out.push(StreamEvent::CallStarted { index, call_id: self.id.clone(), name: self.name.clone() });
         }
-        let news = self.arguments.news();
-        out.extend(news.map(|json| StreamEvent::ArgumentsDelta { index, call_id: self.id.clone(), json }));
+        self.arguments.tell_arguments(index, &self.id, out);
     }
 
     /// A call of a whole answer may run; what its arguments are worth is for the run to find out.

@@ -139,8 +139,7 @@ impl Item {
                 let count = self.entries.len();
                 let (mut found, mut kept) = (0, false);
                 for (name, summary) in [("summary", true), ("content", false)] {
-                    let list = item.get(name);
-                    for (index, entry) in (0..).zip(list.iter().flat_map(|list| list.items())) {
+                    for (index, entry) in (0..).zip(item.get(name).unwrap_or_default().items()) {
                         found += 1;
                         kept |= self.read_entry(summary, index, entry, out);
                     }
@@ -250,7 +249,7 @@ impl Item {
         if !std::mem::replace(&mut self.started, true) {
             out.push(StreamEvent::CallStarted { index, call_id: call_id.clone(), name });
         }
-        out.extend(self.arguments.news().map(|json| StreamEvent::ArgumentsDelta { index, call_id, json }));
+        self.arguments.tell_arguments(index, &call_id, out);
     }
 
     fn get_ready(&mut self, out: &mut Vec<StreamEvent>) {
@@ -318,6 +317,7 @@ impl Item {
             if key == "id" && forgotten && self.is != Is::Other {
                 continue;
             }
+            let key = key.as_str();
             if Some(key) == arguments {
                 match key {
                     "arguments" if self.arguments.is_empty() => object.text(key, "{}"),
@@ -334,7 +334,7 @@ impl Item {
                     self.write_list(&mut object, key, list.1);
                     list.2 = false;
                 }
-                _ => value.write(object.key_token(&["\"", key, "\""].concat())),
+                _ => value.write(object.key_inside(key)),
             }
         }
         for (name, summary, _) in lists.into_iter().filter(|(_, _, rebuilt)| *rebuilt) {
@@ -359,5 +359,7 @@ fn tell(entry: &mut Entry, told: Option<fn(JsonStr) -> StreamEvent>, out: &mut V
         return;
     }
     let news = entry.text_mut().and_then(Growing::news);
-    out.extend(told.and_then(|told| news.map(told)));
+    if let (Some(told), Some(news)) = (told, news) {
+        out.push(told(news));
+    }
 }

@@ -63,13 +63,13 @@ impl From<JsValue> for Failure {
                 "; this page may not store anything: a private window, blocked cookies, or a sandboxed frame",
             ),
             "NotFoundError" => (Code::StoreError, "; the database has this name but is not ours: open another name"),
-            _ if message.contains("too large") => (Code::TooLarge, "; nothing was written"),
+            _ if crate::text::has(&message, "too large") => (Code::TooLarge, "; nothing was written"),
             _ => (Code::StoreError, ""),
         };
         // WebKit's words when its storage process went away: "Connection to Indexed Database server lost".
         let lost =
             matches!(name.as_str(), "InvalidStateError" | "UnknownError" | "TransactionInactiveError" | "AbortError")
-                || message.contains("server lost");
+                || crate::text::has(&message, "server lost");
         Self { error: Error::new(code, said + help), lost: lost && code == Code::StoreError }
     }
 }

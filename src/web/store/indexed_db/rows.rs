@@ -244,7 +244,7 @@ impl HeadRow {
         if let Some(kept) = member(value, "o").dyn_ref::<Array>() {
             for at in (0..kept.length()).step_by(2) {
                 if let (Some(name), Some(made)) = (kept.get(at).as_string(), whole(&kept.get(at + 1))) {
-                    self.operations.0.push_back((name, made));
+                    self.operations.0.push((name, made));
                 }
             }
         }
