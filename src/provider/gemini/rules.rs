@@ -103,8 +103,14 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
 /// A user turn before a call that would come first, and after a model turn that would come last.
 fn frame<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>>) {
     let made = || Turn::made(Speaker::User, list, vec![Block::made(GO_ON.into())]);
-    let opening = turns.iter().filter(|turn| !turn.gone).take_while(|turn| turn.speaker == Speaker::Model);
-    if opening.flat_map(|turn| &turn.blocks).any(|block| matches!(block.kind, BlockKind::Call(_))) {
+    let mut calls = false;
+    for turn in turns.iter().filter(|turn| !turn.gone) {
+        if turn.speaker != Speaker::Model {
+            break;
+        }
+        calls |= turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::Call(_)));
+    }
+    if calls {
         plan.error("role_order", list, "", Action::Synthesized, "Please ensure that function call turn comes immediately after a user turn or after a function response turn.");
         turns.insert(0, made());
     }
@@ -126,26 +132,27 @@ fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>]) {
     let third = plan.body.text("model").is_some_and(|model| model.contains("gemini-3"));
     let signature =
         |part: JsonRef<'_>| SIGNATURE.iter().any(|key| part.find(key).is_some_and(|value| !value.is_text("")));
-    let call = |block: &&Block<'a>| matches!(block.kind, BlockKind::Call(_));
-    let all = || turns.iter().filter(|turn| !turn.gone);
-    let signing =
-        all().flat_map(|turn| turn.blocks.iter().filter(call)).any(|block| block.value.is_some_and(signature));
-    if !third && !signing {
+    // The current turn begins behind the last user content that says something.
+    let (mut signing, mut current) = (third, 0);
+    for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
+        for block in &turn.blocks {
+            match (block.kind, block.value) {
+                (BlockKind::Call(_), Some(part)) => signing |= signature(part),
+                (BlockKind::Other, Some(_)) if turn.speaker == Speaker::User => current = at + 1,
+                _ => {}
+            }
+        }
+    }
+    if !signing {
         return;
     }
-    let says = |turn: &Turn<'_>| {
-        turn.speaker == Speaker::User
-            && turn.blocks.iter().any(|block| block.kind == BlockKind::Other && block.value.is_some())
-    };
-    let current = turns.iter().rposition(|turn| !turn.gone && says(turn)).map_or(0, |at| at + 1);
     let mut seen = None;
-    for turn in
-        turns.iter().skip(current).filter(|turn| !turn.gone && turn.speaker == Speaker::Model && turn.run.is_some())
-    {
-        let Some(part) = turn.blocks.iter().find(call).and_then(|block| block.value).filter(|_| seen != turn.run)
-        else {
+    for turn in turns.iter().skip(current) {
+        if turn.gone || turn.speaker != Speaker::Model || turn.run == seen {
             continue;
-        };
+        }
+        let mut calls = turn.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Call(_)));
+        let Some(part) = calls.next().and_then(|block| block.value) else { continue };
         seen = turn.run;
         if signature(part) {
             continue;

@@ -32,25 +32,33 @@ pub(crate) struct Flavour {
 
 pub(crate) const MAX_ID: usize = 64;
 
-const OPENAI: Flavour = Flavour {
-    ids: IdRule {
-        optional: false,
-        // The live error names 64; clients that say 40 are out of date (agentao#321).
-        valid: |id| id.chars().count() <= MAX_ID,
-        fit: |id| {
-            let head: String = id.chars().take(MAX_ID - 11).collect();
-            if id.chars().count() <= MAX_ID { id.to_owned() } else { format!("{head}_{}", short_name(id, 10)) }
-        },
-        derive: |seed| format!("call_{}", short_name(seed, 24)),
-        variant: |base, count| {
-            let tail = format!("_{count}");
-            let head: String = base.chars().take(MAX_ID - tail.len()).collect();
-            head + &tail
-        },
-        missing: "Missing required parameter: the id of a call in 'tool_calls'.",
-        invalid: "Invalid call id '{}': expected a string with maximum length 64 (string_above_max_length).",
-        double: "Invalid parameter: Duplicate value for 'id' of '{}' in 'tool_calls' of one message.",
+/// The ids of OpenAI's calls.
+pub(crate) const IDS: IdRule = IdRule {
+    optional: false,
+    // The live error names 64; clients that say 40 are out of date (agentao#321).
+    valid: |id| id.chars().count() <= MAX_ID,
+    fit: |id| if (IDS.valid)(id) { id.to_owned() } else { shortened(id) },
+    derive: |seed| format!("call_{}", short_name(seed, 24)),
+    variant: |base, count| {
+        let tail = format!("_{count}");
+        head(base, MAX_ID - tail.len()) + &tail
     },
+    missing: "Missing required parameter: the id of a call in 'tool_calls'.",
+    invalid: "Invalid call id '{}': expected a string with maximum length 64 (string_above_max_length).",
+    double: "Invalid parameter: Duplicate value for 'id' of '{}' in 'tool_calls' of one message.",
+};
+
+/// An id of legal length for one that is too long.
+pub(crate) fn shortened(id: &str) -> String {
+    head(id, MAX_ID - 11) + "_" + &short_name(id, 10)
+}
+
+fn head(id: &str, length: usize) -> String {
+    id.chars().take(length).collect()
+}
+
+const OPENAI: Flavour = Flavour {
+    ids: IDS,
     words: Words {
         dangling: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
         orphan: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. No such call: '{}'.",

@@ -7,28 +7,17 @@
 mod items;
 mod order;
 
-use crate::id::{IdMap, Seed, short_name};
+use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
+use crate::provider::openai_chat::{self, rules::shortened};
 use crate::provider::rules::{Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Words, id_of, quoted, report_pairs};
 
-const MAX_ID: usize = 64;
-
 const IDS: IdRule = IdRule {
-    optional: false,
-    valid: |id| id.chars().count() <= MAX_ID,
-    fit: |id| {
-        let head: String = id.chars().take(MAX_ID - 11).collect();
-        format!("{head}_{}", short_name(id, 10))
-    },
-    derive: |seed| format!("call_{}", short_name(seed, 24)),
-    variant: |base, count| {
-        let tail = format!("_{count}");
-        let head: String = base.chars().take(MAX_ID - tail.len()).collect();
-        head + &tail
-    },
+    fit: shortened,
     missing: "Missing required parameter: 'call_id' of a function call.",
     invalid: "Invalid 'call_id' '{}': expected a string with maximum length 64 (string_above_max_length).",
     double: "Duplicate call_id '{}' among the calls of one response.",
+    ..openai_chat::rules::IDS
 };
 
 const WORDS: Words = Words {

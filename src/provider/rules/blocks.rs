@@ -262,8 +262,8 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
             }
             let block = (self.shape.block)(self, &fields, &kind, speaker);
             changed |= block.as_ref().is_none_or(|block| !block.piece.is_source());
-            if let Some(last) = self.turns.last_mut() {
-                last.blocks.extend(block);
+            if let (Some(last), Some(block)) = (self.turns.last_mut(), block) {
+                last.blocks.push(block);
             }
         }
         if !opened {
@@ -312,7 +312,9 @@ pub(crate) fn place_blocks<'a>(
     let mut due = |run: usize| {
         let mut due = Vec::new();
         for a in pairs.given(run) {
-            due.extend(moved.get_mut(a).and_then(Option::take));
+            if let Some(block) = moved.get_mut(a).and_then(Option::take) {
+                due.push(block);
+            }
         }
         for call in pairs.open(run) {
             due.push(Block::made(made(call)));

@@ -70,7 +70,11 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8
     for _ in 0..GUARD {
         let (again, more) = round(text.as_bytes(), dialect, options);
         let Some(again) = again else { break };
-        report.extend(more.into_iter().filter(|f| f.severity == Severity::Error).map(Finding::nowhere));
+        for finding in more {
+            if finding.severity == Severity::Error {
+                report.push(finding.nowhere());
+            }
+        }
         text = again;
     }
     (text.into_bytes(), report)

@@ -70,13 +70,11 @@ pub(crate) fn place_messages<'a>(
     }
     let mut order: Vec<Slot> = Vec::with_capacity(messages.len());
     for at in 0..messages.len() {
-        let Some(message) = messages.get_mut(at) else { continue };
-        let kind = message.kind;
+        let Some(kind) = messages.get(at).map(|message| message.kind) else { continue };
         if !matches!(kind, MessageKind::Calls(_) | MessageKind::Other) {
             continue;
         }
         order.push(Slot::Old(at));
-        let own = if message.spill.is_empty() { None } else { Some(message.spilled()) };
         if let MessageKind::Calls(group) = kind {
             let mut spilled = Vec::new();
             for at in pairs.given(group).iter().filter_map(|a| answers.get(*a).copied()) {
@@ -90,9 +88,14 @@ pub(crate) fn place_messages<'a>(
             }
             order.append(&mut spilled);
         }
-        order.extend(own.map(Slot::New));
+        if let Some(message) = messages.get_mut(at).filter(|message| !message.spill.is_empty()) {
+            order.push(Slot::New(message.spilled()));
+        }
     }
-    let pieces = messages.into_iter().map(|message| message.piece).collect();
+    let mut pieces = Vec::with_capacity(messages.len());
+    for message in messages {
+        pieces.push(message.piece);
+    }
     plan.edits.reorder(list, pieces, order);
 }
 

@@ -32,18 +32,15 @@ impl Piece {
         Self::Wrapped(Box::new((open.to_owned(), pieces, close)))
     }
 
+    /// The piece, once.
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::New(String::new()))
+    }
+
     /// Whether it is a stretch of the body.
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_))
     }
-}
-
-/// Members to add to and to take from an object.
-#[derive(Debug)]
-struct Members<'a> {
-    object: JsonRef<'a>,
-    add: Vec<String>,
-    remove: Vec<&'static str>,
 }
 
 /// Where an edit stands: its beginning, its end, and whether it goes around another edit of the same stretch (0) or not (1).
@@ -55,16 +52,15 @@ pub(crate) struct Edits<'a> {
     body: &'a str,
     /// By place; of two that begin together, the outer one first.
     patches: Sorted<Place, Piece>,
-    objects: Sorted<usize, Members<'a>>,
 }
 
 impl<'a> Edits<'a> {
     pub fn new(body: &'a str) -> Self {
-        Self { body, patches: Sorted::new(), objects: Sorted::new() }
+        Self { body, patches: Sorted::new() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.patches.is_empty() && self.objects.is_empty()
+        self.patches.is_empty()
     }
 
     /// Where a value stands. Every value handed in is a view of this body.
@@ -107,15 +103,16 @@ impl<'a> Edits<'a> {
     }
 
     /// Gives a list its items, or what stands for each, in another order and with new ones; nothing where that is as it was.
-    pub fn reorder(&mut self, list: JsonRef<'_>, pieces: Vec<Piece>, order: Vec<Slot>) {
+    pub fn reorder(&mut self, list: JsonRef<'_>, mut pieces: Vec<Piece>, order: Vec<Slot>) {
         let mut same = order.len() == pieces.len() && pieces.iter().all(Piece::is_source);
-        let mut pieces: Vec<Option<Piece>> = pieces.into_iter().map(Some).collect();
         let mut items = Vec::with_capacity(order.len());
         for (place, slot) in order.into_iter().enumerate() {
             match slot {
                 Slot::Old(at) => {
                     same &= at == place;
-                    items.extend(pieces.get_mut(at).and_then(Option::take));
+                    if let Some(piece) = pieces.get_mut(at) {
+                        items.push(piece.take());
+                    }
                 }
                 Slot::New(piece) => {
                     same = false;
@@ -134,37 +131,42 @@ impl<'a> Edits<'a> {
             Some(old) => self.replace(old, Piece::New(value)),
             None => {
                 if let Some(members) = self.members(object) {
-                    members.add.push(format!("\"{key}\":{value}"));
+                    members.push(Piece::New(format!("\"{key}\":{value}")));
                 }
             }
         }
     }
 
     /// Takes a key out of an object, doubled ones included.
-    pub fn remove(&mut self, object: JsonRef<'a>, key: &'static str) {
-        if let Some(members) = self.members(object) {
-            members.remove.push(key);
+    pub fn remove(&mut self, object: JsonRef<'_>, key: &str) {
+        for (own, _) in object.entries() {
+            let start = self.span(own).start;
+            if own.is_text(key)
+                && let Some(members) = self.members(object)
+            {
+                members.retain(|member| !matches!(member, Piece::Source(span) if span.start == start));
+            }
         }
     }
 
-    fn members(&mut self, object: JsonRef<'a>) -> Option<&mut Members<'a>> {
-        let start = self.span(object).start;
-        self.objects.get_or_insert_with(start, || Members { object, add: Vec::new(), remove: Vec::new() })
+    /// The members that an object ends up with.
+    fn members(&mut self, object: JsonRef<'_>) -> Option<&mut Vec<Piece>> {
+        if !self.replaced(object) {
+            let mut members = Vec::new();
+            for (key, value) in object.entries() {
+                members.push(Piece::Source(Span { start: self.span(key).start, end: self.span(value).end }));
+            }
+            self.rebuild(object, members);
+        }
+        let span = self.span(object);
+        match self.patches.get_mut(&(span.start, Reverse(span.end), 1)) {
+            Some(Piece::Rebuilt(rebuilt)) => Some(&mut rebuilt.1),
+            _ => None,
+        }
     }
 
     /// The body with all edits made.
-    pub fn apply(mut self) -> String {
-        let objects = std::mem::take(&mut self.objects);
-        for members in objects.values() {
-            let mut items = Vec::new();
-            for (key, value) in members.object.entries() {
-                if !members.remove.iter().any(|name| key.is_text(name)) {
-                    items.push(Piece::Source(Span { start: self.span(key).start, end: self.span(value).end }));
-                }
-            }
-            items.extend(members.add.iter().cloned().map(Piece::New));
-            self.rebuild(members.object, items);
-        }
+    pub fn apply(self) -> String {
         let mut out = String::with_capacity(self.body.len() + 64);
         self.write(&mut out, Span { start: 0, end: self.body.len() }, None);
         out

@@ -30,7 +30,11 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
         if !on && turn.blocks.iter().any(|block| block.kind == BlockKind::Thought) {
             plan.error("orphan_reasoning", turn.about, "content", Action::Dropped,
                 "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
-            turn.blocks.retain(|block| block.kind != BlockKind::Thought);
+            for block in std::mem::take(&mut turn.blocks) {
+                if block.kind != BlockKind::Thought {
+                    turn.blocks.push(block);
+                }
+            }
         }
         while let Some(text) = turn
             .blocks

@@ -86,7 +86,10 @@ pub(super) fn place<'a>(
     }
     let mut bare = Vec::new();
     let order = without_orphans(plan, order, &items, &mut bare);
-    let pieces = items.into_iter().map(|item| item.piece).collect();
+    let mut pieces = Vec::with_capacity(items.len());
+    for item in items {
+        pieces.push(item.piece);
+    }
     plan.edits.reorder(list, pieces, order);
     bare
 }
