@@ -74,7 +74,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
     end::mend(plan, &mut turns);
     marks::mend(plan, list, &turns);
-    write_turns(plan, list, turns, &SHAPE);
+    write_turns(plan, list, &mut turns, &SHAPE);
 }
 
 /// A message's content: a text or a list of blocks.

@@ -97,7 +97,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
     sign(plan, &turns);
     frame(plan, list, &mut turns);
-    write_turns(plan, list, turns, &SHAPE);
+    write_turns(plan, list, &mut turns, &SHAPE);
 }
 
 /// A user turn before a call that would come first, and after a model turn that would come last.

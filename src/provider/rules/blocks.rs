@@ -22,6 +22,8 @@ pub(crate) enum BlockKind {
     /// Reasoning, which nobody reads as an answer.
     Thought,
     Other,
+    /// It goes, or went elsewhere.
+    Gone,
 }
 
 #[derive(Debug)]
@@ -75,6 +77,13 @@ impl<'a> Turn<'a> {
     /// A turn that the repair makes, with one block.
     pub fn made(speaker: Speaker, about: JsonRef<'a>, blocks: Vec<Block<'a>>) -> Self {
         Self { speaker, value: None, blocks, touched: true, ..Self::new(about) }
+    }
+
+    /// Leaves out the blocks of a kind.
+    pub fn leave(&mut self, kind: BlockKind) {
+        let before = self.blocks.len();
+        self.blocks.retain(|block| block.kind != kind);
+        self.touched |= self.blocks.len() != before;
     }
 
     /// Whether nothing is left in it that a provider reads.
@@ -291,22 +300,23 @@ pub(crate) fn place_blocks<'a>(
     let mut moved: Vec<Option<Block<'a>>> = Vec::new();
     moved.resize_with(pairs.answers.len(), || None);
     for turn in &mut turns {
-        let before = turn.blocks.len();
-        for block in std::mem::take(&mut turn.blocks) {
+        for block in &mut turn.blocks {
             match block.kind {
                 BlockKind::Answer(a) => {
-                    let Some(answer) = pairs.answers.get(a) else { continue };
-                    if pairs.answered_by(answer).is_some_and(|call| in_place(answer, call)) {
-                        turn.blocks.push(block);
-                    } else if let Some(slot) = moved.get_mut(a) {
-                        *slot = Some(block);
+                    let answer = pairs.answers.get(a);
+                    let call = answer.and_then(|answer| pairs.answered_by(answer).filter(|call| in_place(answer, call)));
+                    if let (None, Some(slot)) = (call, moved.get_mut(a)) {
+                        *slot = Some(Block { kind: block.kind, value: block.value, piece: block.piece.take() });
+                        block.kind = BlockKind::Gone;
                     }
                 }
-                BlockKind::Call(c) if pairs.calls.get(c).is_some_and(|call| call.omitted) => {}
-                _ => turn.blocks.push(block),
+                BlockKind::Call(c) if pairs.calls.get(c).is_some_and(|call| call.omitted) => {
+                    block.kind = BlockKind::Gone;
+                }
+                _ => {}
             }
         }
-        turn.touched |= turn.blocks.len() != before;
+        turn.leave(BlockKind::Gone);
     }
     // The results that a run still lacks at its place: those that stand elsewhere, then synthetic ones.
     let mut due = |run: usize| {
@@ -356,16 +366,13 @@ pub(crate) fn place_blocks<'a>(
 }
 
 /// Writes the turns back as edits: the blocks of those that were touched, and the list if it has other turns.
-pub(crate) fn write_turns<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: Vec<Turn<'a>>, shape: &Shape) {
+pub(crate) fn write_turns<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut [Turn<'a>], shape: &Shape) {
     let other = turns.iter().any(|turn| turn.gone || turn.value.is_none());
     let mut items = Vec::new();
-    for turn in turns {
-        if turn.gone {
-            continue;
-        }
+    for turn in turns.iter_mut().filter(|turn| !turn.gone) {
         let mut pieces = Vec::with_capacity(turn.blocks.len());
-        for block in turn.blocks {
-            pieces.push(block.piece);
+        for block in &mut turn.blocks {
+            pieces.push(block.piece.take());
         }
         let Some(value) = turn.value else {
             let open = if turn.speaker == Speaker::Model { shape.model } else { shape.user };

@@ -93,10 +93,10 @@ pub(crate) fn place_messages<'a>(
         }
     }
     let mut pieces = Vec::with_capacity(messages.len());
-    for message in messages {
-        pieces.push(message.piece);
+    for message in &mut messages {
+        pieces.push(message.piece.take());
     }
-    plan.edits.reorder(list, pieces, order);
+    plan.edits.reorder(list, &mut pieces, &mut order);
 }
 
 /// The provider's own sentences; `{}` stands for the id.

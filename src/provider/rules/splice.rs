@@ -33,7 +33,7 @@ impl Piece {
     }
 
     /// The piece, once.
-    fn take(&mut self) -> Self {
+    pub fn take(&mut self) -> Self {
         std::mem::replace(self, Self::New(String::new()))
     }
 
@@ -103,20 +103,20 @@ impl<'a> Edits<'a> {
     }
 
     /// Gives a list its items, or what stands for each, in another order and with new ones; nothing where that is as it was.
-    pub fn reorder(&mut self, list: JsonRef<'_>, mut pieces: Vec<Piece>, order: Vec<Slot>) {
+    pub fn reorder(&mut self, list: JsonRef<'_>, pieces: &mut [Piece], order: &mut [Slot]) {
         let mut same = order.len() == pieces.len() && pieces.iter().all(Piece::is_source);
         let mut items = Vec::with_capacity(order.len());
-        for (place, slot) in order.into_iter().enumerate() {
+        for (place, slot) in order.iter_mut().enumerate() {
             match slot {
                 Slot::Old(at) => {
-                    same &= at == place;
-                    if let Some(piece) = pieces.get_mut(at) {
+                    same &= *at == place;
+                    if let Some(piece) = pieces.get_mut(*at) {
                         items.push(piece.take());
                     }
                 }
                 Slot::New(piece) => {
                     same = false;
-                    items.push(piece);
+                    items.push(piece.take());
                 }
             }
         }

@@ -30,11 +30,7 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
         if !on && turn.blocks.iter().any(|block| block.kind == BlockKind::Thought) {
             plan.error("orphan_reasoning", turn.about, "content", Action::Dropped,
                 "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
-            for block in std::mem::take(&mut turn.blocks) {
-                if block.kind != BlockKind::Thought {
-                    turn.blocks.push(block);
-                }
-            }
+            turn.leave(BlockKind::Thought);
         }
         while let Some(text) = turn
             .blocks

@@ -10,7 +10,7 @@ use crate::sorted::in_order;
 pub(super) fn place<'a>(
     plan: &mut Plan<'a, '_>,
     list: JsonRef<'a>,
-    items: Vec<Item<'a>>,
+    mut items: Vec<Item<'a>>,
     pairs: &Pairs<'a>,
     made: &dyn Fn(&Call<'a>) -> String,
 ) -> Vec<usize> {
@@ -85,12 +85,12 @@ pub(super) fn place<'a>(
         }
     }
     let mut bare = Vec::new();
-    let order = without_orphans(plan, order, &items, &mut bare);
+    let mut order = without_orphans(plan, order, &items, &mut bare);
     let mut pieces = Vec::with_capacity(items.len());
-    for item in items {
-        pieces.push(item.piece);
+    for item in &mut items {
+        pieces.push(item.piece.take());
     }
-    plan.edits.reorder(list, pieces, order);
+    plan.edits.reorder(list, &mut pieces, &mut order);
     bare
 }
 
