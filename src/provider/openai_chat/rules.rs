@@ -204,7 +204,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
 
     /// The role, mended where the provider knows no such role.
     fn role(&mut self, fields: &Fields<'a>) -> &'static str {
-        let given = fields.text("role").unwrap_or_default();
+        let given = fields.owned_text("role");
         let known = ["user", "assistant", "tool", "function", "system", "developer"];
         let known = known.into_iter().find(|role| given == *role);
         // Recorded: o1-mini takes neither system nor developer messages.

@@ -304,7 +304,8 @@ pub(crate) fn place_blocks<'a>(
             match block.kind {
                 BlockKind::Answer(a) => {
                     let answer = pairs.answers.get(a);
-                    let call = answer.and_then(|answer| pairs.answered_by(answer).filter(|call| in_place(answer, call)));
+                    let call =
+                        answer.and_then(|answer| pairs.answered_by(answer).filter(|call| in_place(answer, call)));
                     if let (None, Some(slot)) = (call, moved.get_mut(a)) {
                         *slot = Some(Block { kind: block.kind, value: block.value, piece: block.piece.take() });
                         block.kind = BlockKind::Gone;

@@ -9,7 +9,7 @@ const MAX_NAME: usize = 64;
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool) {
     let value = fields.object;
     let object = |name: &str| fields.get(name).filter(|inner| inner.is_object());
-    let given = fields.text("type").unwrap_or_default();
+    let given = fields.owned_text("type");
     let custom =
         given == "custom" || (given != "function" && object("custom").is_some() && object("function").is_none());
     let (kind, argument) = if custom { ("custom", "input") } else { ("function", "arguments") };
@@ -19,7 +19,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool
     }
     let Some(inner) = object(kind) else {
         // Flat calls ({name, arguments}) come from Workers AI and the like.
-        let name = quoted(&name_fit(&fields.text("name").unwrap_or_default(), MAX_NAME));
+        let name = quoted(&name_fit(&fields.owned_text("name"), MAX_NAME));
         let arguments = argument_text(fields.find("arguments").or_else(|| fields.find("input")), custom);
         let sentence = if custom {
             "Missing required parameter: 'custom' must be an object with a name and input."
@@ -31,7 +31,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool
         return;
     };
     let inside = Fields::of(inner);
-    let name = inside.text("name").unwrap_or_default();
+    let name = inside.owned_text("name");
     if !name_valid(&name, MAX_NAME) {
         let sentence = "Invalid call name '{}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$', 64 at most.";
         plan.rewrite("malformed", inner, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);

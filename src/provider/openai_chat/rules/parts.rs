@@ -75,7 +75,7 @@ pub(crate) fn read<'a>(
             continue;
         }
         let fields = Fields::of(part);
-        let kind = fields.text("type").unwrap_or_default();
+        let kind = fields.owned_text("type");
         let text = fields.find("text");
         let words = text.filter(|text| text.kind() == Kind::String);
         if kind == "text" {
@@ -92,7 +92,7 @@ pub(crate) fn read<'a>(
             stay.push(plan.edits.source(part));
             continue;
         }
-        let named = |names: &[&str]| names.contains(&&*kind);
+        let named = |names: &[&str]| names.contains(&kind.as_str());
         let known = allowed.is_none_or(named);
         let own = !kind.is_empty() && !known && !named(MEDIA) && !named(FOREIGN);
         if (known && !kind.is_empty()) || own {

@@ -45,9 +45,9 @@ pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
 /// Mends a message. None where it cannot stay; else whether the model says it.
 pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Option<bool> {
     let value = fields.object;
-    let role = fields.text("role").unwrap_or_default();
+    let role = fields.owned_text("role");
     let model = names_model(&role);
-    if !["assistant", "user", "system", "developer"].contains(&&*role) {
+    if !["assistant", "user", "system", "developer"].contains(&role.as_str()) {
         let sentence = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.";
         let role_due = if model { "\"assistant\"" } else { "\"user\"" };
         plan.rewrite("role_order", value, "role", role_due.into(), sentence, &role);
@@ -87,8 +87,8 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, model: bool) {
     for part in content.items() {
         if part.is_object() {
             let fields = Fields::of(part);
-            let kind = fields.text("type").unwrap_or_default();
-            let of_text = ["text", "input_text", "output_text", ""].contains(&&*kind);
+            let kind = fields.owned_text("type");
+            let of_text = ["text", "input_text", "output_text", ""].contains(&kind.as_str());
             if of_text && kind != own && fields.text("text").is_some() {
                 plan.rewrite("unsupported_part", part, "type", quoted(own), sentence, &kind);
             }
@@ -111,7 +111,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, model: bool) {
 /// Mends a call's name, arguments and item id.
 pub(super) fn call<'a>(plan: &mut Plan<'a, '_>, kind: &str, fields: &Fields<'a>) {
     let value = fields.object;
-    let name = fields.text("name").unwrap_or_default();
+    let name = fields.owned_text("name");
     if !name_valid(&name, MAX_NAME) {
         let sentence = "Invalid name '{}': Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.";
         plan.rewrite("malformed", value, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);
