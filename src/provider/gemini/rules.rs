@@ -87,7 +87,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let key = |call: &Call<'_>| format!("{} {}", call.group, call.new_id);
     let mut ids: IdMap<usize> = IdMap::with_hasher(Seed::default());
     for call in &pairs.calls {
-        *ids.entry(key(call)).or_insert(0) += 1;
+        *ids.get_or_insert(&key(call), 0) += 1;
     }
     let made = |call: &Call<'_>| {
         let single = !call.new_id.is_empty() && ids.get(&key(call)) == Some(&1);

@@ -203,7 +203,7 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         if turn.speaker == Speaker::Model {
             if before != Some(Speaker::Model) {
                 self.run += 1;
-                self.served.clear();
+                self.served = IdMap::with_hasher(Seed::default());
             }
             turn.run = Some(self.run);
         } else if turn.speaker == Speaker::User && before == Some(Speaker::Model) {

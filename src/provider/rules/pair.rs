@@ -217,7 +217,7 @@ impl<'a> Pairs<'a> {
     /// call before it, it belongs to the first one after it. One without an id belongs first of all where it stands.
     fn pair(&mut self) {
         let mut seen: Vec<Seen> = Vec::new();
-        seen.resize_with(self.keys.len(), Seen::default);
+        seen.resize_with(self.keys.count(), Seen::default);
         let mut deferred = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
@@ -361,7 +361,7 @@ impl<'a> Pairs<'a> {
                 // A result that names no tool may answer any.
                 for label in [call.label.as_str(), ""] {
                     let at = number(&mut keys, &key(call.group, named, label));
-                    open.resize(keys.len(), Vec::new());
+                    open.resize(keys.count(), Vec::new());
                     if let Some(queue) = open.get_mut(at).filter(|_| named || call.id.is_none()) {
                         queue.push(c);
                     }
@@ -391,7 +391,7 @@ impl<'a> Pairs<'a> {
             }
         }
         // By key: the last group that has it.
-        let mut turns: Vec<Option<usize>> = vec![None; self.keys.len()];
+        let mut turns: Vec<Option<usize>> = vec![None; self.keys.count()];
         for (place, call) in self.calls.iter_mut().enumerate() {
             if call.omitted {
                 continue;
@@ -428,7 +428,7 @@ impl<'a> Pairs<'a> {
             };
             let mut id = base.clone();
             while used.contains_key(&id) {
-                let count = used.entry(base.clone()).or_insert(0);
+                let count = used.get_or_insert(&base, 0);
                 *count += 1;
                 id = (rule.variant)(&base, *count + 1);
             }
@@ -441,12 +441,8 @@ impl<'a> Pairs<'a> {
 
 /// The number of a key, a new one if it is new.
 fn number(keys: &mut IdMap<usize>, key: &str) -> usize {
-    if let Some(number) = keys.get(key) {
-        return *number;
-    }
-    let next = keys.len();
-    keys.insert(key.to_owned(), next);
-    next
+    let next = keys.count();
+    *keys.get_or_insert(key, next)
 }
 
 /// What has been seen of a key.
