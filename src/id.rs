@@ -95,6 +95,12 @@ impl<V> IdMap<V> {
         &mut self.values[at]
     }
 
+    /// How many ids there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.values.len()
+    }
+
     /// All values, in the order in which their ids came.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.values.iter_mut()

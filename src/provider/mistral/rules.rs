@@ -20,13 +20,13 @@ const MISTRAL: Flavour = Flavour {
         derive: |seed| short_name(seed, ID),
         variant: |base, count| short_name(&format!("{base}#{count}"), ID),
         missing: "Tool call id has to be defined: it must be a-z, A-Z, 0-9, with a length of 9.",
-        invalid: "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.",
-        double: "Duplicate tool call id {id} in assistant message.",
+        invalid: "Tool call id was {} but must be a-z, A-Z, 0-9, with a length of 9.",
+        double: "Duplicate tool call id {} in assistant message.",
     },
     words: Words {
-        dangling: "Not the same number of function calls and responses: no response to {id}.",
-        orphan: "Unexpected tool call id {id} in tool results: a tool message must answer a call of the assistant message before it.",
-        duplicate: "Not the same number of function calls and responses: more than one response to {id}.",
+        dangling: "Not the same number of function calls and responses: no response to {}.",
+        orphan: "Unexpected tool call id {} in tool results: a tool message must answer a call of the assistant message before it.",
+        duplicate: "Not the same number of function calls and responses: more than one response to {}.",
     },
     loose: true,
     parts: |_, _| Some(CHUNKS),
@@ -35,6 +35,6 @@ const MISTRAL: Flavour = Flavour {
 };
 
 /// Plans the repair of a Mistral body.
-pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRef<'a>) {
+pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     plan_as(plan, list, &MISTRAL);
 }

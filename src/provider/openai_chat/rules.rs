@@ -5,17 +5,17 @@
 //! agentao#321, dify#32222), corrected by recorded exchanges: `content` may be absent, null or empty beside calls, an id
 //! may come again in a later turn, results may stand in any order.
 
-mod calls;
+pub(crate) mod calls;
 pub(crate) mod parts;
 
-use self::parts::Spilled;
 use crate::finding::Action;
 use crate::id::short_name;
-use crate::json::{JsonRef, Kind, ObjectWriter};
+use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Answer, Call, Fate, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, id_of, name_fit,
-    name_valid, omit_open, place_messages, quoted,
+    Call, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, name_fit, name_valid,
+    names_model, place_messages, quoted,
 };
+use std::ops::Range;
 
 /// Where two providers of this format differ.
 pub(crate) struct Flavour {
@@ -32,29 +32,37 @@ pub(crate) struct Flavour {
 
 pub(crate) const MAX_ID: usize = 64;
 
-const OPENAI: Flavour = Flavour {
-    ids: IdRule {
-        optional: false,
-        // The live error names 64; clients that say 40 are out of date (agentao#321).
-        valid: |id| id.chars().count() <= MAX_ID,
-        fit: |id| {
-            let head: String = id.chars().take(MAX_ID - 11).collect();
-            if id.chars().count() <= MAX_ID { id.to_owned() } else { format!("{head}_{}", short_name(id, 10)) }
-        },
-        derive: |seed| format!("call_{}", short_name(seed, 24)),
-        variant: |base, count| {
-            let tail = format!("_{count}");
-            let head: String = base.chars().take(MAX_ID - tail.len()).collect();
-            head + &tail
-        },
-        missing: "Missing required parameter: the id of a call in 'tool_calls'.",
-        invalid: "Invalid call id '{id}': expected a string with maximum length 64 (string_above_max_length).",
-        double: "Invalid parameter: Duplicate value for 'id' of '{id}' in 'tool_calls' of one message.",
+/// The ids of OpenAI's calls.
+pub(crate) const IDS: IdRule = IdRule {
+    optional: false,
+    // The live error names 64; clients that say 40 are out of date (agentao#321).
+    valid: |id| id.chars().count() <= MAX_ID,
+    fit: |id| if (IDS.valid)(id) { id.to_owned() } else { shortened(id) },
+    derive: |seed| format!("call_{}", short_name(seed, 24)),
+    variant: |base, count| {
+        let tail = format!("_{count}");
+        head(base, MAX_ID - tail.len()) + &tail
     },
+    missing: "Missing required parameter: the id of a call in 'tool_calls'.",
+    invalid: "Invalid call id '{}': expected a string with maximum length 64 (string_above_max_length).",
+    double: "Invalid parameter: Duplicate value for 'id' of '{}' in 'tool_calls' of one message.",
+};
+
+/// An id of legal length for one that is too long.
+pub(crate) fn shortened(id: &str) -> String {
+    head(id, MAX_ID - 11) + "_" + &short_name(id, 10)
+}
+
+fn head(id: &str, length: usize) -> String {
+    id.chars().take(length).collect()
+}
+
+const OPENAI: Flavour = Flavour {
+    ids: IDS,
     words: Words {
-        dangling: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {id}",
-        orphan: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. No such call: '{id}'.",
-        duplicate: "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}': each call has exactly one tool message.",
+        dangling: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
+        orphan: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. No such call: '{}'.",
+        duplicate: "Invalid parameter: Duplicate value for 'tool_call_id' of '{}': each call has exactly one tool message.",
     },
     loose: false,
     parts: parts::allowed,
@@ -63,31 +71,33 @@ const OPENAI: Flavour = Flavour {
 };
 
 /// Plans the repair of an OpenAI chat body.
-pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRef<'a>) {
+pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     plan_as(plan, list, &OPENAI);
 }
 
 /// Plans the repair of a body of this format.
 pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &Flavour) {
-    let model = plan.body.text("model").unwrap_or_default().into_owned();
-    let filler = quoted(plan.options.text());
+    let text = quoted(plan.options.text());
+    let mut messages = Vec::new();
     let mut reader = Reader {
+        model: plan.body.owned_text("model"),
         plan,
         flavour,
-        model,
-        filler,
-        pairs: Pairs::default(),
+        pairs: Pairs::new(text.clone()),
         group: 0,
         near: None,
         talks: Vec::new(),
-        results: Vec::new(),
     };
-    let messages: Vec<Message> = list.items().enumerate().map(|(at, value)| reader.message(at, value)).collect();
-    let Reader { plan, mut pairs, talks, results, .. } = reader;
-    pairs.pair();
-    omit_open(plan, &mut pairs);
-    pairs.assign_ids(&flavour.ids, &mut plan.report);
-    let mut messages = messages;
+    for (at, value) in list.items().enumerate() {
+        reader.plan.at = at;
+        let piece = reader.plan.edits.source(value);
+        messages.push(Message { kind: MessageKind::Other, piece, spill: Vec::new() });
+        if let Some(message) = messages.last_mut() {
+            reader.message(value, message);
+        }
+    }
+    let Reader { plan, mut pairs, talks, .. } = reader;
+    pairs.settle(plan, &flavour.ids);
     for talk in &talks {
         if let Some(message) = messages.get_mut(talk.at) {
             settle(plan, talk, &pairs, message);
@@ -96,46 +106,21 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
     if flavour.prefix {
         mark_prefix(plan, &talks, &pairs, &messages);
     }
-    for (result, answer) in results.iter().zip(&pairs.answers) {
-        let Fate::Answers(c) = answer.fate else { continue };
-        let Some(call) = pairs.calls.get(c) else { continue };
-        if answer.id.as_deref() != Some(&call.new_id) || !answer.sound {
-            plan.edits.set(result.0, result.1, "tool_call_id", quoted(&call.new_id));
-            if answer.sound && call.id == answer.id {
-                continue; // Reported at the call.
-            }
-            plan.call_error(
-                "invalid_call_id",
-                &answer.path,
-                &call.new_id,
-                Action::Renamed,
-                "Missing or invalid parameter: 'tool_call_id' must be the id of its call.",
-            );
-        }
-    }
-    let text = plan.options.text().to_owned();
-    let made = |id: &str| {
-        ObjectWriter::build(|o| {
-            o.text("role", "tool").text("tool_call_id", id).text("content", &text);
-        })
-        .as_str()
-        .to_owned()
-    };
-    let user = |parts: Vec<Piece>| Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), parts, "]}".into());
-    if let Some(pieces) = place_messages(plan, messages, &pairs, &flavour.words, made, user) {
-        plan.edits.rebuild(list, pieces);
-    }
+    let sentence = "Missing or invalid parameter: 'tool_call_id' must be the id of its call.";
+    pairs.write_ids(plan, "id", "tool_call_id", sentence);
+    let made =
+        |call: &Call<'_>| format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", quoted(&call.new_id));
+    place_messages(plan, list, messages, &pairs, &flavour.words, &made);
 }
 
 /// An assistant message whose calls and content are settled once the calls are paired.
 struct Talk<'a> {
     at: usize,
     value: JsonRef<'a>,
-    path: String,
     /// The member `tool_calls`.
     list: Option<JsonRef<'a>>,
     /// Its calls.
-    items: Vec<Asked<'a>>,
+    calls: Range<usize>,
     /// Items went, or the list itself is no list.
     rebuilt: bool,
     content: Option<JsonRef<'a>>,
@@ -146,320 +131,231 @@ struct Talk<'a> {
     extra: bool,
 }
 
-struct Asked<'a> {
-    call: usize,
-    value: JsonRef<'a>,
-    id: Option<JsonRef<'a>>,
-}
-
 struct Reader<'p, 'a, 'o, 'f> {
     plan: &'p mut Plan<'a, 'o>,
     flavour: &'f Flavour,
     model: String,
-    filler: String,
     pairs: Pairs<'a>,
     /// Groups so far.
     group: usize,
     /// The group whose reply is read now.
     near: Option<usize>,
     talks: Vec<Talk<'a>>,
-    /// By result: its message and its id.
-    results: Vec<(JsonRef<'a>, Option<JsonRef<'a>>)>,
 }
 
+/// What a message's content comes to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// It stays, or was mended.
+    Fine,
+    /// There is none.
+    Absent,
+    /// It is an empty list.
+    Empty,
+    /// No part of it stays.
+    Gone,
+}
+
+const NO_CONTENT: &str = "Invalid type for 'messages[{at}].content': expected one of a string or array of objects.";
+
 impl<'a> Reader<'_, 'a, '_, '_> {
-    fn message(&mut self, at: usize, value: JsonRef<'a>) -> Message {
-        let path = format!("{}/{at}", self.plan.base);
-        let mut message = Message { kind: MessageKind::Other, piece: self.plan.edits.source(value), spill: Vec::new() };
+    fn message(&mut self, value: JsonRef<'a>, message: &mut Message) {
         if !value.is_object() {
             self.near = None;
             let text = value.kind() == Kind::String;
             let action = if text { Action::Rewritten } else { Action::Dropped };
-            self.plan.error(
-                "malformed",
-                path,
-                action,
-                format!("Invalid type for 'messages[{at}]': expected an object."),
-            );
+            let sentence = "Invalid type for 'messages[{at}]': expected an object.";
+            self.plan.error("malformed", value, "", action, sentence);
             if text {
-                message.piece =
-                    Piece::Wrapped("{\"role\":\"user\",\"content\":".into(), vec![message.piece], "}".into());
+                message.piece = self.plan.as_text("{\"role\":\"user\",\"content\":", value);
             } else {
                 message.kind = MessageKind::Gone;
             }
-            return message;
+            return;
         }
         let fields = Fields::of(value);
-        let role = self.role(at, &path, value, &fields);
+        let role = self.role(&fields);
         if role != "tool" {
             self.near = None;
         }
-        match role.as_str() {
-            "assistant" => self.assistant(at, path.clone(), value, &fields, &mut message),
+        match role {
+            "assistant" => self.assistant(&fields, message),
             // A function message of the time before tools: `content` may be null, and nothing is paired.
             "function" => {}
-            _ => self.content(at, &path, value, &fields, &role, &mut message),
+            _ => self.other(&fields, role, message),
         }
         if role == "tool" {
-            self.tool_name(value, &fields, &path);
-            let given = fields.get("tool_call_id");
-            let (id, sound) = id_of(given);
-            let content = fields.get("content").map_or("", JsonRef::as_raw);
-            let filler = content == self.filler;
-            let answer = Answer {
-                near: self.near,
-                key: id.clone(),
-                id,
-                sound,
-                path,
-                content,
-                filler,
-                fate: Fate::Orphan,
-                order: 0,
-                label: String::new(),
-            };
-            message.kind = MessageKind::Answer(self.pairs.answer(answer));
-            self.results.push((value, given));
+            self.tool_name(&fields);
+            let (id, content) = (fields.get("tool_call_id"), fields.get("content"));
+            self.pairs.answer(value, id, "", self.near, String::new(), content);
+            message.kind = MessageKind::Answer;
         }
-        message
     }
 
     /// Mistral: a tool message may name its tool, and then by a name.
-    fn tool_name(&mut self, value: JsonRef<'a>, fields: &Fields<'a>, path: &str) {
+    fn tool_name(&mut self, fields: &Fields<'a>) {
         let Some(given) = fields.find("name").filter(|_| self.flavour.prefix) else { return };
         let name = given.as_text().unwrap_or_default();
         if !name_valid(&name, MAX_ID) {
-            self.plan.error("malformed", format!("{path}/name"), Action::Rewritten, format!("Function name was {name} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64."));
-            self.plan.edits.set(value, Some(given), "name", quoted(&name_fit(&name, MAX_ID)));
+            let sentence = "Function name was {} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.";
+            self.plan.rewrite("malformed", fields.object, "name", quoted(&name_fit(&name, MAX_ID)), sentence, &name);
         }
     }
 
     /// The role, mended where the provider knows no such role.
-    fn role(&mut self, at: usize, path: &str, value: JsonRef<'a>, fields: &Fields<'a>) -> String {
-        let given = fields.text("role").unwrap_or_default();
+    fn role(&mut self, fields: &Fields<'a>) -> &'static str {
+        let given = fields.owned_text("role");
+        let known = ["user", "assistant", "tool", "function", "system", "developer"];
+        let known = known.into_iter().find(|role| given == *role);
         // Recorded: o1-mini takes neither system nor developer messages.
-        let no_system = self.model.starts_with("o1-mini") && matches!(&*given, "system" | "developer");
-        let known = matches!(&*given, "system" | "user" | "assistant" | "tool" | "function")
-            || (given == "developer" && self.flavour.developer);
-        if known && !no_system {
-            return given.into_owned();
+        let of_system = matches!(known, Some("system" | "developer"));
+        let no_system = of_system && self.model.starts_with("o1-mini");
+        if let Some(role) = known
+            && !no_system
+            && (role != "developer" || self.flavour.developer)
+        {
+            return role;
         }
-        let calls = fields.get("tool_calls").is_some_and(|calls| calls.items().next().is_some());
-        let role = match &*given {
-            "developer" if !no_system => "system",
-            "model" | "ai" | "bot" | "agent" => "assistant",
-            _ if calls => "assistant",
-            _ if fields.find("tool_call_id").is_some() => "tool",
-            _ => "user",
-        };
-        let message = if no_system {
-            format!("Unsupported value: 'messages[{at}].role' does not support '{given}' with this model.")
+        let role = if of_system && !no_system {
+            "system"
+        } else if names_model(&given) || fields.get("tool_calls").is_some_and(|calls| calls.items().next().is_some()) {
+            "assistant"
+        } else if fields.find("tool_call_id").is_some() {
+            "tool"
         } else {
-            format!(
-                "Invalid value: '{given}' in 'messages[{at}].role'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
-            )
+            "user"
         };
-        self.plan.error("role_order", format!("{path}/role"), Action::Rewritten, message);
-        self.plan.edits.set(value, fields.get("role"), "role", format!("\"{role}\""));
-        role.to_owned()
+        let sentence = if no_system {
+            "Unsupported value: 'messages[{at}].role' does not support '{}' with this model."
+        } else {
+            "Invalid value: '{}' in 'messages[{at}].role'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
+        };
+        self.plan.rewrite("role_order", fields.object, "role", quoted(role), sentence, &given);
+        role
     }
 
-    /// The content of a message that must have one.
-    fn content(
-        &mut self,
-        at: usize,
-        path: &str,
-        value: JsonRef<'a>,
-        fields: &Fields<'a>,
-        role: &str,
-        message: &mut Message,
-    ) {
-        let here = format!("{path}/content");
-        let given = fields.get("content");
-        let nothing = match given.map(|content| (content, content.kind())) {
-            None | Some((_, Kind::Null)) => true,
-            Some((_, Kind::String)) => return,
-            Some((content, Kind::Array)) => match self.parts(content, role, &here) {
-                Spilled::Same => return,
-                Spilled::Empty if self.flavour.loose => return,
-                Spilled::Empty => true,
-                Spilled::Parts { stay, spill } => {
-                    message.spill = spill;
-                    let stay = if stay.is_empty() && role == "tool" {
-                        vec![Piece::New(parts::note("See the next user message."))]
-                    } else {
-                        stay
-                    };
-                    if stay.is_empty() {
-                        message.kind = MessageKind::Gone;
-                        // What it held stands in the message that takes its place.
-                        let spill = std::mem::take(&mut message.spill);
-                        if !spill.is_empty() {
-                            message.kind = MessageKind::Other;
-                            message.piece =
-                                Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), spill, "]}".into());
-                        }
-                        return;
-                    }
-                    self.plan.edits.rebuild(content, stay);
-                    return;
-                }
-            },
-            Some((content, _)) => {
-                self.plan.error(
-                    "malformed",
-                    here,
-                    Action::Rewritten,
-                    format!("Invalid type for 'messages[{at}].content': expected one of a string or array of objects."),
-                );
-                self.plan.edits.replace(content, Piece::New(as_quoted(content)));
-                return;
+    /// Reads a message's content; parts that may not stay in it are its spill.
+    fn content(&mut self, fields: &Fields<'a>, role: &str, message: &mut Message) -> Content {
+        let Some(content) = fields.find("content") else { return Content::Absent };
+        match content.kind() {
+            Kind::String => {}
+            Kind::Array if content.items().next().is_none() => {
+                return if self.flavour.loose { Content::Fine } else { Content::Empty };
             }
-        };
-        if nothing {
-            let tool = role == "tool";
-            let action = if tool { Action::Rewritten } else { Action::Dropped };
-            self.plan.error("empty_content", here, action, format!("Missing required parameter: 'messages[{at}].content': expected a string or a list of parts that is not empty."));
-            if tool {
-                self.plan.edits.set(value, given, "content", "\"\"".into());
-            } else {
-                message.kind = MessageKind::Gone;
+            Kind::Array => {
+                let allowed = (self.flavour.parts)(role, &self.model);
+                let at_user = (self.flavour.parts)("user", &self.model);
+                let stay = parts::read(self.plan, content, role, allowed, at_user, &mut message.spill);
+                match stay {
+                    Some(stay) if stay.is_empty() => return Content::Gone,
+                    Some(stay) => self.plan.edits.rebuild(content, stay),
+                    None => {}
+                }
+            }
+            _ => self.plan.rewrite("malformed", fields.object, "content", as_quoted(content), NO_CONTENT, ""),
+        }
+        Content::Fine
+    }
+
+    /// A message that must have content.
+    fn other(&mut self, fields: &Fields<'a>, role: &str, message: &mut Message) {
+        let tool = role == "tool";
+        match self.content(fields, role, message) {
+            Content::Fine => {}
+            Content::Gone if tool => {
+                if let Some(content) = fields.get("content") {
+                    let note = Piece::New(parts::note("See the next user message."));
+                    self.plan.edits.rebuild(content, vec![note]);
+                }
+            }
+            Content::Gone => message.leave(),
+            Content::Absent | Content::Empty => {
+                let action = if tool { Action::Rewritten } else { Action::Dropped };
+                let sentence = "Missing required parameter: 'messages[{at}].content': expected a string or a list of parts that is not empty.";
+                self.plan.error("empty_content", fields.object, "content", action, sentence);
+                if tool {
+                    self.plan.edits.set(fields.object, "content", "\"\"".into());
+                } else {
+                    message.kind = MessageKind::Gone;
+                }
             }
         }
     }
 
-    fn parts(&mut self, content: JsonRef<'a>, role: &str, path: &str) -> Spilled {
-        let allowed = (self.flavour.parts)(role, &self.model);
-        let at_user = (self.flavour.parts)("user", &self.model);
-        parts::read(self.plan, content, role, path, allowed, at_user)
-    }
-
-    fn assistant(&mut self, at: usize, path: String, value: JsonRef<'a>, fields: &Fields<'a>, message: &mut Message) {
-        let says = ["function_call", "audio"].iter().any(|key| fields.find(key).is_some())
+    fn assistant(&mut self, fields: &Fields<'a>, message: &mut Message) {
+        let value = fields.object;
+        let says = fields.find("function_call").is_some()
+            || fields.find("audio").is_some()
             || fields.find("refusal").is_some_and(|refusal| !refusal.is_text(""));
-        let extra = fields.iter().any(|(key, value)| {
-            !["role", "content", "name", "tool_calls", "prefix"].iter().any(|known| key.is_text(known))
-                && !value.is_null()
-        });
-        let content = fields.get("content");
-        let mut content_gone = false;
-        let here = format!("{path}/content");
-        match content.map(|content| (content, content.kind())) {
-            None | Some((_, Kind::Null | Kind::String)) => {}
-            Some((content, Kind::Array)) => {
-                match self.parts(content, "assistant", &here) {
-                    Spilled::Same => {}
-                    Spilled::Empty if self.flavour.loose => {}
-                    Spilled::Empty => {
-                        content_gone = true;
-                        self.plan.error("empty_content", here, Action::Rewritten, format!("Invalid 'messages[{at}].content': empty array. Expected an array with minimum length 1."));
-                    }
-                    Spilled::Parts { stay, spill } => {
-                        message.spill = spill;
-                        content_gone = stay.is_empty();
-                        if !content_gone {
-                            self.plan.edits.rebuild(content, stay);
-                        }
-                    }
-                }
-            }
-            Some((content, _)) => {
-                self.plan.error(
-                    "malformed",
-                    here,
-                    Action::Rewritten,
-                    format!("Invalid type for 'messages[{at}].content': expected one of a string or array of objects."),
-                );
-                self.plan.edits.replace(content, Piece::New(as_quoted(content)));
-            }
+        let plain = ["role", "content", "name", "tool_calls", "prefix"];
+        let extra = fields
+            .members()
+            .iter()
+            .any(|(key, value)| !value.is_null() && !plain.iter().any(|known| key.is_text(known)));
+        let content = self.content(fields, "assistant", message);
+        if content == Content::Empty {
+            let sentence = "Invalid 'messages[{at}].content': empty array. Expected an array with minimum length 1.";
+            self.plan.error("empty_content", value, "content", Action::Rewritten, sentence);
         }
-        let mut talk = Talk {
-            at,
-            value,
-            path,
-            list: fields.get("tool_calls"),
-            items: Vec::new(),
-            rebuilt: false,
-            content,
-            content_gone,
-            says,
-            extra,
-        };
-        self.calls(&mut talk);
-        if !talk.items.is_empty() {
+        let first = self.pairs.calls.len();
+        let list = fields.get("tool_calls");
+        let rebuilt = list.is_some_and(|list| self.calls(value, list));
+        let calls = first..self.pairs.calls.len();
+        if !calls.is_empty() {
             self.near = Some(self.group);
             message.kind = MessageKind::Calls(self.group);
             self.group += 1;
         }
-        self.talks.push(talk);
+        self.talks.push(Talk {
+            at: self.plan.at,
+            value,
+            list,
+            calls,
+            rebuilt,
+            content: fields.get("content"),
+            content_gone: matches!(content, Content::Empty | Content::Gone),
+            says,
+            extra,
+        });
     }
 
-    fn calls(&mut self, talk: &mut Talk<'a>) {
-        let Some(list) = talk.list else { return };
-        let path = format!("{}/tool_calls", talk.path);
-        if list.kind() != Kind::Array {
-            if list.is_null() && self.flavour.loose {
-                return;
-            }
-            talk.rebuilt = true;
-            let code = if list.is_null() { "empty_tool_calls" } else { "malformed" };
-            self.plan.error(
-                code,
-                path.clone(),
-                Action::Rewritten,
-                format!("Invalid type for 'messages[{}].tool_calls': expected an array of objects.", talk.at),
-            );
-            if list.is_object() {
-                let piece = self.call(list, path);
-                talk.items.push(piece);
-            }
-            return;
-        }
-        let mut empty = true;
+    /// Reads the calls. Whether the list needs to be made anew.
+    fn calls(&mut self, message: JsonRef<'a>, list: JsonRef<'a>) -> bool {
+        let (mut empty, mut rebuilt) = (true, false);
         for (place, item) in list.items().enumerate() {
             empty = false;
-            let here = format!("{path}/{place}");
             if item.is_object() {
-                let piece = self.call(item, here);
-                talk.items.push(piece);
-            } else {
-                talk.rebuilt = true;
-                self.plan.error(
-                    "malformed",
-                    here,
-                    Action::Dropped,
-                    format!("Invalid type for 'messages[{}].tool_calls[{place}]': expected an object.", talk.at),
-                );
+                self.call(item);
+                continue;
             }
+            rebuilt = true;
+            let sentence = "Invalid type for 'messages[{at}].tool_calls[{}]': expected an object.";
+            self.plan.error_with("malformed", item, "", Action::Dropped, sentence, &place.to_string());
         }
-        if empty && !self.flavour.loose {
-            talk.rebuilt = true;
-            self.plan.error("empty_tool_calls", path, Action::Rewritten, format!(
-                "Invalid 'messages[{}].tool_calls': empty array. Expected an array with minimum length 1: leave the key out.", talk.at));
+        let none = list.is_null();
+        if !empty || self.flavour.loose && (none || list.kind() == Kind::Array) {
+            return rebuilt;
         }
+        let (code, sentence) = if list.kind() == Kind::Array {
+            (
+                "empty_tool_calls",
+                "Invalid 'messages[{at}].tool_calls': empty array. Expected an array with minimum length 1: leave the key out.",
+            )
+        } else {
+            let code = if none { "empty_tool_calls" } else { "malformed" };
+            (code, "Invalid type for 'messages[{at}].tool_calls': expected an array of objects.")
+        };
+        self.plan.error(code, message, "tool_calls", Action::Rewritten, sentence);
+        if list.is_object() {
+            self.call(list);
+        }
+        true
     }
 
-    fn call(&mut self, value: JsonRef<'a>, path: String) -> Asked<'a> {
+    fn call(&mut self, value: JsonRef<'a>) {
         let fields = Fields::of(value);
-        let given = fields.get("id");
-        let (id, sound) = id_of(given);
-        calls::mend(self.plan, value, &fields, &path, self.flavour.loose);
-        let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
-        let call = Call {
-            group: self.group,
-            key: id.clone(),
-            id,
-            sound,
-            path,
-            raw,
-            answer: None,
-            new_id: String::new(),
-            wants: true,
-            omitted: false,
-            order: 0,
-            label: String::new(),
-        };
-        Asked { call: self.pairs.call(call), value, id: given }
+        calls::mend(self.plan, &fields, self.flavour.loose);
+        self.pairs.call(value, fields.get("id"), "", self.group, String::new());
     }
 }
 
@@ -468,53 +364,37 @@ impl<'a> Reader<'_, 'a, '_, '_> {
 fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_>, messages: &[Message]) {
     let last = messages.iter().rposition(|message| matches!(message.kind, MessageKind::Other | MessageKind::Calls(_)));
     for talk in talks.iter().filter(|talk| Some(talk.at) != last) {
-        let stays = messages.get(talk.at).is_some_and(|message| matches!(message.piece, Piece::Source(_)));
+        let stays = messages.get(talk.at).is_some_and(|message| message.piece.is_source());
         if stays && talk.value.get("prefix").and_then(JsonRef::as_bool) == Some(true) {
-            let here = format!("{}/prefix", talk.path);
-            plan.error(
-                "role_order",
-                here,
-                Action::Rewritten,
-                "Assistant message with prefix True must be last message",
-            );
-            plan.edits.set(talk.value, talk.value.get("prefix"), "prefix", "false".into());
+            let sentence = "Assistant message with prefix True must be last message";
+            plan.rewrite("role_order", talk.value, "prefix", "false".into(), sentence, "");
         }
     }
     let Some(talk) = talks.iter().rev().find(|talk| Some(talk.at) == last) else { return };
-    let calls = talk.items.iter().any(|asked| pairs.calls.get(asked.call).is_some_and(|call| !call.omitted));
-    let spills = messages
-        .get(talk.at)
-        .is_none_or(|message| !message.spill.is_empty() || !matches!(message.piece, Piece::Source(_)));
-    let prefix = talk.value.get("prefix");
-    if calls || spills || prefix.and_then(JsonRef::as_bool) == Some(true) {
-        return;
+    let calls = pairs.calls.get(talk.calls.clone()).unwrap_or_default().iter().any(|call| !call.omitted);
+    let whole = messages.get(talk.at).is_some_and(|message| message.spill.is_empty() && message.piece.is_source());
+    if !calls && whole && talk.value.get("prefix").and_then(JsonRef::as_bool) != Some(true) {
+        let sentence = "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant";
+        plan.error("role_order", talk.value, "", Action::Rewritten, sentence);
+        plan.edits.set(talk.value, "prefix", "true".into());
     }
-    plan.error(
-        "role_order",
-        talk.path.clone(),
-        Action::Rewritten,
-        "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
-    );
-    plan.edits.set(talk.value, prefix, "prefix", "true".into());
 }
 
 /// Writes the calls' ids, takes out those that go, and drops a message that says nothing then.
 fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, message: &mut Message) {
     let mut items = Vec::new();
-    for asked in &talk.items {
-        let Some(call) = pairs.calls.get(asked.call).filter(|call| !call.omitted) else { continue };
-        items.push(plan.edits.source(asked.value));
-        if call.id.as_deref() != Some(&call.new_id) || !call.sound {
-            plan.edits.set(asked.value, asked.id, "id", quoted(&call.new_id));
+    for call in pairs.calls.get(talk.calls.clone()).unwrap_or_default() {
+        if !call.omitted {
+            items.push(plan.edits.source(call.value));
         }
     }
-    let omitted = items.len() < talk.items.len();
+    let omitted = items.len() < talk.calls.len();
     let calls = !items.is_empty();
     if let Some(list) = talk.list.filter(|_| talk.rebuilt || omitted) {
         if !calls {
             plan.edits.remove(talk.value, "tool_calls");
         } else if list.is_object() {
-            plan.edits.wrap(list, "[".into(), "]");
+            plan.edits.wrap(list, "[", "]");
         } else {
             plan.edits.rebuild(list, items);
         }
@@ -526,28 +406,22 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
     }
     if calls || talk.says || !(none || empty && omitted) {
         if empty && !calls && !talk.says {
-            plan.warn(
-                "empty_content",
-                format!("{}/content", talk.path),
-                "An assistant message with neither text nor calls: accepted, yet it says nothing.",
-            );
+            let sentence = "An assistant message with neither text nor calls: accepted, yet it says nothing.";
+            plan.warn("empty_content", talk.value, "content", sentence, "");
         }
         return;
     }
     let reported = omitted || talk.content_gone;
     if talk.extra {
         // It may hold reasoning that a compatible server wants back.
-        plan.edits.set(talk.value, talk.content, "content", "\"\"".into());
-    } else if message.spill.is_empty() {
-        message.kind = MessageKind::Gone;
+        plan.edits.set(talk.value, "content", "\"\"".into());
     } else {
-        message.kind = MessageKind::Other;
-        message.piece =
-            Piece::Wrapped("{\"role\":\"user\",\"content\":[".into(), std::mem::take(&mut message.spill), "]}".into());
+        message.leave();
     }
     if !reported || talk.extra {
         let action = if talk.extra { Action::Rewritten } else { Action::Dropped };
-        plan.error("empty_content", talk.path.clone(), action, format!(
-            "Invalid value for 'messages[{}].content': expected a string, got null. Only a message with 'tool_calls' may go without.", talk.at));
+        plan.at = talk.at;
+        let sentence = "Invalid value for 'messages[{at}].content': expected a string, got null. Only a message with 'tool_calls' may go without.";
+        plan.error("empty_content", talk.value, "", action, sentence);
     }
 }

@@ -7,42 +7,28 @@
 mod items;
 mod order;
 
-use crate::finding::Action;
-use crate::id::{IdMap, Seed, short_name};
-use crate::json::{JsonRef, ObjectWriter};
-use crate::provider::rules::{
-    Answer, Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Words, id_of, omit_open, quoted, report_pairs,
-};
-
-const MAX_ID: usize = 64;
+use crate::id::{IdMap, Seed};
+use crate::json::JsonRef;
+use crate::provider::openai_chat::{self, rules::shortened};
+use crate::provider::rules::{Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Words, id_of, quoted, report_pairs};
 
 const IDS: IdRule = IdRule {
-    optional: false,
-    valid: |id| id.chars().count() <= MAX_ID,
-    fit: |id| {
-        let head: String = id.chars().take(MAX_ID - 11).collect();
-        format!("{head}_{}", short_name(id, 10))
-    },
-    derive: |seed| format!("call_{}", short_name(seed, 24)),
-    variant: |base, count| {
-        let tail = format!("_{count}");
-        let head: String = base.chars().take(MAX_ID - tail.len()).collect();
-        head + &tail
-    },
+    fit: shortened,
     missing: "Missing required parameter: 'call_id' of a function call.",
-    invalid: "Invalid 'call_id' '{id}': expected a string with maximum length 64 (string_above_max_length).",
-    double: "Duplicate call_id '{id}' among the calls of one response.",
+    invalid: "Invalid 'call_id' '{}': expected a string with maximum length 64 (string_above_max_length).",
+    double: "Duplicate call_id '{}' among the calls of one response.",
+    ..openai_chat::rules::IDS
 };
 
 const WORDS: Words = Words {
-    dangling: "No tool output found for function call {id}.",
-    orphan: "No tool call found for function call output with call_id {id}.",
-    duplicate: "More than one output for function call {id}: each call has one.",
+    dangling: "No tool output found for function call {}.",
+    orphan: "No tool call found for function call output with call_id {}.",
+    duplicate: "More than one output for function call {}: each call has one.",
 };
 
 /// What an item is to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Item {
+enum Kind {
     Call(usize),
     Output(usize),
     /// A message of the user or the system: what was called before it must be answered before it.
@@ -56,18 +42,26 @@ enum Item {
     Gone,
 }
 
+/// An item of the list, as read.
+struct Item<'a> {
+    kind: Kind,
+    value: JsonRef<'a>,
+    /// What stands for it in the new list.
+    piece: Piece,
+}
+
 /// Plans the repair of a Responses body.
-pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRef<'a>) {
+pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     // What the server holds is not in this list, so an output here may answer a call there.
-    let held = ["previous_response_id", "conversation"].iter().any(|key| plan.body.find(key).is_some())
-        || list.items().any(|item| item.text("type").as_deref() == Some("item_reference"));
+    let held = plan.body.find("previous_response_id").is_some()
+        || plan.body.find("conversation").is_some()
+        || list.items().any(|item| item.get("type").is_some_and(|kind| kind.is_text("item_reference")));
     // Recorded: call, message, call, outputs is refused by DeepSeek, and nobody else.
     let adjacent = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "deepseek"));
-    let filler = quoted(plan.options.text());
+    let text = quoted(plan.options.text());
     let mut reader = Reader {
         plan,
-        filler,
-        pairs: Pairs::default(),
+        pairs: Pairs::new(text.clone()),
         group: 0,
         fresh: true,
         answered: false,
@@ -78,19 +72,16 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         outputs: Vec::new(),
         served: IdMap::with_hasher(Seed::default()),
     };
-    let items: Vec<(Item, Piece)> = list.items().enumerate().map(|(at, value)| reader.item(at, value)).collect();
-    let Reader { plan, mut pairs, calls, outputs, .. } = reader;
-    pairs.pair();
-    omit_open(plan, &mut pairs);
-    pairs.assign_ids(&IDS, &mut plan.report);
-    for (asked, call) in calls.iter().zip(&pairs.calls) {
-        if !call.omitted && call.wants && (call.id.as_deref() != Some(&call.new_id) || !call.sound) {
-            plan.edits.set(asked.value, asked.id, "call_id", quoted(&call.new_id));
-        }
+    let mut items = Vec::new();
+    for (at, value) in list.items().enumerate() {
+        reader.plan.at = at;
+        items.push(reader.item(value));
     }
+    let Reader { plan, mut pairs, calls, outputs, .. } = reader;
+    pairs.settle(plan, &IDS);
     for (output, answer) in outputs.iter().zip(&mut pairs.answers) {
         answer.near = None;
-        let served = output.served && matches!(answer.fate, Fate::Orphan | Fate::Duplicate(_));
+        let served = output.served && matches!(answer.fate, Fate::Orphan | Fate::Duplicate);
         if (served || held && answer.fate == Fate::Orphan) && answer.sound {
             answer.fate = Fate::Held;
         }
@@ -98,47 +89,24 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, _body: JsonRef<'a>, list: JsonRe
         let (Some(call), Some(asked)) = (pairs.calls.get(c), calls.get(c)) else { continue };
         let legal = call.order < answer.order && asked.era == output.era && !(adjacent && output.said > asked.said);
         answer.near = legal.then_some(call.group);
-        if answer.id.as_deref() != Some(&call.new_id) || !answer.sound {
-            plan.edits.set(output.value, output.id, "call_id", quoted(&call.new_id));
-            if !answer.sound || call.id != answer.id {
-                plan.call_error(
-                    "invalid_call_id",
-                    &answer.path,
-                    &call.new_id,
-                    Action::Renamed,
-                    "Missing or invalid parameter: 'call_id' must be that of its call.",
-                );
-            }
-        }
     }
-    let groups = pairs.groups();
-    report_pairs(plan, &pairs, &groups, &WORDS);
-    let text = plan.options.text().to_owned();
-    let made = |call: &Call| {
-        ObjectWriter::build(|o| {
-            o.text("type", &format!("{}_output", call.label)).text("call_id", &call.new_id).text("output", &text);
-        })
-        .as_str()
-        .to_owned()
+    let sentence = "Missing or invalid parameter: 'call_id' must be that of its call.";
+    pairs.write_ids(plan, "call_id", "call_id", sentence);
+    report_pairs(plan, &pairs, &WORDS);
+    let made = |call: &Call<'_>| {
+        let id = quoted(&call.new_id);
+        format!("{{\"type\":\"{}_output\",\"call_id\":{id},\"output\":{text}}}", call.label)
     };
-    let stays =
-        |a: usize| pairs.answers.get(a).is_some_and(|answer| answer.near.is_some() || answer.fate == Fate::Held);
-    let mut bare = Vec::new();
-    if let Some(pieces) = order::place(plan, items, &pairs, &groups, stays, made, &mut bare) {
-        plan.edits.rebuild(list, pieces);
-    }
     // "… was provided without its required 'reasoning' item" (continue PR#11785): the call goes on by its call id alone.
-    for asked in bare.iter().filter_map(|c| calls.get(*c)) {
-        if asked.value.text("id").is_some_and(|id| id.starts_with("fc_")) {
-            plan.edits.remove(asked.value, "id");
+    for call in order::place(plan, list, items, &pairs, &made).iter().filter_map(|c| pairs.calls.get(*c)) {
+        if call.value.text("id").is_some_and(|id| id.starts_with("fc_")) {
+            plan.edits.remove(call.value, "id");
         }
     }
 }
 
-/// A call or output: where it stands, for what may stand between the two.
-struct Asked<'a> {
-    value: JsonRef<'a>,
-    id: Option<JsonRef<'a>>,
+/// What stands before a call or output, for what may stand between the two.
+struct Asked {
     /// Barriers before it.
     era: usize,
     /// The model's messages before it; for an output, before the last call before it.
@@ -149,7 +117,6 @@ struct Asked<'a> {
 
 struct Reader<'p, 'a, 'o> {
     plan: &'p mut Plan<'a, 'o>,
-    filler: String,
     pairs: Pairs<'a>,
     /// The step that is read now: its calls belong together.
     group: usize,
@@ -160,56 +127,56 @@ struct Reader<'p, 'a, 'o> {
     era: usize,
     said: usize,
     said_at_call: usize,
-    calls: Vec<Asked<'a>>,
-    outputs: Vec<Asked<'a>>,
-    /// Ids of calls of other kinds. Each may have one output of a function's (recorded for `tool_search_call`).
-    served: IdMap<bool>,
+    calls: Vec<Asked>,
+    outputs: Vec<Asked>,
+    /// Ids of calls of other kinds. Each may have one output of a function's (recorded for `tool_search_call`): then it is 0.
+    served: IdMap<usize>,
 }
 
 impl<'a> Reader<'_, 'a, '_> {
-    fn item(&mut self, at: usize, value: JsonRef<'a>) -> (Item, Piece) {
-        let path = format!("{}/{at}", self.plan.base);
-        let (kind, fields, piece) = items::kind(self.plan, at, value, &path);
-        let item = match &*kind {
-            "gone" => Item::Gone,
-            "text" => {
-                self.era += 1;
-                self.fresh = true;
-                Item::Barrier
-            }
-            "message" => self.message(&path, value, &fields),
-            "function_call" | "custom_tool_call" => self.call(&kind, path, value, &fields),
-            "function_call_output" | "custom_tool_call_output" => self.output(&kind, path, value, &fields),
-            "reasoning" => {
-                let known = fields.text("id").is_some_and(|id| id.starts_with("rs_"));
-                if known { Item::Reasoning } else { Item::Other }
-            }
+    fn item(&mut self, value: JsonRef<'a>) -> Item<'a> {
+        if !value.is_object() {
+            let piece = items::text(self.plan, value);
+            let kind = if piece.is_some() { self.barrier() } else { Kind::Gone };
+            return Item { kind, value, piece: piece.unwrap_or(self.plan.edits.source(value)) };
+        }
+        let fields = Fields::of(value);
+        let kind = items::kind(self.plan, &fields);
+        let kind = match &*kind {
+            "gone" => Kind::Gone,
+            "text" => self.barrier(),
+            "message" => self.message(&fields),
+            "function_call" | "custom_tool_call" => self.call(kind, &fields),
+            "function_call_output" | "custom_tool_call_output" => self.output(kind, &fields),
+            "reasoning" if fields.text("id").is_some_and(|id| id.starts_with("rs_")) => Kind::Reasoning,
             _ => {
                 if kind.ends_with("_call")
                     && let (Some(id), true) = id_of(fields.get("call_id"))
                 {
                     self.begin();
-                    self.served.insert(id, true);
+                    self.served.insert(id, 1);
                 }
-                Item::Other
+                Kind::Other
             }
         };
-        (item, piece)
+        Item { kind, value, piece: self.plan.edits.source(value) }
     }
 
-    fn message(&mut self, path: &str, value: JsonRef<'a>, fields: &Fields<'a>) -> Item {
-        match items::message(self.plan, path, value, fields) {
-            None => Item::Gone,
+    fn barrier(&mut self) -> Kind {
+        self.era += 1;
+        self.fresh = true;
+        Kind::Barrier
+    }
+
+    fn message(&mut self, fields: &Fields<'a>) -> Kind {
+        match items::message(self.plan, fields) {
+            None => Kind::Gone,
             Some(true) => {
                 self.said += 1;
                 let (id, sound) = id_of(fields.get("id"));
-                Item::Said(id.is_some() && sound)
+                Kind::Said(id.is_some() && sound)
             }
-            Some(false) => {
-                self.era += 1;
-                self.fresh = true;
-                Item::Barrier
-            }
+            Some(false) => self.barrier(),
         }
     }
 
@@ -221,52 +188,23 @@ impl<'a> Reader<'_, 'a, '_> {
         self.said_at_call = self.said;
     }
 
-    fn call(&mut self, kind: &str, path: String, value: JsonRef<'a>, fields: &Fields<'a>) -> Item {
+    fn call(&mut self, kind: String, fields: &Fields<'a>) -> Kind {
         self.begin();
-        items::call(self.plan, kind, &path, value, fields);
-        let given = fields.get("call_id");
-        let (id, sound) = id_of(given);
-        let raw = if id.is_none() { value.as_raw().to_owned() } else { String::new() };
-        self.calls.push(Asked { value, id: given, era: self.era, said: self.said, served: false });
-        Item::Call(self.pairs.call(Call {
-            group: self.group,
-            key: id.clone(),
-            id,
-            sound,
-            path,
-            raw,
-            answer: None,
-            new_id: String::new(),
-            wants: true,
-            omitted: false,
-            order: 0,
-            label: kind.to_owned(),
-        }))
+        items::call(self.plan, &kind, fields);
+        self.calls.push(Asked { era: self.era, said: self.said, served: false });
+        Kind::Call(self.pairs.call(fields.object, fields.get("call_id"), "", self.group, kind))
     }
 
-    fn output(&mut self, kind: &str, path: String, value: JsonRef<'a>, fields: &Fields<'a>) -> Item {
+    fn output(&mut self, kind: String, fields: &Fields<'a>) -> Kind {
         let near = (!self.fresh).then_some(self.group);
         self.answered = true;
-        items::output(self.plan, &path, value, fields);
-        let given = fields.get("call_id");
-        let (id, sound) = id_of(given);
-        let content = fields.get("output").map_or("", JsonRef::as_raw);
-        let filler = content == self.filler;
-        let label = kind.strip_suffix("_output").unwrap_or(kind).to_owned();
-        let served = id.as_ref().and_then(|id| self.served.get_mut(id)).is_some_and(std::mem::take);
-        let a = self.pairs.answer(Answer {
-            near,
-            key: id.clone(),
-            id,
-            sound,
-            path,
-            content,
-            filler,
-            fate: Fate::Orphan,
-            order: 0,
-            label,
-        });
-        self.outputs.push(Asked { value, id: given, era: self.era, said: self.said_at_call, served });
-        Item::Output(a)
+        items::output(self.plan, fields);
+        let label = kind.strip_suffix("_output").unwrap_or(&kind).to_owned();
+        let (id, content) = (fields.get("call_id"), fields.get("output"));
+        let a = self.pairs.answer(fields.object, id, "", near, label, content);
+        let id = self.pairs.answers.last().and_then(|answer| answer.id.as_ref());
+        let served = id.and_then(|id| self.served.get_mut(id)).is_some_and(|left| std::mem::take(left) > 0);
+        self.outputs.push(Asked { era: self.era, said: self.said_at_call, served });
+        Kind::Output(a)
     }
 }

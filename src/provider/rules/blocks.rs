@@ -1,10 +1,11 @@
-//! Where results go when they are blocks of a user turn (anthropic, gemini): at the head of the turn right after the
-//! turn, or run of turns, that calls.
+//! Conversations of turns that hold blocks (anthropic, gemini): how they are read, and where results go in them, which is at
+//! the head of the turn right after the turn, or run of turns, that calls.
 
 use super::place::{Words, in_place, report_pairs};
-use super::{Pairs, Piece, Plan};
-use crate::json::{JsonRef, Kind};
-use crate::sorted::in_order;
+use super::{Fields, Pairs, Piece, Plan, names_model, quoted};
+use crate::finding::Action;
+use crate::id::{IdMap, Seed};
+use crate::json::{Items, JsonRef, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaker {
@@ -21,6 +22,8 @@ pub(crate) enum BlockKind {
     /// Reasoning, which nobody reads as an answer.
     Thought,
     Other,
+    /// It goes, or went elsewhere.
+    Gone,
 }
 
 #[derive(Debug)]
@@ -31,17 +34,23 @@ pub(crate) struct Block<'a> {
     pub piece: Piece,
 }
 
+impl<'a> Block<'a> {
+    /// A block that nothing of the body stands for.
+    pub fn made(text: String) -> Self {
+        Self { kind: BlockKind::Other, value: None, piece: Piece::New(text) }
+    }
+}
+
 /// A turn of the list, as read.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     pub speaker: Speaker,
     /// As it stands in the body; none for one that the repair makes.
     pub value: Option<JsonRef<'a>>,
+    /// What findings about it are about: it, or its first block.
+    pub about: JsonRef<'a>,
     /// Where its blocks stand: a list, or one text.
     pub content: Option<JsonRef<'a>>,
-    /// What stands for it in the new list, where that is not the turn with its edits.
-    pub piece: Option<Piece>,
-    pub path: String,
     pub blocks: Vec<Block<'a>>,
     /// The run of model turns that it belongs to, or replies to.
     pub run: Option<usize>,
@@ -50,104 +59,306 @@ pub(crate) struct Turn<'a> {
     pub gone: bool,
 }
 
-impl Turn<'_> {
+impl<'a> Turn<'a> {
+    /// A turn of the body.
+    fn new(value: JsonRef<'a>) -> Self {
+        Self {
+            speaker: Speaker::User,
+            value: Some(value),
+            about: value,
+            content: None,
+            blocks: Vec::new(),
+            run: None,
+            touched: false,
+            gone: false,
+        }
+    }
+
+    /// A turn that the repair makes, with one block.
+    pub fn made(speaker: Speaker, about: JsonRef<'a>, blocks: Vec<Block<'a>>) -> Self {
+        Self { speaker, value: None, blocks, touched: true, ..Self::new(about) }
+    }
+
+    /// Leaves out the blocks of a kind.
+    pub fn leave(&mut self, kind: BlockKind) {
+        let before = self.blocks.len();
+        self.blocks.retain(|block| block.kind != kind);
+        self.touched |= self.blocks.len() != before;
+    }
+
     /// Whether nothing is left in it that a provider reads.
     pub fn hollow(&self) -> bool {
         self.blocks.iter().all(|block| block.kind == BlockKind::Thought)
     }
 }
 
-/// Counts the runs of model turns while a body is read: what is in a row is one turn.
-#[derive(Debug, Default)]
-pub(crate) struct Runs {
-    /// Runs so far.
-    pub run: usize,
-    pub last: Option<Speaker>,
-    /// The run whose reply is read now.
-    pub near: Option<usize>,
-}
-
-impl Runs {
-    /// Opens a turn that stays. True where a new run begins with it.
-    pub fn begin(&mut self, turn: &mut Turn<'_>) -> bool {
-        let before = self.last.replace(turn.speaker);
-        self.near = (turn.speaker == Speaker::User && before == Some(Speaker::Model)).then_some(self.run);
-        if turn.speaker != Speaker::Model {
-            return false;
-        }
-        let new = before != Some(Speaker::Model);
-        self.run += usize::from(new);
-        turn.run = Some(self.run);
-        new
-    }
-}
-
-/// How a dialect writes a turn of its own.
+/// How a dialect reads and writes turns.
 pub(crate) struct Shape {
+    /// How a turn of its own begins and ends.
     pub user: &'static str,
     pub model: &'static str,
     pub close: &'static str,
+    /// How a text block begins.
+    pub text: &'static str,
+    /// The role of the model.
+    pub role: &'static str,
+    pub roles: &'static [(&'static str, Speaker)],
+    /// A turn may go without a role: then the user says it.
+    pub roleless: bool,
+    /// The provider's sentences of a role, of what is no turn, and of a block in the wrong turn.
+    pub no_role: &'static str,
+    pub no_turn: &'static str,
+    pub misplaced: &'static str,
+    /// Whether only a model's turn may hold a block, by its members and its type.
+    pub only_model: fn(&Fields<'_>, &str) -> bool,
+    /// Reads a turn's content, into the last turn.
+    pub content: for<'a> fn(&mut Reader<'_, 'a, '_>, &Fields<'a>),
+    /// Whether a block stays at all; reports it otherwise.
+    pub stays: for<'a> fn(&mut Plan<'a, '_>, &Fields<'a>, &str) -> bool,
+    /// Reads a block that stays; none where it goes all the same.
+    pub block: for<'a> fn(&mut Reader<'_, 'a, '_>, &Fields<'a>, &str, Speaker) -> Option<Block<'a>>,
+}
+
+/// Reads the turns of a body.
+pub(crate) struct Reader<'p, 'a, 'o> {
+    pub plan: &'p mut Plan<'a, 'o>,
+    pub pairs: Pairs<'a>,
+    pub turns: Vec<Turn<'a>>,
+    shape: &'static Shape,
+    /// The turns that are still to be read.
+    rest: Items<'a>,
+    /// Runs of model turns so far: what is in a row is one turn.
+    pub run: usize,
+    /// Who spoke last, of those that stay.
+    pub last: Option<Speaker>,
+    /// The run whose reply is read now.
+    pub near: Option<usize>,
+    /// Ids of the server's calls of this run.
+    pub served: IdMap<usize>,
+}
+
+impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
+    /// Reads all turns. `filler` is what a repair writes as a result's content.
+    pub fn read(plan: &'p mut Plan<'a, 'o>, list: JsonRef<'a>, filler: String, shape: &'static Shape) -> Self {
+        let mut reader = Self {
+            plan,
+            pairs: Pairs::new(filler),
+            turns: Vec::new(),
+            shape,
+            rest: list.items(),
+            run: 0,
+            last: None,
+            near: None,
+            served: IdMap::with_hasher(Seed::default()),
+        };
+        for at in 0.. {
+            let Some(value) = reader.rest.next() else { break };
+            reader.plan.at = at;
+            reader.turns.push(Turn::new(value));
+            if value.is_object() {
+                let fields = Fields::of(value);
+                let speaker = reader.role(&fields);
+                if let Some(turn) = reader.turns.last_mut() {
+                    turn.speaker = speaker;
+                }
+                (shape.content)(&mut reader, &fields);
+                continue;
+            }
+            let text = value.kind() == Kind::String && !value.is_text("");
+            let action = if text { Action::Rewritten } else { Action::Dropped };
+            reader.plan.error("malformed", value, "", action, shape.no_turn);
+            if text {
+                reader.text(value);
+            }
+            if let Some(turn) = reader.turns.last_mut() {
+                turn.value = None;
+                turn.gone = !text;
+            }
+        }
+        reader
+    }
+
+    fn role(&mut self, fields: &Fields<'a>) -> Speaker {
+        let given = fields.find("role");
+        if given.is_none() && self.shape.roleless {
+            return Speaker::User;
+        }
+        let text = given.and_then(JsonRef::as_text);
+        if let Some(text) = &text
+            && let Some((_, speaker)) = self.shape.roles.iter().find(|(role, _)| text == role)
+        {
+            return *speaker;
+        }
+        let model = text.is_some_and(|text| names_model(&text));
+        let (speaker, role) = if model { (Speaker::Model, self.shape.role) } else { (Speaker::User, "user") };
+        self.plan.rewrite("role_order", fields.object, "role", quoted(role), self.shape.no_role, "");
+        speaker
+    }
+
+    /// The last turn stays.
+    fn begin(&mut self) {
+        let Some(turn) = self.turns.last_mut() else { return };
+        let before = self.last.replace(turn.speaker);
+        self.near = None;
+        if turn.speaker == Speaker::Model {
+            if before != Some(Speaker::Model) {
+                self.run += 1;
+                self.served = IdMap::with_hasher(Seed::default());
+            }
+            turn.run = Some(self.run);
+        } else if turn.speaker == Speaker::User && before == Some(Speaker::Model) {
+            self.near = Some(self.run);
+        }
+    }
+
+    /// The last turn is one text.
+    pub fn text(&mut self, text: JsonRef<'a>) {
+        self.begin();
+        let piece = Piece::wrapped(self.shape.text, vec![self.plan.edits.source(text)], "}");
+        if let Some(turn) = self.turns.last_mut() {
+            turn.content = Some(text);
+            turn.blocks.push(Block { kind: BlockKind::Other, value: Some(text), piece });
+        }
+    }
+
+    /// Whether no turn of the body comes behind the one that is read.
+    pub fn is_last(&self) -> bool {
+        self.rest.clone().next().is_none()
+    }
+
+    /// The last turn goes.
+    pub fn drop_turn(&mut self) {
+        if let Some(turn) = self.turns.last_mut() {
+            turn.gone = true;
+        }
+    }
+
+    /// The last turn's blocks: a list of them, or one that stands alone and gets a list. What stands in a turn of the
+    /// wrong speaker makes a turn of its own behind it.
+    pub fn blocks(&mut self, message: &Fields<'a>, content: JsonRef<'a>) {
+        let start = self.turns.len();
+        let Some(turn) = self.turns.last_mut() else { return };
+        turn.content = Some(content);
+        let own = turn.speaker;
+        let mut alone = Some(content).filter(|content| content.kind() != Kind::Array);
+        if alone.is_some() {
+            self.plan.edits.wrap(content, "[", "]");
+        }
+        let (mut items, mut opened, mut changed) = (content.items(), false, false);
+        while let Some(value) = alone.take().or_else(|| items.next()) {
+            let fields = Fields::of(value);
+            let kind = fields.owned_text("type");
+            if !(self.shape.stays)(self.plan, &fields, &kind) {
+                changed = true;
+                continue;
+            }
+            let speaker = if (self.shape.only_model)(&fields, &kind) { Speaker::Model } else { own };
+            if speaker != own {
+                self.plan.error_with("role_order", value, "", Action::Moved, self.shape.misplaced, &kind);
+            }
+            let Some(last) = self.turns.last_mut() else { break };
+            if !opened || last.speaker != speaker {
+                if opened {
+                    changed = true;
+                    let made = if speaker == Speaker::Aside { Speaker::User } else { speaker };
+                    self.turns.push(Turn::made(made, value, Vec::new()));
+                } else if speaker != own {
+                    last.speaker = speaker;
+                    self.plan.edits.set(message.object, "role", quoted(self.shape.role));
+                }
+                opened = true;
+                self.begin();
+            }
+            let block = (self.shape.block)(self, &fields, &kind, speaker);
+            changed |= block.as_ref().is_none_or(|block| !block.piece.is_source());
+            if let (Some(last), Some(block)) = (self.turns.last_mut(), block) {
+                last.blocks.push(block);
+            }
+        }
+        if !opened {
+            // Nothing of it stays; each block was reported.
+            self.drop_turn();
+        }
+        // What left the message, or stands in a turn behind it now, is no longer among its own blocks.
+        for turn in self.turns.iter_mut().skip(start - 1) {
+            turn.touched |= changed;
+        }
+    }
 }
 
 /// Puts every result at the head of the reply to its call, closes or leaves out what is open, and reports it.
-/// `made` writes a synthetic result for a call, by its number. A turn left without a block by that is gone.
+/// `made` writes a synthetic result for a call. A turn left without a block by that is gone.
 pub(crate) fn place_blocks<'a>(
     plan: &mut Plan<'a, '_>,
-    turns: Vec<Turn<'a>>,
-    pairs: &Pairs<'_>,
+    list: JsonRef<'a>,
+    mut turns: Vec<Turn<'a>>,
+    pairs: &Pairs<'a>,
     words: &Words,
-    made: impl Fn(usize) -> String,
+    made: &dyn Fn(&super::Call<'a>) -> String,
 ) -> Vec<Turn<'a>> {
-    let groups = pairs.groups();
-    report_pairs(plan, pairs, &groups, words);
-    let settled =
-        |a: usize| pairs.answered_by(a).zip(pairs.answers.get(a)).is_some_and(|(call, answer)| in_place(answer, call));
+    report_pairs(plan, pairs, words);
     let mut moved: Vec<Option<Block<'a>>> = Vec::new();
     moved.resize_with(pairs.answers.len(), || None);
-    let mut turns = turns;
     for turn in &mut turns {
-        let before = turn.blocks.len();
-        let mut stay = Vec::with_capacity(before);
-        for block in std::mem::take(&mut turn.blocks) {
+        for block in &mut turn.blocks {
             match block.kind {
-                BlockKind::Answer(a) if !settled(a) => {
-                    if let Some(slot) = moved.get_mut(a) {
-                        *slot = Some(block);
+                BlockKind::Answer(a) => {
+                    let answer = pairs.answers.get(a);
+                    let call =
+                        answer.and_then(|answer| pairs.answered_by(answer).filter(|call| in_place(answer, call)));
+                    if let (None, Some(slot)) = (call, moved.get_mut(a)) {
+                        *slot = Some(Block { kind: block.kind, value: block.value, piece: block.piece.take() });
+                        block.kind = BlockKind::Gone;
                     }
                 }
-                BlockKind::Call(c) if pairs.calls.get(c).is_some_and(|call| call.omitted) => {}
-                _ => stay.push(block),
+                BlockKind::Call(c) if pairs.calls.get(c).is_some_and(|call| call.omitted) => {
+                    block.kind = BlockKind::Gone;
+                }
+                _ => {}
             }
         }
-        turn.touched |= stay.len() != before;
-        turn.blocks = stay;
+        turn.leave(BlockKind::Gone);
     }
+    // The results that a run still lacks at its place: those that stand elsewhere, then synthetic ones.
+    let mut due = |run: usize| {
+        let mut due = Vec::new();
+        for a in pairs.given(run) {
+            if let Some(block) = moved.get_mut(a).and_then(Option::take) {
+                due.push(block);
+            }
+        }
+        for call in pairs.open(run) {
+            due.push(Block::made(made(call)));
+        }
+        due
+    };
     let mut out: Vec<Turn<'a>> = Vec::with_capacity(turns.len());
     let mut open: Option<usize> = None;
+    let reply = |due: Vec<Block<'a>>| Turn::made(Speaker::User, list, due);
     for mut turn in turns {
         if turn.gone {
-            out.push(turn);
-            continue;
-        }
-        if turn.speaker != Speaker::Model {
-            if let Some(run) = open.take() {
-                let due = due(&groups, run, pairs, &mut moved, &made);
-                if turn.speaker == Speaker::User {
-                    add(&mut turn, due);
-                } else if !due.is_empty() {
+        } else if turn.speaker == Speaker::Model {
+            open = turn.run;
+        } else if let Some(run) = open.take() {
+            let due = due(run);
+            if turn.speaker != Speaker::User {
+                if !due.is_empty() {
                     out.push(reply(due));
                 }
+            } else if !due.is_empty() {
+                // Behind the results that stand at the turn's head already.
+                let head = turn.blocks.iter().take_while(|block| matches!(block.kind, BlockKind::Answer(_))).count();
+                let rest = turn.blocks.split_off(head);
+                turn.blocks.extend(due);
+                turn.blocks.extend(rest);
+                turn.touched = true;
             }
-        } else {
-            open = turn.run;
         }
         out.push(turn);
     }
-    if let Some(run) = open {
-        let due = due(&groups, run, pairs, &mut moved, &made);
-        if !due.is_empty() {
-            out.push(reply(due));
-        }
+    let due = open.map(due).unwrap_or_default();
+    if !due.is_empty() {
+        out.push(reply(due));
     }
     for turn in &mut out {
         turn.gone |= turn.touched && turn.hollow();
@@ -155,75 +366,27 @@ pub(crate) fn place_blocks<'a>(
     out
 }
 
-/// The results that a run still lacks at its place: those that stand elsewhere, then synthetic ones.
-fn due<'a>(
-    groups: &[Vec<usize>],
-    run: usize,
-    pairs: &Pairs<'_>,
-    moved: &mut [Option<Block<'a>>],
-    made: &impl Fn(usize) -> String,
-) -> Vec<Block<'a>> {
-    let members = groups.get(run).map_or(&[][..], Vec::as_slice);
-    let given: Vec<usize> = members.iter().filter_map(|c| pairs.calls.get(*c)?.answer).collect();
-    let given = in_order(given, &Ord::cmp);
-    let mut due: Vec<Block<'a>> = given.into_iter().filter_map(|a| moved.get_mut(a)?.take()).collect();
-    for c in members.iter().copied() {
-        if pairs.calls.get(c).is_some_and(|call| call.answer.is_none() && call.wants && !call.omitted) {
-            due.push(Block { kind: BlockKind::Other, value: None, piece: Piece::New(made(c)) });
-        }
-    }
-    due
-}
-
-/// Puts them behind the results that stand at the turn's head already.
-fn add<'a>(turn: &mut Turn<'a>, due: Vec<Block<'a>>) {
-    if due.is_empty() {
-        return;
-    }
-    let head = turn.blocks.iter().take_while(|block| matches!(block.kind, BlockKind::Answer(_))).count();
-    turn.blocks.splice(head..head, due);
-    turn.touched = true;
-}
-
-fn reply(blocks: Vec<Block<'_>>) -> Turn<'_> {
-    Turn {
-        speaker: Speaker::User,
-        value: None,
-        content: None,
-        piece: None,
-        path: String::new(),
-        blocks,
-        run: None,
-        touched: true,
-        gone: false,
-    }
-}
-
 /// Writes the turns back as edits: the blocks of those that were touched, and the list if it has other turns.
-pub(crate) fn write_turns<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: Vec<Turn<'a>>, shape: &Shape) {
-    let other = turns.iter().any(|turn| turn.gone || turn.value.is_none() || turn.piece.is_some());
+pub(crate) fn write_turns<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut [Turn<'a>], shape: &Shape) {
+    let other = turns.iter().any(|turn| turn.gone || turn.value.is_none());
     let mut items = Vec::new();
-    for turn in turns {
-        if turn.gone {
+    for turn in turns.iter_mut().filter(|turn| !turn.gone) {
+        let mut pieces = Vec::with_capacity(turn.blocks.len());
+        for block in &mut turn.blocks {
+            pieces.push(block.piece.take());
+        }
+        let Some(value) = turn.value else {
+            let open = if turn.speaker == Speaker::Model { shape.model } else { shape.user };
+            items.push(Piece::wrapped(open, pieces, shape.close));
             continue;
-        }
-        let pieces = turn.blocks.into_iter().map(|block| block.piece).collect();
-        match (turn.piece, turn.value, turn.content) {
-            (Some(piece), ..) => items.push(piece),
-            (None, Some(value), content) => {
-                if let Some(content) = content.filter(|_| turn.touched) {
-                    match content.kind() {
-                        Kind::Array => plan.edits.rebuild(content, pieces),
-                        _ => plan.edits.enclose(content, Piece::Wrapped("[".into(), pieces, "]".into())),
-                    }
-                }
-                items.push(plan.edits.source(value));
-            }
-            (None, None, _) => {
-                let open = if turn.speaker == Speaker::Model { shape.model } else { shape.user };
-                items.push(Piece::Wrapped(open.into(), pieces, shape.close.into()));
+        };
+        if let Some(content) = turn.content.filter(|_| turn.touched) {
+            match content.kind() {
+                Kind::Array => plan.edits.rebuild(content, pieces),
+                _ => plan.edits.enclose(content, Piece::wrapped("[", pieces, "]")),
             }
         }
+        items.push(plan.edits.source(value));
     }
     if other {
         plan.edits.rebuild(list, items);

@@ -5,15 +5,18 @@ use crate::json::{JsonRef, Kind};
 
 /// An object's members, read once; of doubled ones the last counts, as for `JSON.parse`.
 #[derive(Clone, Debug)]
-pub(crate) struct Fields<'a>(Vec<(JsonRef<'a>, JsonRef<'a>)>);
+pub(crate) struct Fields<'a> {
+    pub object: JsonRef<'a>,
+    members: Vec<(JsonRef<'a>, JsonRef<'a>)>,
+}
 
 impl<'a> Fields<'a> {
     pub fn of(object: JsonRef<'a>) -> Self {
-        Self(object.entries().collect())
+        Self { object, members: object.entries().collect() }
     }
 
     pub fn get(&self, name: &str) -> Option<JsonRef<'a>> {
-        self.0.iter().rev().find(|(key, _)| key.is_text(name)).map(|(_, value)| *value)
+        self.members.iter().rev().find(|(key, _)| key.is_text(name)).map(|(_, value)| *value)
     }
 
     /// With `null` read as absent.
@@ -25,9 +28,19 @@ impl<'a> Fields<'a> {
         self.get(name)?.as_text()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (JsonRef<'a>, JsonRef<'a>)> + '_ {
-        self.0.iter().copied()
+    /// As [`text`](Self::text), with what is no text read as an empty one.
+    pub fn owned_text(&self, name: &str) -> String {
+        self.text(name).unwrap_or_default().into_owned()
     }
+
+    pub fn members(&self) -> &[(JsonRef<'a>, JsonRef<'a>)] {
+        &self.members
+    }
+}
+
+/// Whether other wires name the model's role so.
+pub(crate) fn names_model(role: &str) -> bool {
+    ["assistant", "model", "ai", "bot", "agent"].contains(&role)
 }
 
 /// An id, and whether it is a string that is not empty. A number counts as an id that needs its quotes.

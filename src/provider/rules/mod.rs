@@ -4,14 +4,15 @@
 
 mod blocks;
 mod fields;
+mod locate;
 mod pair;
 mod place;
 mod splice;
 
-pub(crate) use blocks::{Block, BlockKind, Runs, Shape, Speaker, Turn, place_blocks, write_turns};
-pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, object_text};
-pub(crate) use pair::{Answer, Call, Fate, IdRule, Pairs};
-pub(crate) use place::{Message, MessageKind, Words, omit_open, place_messages, report_pairs};
+pub(crate) use blocks::{Block, BlockKind, Reader, Shape, Speaker, Turn, place_blocks, write_turns};
+pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text};
+pub(crate) use pair::{Call, Fate, IdRule, Pairs};
+pub(crate) use place::{Message, MessageKind, Slot, Words, place_messages, report_pairs};
 pub(crate) use splice::{Edits, Piece, quoted};
 
 use crate::finding::{Action, Finding, Report, Severity};
@@ -69,7 +70,11 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8
     for _ in 0..GUARD {
         let (again, more) = round(text.as_bytes(), dialect, options);
         let Some(again) = again else { break };
-        report.extend(more.into_iter().filter(|f| f.severity == Severity::Error).map(Finding::nowhere));
+        for finding in more {
+            if finding.severity == Severity::Error {
+                report.push(finding.nowhere());
+            }
+        }
         text = again;
     }
     (text.into_bytes(), report)
@@ -96,20 +101,21 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
     let mut plan = Plan {
         edits: Edits::new(text),
         report: Report::new(),
+        places: Vec::new(),
         options,
-        base: format!("/{list}"),
+        at: 0,
         body: Fields::of(value),
     };
-    let items = plan.list(value, list);
-    if let Some(items) = items {
+    if let Some(items) = plan.list(list) {
         match dialect {
-            Dialect::OpenAiChat => super::openai_chat::rules::plan(&mut plan, value, items),
-            Dialect::Anthropic => super::anthropic::rules::plan(&mut plan, value, items),
-            Dialect::Mistral => super::mistral::rules::plan(&mut plan, value, items),
-            Dialect::Gemini => super::gemini::rules::plan(&mut plan, value, items),
-            Dialect::OpenAiResponses => super::openai_responses::rules::plan(&mut plan, value, items),
+            Dialect::OpenAiChat => super::openai_chat::rules::plan(&mut plan, items),
+            Dialect::Anthropic => super::anthropic::rules::plan(&mut plan, items),
+            Dialect::Mistral => super::mistral::rules::plan(&mut plan, items),
+            Dialect::Gemini => super::gemini::rules::plan(&mut plan, items),
+            Dialect::OpenAiResponses => super::openai_responses::rules::plan(&mut plan, items),
         }
     }
+    plan.locate();
     let Plan { edits, report, .. } = plan;
     debug_assert_eq!(
         edits.is_empty(),
@@ -132,87 +138,133 @@ fn list_name(dialect: Dialect) -> &'static str {
 /// What a dialect's rules fill: the problems, and the edits that mend them.
 pub(crate) struct Plan<'a, 'o> {
     pub edits: Edits<'a>,
-    pub report: Report,
+    report: Report,
+    /// By finding: where the value that it is about begins, and the member of it.
+    places: Vec<(usize, &'static str)>,
     pub options: &'o RepairOptions,
-    /// The pointer of the list.
-    pub base: String,
+    /// The item of the list that is looked at, `{at}` in a sentence.
+    pub at: usize,
     /// The members of the body.
     pub body: Fields<'a>,
 }
 
 impl<'a> Plan<'a, '_> {
-    pub fn error(&mut self, code: &'static str, path: impl Into<String>, action: Action, message: impl Into<String>) {
-        self.report.push(Finding::error(code, message.into()).at(path).did(action));
+    /// Takes a finding about a value, or about a member of it, which need not be there.
+    pub fn note(&mut self, finding: Finding, about: JsonRef<'a>, member: &'static str) {
+        self.report.push(finding);
+        self.places.push((self.edits.span(about).start, member));
+    }
+
+    /// A sentence with the item's number for `{at}` and `given` for `{}`.
+    fn fill(&self, sentence: &str, given: &str) -> String {
+        sentence.replace("{at}", &self.at.to_string()).replace("{}", given)
+    }
+
+    pub fn error(
+        &mut self,
+        code: &'static str,
+        about: JsonRef<'a>,
+        member: &'static str,
+        action: Action,
+        sentence: &'static str,
+    ) {
+        self.error_with(code, about, member, action, sentence, "");
+    }
+
+    pub fn error_with(
+        &mut self,
+        code: &'static str,
+        about: JsonRef<'a>,
+        member: &'static str,
+        action: Action,
+        sentence: &'static str,
+        given: &str,
+    ) {
+        self.note(Finding::error(code, self.fill(sentence, given)).did(action), about, member);
     }
 
     pub fn call_error(
         &mut self,
         code: &'static str,
-        path: impl Into<String>,
+        (about, member): (JsonRef<'a>, &'static str),
         call: &str,
         action: Action,
-        message: impl Into<String>,
+        sentence: &'static str,
     ) {
-        self.report.push(Finding::error(code, message.into()).at(path).of_call(call).did(action));
+        self.note(Finding::error(code, self.fill(sentence, call)).of_call(call).did(action), about, member);
     }
 
-    pub fn warn(&mut self, code: &'static str, path: impl Into<String>, message: impl Into<String>) {
-        self.report.push(Finding::warning(code, message.into()).at(path).did(Action::Kept));
+    pub fn warn(
+        &mut self,
+        code: &'static str,
+        about: JsonRef<'a>,
+        member: &'static str,
+        sentence: &'static str,
+        given: &str,
+    ) {
+        self.note(Finding::warning(code, self.fill(sentence, given)).did(Action::Kept), about, member);
+    }
+
+    /// An error that another value of a member mends.
+    pub fn rewrite(
+        &mut self,
+        code: &'static str,
+        object: JsonRef<'a>,
+        key: &'static str,
+        value: String,
+        sentence: &'static str,
+        given: &str,
+    ) {
+        self.error_with(code, object, key, Action::Rewritten, sentence, given);
+        self.edits.set(object, key, value);
+    }
+
+    /// A value as a text of a new object, which `open` begins.
+    pub fn as_text(&self, open: &str, value: JsonRef<'a>) -> Piece {
+        let token = if value.kind() == Kind::String { self.edits.source(value) } else { Piece::New(as_quoted(value)) };
+        Piece::wrapped(open, vec![token], "}")
     }
 
     /// The conversation's list, or an edit that makes one: a bare list is wrapped, anything else gets an empty one.
-    fn list(&mut self, value: JsonRef<'a>, name: &'static str) -> Option<JsonRef<'a>> {
+    fn list(&mut self, name: &'static str) -> Option<JsonRef<'a>> {
+        let value = self.body.object;
         let found = self.body.get(name);
-        let list = match (value.kind(), found.map(JsonRef::kind)) {
-            (Kind::Object, Some(Kind::Array)) => found,
-            (Kind::Object, Some(Kind::String)) if name == "input" => None,
-            (Kind::Object, _) => {
-                let (item, text) =
-                    (found.filter(|item| item.is_object()), found.filter(|text| text.kind() == Kind::String));
-                match (found, item.or(text)) {
+        let (list, member) = match (value.kind(), found.map(JsonRef::kind)) {
+            (Kind::Object, Some(Kind::Array)) => (found, name),
+            (Kind::Object, Some(Kind::String)) if name == "input" => (None, name),
+            (Kind::Object, kind) => {
+                match found {
                     // One message where a list of them is due; a dialect's own rules mend a bare text in it.
-                    (Some(old), Some(one)) => {
-                        let piece = Piece::Wrapped("[".into(), vec![self.edits.source(one)], "]".into());
-                        self.edits.replace(old, piece);
+                    Some(one) if matches!(kind, Some(Kind::Object | Kind::String)) => {
+                        let piece = Piece::wrapped("[", vec![self.edits.source(one)], "]");
+                        self.edits.replace(one, piece);
                     }
-                    (old, _) => self.edits.set(value, old, name, "[]".into()),
+                    _ => self.edits.set(value, name, "[]".into()),
                 }
-                let what = if found.is_some() {
-                    format!("Invalid type for '{name}': expected an array of objects.")
+                let sentence = if found.is_some() {
+                    "Invalid type for '{}': expected an array of objects."
                 } else {
-                    format!("Missing required parameter: '{name}'.")
+                    "Missing required parameter: '{}'."
                 };
-                self.error("malformed", self.base.clone(), Action::Rewritten, what);
-                None
+                self.error_with("malformed", value, name, Action::Rewritten, sentence, name);
+                (None, name)
             }
             (Kind::Array, _) => {
-                self.edits.wrap(value, format!("{{\"{name}\":"), "}");
-                self.base = String::new();
-                self.error(
-                    "malformed",
-                    "",
-                    Action::Rewritten,
-                    format!("Invalid body: expected a JSON object with '{name}', but got an array."),
-                );
-                Some(value)
+                self.edits.wrap(value, &format!("{{\"{name}\":"), "}");
+                let sentence = "Invalid body: expected a JSON object with '{}', but got an array.";
+                self.error_with("malformed", value, "", Action::Rewritten, sentence, name);
+                (Some(value), "")
             }
             _ => {
                 self.edits.replace(value, Piece::New(format!("{{\"{name}\":[]}}")));
-                self.error(
-                    "malformed",
-                    "",
-                    Action::Rewritten,
-                    format!("Invalid body: expected a JSON object with '{name}'."),
-                );
-                None
+                let sentence = "Invalid body: expected a JSON object with '{}'.";
+                self.error_with("malformed", value, "", Action::Rewritten, sentence, name);
+                (None, "")
             }
         };
         if list.is_some_and(|list| list.items().next().is_none()) {
-            self.warn(
-                "malformed",
-                self.base.clone(),
-                format!("[] is too short - '{name}': at least one message is required."),
-            );
+            let sentence = "[] is too short - '{}': at least one message is required.";
+            self.warn("malformed", value, member, sentence, name);
         }
         list
     }

@@ -1,31 +1,31 @@
 //! The common pairing: which result answers which call, and which id both end up with. Knows no dialect.
 
-use crate::finding::{Action, Finding, Report};
+use super::{Dangling, Plan, id_of, quoted};
+use crate::finding::{Action, Finding};
 use crate::id::{IdMap, Seed};
-use crate::sorted::Sorted;
+use crate::json::JsonRef;
 use crate::sorted::in_order;
-use std::collections::VecDeque;
+use std::ops::Range;
 
 /// A call of the body.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct Call<'a> {
+    /// The object that holds its id.
+    pub value: JsonRef<'a>,
+    /// Where findings about it stand: a value, and the member of it.
+    pub place: (JsonRef<'a>, &'static str),
     /// The calls that must be answered together: those of one message, or of one run of messages.
     pub group: usize,
-    /// What a result names it by: its id, or where a dialect goes without ids, what stands for one.
-    pub key: Option<String>,
+    /// The number of what a result names it by: its id, or where a dialect goes without ids, what stands for one.
+    key: usize,
     /// The id as it is written, where that is a string or number.
     pub id: Option<String>,
     /// The id is a string that is not empty.
     pub sound: bool,
-    pub path: String,
-    /// Its own text, from which a missing id is derived.
-    pub raw: String,
     /// The result it ends up with.
     pub answer: Option<usize>,
     /// The id it ends up with.
     pub new_id: String,
-    /// The provider wants a result for it.
-    pub wants: bool,
     pub omitted: bool,
     /// Its place among the body's calls and results.
     pub order: usize,
@@ -36,16 +36,17 @@ pub(crate) struct Call {
 /// A result of the body.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
+    pub value: JsonRef<'a>,
+    pub place: (JsonRef<'a>, &'static str),
     /// The group in whose reply it stands, if it stands where a reply belongs.
     pub near: Option<usize>,
-    pub key: Option<String>,
+    key: usize,
     pub id: Option<String>,
     pub sound: bool,
-    pub path: String,
     /// Its content, to tell a double from another result.
-    pub content: &'a str,
+    content: &'a str,
     /// Written by a repair, not by a tool: a real one goes before it.
-    pub filler: bool,
+    filler: bool,
     pub fate: Fate,
     /// Its place among the body's calls and results.
     pub order: usize,
@@ -56,58 +57,156 @@ pub(crate) struct Answer<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Orphan,
-    Duplicate(usize),
+    Duplicate,
     Answers(usize),
     /// Its call is not in the body, and need not be: the server holds it.
     Held,
 }
 
+/// A call or a result, by its number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
+enum Event {
     Call(usize),
     Answer(usize),
 }
 
 /// The calls and results of a body, in its order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Pairs<'a> {
-    pub calls: Vec<Call>,
+    pub calls: Vec<Call<'a>>,
     pub answers: Vec<Answer<'a>>,
-    pub events: Vec<Event>,
+    events: Vec<Event>,
+    keys: IdMap<usize>,
+    /// What a repair writes as a result's content.
+    filler: String,
 }
 
 impl<'a> Pairs<'a> {
-    pub fn call(&mut self, mut call: Call) -> usize {
-        call.order = self.events.len();
-        self.events.push(Event::Call(self.calls.len()));
-        self.calls.push(call);
+    pub fn new(filler: String) -> Self {
+        Self {
+            calls: Vec::new(),
+            answers: Vec::new(),
+            events: Vec::new(),
+            keys: IdMap::with_hasher(Seed::default()),
+            filler,
+        }
+    }
+
+    /// A call. `id` is what is written as its id; without one, `alias` stands for it.
+    pub fn call(
+        &mut self,
+        value: JsonRef<'a>,
+        id: Option<JsonRef<'a>>,
+        alias: &str,
+        group: usize,
+        label: String,
+    ) -> usize {
+        let (id, sound) = id_of(id);
+        self.calls.push(Call {
+            value,
+            place: (value, ""),
+            group,
+            key: number(&mut self.keys, id.as_deref().unwrap_or(alias)),
+            id,
+            sound,
+            answer: None,
+            new_id: String::new(),
+            omitted: false,
+            order: self.events.len(),
+            label,
+        });
+        self.events.push(Event::Call(self.calls.len() - 1));
         self.calls.len() - 1
     }
 
-    pub fn answer(&mut self, mut answer: Answer<'a>) -> usize {
-        answer.order = self.events.len();
-        self.events.push(Event::Answer(self.answers.len()));
-        self.answers.push(answer);
+    /// A result, with its content.
+    pub fn answer(
+        &mut self,
+        value: JsonRef<'a>,
+        id: Option<JsonRef<'a>>,
+        alias: &str,
+        near: Option<usize>,
+        label: String,
+        content: Option<JsonRef<'a>>,
+    ) -> usize {
+        let (id, sound) = id_of(id);
+        let content = content.map_or("", JsonRef::as_raw);
+        self.answers.push(Answer {
+            value,
+            place: (value, ""),
+            near,
+            key: number(&mut self.keys, id.as_deref().unwrap_or(alias)),
+            id,
+            sound,
+            content,
+            filler: content == self.filler,
+            fate: Fate::Orphan,
+            order: self.events.len(),
+            label,
+        });
+        self.events.push(Event::Answer(self.answers.len() - 1));
         self.answers.len() - 1
     }
 
-    /// The calls of each group.
-    pub fn groups(&self) -> Vec<Vec<usize>> {
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        for (c, call) in self.calls.iter().enumerate() {
-            if groups.len() <= call.group {
-                groups.resize(call.group + 1, Vec::new());
-            }
-            if let Some(group) = groups.get_mut(call.group) {
-                group.push(c);
+    /// The calls of a group: groups come in order.
+    pub fn members(&self, group: usize) -> Range<usize> {
+        self.calls.partition_point(|call| call.group < group)..self.calls.partition_point(|call| call.group <= group)
+    }
+
+    /// The results that a group's calls end up with, in the order in which they stand.
+    pub fn given(&self, group: usize) -> Vec<usize> {
+        let mut given = Vec::new();
+        for call in self.calls.get(self.members(group)).unwrap_or_default() {
+            given.extend(call.answer);
+        }
+        in_order(given, &Ord::cmp)
+    }
+
+    /// The calls of a group that are to get a synthetic result.
+    pub fn open(&self, group: usize) -> impl Iterator<Item = &Call<'a>> {
+        let members = self.calls.get(self.members(group)).unwrap_or_default();
+        members.iter().filter(|call| call.answer.is_none() && !call.omitted)
+    }
+
+    /// Pairs calls and results, leaves out open calls where that was asked for, and gives every call its id.
+    pub fn settle(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
+        self.pair();
+        // Before ids are given, so that none is lost to a call that goes.
+        for call in &mut self.calls {
+            call.omitted = plan.options.dangling == Dangling::Omit && call.answer.is_none();
+        }
+        self.assign_ids(plan, rule);
+    }
+
+    /// Writes the ids of calls and results, under their names. `sentence` tells of a result that names no call.
+    pub fn write_ids(
+        &self,
+        plan: &mut Plan<'a, '_>,
+        name: &'static str,
+        result_name: &'static str,
+        sentence: &'static str,
+    ) {
+        for call in self.calls.iter().filter(|call| !call.omitted) {
+            if call.id.as_ref() != Some(&call.new_id) || !call.sound {
+                plan.edits.set(call.value, name, quoted(&call.new_id));
             }
         }
-        groups
+        for answer in &self.answers {
+            let Some(call) = self.answered_by(answer) else { continue };
+            if answer.id.as_ref() == Some(&call.new_id) && answer.sound {
+                continue;
+            }
+            plan.edits.set(answer.value, result_name, quoted(&call.new_id));
+            // Else it was reported at the call.
+            if !answer.sound || call.id != answer.id {
+                plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
+            }
+        }
     }
 
     /// The call that a result answers.
-    pub fn answered_by(&self, a: usize) -> Option<&Call> {
-        match self.answers.get(a)?.fate {
+    pub fn answered_by(&self, answer: &Answer<'a>) -> Option<&Call<'a>> {
+        match answer.fate {
             Fate::Answers(c) => self.calls.get(c),
             _ => None,
         }
@@ -116,88 +215,82 @@ impl<'a> Pairs<'a> {
     /// Finds each call's result. A result belongs to the newest group before it that has an open call of its id, in the
     /// order of that group's calls, so an id that comes again in a later turn is matched turn by turn. Without any such
     /// call before it, it belongs to the first one after it. One without an id belongs first of all where it stands.
-    pub fn pair(&mut self) {
-        let mut found = Found::new();
+    fn pair(&mut self) {
+        let mut seen: Vec<Seen> = Vec::new();
+        seen.resize_with(self.keys.count(), Seen::default);
         let mut deferred = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
                 Event::Call(c) => {
                     let Some(call) = self.calls.get(c) else { continue };
-                    let key = call.key.clone().unwrap_or_default();
-                    let stack = found.open.get_or_insert(&key, Vec::new());
-                    match stack.last_mut() {
-                        Some((group, queue)) if *group == call.group => queue.push_back(c),
-                        _ => stack.push((call.group, VecDeque::from([c]))),
+                    let Some(seen) = seen.get_mut(call.key) else { continue };
+                    seen.calls.push(c);
+                    let end = seen.calls.len();
+                    match seen.open.last_mut() {
+                        Some(open) if open.group == call.group => open.end = end,
+                        _ => seen.open.push(Open { group: call.group, next: end - 1, end }),
                     }
-                    found.newest.insert(key, call.group);
+                    seen.newest = call.group;
                 }
                 Event::Answer(a) => {
                     let Some(answer) = self.answers.get(a) else { continue };
-                    let here = || {
-                        found
-                            .open
-                            .get(answer.key.as_deref().unwrap_or_default())
-                            .and_then(|stack| stack.last())
-                            .map(|(group, _)| *group)
-                    };
-                    if answer.id.is_none() && answer.near.is_some() && here() != answer.near {
+                    let Some(seen) = seen.get_mut(answer.key) else { continue };
+                    let here = seen.open.last().map(|open| open.group);
+                    if answer.id.is_none() && answer.near.is_some() && here != answer.near {
                         deferred.push(a);
                     } else {
-                        self.pair_one(a, &mut found);
+                        self.pair_one(a, answer.content, seen);
                     }
                 }
             }
         }
         self.pair_by_place(true);
         for a in deferred {
-            if self.answers.get(a).is_some_and(|answer| answer.fate == Fate::Orphan) {
-                self.pair_one(a, &mut found);
+            let Some(answer) = self.answers.get(a).filter(|answer| answer.fate == Fate::Orphan) else { continue };
+            if let Some(seen) = seen.get_mut(answer.key) {
+                self.pair_one(a, answer.content, seen);
             }
         }
-        self.pair_early(&mut found.early);
+        self.pair_early(&mut seen);
         self.pair_by_place(false);
     }
 
     /// One result, by its key alone.
-    fn pair_one(&mut self, a: usize, found: &mut Found) {
-        let Some(answer) = self.answers.get(a) else { return };
-        let key = answer.key.clone().unwrap_or_default();
-        let last = found.answered.get(&key).copied();
-        let stack = found.open.get_or_insert(&key, Vec::new());
-        let next = loop {
-            let Some((group, queue)) = stack.last_mut() else { break None };
-            let Some(c) = queue.front().copied() else {
-                stack.pop();
-                continue;
-            };
-            if self.calls.get(c).is_some_and(|call| call.answer.is_some()) {
-                queue.pop_front();
+    fn pair_one(&mut self, a: usize, content: &str, seen: &mut Seen) {
+        let mut next = None;
+        while let Some(open) = seen.open.last_mut() {
+            if open.next == open.end {
+                seen.open.pop();
                 continue;
             }
-            // An older turn's open call of the same id takes a surplus result, unless that is a mere double.
-            let older = Some(&*group) != found.newest.get(&key);
-            if older && last.is_some_and(|c| self.content_of(c) == Some(answer.content)) {
-                self.double(a, last);
-                return;
+            let Some(c) = seen.calls.get(open.next).copied() else { break };
+            if self.calls.get(c).is_none_or(|call| call.answer.is_none()) {
+                // An older turn's open call of the same id takes a surplus result, unless that is a mere double.
+                if open.group != seen.newest && seen.answered.is_some_and(|c| self.content_of(c) == Some(content)) {
+                    break;
+                }
+                next = Some(c);
             }
-            queue.pop_front();
-            break Some(c);
-        };
-        if stack.last().is_some_and(|(_, queue)| queue.is_empty()) {
-            stack.pop();
+            open.next += 1;
+            if next.is_some() {
+                break;
+            }
+        }
+        if seen.open.last().is_some_and(|open| open.next == open.end) {
+            seen.open.pop();
         }
         if let Some(c) = next {
             self.join(c, a);
-            found.answered.insert(key, c);
-        } else if last.is_some() {
-            self.double(a, last);
+            seen.answered = Some(c);
+        } else if let Some(c) = seen.answered {
+            self.double(a, c);
         } else {
-            found.early.get_or_insert(&key, VecDeque::new()).push_back(a);
+            seen.early.push(a);
         }
     }
 
     fn content_of(&self, c: usize) -> Option<&'a str> {
-        self.calls.get(c).and_then(|call| call.answer).and_then(|a| self.answers.get(a)).map(|answer| answer.content)
+        Some(self.answers.get(self.calls.get(c)?.answer?)?.content)
     }
 
     fn join(&mut self, c: usize, a: usize) {
@@ -207,44 +300,42 @@ impl<'a> Pairs<'a> {
         }
     }
 
+    fn is_filler(&self, a: usize) -> bool {
+        self.answers.get(a).is_some_and(|answer| answer.filler)
+    }
+
     /// A second result of an answered call: the first one stays, but a real one goes before what a repair wrote.
-    fn double(&mut self, a: usize, call: Option<usize>) {
-        let Some(c) = call else { return };
+    fn double(&mut self, a: usize, c: usize) {
         let first = self.calls.get(c).and_then(|call| call.answer);
-        let filler = |at: usize| self.answers.get(at).is_some_and(|answer| answer.filler);
         let loser = match first {
-            Some(first) if filler(first) && !filler(a) => {
+            Some(first) if self.is_filler(first) && !self.is_filler(a) => {
                 self.join(c, a);
                 first
             }
             _ => a,
         };
         if let Some(loser) = self.answers.get_mut(loser) {
-            loser.fate = Fate::Duplicate(c);
+            loser.fate = Fate::Duplicate;
         }
     }
 
-    fn pair_early(&mut self, early: &mut IdMap<VecDeque<usize>>) {
-        for queue in early.values_mut() {
-            let filler = |a: &usize| self.answers.get(*a).is_some_and(|answer| answer.filler);
-            *queue = in_order(std::mem::take(queue).into(), &|a, b| filler(a).cmp(&filler(b))).into();
-        }
-        let mut last: IdMap<usize> = IdMap::with_hasher(Seed::default());
-        for c in 0..self.calls.len() {
-            let Some(call) = self.calls.get(c) else { continue };
-            let key = call.key.clone().unwrap_or_default();
-            let Some(queue) = early.get_mut(&key) else { continue };
-            if call.answer.is_none()
-                && let Some(a) = queue.pop_front()
-            {
-                self.join(c, a);
+    /// Results before their calls.
+    fn pair_early(&mut self, all: &mut [Seen]) {
+        for seen in &mut *all {
+            if seen.early.is_empty() {
+                continue;
             }
-            last.get_or_insert(&key, c);
-        }
-        for queue in early.values_mut() {
-            for a in std::mem::take(queue) {
-                let key = self.answers.get(a).and_then(|answer| answer.key.as_deref()).unwrap_or_default();
-                self.double(a, last.get(key).copied());
+            seen.early = in_order(std::mem::take(&mut seen.early), &|a, b| self.is_filler(*a).cmp(&self.is_filler(*b)));
+            let mut early = std::mem::take(&mut seen.early).into_iter();
+            for c in seen.calls.iter().copied() {
+                if self.calls.get(c).is_some_and(|call| call.answer.is_none())
+                    && let Some(a) = early.next()
+                {
+                    self.join(c, a);
+                }
+            }
+            if let Some(c) = seen.calls.first().copied() {
+                early.for_each(|a| self.double(a, c));
             }
         }
     }
@@ -252,127 +343,126 @@ impl<'a> Pairs<'a> {
     /// A result without an id, in the place of a reply, answers the first call there that has none; a result with a
     /// strange id answers the first call there that has no id. Where tools are named, only a call of the same tool.
     fn pair_by_place(&mut self, nameless: bool) {
-        let mut open: Sorted<(usize, bool, String), VecDeque<usize>> = Sorted::new();
-        for (c, call) in self.calls.iter().enumerate().filter(|(_, call)| call.answer.is_none()) {
-            // A result that names no tool may answer any.
-            let labels = [call.label.as_str(), ""];
-            for label in labels.into_iter().take(if call.label.is_empty() { 1 } else { 2 }) {
-                for (named, wanted) in [(true, true), (false, call.id.is_none())] {
-                    let key = (call.group, named, label.to_owned());
-                    if let Some(queue) = open.get_or_insert_with(key, VecDeque::new).filter(|_| wanted) {
-                        queue.push_back(c);
+        let mut waiting = Vec::new();
+        for (a, answer) in self.answers.iter().enumerate() {
+            if answer.fate == Fate::Orphan && (answer.id.is_none() || !nameless) && answer.near.is_some() {
+                waiting.push(a);
+            }
+        }
+        if waiting.is_empty() {
+            return;
+        }
+        let key = |group: usize, named: bool, label: &str| format!("{group} {named} {label}");
+        let mut keys: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        // By key: the open calls, the last one first.
+        let mut open: Vec<Vec<usize>> = Vec::new();
+        for (c, call) in self.calls.iter().enumerate().rev().filter(|(_, call)| call.answer.is_none()) {
+            for named in [true, false] {
+                // A result that names no tool may answer any.
+                for label in [call.label.as_str(), ""] {
+                    let at = number(&mut keys, &key(call.group, named, label));
+                    open.resize(keys.count(), Vec::new());
+                    if let Some(queue) = open.get_mut(at).filter(|_| named || call.id.is_none()) {
+                        queue.push(c);
                     }
                 }
             }
         }
-        let mut found: Vec<Option<usize>> = vec![None; self.calls.len()];
-        for (a, answer) in self
-            .answers
-            .iter()
-            .enumerate()
-            .filter(|(_, answer)| answer.fate == Fate::Orphan && (answer.id.is_none() || !nameless))
-        {
-            let Some(group) = answer.near else { continue };
-            let Some(queue) = open.get_mut(&(group, answer.id.is_none(), answer.label.clone())) else { continue };
-            while let Some(c) = queue.pop_front() {
-                if let Some(free) = found.get_mut(c).filter(|taken| taken.is_none()) {
-                    *free = Some(a);
+        for a in waiting {
+            let Some(answer) = self.answers.get(a) else { continue };
+            let key = key(answer.near.unwrap_or_default(), answer.id.is_none(), &answer.label);
+            let Some(queue) = keys.get(key.as_str()).and_then(|at| open.get_mut(*at)) else { continue };
+            while let Some(c) = queue.pop() {
+                if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
+                    self.join(c, a);
                     break;
                 }
-            }
-        }
-        for (c, a) in found.into_iter().enumerate() {
-            if let Some(a) = a {
-                self.join(c, a);
             }
         }
     }
 
     /// Gives every call the id it ends up with, reporting each that changes.
-    pub fn assign_ids(&mut self, rule: &IdRule, report: &mut Report) {
-        let kept = |call: &&Call| !call.omitted && call.sound && call.id.as_deref().is_some_and(rule.valid);
+    fn assign_ids(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
+        // Each id that is taken, and how many variants of it were made.
         let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
-        for call in self.calls.iter().filter(kept) {
-            used.get_or_insert(call.id.as_deref().unwrap_or_default(), 0);
+        for call in &self.calls {
+            if let Some(id) = call.id.as_deref().filter(|id| !call.omitted && call.sound && (rule.valid)(id)) {
+                used.insert(id.to_owned(), 0);
+            }
         }
-        let mut turns: IdMap<usize> = IdMap::with_hasher(Seed::default());
-        let mut counters: IdMap<usize> = IdMap::with_hasher(Seed::default());
-        for place in 0..self.calls.len() {
-            let (answers, Some(call)) = (&self.answers, self.calls.get_mut(place)) else { continue };
+        // By key: the last group that has it.
+        let mut turns: Vec<Option<usize>> = vec![None; self.keys.count()];
+        for (place, call) in self.calls.iter_mut().enumerate() {
             if call.omitted {
                 continue;
             }
             let own = call.id.clone().unwrap_or_default();
-            if !call.wants || (rule.optional && (call.id.is_none() || call.sound)) {
+            if rule.optional && (call.id.is_none() || call.sound) {
                 call.new_id = own;
                 continue;
             }
-            let (code, base, message) = if call.id.is_none() {
-                let given = call
-                    .answer
-                    .and_then(|a| answers.get(a))
-                    .filter(|a| a.sound)
-                    .and_then(|a| a.id.clone())
-                    .filter(|id| (rule.valid)(id) && !used.contains_key(id));
-                let base = given.unwrap_or_else(|| (rule.derive)(&format!("{place}:{}", call.raw)));
-                ("invalid_call_id", base, rule.missing.to_owned())
+            let (code, base, sentence) = if call.id.is_none() {
+                let given = call.answer.and_then(|a| self.answers.get(a)).filter(|answer| answer.sound);
+                let given = given.and_then(|answer| answer.id.clone());
+                let base = match given {
+                    Some(id) if (rule.valid)(&id) && !used.contains_key(&id) => id,
+                    _ => (rule.derive)(&format!("{place}:{}", call.value.as_raw())),
+                };
+                ("invalid_call_id", base, rule.missing)
             } else if !call.sound || !(rule.valid)(&own) {
-                ("invalid_call_id", (rule.fit)(&own), crate::text::replaced(rule.invalid, "{id}", &own))
+                ("invalid_call_id", (rule.fit)(&own), rule.invalid)
             } else {
-                let before = turns.insert(own.clone(), call.group);
-                if before == Some(call.group) {
-                    ("duplicate_call_id", own.clone(), crate::text::replaced(rule.double, "{id}", &own))
-                } else {
+                let before = turns.get_mut(call.key).and_then(|turn| turn.replace(call.group));
+                if before != Some(call.group) {
                     if before.is_some() {
-                        report.push(
-                            Finding::warning(
-                                "duplicate_call_id",
-                                "This id was used in an earlier turn: accepted, and paired turn by turn.",
-                            )
-                            .at(&call.path)
-                            .of_call(&own)
-                            .did(Action::Kept),
+                        let finding = Finding::warning(
+                            "duplicate_call_id",
+                            "This id was used in an earlier turn: accepted, and paired turn by turn.",
                         );
+                        plan.note(finding.of_call(&own).did(Action::Kept), call.place.0, call.place.1);
                     }
                     call.new_id = own;
                     continue;
                 }
+                ("duplicate_call_id", own.clone(), rule.double)
             };
             let mut id = base.clone();
             while used.contains_key(&id) {
-                let count = counters.get_or_insert(&base, 1);
+                let count = used.get_or_insert(&base, 0);
                 *count += 1;
-                id = (rule.variant)(&base, *count);
+                id = (rule.variant)(&base, *count + 1);
             }
             used.insert(id.clone(), 0);
-            report.push(Finding::error(code, message).at(&call.path).of_call(&own).did(Action::Renamed));
+            plan.call_error(code, call.place, &own, Action::Renamed, sentence);
             call.new_id = id;
         }
     }
 }
 
-/// What has been seen of each key.
-struct Found {
-    /// Open calls, by group; the newest group last.
-    open: IdMap<Vec<(usize, VecDeque<usize>)>>,
-    /// The newest group that calls by it.
-    newest: IdMap<usize>,
-    /// The call that was answered last.
-    answered: IdMap<usize>,
-    /// Results that no call came before.
-    early: IdMap<VecDeque<usize>>,
+/// The number of a key, a new one if it is new.
+fn number(keys: &mut IdMap<usize>, key: &str) -> usize {
+    let next = keys.count();
+    *keys.get_or_insert(key, next)
 }
 
-impl Found {
-    fn new() -> Self {
-        let seed = Seed::default();
-        Self {
-            open: IdMap::with_hasher(seed),
-            newest: IdMap::with_hasher(seed),
-            answered: IdMap::with_hasher(seed),
-            early: IdMap::with_hasher(seed),
-        }
-    }
+/// What has been seen of a key.
+#[derive(Default)]
+struct Seen {
+    calls: Vec<usize>,
+    /// Stretches of these calls that are open, by group; the newest group last.
+    open: Vec<Open>,
+    /// The newest group that calls by it.
+    newest: usize,
+    /// The call that was answered last.
+    answered: Option<usize>,
+    /// Results that no call came before.
+    early: Vec<usize>,
+}
+
+struct Open {
+    group: usize,
+    next: usize,
+    end: usize,
 }
 
 /// What a dialect asks of ids.
@@ -386,7 +476,7 @@ pub(crate) struct IdRule {
     pub derive: fn(&str) -> String,
     /// Another id for one that is taken.
     pub variant: fn(&str, usize) -> String,
-    /// The provider's words; `{id}` stands for the id.
+    /// The provider's words; `{}` stands for the id.
     pub missing: &'static str,
     pub invalid: &'static str,
     pub double: &'static str,

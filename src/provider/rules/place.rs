@@ -1,9 +1,10 @@
-//! Where results go when each is a message of its own (openai-chat, mistral): right after the message that calls.
+//! Where results go when each is a message of its own (openai-chat, mistral): right after the message that calls. And what
+//! every dialect reports of pairs.
 
 use super::pair::{Answer, Call, Fate, Pairs};
-use super::{Dangling, Piece, Plan};
+use super::{Piece, Plan};
 use crate::finding::Action;
-use crate::sorted::in_order;
+use crate::json::JsonRef;
 
 /// An item of the list, as read.
 #[derive(Debug)]
@@ -20,156 +21,120 @@ pub(crate) enum MessageKind {
     /// It calls: the group's number.
     Calls(usize),
     /// It is a result.
-    Answer(usize),
+    Answer,
     Other,
     /// It goes.
     Gone,
 }
 
-/// Puts every result behind its call, in the order in which they stood, closes or leaves out what is open, and reports
-/// it. None where nothing changes. `made` writes a synthetic result for an id, `user` a message around spilled parts.
-pub(crate) fn place_messages(
-    plan: &mut Plan<'_, '_>,
-    messages: Vec<Message>,
-    pairs: &Pairs<'_>,
-    words: &Words,
-    made: impl Fn(&str) -> String,
-    user: impl Fn(Vec<Piece>) -> Piece,
-) -> Option<Vec<Piece>> {
-    let groups = pairs.groups();
-    report_pairs(plan, pairs, &groups, words);
-    // The message of each result, taken when its call is reached.
-    let mut answers: Vec<Option<usize>> = vec![None; pairs.answers.len()];
-    for (at, message) in messages.iter().enumerate() {
-        if let MessageKind::Answer(a) = message.kind
-            && let Some(slot) = answers.get_mut(a)
-        {
-            *slot = Some(at);
+impl Message {
+    /// A user message of its spilled parts.
+    pub fn spilled(&mut self) -> Piece {
+        Piece::wrapped("{\"role\":\"user\",\"content\":[", std::mem::take(&mut self.spill), "]}")
+    }
+
+    /// Nothing of it stays but its spilled parts, if it has any.
+    pub fn leave(&mut self) {
+        self.kind = MessageKind::Gone;
+        if !self.spill.is_empty() {
+            self.kind = MessageKind::Other;
+            self.piece = self.spilled();
         }
     }
-    let mut fresh: Vec<Piece> = Vec::new();
-    let kinds: Vec<(MessageKind, bool)> = messages.iter().map(|m| (m.kind, m.spill.is_empty())).collect();
-    let mut plan_order: Vec<Slot> = Vec::with_capacity(messages.len());
-    for (at, (kind, whole)) in kinds.iter().enumerate() {
-        match kind {
-            MessageKind::Gone | MessageKind::Answer(_) => continue,
-            MessageKind::Other => plan_order.push(Slot::Old(at)),
-            MessageKind::Calls(group) => {
-                plan_order.push(Slot::Old(at));
-                let members = groups.get(*group).map_or(&[][..], Vec::as_slice);
-                let given: Vec<usize> = members.iter().filter_map(|c| pairs.calls.get(*c)?.answer).collect();
-                let given = in_order(given, &Ord::cmp);
-                let given: Vec<usize> = given.iter().filter_map(|a| answers.get(*a).copied().flatten()).collect();
-                plan_order.extend(given.iter().map(|at| Slot::Old(*at)));
-                for call in members.iter().filter_map(|c| pairs.calls.get(*c)) {
-                    if call.answer.is_none() && !call.omitted {
-                        plan_order.push(Slot::New(fresh.len()));
-                        fresh.push(Piece::New(made(&call.new_id)));
-                    }
-                }
-                plan_order.extend(
-                    given
-                        .iter()
-                        .filter(|at| kinds.get(**at).is_some_and(|(_, whole)| !whole))
-                        .map(|at| Slot::Spill(*at)),
-                );
-            }
-        }
-        if !whole {
-            plan_order.push(Slot::Spill(at));
-        }
-    }
-    let same = plan_order.len() == messages.len()
-        && plan_order.iter().enumerate().all(|(at, slot)| matches!(slot, Slot::Old(old) if *old == at));
-    let same = same && messages.iter().all(|message| matches!(message.piece, Piece::Source(_)));
-    if same {
-        return None;
-    }
-    let mut pieces: Vec<(Option<Piece>, Vec<Piece>)> = messages.into_iter().map(|m| (Some(m.piece), m.spill)).collect();
-    let mut fresh: Vec<Option<Piece>> = fresh.into_iter().map(Some).collect();
-    Some(
-        plan_order
-            .into_iter()
-            .filter_map(|slot| match slot {
-                Slot::Old(at) => pieces.get_mut(at)?.0.take(),
-                Slot::New(at) => fresh.get_mut(at)?.take(),
-                Slot::Spill(at) => Some(user(std::mem::take(&mut pieces.get_mut(at)?.1))),
-            })
-            .collect(),
-    )
 }
 
-enum Slot {
+/// An item of a new list.
+pub(crate) enum Slot {
+    /// One of the old list, by its place.
     Old(usize),
-    New(usize),
-    Spill(usize),
+    New(Piece),
 }
 
-/// The provider's own sentences; `{id}` stands for the id.
+/// Puts every result behind its call, in the order in which they stood, closes or leaves out what is open, and reports
+/// it. `made` writes a synthetic result for a call.
+pub(crate) fn place_messages<'a>(
+    plan: &mut Plan<'a, '_>,
+    list: JsonRef<'a>,
+    mut messages: Vec<Message>,
+    pairs: &Pairs<'a>,
+    words: &Words,
+    made: &dyn Fn(&Call<'a>) -> String,
+) {
+    report_pairs(plan, pairs, words);
+    // The message of each result.
+    let mut answers: Vec<usize> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        if message.kind == MessageKind::Answer {
+            answers.push(at);
+        }
+    }
+    let mut order: Vec<Slot> = Vec::with_capacity(messages.len());
+    for at in 0..messages.len() {
+        let Some(kind) = messages.get(at).map(|message| message.kind) else { continue };
+        if !matches!(kind, MessageKind::Calls(_) | MessageKind::Other) {
+            continue;
+        }
+        order.push(Slot::Old(at));
+        if let MessageKind::Calls(group) = kind {
+            let mut spilled = Vec::new();
+            for at in pairs.given(group).iter().filter_map(|a| answers.get(*a).copied()) {
+                order.push(Slot::Old(at));
+                if let Some(message) = messages.get_mut(at).filter(|message| !message.spill.is_empty()) {
+                    spilled.push(Slot::New(message.spilled()));
+                }
+            }
+            for call in pairs.open(group) {
+                order.push(Slot::New(Piece::New(made(call))));
+            }
+            order.append(&mut spilled);
+        }
+        if let Some(message) = messages.get_mut(at).filter(|message| !message.spill.is_empty()) {
+            order.push(Slot::New(message.spilled()));
+        }
+    }
+    let mut pieces = Vec::with_capacity(messages.len());
+    for message in &mut messages {
+        pieces.push(message.piece.take());
+    }
+    plan.edits.reorder(list, &mut pieces, &mut order);
+}
+
+/// The provider's own sentences; `{}` stands for the id.
 pub(crate) struct Words {
     pub dangling: &'static str,
     pub orphan: &'static str,
     pub duplicate: &'static str,
 }
 
-/// Leaves out the open calls where that was asked for. Before ids are given, so that none is lost to a call that goes.
-pub(crate) fn omit_open(plan: &Plan<'_, '_>, pairs: &mut Pairs<'_>) {
-    if plan.options.dangling == Dangling::Omit {
-        for call in &mut pairs.calls {
-            call.omitted = call.wants && call.answer.is_none();
-        }
-    }
-}
-
 /// Reports open calls, orphans, doubles, and results out of their place.
-pub(crate) fn report_pairs(plan: &mut Plan<'_, '_>, pairs: &Pairs<'_>, groups: &[Vec<usize>], words: &Words) {
-    for members in groups {
-        let some = members.iter().any(|c| pairs.calls.get(*c).is_some_and(|call| call.answer.is_some()));
-        for call in members.iter().filter_map(|c| pairs.calls.get(*c)) {
-            if call.answer.is_none() && call.wants {
-                let code = if some { "missing_parallel_result" } else { "dangling_call" };
-                let action = if call.omitted { Action::Dropped } else { Action::Synthesized };
-                let id = shown(call);
-                plan.call_error(code, &call.path, id, action, crate::text::replaced(words.dangling, "{id}", id));
-            }
+pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words: &Words) {
+    for members in pairs.calls.chunk_by(|one, next| one.group == next.group) {
+        let some = members.iter().any(|call| call.answer.is_some());
+        for call in members.iter().filter(|call| call.answer.is_none()) {
+            let code = if some { "missing_parallel_result" } else { "dangling_call" };
+            let action = if call.omitted { Action::Dropped } else { Action::Synthesized };
+            plan.call_error(code, call.place, call.id.as_ref().unwrap_or(&call.new_id), action, words.dangling);
         }
     }
     for answer in &pairs.answers {
-        let id = answer.id.as_deref().unwrap_or("");
-        match answer.fate {
-            Fate::Held => {}
-            Fate::Orphan => plan.call_error(
-                "orphan_result",
-                &answer.path,
-                id,
-                Action::Dropped,
-                crate::text::replaced(words.orphan, "{id}", id),
-            ),
-            Fate::Duplicate(_) => plan.call_error(
-                "duplicate_result",
-                &answer.path,
-                id,
-                Action::Dropped,
-                crate::text::replaced(words.duplicate, "{id}", id),
-            ),
-            Fate::Answers(c) => {
-                let Some(call) = pairs.calls.get(c).filter(|call| !in_place(answer, call)) else { continue };
-                let (code, sentence) = if answer.order < call.order {
-                    ("result_before_call", words.orphan)
+        let (code, action, sentence) = match answer.fate {
+            Fate::Held => continue,
+            Fate::Orphan => ("orphan_result", Action::Dropped, words.orphan),
+            Fate::Duplicate => ("duplicate_result", Action::Dropped, words.duplicate),
+            Fate::Answers(_) => {
+                let Some(call) = pairs.answered_by(answer).filter(|call| !in_place(answer, call)) else { continue };
+                if answer.order < call.order {
+                    ("result_before_call", Action::Moved, words.orphan)
                 } else {
-                    ("interposed_message", words.dangling)
-                };
-                plan.call_error(code, &answer.path, id, Action::Moved, crate::text::replaced(sentence, "{id}", id));
+                    ("interposed_message", Action::Moved, words.dangling)
+                }
             }
-        }
+        };
+        plan.call_error(code, answer.place, answer.id.as_deref().unwrap_or(""), action, sentence);
     }
 }
 
 /// Whether a result stands in the reply to its call's group.
-pub(crate) fn in_place(answer: &Answer<'_>, call: &Call) -> bool {
+pub(crate) fn in_place(answer: &Answer<'_>, call: &Call<'_>) -> bool {
     answer.near == Some(call.group)
-}
-
-fn shown(call: &Call) -> &str {
-    call.id.as_deref().unwrap_or(&call.new_id)
 }

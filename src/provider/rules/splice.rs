@@ -1,6 +1,7 @@
 //! The splice writer: a body's text with some of its tokens replaced, its lists rebuilt and pieces moved.
 //! What no edit names is copied byte for byte, so a body without edits is the body itself (R41, R45).
 
+use super::place::Slot;
 use crate::json::JsonRef;
 use crate::sorted::Sorted;
 use std::cmp::Reverse;
@@ -13,24 +14,33 @@ pub(crate) struct Span {
 }
 
 /// What stands where something else stood.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Piece {
     /// A stretch of the body, with the edits inside it.
     Source(Span),
     /// New text.
     New(String),
     /// Pieces between two new texts, with commas between them.
-    Wrapped(String, Vec<Piece>, String),
+    Wrapped(Box<(String, Vec<Piece>, &'static str)>),
     /// A list or object of the body with other items, its brackets and white space kept.
-    Rebuilt(Span, Vec<Piece>),
+    Rebuilt(Box<(Span, Vec<Piece>)>),
 }
 
-/// Members to add to and to take from an object.
-#[derive(Debug)]
-struct Members<'a> {
-    object: JsonRef<'a>,
-    add: Vec<String>,
-    remove: Vec<&'static str>,
+impl Piece {
+    /// Pieces between two new texts.
+    pub fn wrapped(open: &str, pieces: Vec<Piece>, close: &'static str) -> Self {
+        Self::Wrapped(Box::new((open.to_owned(), pieces, close)))
+    }
+
+    /// The piece, once.
+    pub fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::New(String::new()))
+    }
+
+    /// Whether it is a stretch of the body.
+    pub fn is_source(&self) -> bool {
+        matches!(self, Self::Source(_))
+    }
 }
 
 /// Where an edit stands: its beginning, its end, and whether it goes around another edit of the same stretch (0) or not (1).
@@ -42,16 +52,15 @@ pub(crate) struct Edits<'a> {
     body: &'a str,
     /// By place; of two that begin together, the outer one first.
     patches: Sorted<Place, Piece>,
-    objects: Sorted<usize, Members<'a>>,
 }
 
 impl<'a> Edits<'a> {
     pub fn new(body: &'a str) -> Self {
-        Self { body, patches: Sorted::new(), objects: Sorted::new() }
+        Self { body, patches: Sorted::new() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.patches.is_empty() && self.objects.is_empty()
+        self.patches.is_empty()
     }
 
     /// Where a value stands. Every value handed in is a view of this body.
@@ -71,8 +80,9 @@ impl<'a> Edits<'a> {
     }
 
     /// Puts something around a value, whatever else is edited in it.
-    pub fn wrap(&mut self, value: JsonRef<'_>, open: String, close: &str) {
-        self.enclose(value, Piece::Wrapped(open, vec![self.source(value)], close.to_owned()));
+    pub fn wrap(&mut self, value: JsonRef<'_>, open: &str, close: &'static str) {
+        let piece = Piece::wrapped(open, vec![self.source(value)], close);
+        self.enclose(value, piece);
     }
 
     /// Replaces a value by something that may hold it, with the edits inside it.
@@ -89,44 +99,74 @@ impl<'a> Edits<'a> {
 
     /// Gives a list other items.
     pub fn rebuild(&mut self, list: JsonRef<'_>, items: Vec<Piece>) {
-        self.replace(list, Piece::Rebuilt(self.span(list), items));
+        self.replace(list, Piece::Rebuilt(Box::new((self.span(list), items))));
+    }
+
+    /// Gives a list its items, or what stands for each, in another order and with new ones; nothing where that is as it was.
+    pub fn reorder(&mut self, list: JsonRef<'_>, pieces: &mut [Piece], order: &mut [Slot]) {
+        let mut same = order.len() == pieces.len() && pieces.iter().all(Piece::is_source);
+        let mut items = Vec::with_capacity(order.len());
+        for (place, slot) in order.iter_mut().enumerate() {
+            match slot {
+                Slot::Old(at) => {
+                    same &= *at == place;
+                    if let Some(piece) = pieces.get_mut(*at) {
+                        items.push(piece.take());
+                    }
+                }
+                Slot::New(piece) => {
+                    same = false;
+                    items.push(piece.take());
+                }
+            }
+        }
+        if !same {
+            self.rebuild(list, items);
+        }
     }
 
     /// Sets a member: its value replaced where the key is there, else a new member at the end.
-    pub fn set(&mut self, object: JsonRef<'a>, old: Option<JsonRef<'a>>, key: &str, value: String) {
-        match old {
+    pub fn set(&mut self, object: JsonRef<'a>, key: &str, value: String) {
+        match object.get(key) {
             Some(old) => self.replace(old, Piece::New(value)),
-            None => self.members(object, |members| members.add.push(format!("\"{key}\":{value}"))),
+            None => {
+                if let Some(members) = self.members(object) {
+                    members.push(Piece::New(format!("\"{key}\":{value}")));
+                }
+            }
         }
     }
 
     /// Takes a key out of an object, doubled ones included.
-    pub fn remove(&mut self, object: JsonRef<'a>, key: &'static str) {
-        self.members(object, |members| members.remove.push(key));
+    pub fn remove(&mut self, object: JsonRef<'_>, key: &str) {
+        for (own, _) in object.entries() {
+            let start = self.span(own).start;
+            if own.is_text(key)
+                && let Some(members) = self.members(object)
+            {
+                members.retain(|member| !matches!(member, Piece::Source(span) if span.start == start));
+            }
+        }
     }
 
-    fn members(&mut self, object: JsonRef<'a>, change: impl FnOnce(&mut Members<'a>)) {
-        let start = self.span(object).start;
-        let empty = || Members { object, add: Vec::new(), remove: Vec::new() };
-        if let Some(members) = self.objects.get_or_insert_with(start, empty) {
-            change(members);
+    /// The members that an object ends up with.
+    fn members(&mut self, object: JsonRef<'_>) -> Option<&mut Vec<Piece>> {
+        if !self.replaced(object) {
+            let mut members = Vec::new();
+            for (key, value) in object.entries() {
+                members.push(Piece::Source(Span { start: self.span(key).start, end: self.span(value).end }));
+            }
+            self.rebuild(object, members);
+        }
+        let span = self.span(object);
+        match self.patches.get_mut(&(span.start, Reverse(span.end), 1)) {
+            Some(Piece::Rebuilt(rebuilt)) => Some(&mut rebuilt.1),
+            _ => None,
         }
     }
 
     /// The body with all edits made.
-    pub fn apply(mut self) -> String {
-        let objects = std::mem::take(&mut self.objects);
-        for members in objects.values() {
-            let stays = |key: JsonRef<'_>| !members.remove.iter().any(|name| key.is_text(name));
-            let mut items: Vec<Piece> = members
-                .object
-                .entries()
-                .filter(|(key, _)| stays(*key))
-                .map(|(key, value)| Piece::Source(Span { start: self.span(key).start, end: self.span(value).end }))
-                .collect();
-            items.extend(members.add.iter().cloned().map(Piece::New));
-            self.rebuild(members.object, items);
-        }
+    pub fn apply(self) -> String {
         let mut out = String::with_capacity(self.body.len() + 64);
         self.write(&mut out, Span { start: 0, end: self.body.len() }, None);
         out
@@ -157,7 +197,8 @@ impl<'a> Edits<'a> {
         match piece {
             Piece::Source(span) => self.write(out, *span, Some(within)),
             Piece::New(text) => out.push_str(text),
-            Piece::Wrapped(open, items, close) => {
+            Piece::Wrapped(wrapped) => {
+                let (open, items, close) = &**wrapped;
                 out.push_str(open);
                 for (place, item) in items.iter().enumerate() {
                     if place > 0 {
@@ -167,7 +208,8 @@ impl<'a> Edits<'a> {
                 }
                 out.push_str(close);
             }
-            Piece::Rebuilt(list, items) => {
+            Piece::Rebuilt(rebuilt) => {
+                let (list, items) = &**rebuilt;
                 out.push_str(self.text(list.start, list.start + 1));
                 let mut behind = "";
                 for (place, item) in items.iter().enumerate() {

@@ -1,8 +1,9 @@
 //! The content of one block.
 
+use super::TEXT;
 use crate::finding::Action;
-use crate::json::{JsonRef, Kind, ObjectWriter};
-use crate::provider::rules::{Block, BlockKind, Fields, Piece, Plan, as_quoted, quoted};
+use crate::json::{JsonRef, Kind};
+use crate::provider::rules::{Fields, Piece, Plan, as_quoted, quoted};
 
 /// Blocks of other wire formats. New blocks of Anthropic's own keep coming, so only these are refused.
 const FOREIGN: &[&str] = &[
@@ -24,223 +25,142 @@ const QUOTABLE: usize = 4096;
 pub(crate) const SILENT_ERROR: &str = "The tool reported an error without a text.";
 
 /// Whether a block stays at all; reports it otherwise.
-pub(super) fn stays<'a>(
-    plan: &mut Plan<'a, '_>,
-    block: JsonRef<'a>,
-    fields: &Fields<'a>,
-    kind: &str,
-    path: &str,
-    at: usize,
-) -> bool {
-    if !block.is_object() {
-        if block.is_null() || block.is_text("") {
-            plan.error(
-                "malformed",
-                path,
-                Action::Dropped,
-                format!("messages.{at}.content: Input should be a valid dictionary or object to extract fields from"),
-            );
-            return false;
-        }
-        return true;
-    }
+pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> bool {
+    let block = fields.object;
     let text = |name: &str| fields.get(name).filter(|value| value.kind() == Kind::String && !value.is_text(""));
-    match kind {
+    let (code, sentence) = match kind {
+        _ if !block.is_object() => {
+            if !block.is_null() && !block.is_text("") {
+                return true;
+            }
+            ("malformed", NO_BLOCK)
+        }
         "text" if fields.find("text").is_none_or(|text| text.is_text("")) => {
-            plan.error("empty_content", path, Action::Dropped, "messages: text content blocks must be non-empty");
-            false
+            ("empty_content", "messages: text content blocks must be non-empty")
         }
         // A block from another provider, or from a stream that was cut, has no signature.
         "thinking"
             if text("signature").is_none() || fields.get("thinking").is_none_or(|text| text.kind() != Kind::String) =>
         {
-            plan.error(
+            (
                 "unsigned_thinking",
-                path,
-                Action::Dropped,
-                format!(
-                    "messages.{at}.content.thinking.signature: Field required: Invalid `signature` in `thinking` block"
-                ),
-            );
-            false
+                "messages.{at}.content.thinking.signature: Field required: Invalid `signature` in `thinking` block",
+            )
         }
         "redacted_thinking" if text("data").is_none() => {
-            plan.error(
-                "unsigned_thinking",
-                path,
-                Action::Dropped,
-                format!("messages.{at}.content.redacted_thinking.data: Field required"),
-            );
-            false
+            ("unsigned_thinking", "messages.{at}.content.redacted_thinking.data: Field required")
         }
-        "" if fields.iter().next().is_none() => {
-            plan.error("malformed", path, Action::Dropped, format!("messages.{at}.content.type: Field required"));
-            false
-        }
-        _ => true,
-    }
+        "" if fields.members().is_empty() => ("malformed", NO_TYPE),
+        _ => return true,
+    };
+    plan.error(code, block, "", Action::Dropped, sentence);
+    false
 }
 
-fn text_piece(plan: &Plan<'_, '_>, text: JsonRef<'_>) -> Piece {
-    let token = if text.kind() == Kind::String { plan.edits.source(text) } else { Piece::New(as_quoted(text)) };
-    Piece::Wrapped("{\"type\":\"text\",\"text\":".into(), vec![token], "}".into())
-}
+const NO_BLOCK: &str = "messages.{at}.content: Input should be a valid dictionary or object to extract fields from";
+const NO_TYPE: &str = "messages.{at}.content.type: Field required";
 
-/// A block that is neither call nor result nor thinking.
-pub(super) fn block<'a>(
-    plan: &mut Plan<'a, '_>,
-    value: JsonRef<'a>,
-    fields: &Fields<'a>,
-    kind: &str,
-    path: &str,
-    at: usize,
-) -> Block<'a> {
-    let made = |piece| Block { kind: BlockKind::Other, value: Some(value), piece };
+/// What stands for a block that is neither call nor result nor thinking.
+pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> Piece {
+    let value = fields.object;
     if !value.is_object() {
-        plan.error(
-            "malformed",
-            path,
-            Action::Rewritten,
-            format!("messages.{at}.content: Input should be a valid dictionary or object to extract fields from"),
-        );
-        return made(text_piece(plan, value));
+        plan.error("malformed", value, "", Action::Rewritten, NO_BLOCK);
+        return plan.as_text(TEXT, value);
     }
-    if kind == "text" {
-        if let Some(text) = fields.find("text").filter(|text| text.kind() != Kind::String) {
-            plan.error(
-                "malformed",
-                format!("{path}/text"),
-                Action::Rewritten,
-                format!("messages.{at}.content.text: Input should be a valid string"),
-            );
-            plan.edits.replace(text, Piece::New(as_quoted(text)));
-        }
-        return made(plan.edits.source(value));
+    if kind == "text"
+        && let Some(text) = fields.find("text").filter(|text| text.kind() != Kind::String)
+    {
+        let sentence = "messages.{at}.content.text: Input should be a valid string";
+        plan.rewrite("malformed", value, "text", as_quoted(text), sentence, "");
     }
     if !kind.is_empty() && !FOREIGN.contains(&kind) {
-        return made(plan.edits.source(value));
+        return plan.edits.source(value);
     }
-    let what = if kind.is_empty() {
-        format!("messages.{at}.content.type: Field required")
+    let sentence = if kind.is_empty() {
+        NO_TYPE
     } else {
-        format!("messages.{at}.content: Input tag '{kind}' found using 'type' does not match any of the expected tags")
+        "messages.{at}.content: Input tag '{}' found using 'type' does not match any of the expected tags"
     };
-    plan.error("unsupported_part", path, Action::Rewritten, what);
-    let text = ["text", "refusal"]
-        .iter()
-        .filter_map(|name| fields.get(name))
-        .find(|text| text.kind() == Kind::String && !text.is_text(""));
-    made(match text {
-        Some(text) => text_piece(plan, text),
-        None => Piece::New(image(fields).unwrap_or_else(|| note(value, kind))),
-    })
+    plan.error_with("unsupported_part", value, "", Action::Rewritten, sentence, kind);
+    for name in ["text", "refusal"] {
+        if let Some(text) = fields.get(name).filter(|text| text.kind() == Kind::String && !text.is_text("")) {
+            return plan.as_text(TEXT, text);
+        }
+    }
+    Piece::New(image(fields).unwrap_or_else(|| note(value, kind)))
 }
 
 fn note(value: JsonRef<'_>, kind: &str) -> String {
     let left_out = format!("[A block of type '{kind}' was left out: the model cannot read it.]");
     let text = if value.as_raw().len() <= QUOTABLE { value.as_raw() } else { &left_out };
-    ObjectWriter::build(|o| {
-        o.text("type", "text").text("text", text);
-    })
-    .as_str()
-    .to_owned()
+    format!("{TEXT}{}}}", quoted(text))
 }
 
 /// OpenAI's image part as Anthropic's block.
 fn image(fields: &Fields<'_>) -> Option<String> {
     let image = fields.get("image_url")?;
     let url = image.text("url").or_else(|| image.as_text())?;
-    let source = |fill: &dyn Fn(&mut ObjectWriter<'_>)| {
-        Some(
-            ObjectWriter::build(|o| {
-                o.text("type", "image").object("source", |o| fill(o));
-            })
-            .as_str()
-            .to_owned(),
-        )
+    let source = if url.starts_with("http") {
+        format!("\"url\",\"url\":{}", quoted(&url))
+    } else {
+        let (media, data) = crate::text::cut(url.strip_prefix("data:")?, ";base64,")?;
+        format!("\"base64\",\"media_type\":{},\"data\":{}", quoted(media), quoted(data))
     };
-    if url.starts_with("http") {
-        return source(&|o| {
-            o.text("type", "url").text("url", &url);
-        });
-    }
-    let (media, data) = crate::text::cut(url.strip_prefix("data:")?, ";base64,")?;
-    source(&|o| {
-        o.text("type", "base64").text("media_type", media).text("data", data);
-    })
+    Some(format!("{{\"type\":\"image\",\"source\":{{\"type\":{source}}}}}"))
 }
 
 /// A result's own content.
-pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>, fields: &Fields<'a>, path: &str) {
-    let failed = match fields.get("is_error").map(|flag| (flag, flag.as_bool())) {
+pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
+    let value = fields.object;
+    let flag = fields.get("is_error");
+    let failed = match flag.map(|flag| (flag, flag.as_bool())) {
         None => false,
         Some((_, Some(failed))) => failed,
         Some((flag, None)) => {
-            plan.error(
-                "malformed",
-                format!("{path}/is_error"),
-                Action::Rewritten,
-                "tool_result.is_error: Input should be a valid boolean",
-            );
             let failed = !flag.is_null() && !flag.is_text("false") && !flag.is_text("") && flag.as_u64() != Some(0);
-            plan.edits.replace(flag, Piece::New(failed.to_string()));
+            let sentence = "tool_result.is_error: Input should be a valid boolean";
+            plan.rewrite("malformed", value, "is_error", failed.to_string(), sentence, "");
             failed
         }
     };
-    let here = format!("{path}/content");
-    let given = fields.get("content");
     let mut empty = true;
-    match given.map(|content| (content, content.kind())) {
-        None => {}
-        Some((content, Kind::String)) => empty = content.is_text(""),
-        Some((content, Kind::Array)) => {
-            let (mut items, mut same) = (Vec::new(), true);
-            for (k, part) in content.items().enumerate() {
-                let inner = Fields::of(part);
-                let kind = inner.text("type").unwrap_or_default();
-                let here = format!("{here}/{k}");
-                if !stays(plan, part, &inner, &kind, &here, k) {
-                    same = false;
-                    continue;
+    if let Some(content) = fields.get("content") {
+        let kind = content.kind();
+        match kind {
+            Kind::String => empty = content.is_text(""),
+            Kind::Array => {
+                let (mut items, mut same, at) = (Vec::new(), true, plan.at);
+                for (k, part) in content.items().enumerate() {
+                    let inner = Fields::of(part);
+                    let kind = inner.owned_text("type");
+                    plan.at = k;
+                    if !stays(plan, &inner, &kind) {
+                        same = false;
+                        continue;
+                    }
+                    let piece = block(plan, &inner, &kind);
+                    same &= piece.is_source();
+                    items.push(piece);
                 }
-                let block = block(plan, part, &inner, &kind, &here, k);
-                same &= matches!(block.piece, Piece::Source(_));
-                items.push(block.piece);
+                plan.at = at;
+                empty = items.is_empty();
+                if !(same || empty && failed) {
+                    plan.edits.rebuild(content, items);
+                }
             }
-            empty = items.is_empty();
-            if !(same || empty && failed) {
-                plan.edits.rebuild(content, items);
+            _ => {
+                let sentence = "tool_result.content: Input should be a valid list";
+                plan.error("malformed", value, "content", Action::Rewritten, sentence);
+                empty = kind == Kind::Null;
+                if !(empty && failed) {
+                    let text = if empty { "\"\"".into() } else { as_quoted(content) };
+                    plan.edits.replace(content, Piece::New(text));
+                }
             }
-        }
-        Some((content, Kind::Null)) => {
-            plan.error(
-                "malformed",
-                here.clone(),
-                Action::Rewritten,
-                "tool_result.content: Input should be a valid list",
-            );
-            if !failed {
-                plan.edits.replace(content, Piece::New("\"\"".into()));
-            }
-        }
-        Some((content, _)) => {
-            empty = false;
-            plan.error(
-                "malformed",
-                here.clone(),
-                Action::Rewritten,
-                "tool_result.content: Input should be a valid list",
-            );
-            plan.edits.replace(content, Piece::New(as_quoted(content)));
         }
     }
     if failed && empty {
-        plan.error(
-            "empty_content",
-            here,
-            Action::Rewritten,
-            "tool_result: content cannot be empty if `is_error` is true",
-        );
-        plan.edits.set(value, given, "content", quoted(SILENT_ERROR));
+        let sentence = "tool_result: content cannot be empty if `is_error` is true";
+        plan.rewrite("empty_content", value, "content", quoted(SILENT_ERROR), sentence, "");
     }
 }

@@ -13,8 +13,8 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     let Some(thinking) = thinking.filter(|_| kind.as_deref() == Some("enabled")) else { return };
     let Some(found) = loop_without_thinking(turns) else { return };
     // Thinking cannot be made up: only without it does the provider take the loop as it stands (opencode#3077).
-    plan.error("unsigned_thinking", "/thinking", Action::Rewritten, format!(
-        "Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`."));
+    plan.error_with("unsigned_thinking", thinking, "", Action::Rewritten,
+        "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`.", &found);
     plan.edits.replace(thinking, Piece::New("{\"type\":\"disabled\"}".into()));
     on = false;
     tidy_last(plan, turns, on);
@@ -28,9 +28,9 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
         }
         let before = turn.blocks.len();
         if !on && turn.blocks.iter().any(|block| block.kind == BlockKind::Thought) {
-            plan.error("orphan_reasoning", format!("{}/content", turn.path), Action::Dropped,
+            plan.error("orphan_reasoning", turn.about, "content", Action::Dropped,
                 "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
-            turn.blocks.retain(|block| block.kind != BlockKind::Thought);
+            turn.leave(BlockKind::Thought);
         }
         while let Some(text) = turn
             .blocks
@@ -45,12 +45,8 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
                 break;
             }
             let action = if kept.is_empty() { Action::Dropped } else { Action::Rewritten };
-            plan.error(
-                "empty_content",
-                format!("{}/content", turn.path),
-                action,
-                "messages: final assistant content cannot end with trailing whitespace",
-            );
+            let sentence = "messages: final assistant content cannot end with trailing whitespace";
+            plan.error("empty_content", turn.about, "content", action, sentence);
             if !kept.is_empty() {
                 plan.edits.replace(text, Piece::New(format!("\"{kept}\"")));
                 break;

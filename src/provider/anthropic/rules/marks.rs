@@ -1,37 +1,42 @@
 //! Cache marks: a request holds four at most.
 
-use crate::finding::Action;
+use crate::finding::{Action, Finding};
 use crate::json::JsonRef;
 use crate::provider::anthropic::codec::MARKS;
-use crate::provider::rules::{Piece, Plan, Turn};
+use crate::provider::rules::{Plan, Turn};
 
 /// Takes the oldest marks of messages where there are too many, then those of the system text and of the tools: the
 /// newest message marks are what the next request reads from. Histories gather them, a new one each turn.
-pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>]) {
+pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &[Turn<'a>]) {
     let mut marked: Vec<JsonRef<'a>> = Vec::new();
-    let mut find = |block: JsonRef<'a>| {
-        if block.find("cache_control").is_some() {
-            marked.push(block);
-        }
-    };
-    for turn in turns.iter().filter(|turn| !turn.gone && turn.piece.is_none()) {
-        for block in turn.blocks.iter().filter(|block| matches!(block.piece, Piece::Source(_))) {
+    for turn in turns.iter().filter(|turn| !turn.gone) {
+        for block in turn.blocks.iter().filter(|block| block.piece.is_source()) {
             let Some(value) = block.value.filter(|value| value.is_object()) else { continue };
-            value.get("content").into_iter().flat_map(JsonRef::items).for_each(&mut find);
-            find(value);
+            gather(value.get("content"), &mut marked);
+            if is_marked(value) {
+                marked.push(value);
+            }
         }
     }
-    for name in ["system", "tools"] {
-        plan.body.find(name).into_iter().flat_map(JsonRef::items).for_each(&mut find);
-    }
+    gather(plan.body.get("system"), &mut marked);
+    gather(plan.body.get("tools"), &mut marked);
     let Some(excess) = marked.len().checked_sub(MARKS).filter(|excess| *excess > 0) else { return };
-    plan.error(
-        "malformed",
-        plan.base.clone(),
-        Action::Rewritten,
-        format!("A maximum of {MARKS} blocks with cache_control may be provided. Found {}.", marked.len()),
-    );
+    let sentence = format!("A maximum of {MARKS} blocks with cache_control may be provided. Found {}.", marked.len());
+    plan.note(Finding::error("malformed", sentence).did(Action::Rewritten), list, "");
     for block in marked.iter().take(excess) {
         plan.edits.remove(*block, "cache_control");
+    }
+}
+
+fn is_marked(block: JsonRef<'_>) -> bool {
+    block.find("cache_control").is_some()
+}
+
+fn gather<'a>(list: Option<JsonRef<'a>>, marked: &mut Vec<JsonRef<'a>>) {
+    let Some(list) = list else { return };
+    for block in list.items() {
+        if is_marked(block) {
+            marked.push(block);
+        }
     }
 }

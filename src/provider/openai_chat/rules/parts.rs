@@ -1,8 +1,8 @@
 //! The parts of a message's content: which role may hold which.
 
-use crate::finding::Action;
-use crate::json::{JsonRef, Kind, ObjectWriter};
-use crate::provider::rules::{Fields, Piece, Plan, as_quoted};
+use crate::finding::{Action, Finding};
+use crate::json::{JsonRef, Kind};
+use crate::provider::rules::{Fields, Piece, Plan, as_quoted, quoted};
 
 const TEXT: &[&str] = &["text"];
 const ASSISTANT: &[&str] = &["text", "refusal"];
@@ -44,110 +44,77 @@ pub(crate) fn allowed(role: &str, model: &str) -> Option<&'static [&'static str]
     })
 }
 
-/// What a list of parts comes to.
-pub(crate) enum Spilled {
-    /// Nothing to mend.
-    Same,
-    /// It was empty to begin with.
-    Empty,
-    /// What stays, and what a user message behind must hold.
-    Parts { stay: Vec<Piece>, spill: Vec<Piece> },
-}
+/// How a text part begins.
+const OPEN: &str = "{\"type\":\"text\",\"text\":";
 
 /// A text part that stands for something that went.
 pub(crate) fn note(text: &str) -> String {
-    ObjectWriter::build(|o| {
-        o.text("type", "text").text("text", text);
-    })
-    .as_str()
-    .to_owned()
+    format!("{OPEN}{}}}", quoted(text))
 }
 
-fn text_part(plan: &Plan<'_, '_>, text: JsonRef<'_>) -> Piece {
-    let token = if text.kind() == Kind::String { plan.edits.source(text) } else { Piece::New(as_quoted(text)) };
-    Piece::Wrapped("{\"type\":\"text\",\"text\":".into(), vec![token], "}".into())
-}
-
-/// Reads a list of parts, reporting what the provider refuses. `allowed` none means that anything goes.
+/// Reads a list of parts, reporting what the provider refuses. `allowed` none means that anything goes. What stays, none
+/// where that is the list as it is; what a user message behind must hold goes to `spill`.
 pub(crate) fn read<'a>(
     plan: &mut Plan<'a, '_>,
     content: JsonRef<'a>,
     role: &str,
-    path: &str,
     allowed: Option<&[&str]>,
     at_user: Option<&[&str]>,
-) -> Spilled {
-    let (mut stay, mut spill, mut same, mut empty) = (Vec::new(), Vec::new(), true, true);
-    for (place, part) in content.items().enumerate() {
-        empty = false;
-        let here = format!("{path}/{place}");
+    spill: &mut Vec<Piece>,
+) -> Option<Vec<Piece>> {
+    let (mut stay, mut same) = (Vec::new(), true);
+    for part in content.items() {
         if !part.is_object() {
             same = false;
             let drop = part.is_null();
-            plan.error(
-                "malformed",
-                here,
-                if drop { Action::Dropped } else { Action::Rewritten },
-                "Invalid type for a content part: expected an object.",
-            );
+            let action = if drop { Action::Dropped } else { Action::Rewritten };
+            plan.error("malformed", part, "", action, "Invalid type for a content part: expected an object.");
             if !drop {
-                stay.push(text_part(plan, part));
+                stay.push(plan.as_text(OPEN, part));
             }
             continue;
         }
         let fields = Fields::of(part);
-        let kind = fields.text("type").unwrap_or_default();
+        let kind = fields.owned_text("type");
         let text = fields.find("text");
+        let words = text.filter(|text| text.kind() == Kind::String);
         if kind == "text" {
-            match text.map(JsonRef::kind) {
-                Some(Kind::String) => stay.push(plan.edits.source(part)),
-                Some(_) => {
-                    plan.error(
-                        "malformed",
-                        format!("{here}/text"),
-                        Action::Rewritten,
-                        "Invalid type for 'text': expected a string.",
-                    );
-                    if let Some(text) = text {
-                        plan.edits.replace(text, Piece::New(as_quoted(text)));
-                    }
-                    stay.push(plan.edits.source(part));
-                }
-                None => {
-                    same = false;
-                    plan.error(
-                        "empty_content",
-                        here,
-                        Action::Dropped,
-                        "Missing required parameter: 'text' of a text part.",
-                    );
-                }
+            let Some(text) = text else {
+                same = false;
+                let sentence = "Missing required parameter: 'text' of a text part.";
+                plan.error("empty_content", part, "", Action::Dropped, sentence);
+                continue;
+            };
+            if words.is_none() {
+                let sentence = "Invalid type for 'text': expected a string.";
+                plan.rewrite("malformed", part, "text", as_quoted(text), sentence, "");
             }
+            stay.push(plan.edits.source(part));
             continue;
         }
-        let known = allowed.is_none_or(|allowed| allowed.contains(&&*kind));
-        let own = !kind.is_empty() && !known && !MEDIA.contains(&&*kind) && !FOREIGN.contains(&&*kind);
+        let named = |names: &[&str]| names.contains(&kind.as_str());
+        let known = allowed.is_none_or(named);
+        let own = !kind.is_empty() && !known && !named(MEDIA) && !named(FOREIGN);
         if (known && !kind.is_empty()) || own {
             if own {
-                plan.warn(
-                    "unsupported_part",
-                    here,
-                    format!("Content parts of type '{kind}' are no part of this format: some servers take them."),
-                );
+                let sentence = "Content parts of type '{}' are no part of this format: some servers take them.";
+                plan.warn("unsupported_part", part, "", sentence, &kind);
             }
             stay.push(plan.edits.source(part));
             continue;
         }
         same = false;
-        let movable = role != "user" && MEDIA.contains(&&*kind) && at_user.is_none_or(|user| user.contains(&&*kind));
+        let movable = role != "user" && named(MEDIA) && at_user.is_none_or(named);
         let action = if movable { Action::Moved } else { Action::Rewritten };
-        plan.error("unsupported_part", here, action, format!(
-            "Invalid value: '{kind}' in a message with role '{role}'. Content blocks are expected to be of the types that this role supports."));
+        let sentence = format!(
+            "Invalid value: '{kind}' in a message with role '{role}'. Content blocks are expected to be of the types that this role supports."
+        );
+        plan.note(Finding::error("unsupported_part", sentence).did(action), part, "");
         if movable {
             spill.push(plan.edits.source(part));
-        } else if let Some(text) = text.filter(|text| text.kind() == Kind::String) {
-            stay.push(text_part(plan, text));
-        } else if kind == "thinking" || kind == "redacted_thinking" || kind == "reasoning" {
+        } else if let Some(text) = words {
+            stay.push(plan.as_text(OPEN, text));
+        } else if named(&["thinking", "redacted_thinking", "reasoning"]) {
             // Reasoning cannot be replayed in this format, and is no text of the answer.
         } else if part.as_raw().len() <= QUOTABLE {
             stay.push(Piece::New(note(part.as_raw())));
@@ -155,9 +122,5 @@ pub(crate) fn read<'a>(
             stay.push(Piece::New(note(&format!("[A part of type '{kind}' was left out: the model cannot read it.]"))));
         }
     }
-    match (empty, same) {
-        (true, _) => Spilled::Empty,
-        (_, true) => Spilled::Same,
-        _ => Spilled::Parts { stay, spill },
-    }
+    if same { None } else { Some(stay) }
 }
