@@ -13,6 +13,7 @@ use crate::provider::{
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::sorted::in_order;
+use crate::text::replaced;
 use crate::tool::Window;
 
 /// Rewrites a body of one dialect in another, repaired. The report names what was wrong, by its place in the body that was
@@ -81,7 +82,7 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
         Some(place) if places.iter().all(|(own, _)| *own != place) => places.push((place, value_in(place, value))),
         _ => report.push(
             Finding::info("unsupported_key", format!("`{place}` has no place in the dialect \"{}\"", to.as_str()))
-                .at(format!("/{}", place.replace('.', "/")))
+                .at(format!("/{}", replaced(place, ".", "/")))
                 .did(Action::Dropped),
         ),
     };

@@ -18,6 +18,7 @@ pub(crate) use splice::{Edits, Piece, quoted};
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::json::{JsonRef, Kind};
 use crate::message::Dialect;
+use crate::text::replaced;
 
 /// What becomes of a call without a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +158,7 @@ impl<'a> Plan<'a, '_> {
 
     /// A sentence with the item's number for `{at}` and `given` for `{}`.
     fn fill(&self, sentence: &str, given: &str) -> String {
-        sentence.replace("{at}", &self.at.to_string()).replace("{}", given)
+        replaced(&replaced(sentence, "{at}", &self.at.to_string()), "{}", given)
     }
 
     pub fn error(
