@@ -64,7 +64,7 @@ async function shrink(file, ...more) {
   const printed = output(process.execPath, [
     'node_modules/binaryen/bin/wasm-opt', ...FEATURES.map((name) => `--enable-${name}`), '-Oz', '--one-caller-inline-max-function-size=5',
     '--strip-debug', '--strip-target-features', ...more, file, '-o', file,
-  ], { stdio: ['ignore', 'pipe', 'inherit'] });
+  ], { stdio: ['ignore', 'pipe', 'inherit'], timeout: 600_000 });
   if (printed === null) throw new Error(`wasm-opt could not read or write ${file}`);
   console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
   return printed;
@@ -87,8 +87,10 @@ async function buildPackage() {
   ]);
   const names = await shrink(OUT[0], '--minify-imports-and-exports-and-modules');
   writeFileSync(path.join(root, NAMES), names);
-  const { shortened } = await import('./glue.mjs');
-  writeFileSync(path.join(root, OUT[1]), await shortened(read(OUT[1]), JSON.parse(names)));
+  const { named, shortened } = await import('./glue.mjs');
+  const { name, wasm } = named(readFileSync(path.join(root, OUT[0])));
+  writeFileSync(path.join(root, OUT[0]), wasm);
+  writeFileSync(path.join(root, OUT[1]), await shortened(read(OUT[1]), JSON.parse(names), name));
 }
 
 /** Not for wasm32-wasip2: the standard library of that target asks for WASI whatever the code does, and a component that

@@ -141,7 +141,7 @@ export function synchronous() {
 /** The wasm asks its host for nothing but what the glue answers: no env, no clock or chance by a back door. */
 export function imports() {
   const file = 'dist/rethread_bg.wasm';
-  if (!present(file)) return [`${file} is missing: npm run build`];
+  if (!present(file) || !present(NAMES)) return [`${file} is missing: npm run build`];
   const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));
   const names = new Map(JSON.parse(read(NAMES)).imports.map(([module, name, short]) => [short, { module, name }]));
   const complaints = [];

@@ -8,6 +8,7 @@ use super::run_request::check_branch;
 use super::session::{Session, SessionInner};
 use crate::error::Result;
 use crate::history::{Joined, NewMessage, Origin, join, join_new};
+use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
 use crate::replay::{PolicyLayer, drop_uncited};
@@ -28,6 +29,8 @@ impl Session {
             let origin = inner.origin(&options)?;
             let expected = whole(&options, "expectedRevision")?;
             inner.engine.ids.draw();
+            // Read once: the caller may change it while this waits.
+            let given = if named.is_some() { wire_text(&given) } else { to_json(&given) }?;
             let mut joined = inner.join(&given, named.as_deref(), &origin)?;
             // Another tab may have appended the call.
             if named.is_some() && has_orphan(&joined) && inner.refresh().await? {
@@ -63,13 +66,12 @@ impl SessionInner {
     }
 
     /// Joins messages to what is there: a dialect's own, or neutral ones.
-    fn join(&self, given: &JsValue, named: Option<&str>, origin: &Origin) -> Result<Joined> {
+    fn join(&self, given: &Json, named: Option<&str>, origin: &Origin) -> Result<Joined> {
         let Some(name) = named else {
-            let messages = NewMessage::read_all(to_json(given)?.view())?;
+            let messages = NewMessage::read_all(given.view())?;
             return join_new(&self.log.borrow().history, messages, origin, &self.engine.ids);
         };
-        let body = wire_text(given)?;
-        let items = decode_body(dialect(name)?, body.view())?;
+        let items = decode_body(dialect(name)?, given.view())?;
         Ok(join(None, &self.log.borrow().history, items, origin, &self.engine.ids))
     }
 

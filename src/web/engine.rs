@@ -7,8 +7,9 @@ use super::promise::{Work, in_background, promise};
 use super::session::SessionInner;
 use crate::clock::{Clock, Ms};
 use crate::error::{Code, Error, Result};
-use crate::finding::Finding;
+use crate::finding::{Finding, Report};
 use crate::id::Seed;
+use crate::json::ObjectWriter;
 use crate::replay::PolicyLayer;
 use crate::sorted::Sorted;
 use crate::store::LogStore;
@@ -31,11 +32,16 @@ pub struct Engine {
     /// Runs that live here.
     pub live: RefCell<Sorted<String, ()>>,
     on_warning: Option<Function>,
+    /// What cannot be read of the store.
+    damage: RefCell<Report>,
     sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
     listeners: Listeners,
     tabs: RefCell<Option<Tabs>>,
     closed: Cell<bool>,
 }
+
+/// So many findings are kept for `status`, and no more.
+const MOST_DAMAGE: usize = 100;
 
 struct Tabs {
     channel: web_sys::BroadcastChannel,
@@ -53,6 +59,7 @@ impl Engine {
             global: policy_at(options, "replay")?,
             channels: channels(options)?,
             live: RefCell::default(),
+            damage: RefCell::default(),
             on_warning: function(options, "onWarning")?,
             sessions: RefCell::default(),
             listeners: Listeners::default(),
@@ -136,7 +143,36 @@ impl Engine {
 
     /// Tells the application of something stored that cannot be read.
     pub fn unreadable(&self, what: String) {
-        self.warn(&[Finding::warning("malformed", what)]);
+        self.damaged(&[Finding::warning("malformed", what)]);
+    }
+
+    /// Tells the application what reading the store found, and keeps it for `status`.
+    pub fn damaged(&self, findings: &[Finding]) {
+        for finding in findings {
+            let mut damage = self.damage.borrow_mut();
+            if damage.len() < MOST_DAMAGE && !damage.contains(finding) {
+                damage.push(finding.clone());
+            }
+        }
+        self.warn(findings);
+    }
+
+    /// How the store stands, by what was read since it was opened: `ready`, `degraded` or `read_only`; and what was found.
+    pub fn write_state(&self, out: &mut ObjectWriter<'_>) {
+        let damage = self.damage.borrow();
+        let written_to = |session: &Rc<SessionInner>| session.log.borrow().writable().is_ok();
+        let state = if !self.sessions.borrow().values().all(written_to) {
+            "read_only"
+        } else if damage.is_empty() {
+            "ready"
+        } else {
+            "degraded"
+        };
+        out.text("state", state).array("findings", |out| {
+            for finding in &*damage {
+                out.object(|out| finding.write(out));
+            }
+        });
     }
 
     /// Listens to changes of any session; gives the function that ends it.

@@ -146,10 +146,7 @@ fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -
 pub fn audit_page(engine: &Rc<Engine>, query: JsValue, session: Option<String>) -> Promise {
     let shared = engine.clone();
     engine.promise(Box::pin(async move {
-        let mut wanted = audit_query(&query)?;
-        if session.is_some() {
-            wanted.session = session;
-        }
+        let wanted = audit_query(&query, session)?;
         let message = text(&query, "messageId")?;
         let payload = flag(&query, "payload");
         let found = shared.store.invocations(&wanted).await?;
@@ -191,8 +188,9 @@ fn audit_rows<'r>(engine: &Engine, found: &'r [(String, Record)], message: Optio
     rows
 }
 
-fn audit_query(query: &JsValue) -> Result<AuditQuery> {
-    let mut wanted = AuditQuery { session: text(query, "session")?, ..AuditQuery::default() };
+fn audit_query(query: &JsValue, session: Option<String>) -> Result<AuditQuery> {
+    let session = if session.is_some() { session } else { text(query, "session")? };
+    let mut wanted = AuditQuery { session, ..AuditQuery::default() };
     wanted.status = text(query, "status")?;
     if let Some(status) = &wanted.status
         && !InvocationStatus::ALL.iter().any(|known| known.as_str() == status)

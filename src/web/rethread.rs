@@ -191,7 +191,7 @@ fn write_status(out: &mut ObjectWriter<'_>, engine: &Engine, status: &StorageSta
         None => out.raw("persisted", "null"),
     };
     out.number_or_null("usageBytes", bytes(status.usage)).number_or_null("quotaBytes", bytes(status.quota));
-    out.text("state", "ready").raw("findings", "[]");
+    engine.write_state(out);
 }
 
 fn limit(query: &JsValue, default: u64) -> Result<usize> {

@@ -89,7 +89,7 @@ impl SessionInner {
             Some(open) => open,
             None => {
                 let log = open_session(&*engine.store, id, engine.seed, engine.now()).await?;
-                engine.warn(&log.findings);
+                engine.damaged(&log.findings);
                 engine.keep(id, Self::of(engine, id, log))
             }
         };
@@ -162,7 +162,7 @@ impl SessionInner {
             let changed = refresh(&*self.engine.store, &self.log).await?;
             if changed {
                 let found: Vec<_> = self.log.borrow().findings.iter().skip(before).cloned().collect();
-                self.engine.warn(&found);
+                self.engine.damaged(&found);
                 self.history_moved();
                 self.apply_wishes();
                 self.look_elsewhere().await;

@@ -132,8 +132,9 @@ async function damaged(name) {
       const rendered = await caught(async () => new TextDecoder().decode((await session.render({ dialect: 'openai-chat', params: { model: 'm' }, replay: { freshness: Infinity } })).body));
       const listed = await caught(async () => (await client.sessions()).items.map(({ id }) => id).join());
       const neighbour = (await (await client.session('neighbour')).messages()).items.length;
+      const status = await client.status();
       await client.close();
-      return { warnings, texts, rows, append, update, run, rendered, listed, neighbour };
+      return { warnings, texts, rows, append, update, run, rendered, listed, neighbour, status };
     };
   }, name);
 }
@@ -148,6 +149,8 @@ describe('damage', () => {
     assert.deepEqual(facts.texts, ['m0', 'm1', 'm3', 'm4']);
     assert.equal(facts.warnings[0].code, 'malformed');
     assert.match(facts.warnings[0].message, /log record 2/);
+    assert.equal(facts.status.state, 'degraded');
+    assert.deepEqual(facts.status.findings[0], facts.warnings[0]);
     assert.equal(facts.append.code, null);
     assert.equal(facts.neighbour, 2);
     assert.match(facts.rendered.value, /"m4"/);
@@ -174,6 +177,8 @@ describe('damage', () => {
     });
     assert.equal(facts.rows.value, '4');
     assert.ok(facts.warnings.some(({ code, message }) => code === 'malformed' && /audit row 2/.test(message)));
+    assert.equal(facts.status.state, 'degraded');
+    assert.equal(facts.status.findings.length, 1, 'each once');
     assert.deepEqual(facts.texts, ['m0', 'm1', 'm2', 'm3', 'm4']);
   });
 
@@ -186,6 +191,7 @@ describe('damage', () => {
     assert.deepEqual(facts.texts, ['m0', 'm1', 'm2', 'm3', 'm4']);
     assert.ok(facts.warnings.some(({ code }) => code === 'malformed'));
     for (const fact of [facts.append, facts.update, facts.run]) assert.equal(fact.code, 'corrupt_record');
+    assert.equal(facts.status.state, 'read_only');
     assert.equal(facts.listed.value, 'neighbour,s');
     assert.equal(facts.neighbour, 2);
   });
@@ -203,6 +209,7 @@ describe('damage', () => {
         assert.match(fact.message, /update/);
       }
       assert.ok(facts.warnings.length > 0);
+      assert.equal(facts.status.state, 'read_only');
       assert.equal(facts.rendered.code, null);
       assert.equal(facts.neighbour, 2);
     });

@@ -47,12 +47,13 @@ impl Script for OnHead {
         let is_there = head.read(row)? && !head.deleted;
         let mut written = 0;
         match &self.act {
-            Act::Look if is_there => self.head = Some(head.head()),
+            // It may be asked again, after a connection was lost.
+            Act::Look => self.head = is_there.then(|| head.head()),
             Act::Append(append) => {
                 self.appended = Some(append.write(&self.keys, transaction, &mut head, &mut written)?);
             }
             Act::Bury if is_there => bury(&self.keys, transaction, head)?,
-            Act::Look | Act::Bury => {}
+            Act::Bury => {}
         }
         Ok(Step::Done(written))
     }
