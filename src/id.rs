@@ -81,7 +81,7 @@ impl<V> IdMap<V> {
         None
     }
 
-    /// The value of an id, made if there is none.
+    /// The value of an id; where there is none, this one from now on.
     #[allow(clippy::indexing_slicing)] // proof: every place was given with its value
     pub fn get_or_insert(&mut self, id: &str, value: V) -> &mut V {
         let at = match self.places.get(id) {
@@ -99,11 +99,6 @@ impl<V> IdMap<V> {
     #[must_use]
     pub fn count(&self) -> usize {
         self.values.len()
-    }
-
-    /// All values, in the order in which their ids came.
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
-        self.values.iter_mut()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Wire objects as shapes: taking one apart, and writing it again.
 
 use super::words::text_of;
-use crate::json::JsonRef;
+use crate::json::{JsonRef, JsonStr};
 use crate::message::{Part, PartBody, Shape, Slot};
 
 /// Takes an object apart: `slot` names the holes, every other member is kept as it came.
@@ -64,18 +64,21 @@ pub fn write_filled(out: &mut String, shape: &Shape, values: &[(Slot, &str)]) {
     });
 }
 
-/// Writes a part in its shape: its one hole is its text, or what stands for a medium.
+/// Writes a part in its shape: its one hole is its text, or what stands for a medium. A file's id goes where one stood.
 pub fn write_part(out: &mut String, part: &Part, shape: &Shape) {
-    let token = match &part.body {
-        PartBody::Image(media) | PartBody::File(media) => {
-            media.data.as_ref().or(media.url.as_ref()).or(media.file_id.as_ref())
-        }
-        _ => text_of(part),
-    };
-    match token {
-        Some(token) => write_filled(out, shape, &[(Slot::Text, token.token())]),
-        None => write_filled(out, shape, &[]),
-    }
+    write_shape(out, shape, &mut |name, slot, out| {
+        let token = match (slot, &part.body) {
+            (Slot::Raw(value), _) => Some(value.as_str()),
+            (Slot::Text, PartBody::Image(media) | PartBody::File(media)) => {
+                let id = media.file_id.as_ref().filter(|_| matches!(name, "file_id" | "fileUri" | "file_uri"));
+                media.data.as_ref().or(media.url.as_ref()).or(id).map(JsonStr::token)
+            }
+            (Slot::Text, _) => text_of(part).map(JsonStr::token),
+            _ => None,
+        };
+        out.push_str(token.unwrap_or_default());
+        token.is_some()
+    });
 }
 
 /// Whether a shape is the one that is written so, each hole by its kind: what is plain needs no shape of its own.

@@ -242,6 +242,10 @@ fn r45_what_is_untouched_keeps_order_numbers_and_doubled_keys() {
     for body in bodies {
         assert_eq!(messages(&history_of(CHAT, body), CHAT), body);
     }
+    // No id of a file comes where its data stood.
+    let doubled =
+        r#"[{"role":"user","content":[{"type":"file","file":{"file_data":"x","file_data":5,"file_id":"f"}}]}]"#;
+    assert!(messages(&history_of(CHAT, doubled), CHAT).contains(r#"{"file_data":5,"file_id":"f"}"#));
     let body = r#"[{"content":[{"cache_control":{"type":"ephemeral","ttl":1.50},"text":"q","type":"text"}],"role":"user"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"},{"type":"redacted_thinking","data":"x\/y"},{"name":"f","input":{"b":1,"a":1},"type":"tool_use","id":"a","caller":{"type":"direct"}}]},{"role":"user","content":[{"tool_use_id":"a","type":"tool_result","content":[{"text":"r","type":"text"}],"is_error":true},{"type":"text","text":"and?"}]}]"#;
     assert_eq!(messages(&history_of(CLAUDE, body), CLAUDE), body);
 }

@@ -3,8 +3,8 @@
 
 use super::place::Slot;
 use crate::json::JsonRef;
-use crate::sorted::Sorted;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// A stretch of the body, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,13 +50,14 @@ type Place = (usize, Reverse<usize>, u8);
 #[derive(Debug)]
 pub(crate) struct Edits<'a> {
     body: &'a str,
-    /// By place; of two that begin together, the outer one first.
-    patches: Sorted<Place, Piece>,
+    /// By place; of two that begin together, the outer one first. A tree, the only one: edits come in several passes over the
+    /// body, and in none of the orders that a list would want.
+    patches: BTreeMap<Place, Piece>,
 }
 
 impl<'a> Edits<'a> {
     pub fn new(body: &'a str) -> Self {
-        Self { body, patches: Sorted::new() }
+        Self { body, patches: BTreeMap::new() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -94,7 +95,7 @@ impl<'a> Edits<'a> {
     /// Whether it was replaced already.
     pub fn replaced(&self, value: JsonRef<'_>) -> bool {
         let span = self.span(value);
-        self.patches.contains(&(span.start, Reverse(span.end), 1))
+        self.patches.contains_key(&(span.start, Reverse(span.end), 1))
     }
 
     /// Gives a list other items.
@@ -139,13 +140,17 @@ impl<'a> Edits<'a> {
 
     /// Takes a key out of an object, doubled ones included.
     pub fn remove(&mut self, object: JsonRef<'_>, key: &str) {
+        let mut gone = Vec::new();
         for (own, _) in object.entries() {
-            let start = self.span(own).start;
-            if own.is_text(key)
-                && let Some(members) = self.members(object)
-            {
-                members.retain(|member| !matches!(member, Piece::Source(span) if span.start == start));
+            if own.is_text(key) {
+                gone.push(self.span(own).start);
             }
+        }
+        if !gone.is_empty()
+            && let Some(members) = self.members(object)
+        {
+            // The keys are found in their order, so this finds them again.
+            members.retain(|member| !matches!(member, Piece::Source(span) if gone.binary_search(&span.start).is_ok()));
         }
     }
 
@@ -182,8 +187,7 @@ impl<'a> Edits<'a> {
             };
             let next = self
                 .patches
-                .from(&(at, Reverse(usize::MAX), 0))
-                .iter()
+                .range((at, Reverse(usize::MAX), 0)..)
                 .find(|(place, _)| inner(place) || place.0 >= span.end);
             let Some((place, piece)) = next.filter(|(place, _)| place.0 < span.end) else { break };
             out.push_str(self.text(at, place.0));
