@@ -169,6 +169,18 @@ impl IndexedDbStore {
             Ok(script)
         })
     }
+
+    /// Deletes a session on a disk that is full; its tombstone is written when there is room for it.
+    async fn erase(&self, session: &str) -> Result<()> {
+        let Some(tombstone) = self.on_head(session, Act::Erase).await?.borrow_mut().unmarked.take() else {
+            return Ok(());
+        };
+        match self.on_head(session, Act::Mark(tombstone)).await {
+            // The session is gone. A writer who knew it finds nothing, and learns of the conflict all the same.
+            Err(error) if error.code == Code::QuotaExceeded => Ok(()),
+            ended => ended.map(drop),
+        }
+    }
 }
 
 impl LogStore for IndexedDbStore {
@@ -237,8 +249,11 @@ impl LogStore for IndexedDbStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            self.on_head(session, Act::Bury).await?;
-            Ok(())
+            match self.on_head(session, Act::Bury).await {
+                // Chromium refuses whatever writes, and lets a transaction that only deletes make room.
+                Err(error) if error.code == Code::QuotaExceeded => self.erase(session).await,
+                ended => ended.map(drop),
+            }
         })
     }
 }

@@ -199,6 +199,12 @@ pub(super) fn put_head(transaction: &IdbTransaction, keys: &Keys, head: &HeadRow
     put(transaction, HEADS, &keys.0, &head.write())
 }
 
+/// Deletes a session's head.
+pub(super) fn delete_head(transaction: &IdbTransaction, keys: &Keys) -> Result<(), Failure> {
+    transaction.object_store(HEADS)?.delete(&keys.0)?;
+    Ok(())
+}
+
 /// Writes a record.
 pub(super) fn put_record(transaction: &IdbTransaction, keys: &Keys, record: &Record) -> Result<(), Failure> {
     put(transaction, table_name(record.table), &keys.record(record.key, record.last_key), &write(record))

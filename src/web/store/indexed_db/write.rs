@@ -71,14 +71,18 @@ impl Append {
     }
 }
 
-/// Deletes a session's records and makes its head a tombstone.
-pub(super) fn bury(keys: &Keys, transaction: &IdbTransaction, head: HeadRow) -> Result<(), Failure> {
+/// Deletes a session's records; its head stays.
+pub(super) fn clear(keys: &Keys, transaction: &IdbTransaction) -> Result<(), Failure> {
     for table in TABLES {
         rows::delete(transaction, table, keys.all())?;
     }
+    Ok(())
+}
+
+/// What stands in the place of a deleted session's head: its revision goes on, so that nobody takes a new session for the old one.
+pub(super) fn tombstone(head: HeadRow) -> HeadRow {
     let revision = head.revision.saturating_add(1);
-    let tombstone = HeadRow { revision, operations: head.operations, deleted: true, ..HeadRow::default() };
-    put_head(transaction, keys, &tombstone)
+    HeadRow { revision, operations: head.operations, deleted: true, ..HeadRow::default() }
 }
 
 /// What is cleared first: all places, or those where nothing is put. Neighbouring keys are joined: a request each is what a large
