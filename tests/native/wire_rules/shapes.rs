@@ -153,3 +153,12 @@ fn r41_deep_and_large_bodies_take_linear_time() {
     crate::mended(&serde_json::from_str(&one).unwrap(), CHAT);
     assert!(start.elapsed().as_secs() < 60);
 }
+
+#[test]
+fn r41_a_member_that_goes_takes_its_doubles_along() {
+    let of =
+        |members: &str| format!(r#"{{"messages":[{{"role":"user","content":"q"}},{{"role":"assistant",{members}}}]}}"#);
+    let given = of(r#""tool_calls":[],"content":"x","tool_calls":[],"name":"n","tool_calls":[]"#);
+    let (mended, _) = repair(given.as_bytes(), CHAT, &RepairOptions::default());
+    assert_eq!(String::from_utf8(mended).unwrap(), of(r#""content":"x","name":"n""#));
+}
