@@ -422,6 +422,4 @@ fn set_apart(codec: &dyn Codec, draft: &Draft<'_>, instructions: Option<&str>, r
 }
 
 #[cfg(test)]
-mod reducers;
-#[cfg(test)]
 mod tests;

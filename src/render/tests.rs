@@ -14,6 +14,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 mod anthropic;
 mod mistral;
+mod reducers;
 
 const CHAT: Dialect = Dialect::OpenAiChat;
 const CLAUDE: Dialect = Dialect::Anthropic;

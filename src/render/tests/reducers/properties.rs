@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::message::PartBody;
-use proptest::prelude::*;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
