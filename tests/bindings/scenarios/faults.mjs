@@ -21,7 +21,6 @@ async function around({ steps = [], tools = plainTools(), request = {}, options 
   const faulty = turn
     ? await turn({ client, session, ask: (extra) => ask('And now?', { tools, retry: { backoffMs: 1 }, ...request, ...extra }), drive, env })
     : await finish(drive, await ask('And now?', { tools, retry: { backoffMs: 1 }, ...request }), options);
-  const took = Date.now() - startedAt;
   const after = await plainMessages(session);
   const pending = (await session.pendingRuns()).map(({ state, error, text }) => ({ state, code: error?.code ?? null, text }));
   const asked = (await control.requests(env)).slice(from).map(({ status, at, ended, body }) => ({ status, at, ended, body: JSON.stringify(body).length > 100_000 ? null : body }));
@@ -31,7 +30,7 @@ async function around({ steps = [], tools = plainTools(), request = {}, options 
   const refused = (await control.requests(env)).filter(({ ended }) => ended === 'refused').map(({ error }) => error);
   const { items: calls } = await session.invocations({ payload: true, limit: 1000 });
   const facts = {
-    good: [first.result.status, last.result.status], before, after, added: after.slice(before.length), took, pending, asked, refused,
+    good: [first.result.status, last.result.status], before, after, added: after.slice(before.length), pending, asked, refused,
     status: faulty.result.status, error: faulty.result.error, text: faulty.result.text, saved: faulty.result.saved,
     types: faulty.events.map(({ type }) => type), retries: faulty.events.filter(({ type }) => type === 'retrying'),
     finished: faulty.events.filter(({ type }) => type === 'tool_finished').map(({ isError, result }) => ({ isError, result: JSON.stringify(result ?? null).slice(0, 300) })),
@@ -190,7 +189,6 @@ const CASES = [
     plan: { steps: [{ hang: true }], request: { retry: { attempts: 1 } }, options: { idleTimeoutMs: 150 } },
     check(assert, facts) {
       failed(assert, facts, { requests: 1, pattern: /150 ms/ });
-      assert.ok(facts.took >= 140 && facts.took < 3000, `${facts.took} ms`);
     },
   },
   {
@@ -351,7 +349,8 @@ const CASES = [
   {
     name: 'the user aborts while a retry is waited for',
     plan: {
-      steps: [{ status: 429, headers: { 'retry-after': '30' } }, LAST],
+      // Longer than the suite lets a test last: whoever waits for it to the end fails.
+      steps: [{ status: 429, headers: { 'retry-after': '600' } }, LAST],
       turn: async ({ ask, drive }) => {
         const stop = new AbortController();
         const driven = drive(await ask(), { signal: stop.signal });
@@ -365,7 +364,6 @@ const CASES = [
     },
     check(assert, facts) {
       cancelled(assert, facts, { requests: 1 });
-      assert.ok(facts.took < 5000);
     },
   },
   {

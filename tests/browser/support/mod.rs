@@ -19,8 +19,11 @@ use wasm_bindgen::prelude::*;
     }
     export const close = (database) => database.close();
     export const remove = (name) => settled(indexedDB.deleteDatabase(name));
+    export function removeAtOnce(name) {
+        const request = indexedDB.deleteDatabase(name);
+        return new Promise((resolve, reject) => { request.onblocked = () => reject("blocked"); settled(request).then(resolve, reject); });
+    }
     export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-    export const now = () => performance.now();
     export function put(database, store, key, value) {
         const transaction = database.transaction(store, "readwrite");
         transaction.objectStore(store).put(value, key);
@@ -51,8 +54,9 @@ extern "C" {
     pub fn close(database: &JsValue);
     #[wasm_bindgen(catch)]
     pub async fn remove(name: &str) -> Result<JsValue, JsValue>;
+    #[wasm_bindgen(catch, js_name = removeAtOnce)]
+    pub async fn remove_at_once(name: &str) -> Result<JsValue, JsValue>;
     pub async fn sleep(ms: u32);
-    pub fn now() -> f64;
     #[wasm_bindgen(catch)]
     pub async fn put(database: &JsValue, store: &str, key: &JsValue, value: &JsValue) -> Result<JsValue, JsValue>;
     pub async fn count(database: &JsValue, store: &str) -> JsValue;
