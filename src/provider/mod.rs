@@ -7,6 +7,7 @@ mod codec;
 mod facts;
 mod gemini;
 mod list;
+mod media;
 mod mistral;
 mod openai_chat;
 mod openai_responses;

@@ -1,8 +1,9 @@
 //! What a message or a result says, for a dialect that it did not come in.
 
+use super::media::refused;
 use crate::finding::{Action, Finding, Report};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Media, Message, Part, PartBody};
+use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::text;
 use crate::tool::ToolInvocation;
@@ -26,8 +27,9 @@ pub struct Words<'m> {
 }
 
 impl<'m> Words<'m> {
-    /// Of that message; `own` when its opaque blocks count.
-    pub fn of(message: &'m Message, own: bool) -> Self {
+    /// Of that message, for `target`, which may be its own dialect. What cannot go there is reported.
+    pub fn of(message: &'m Message, target: Dialect, report: &mut Report) -> Self {
+        let own = message.dialect == Some(target);
         let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false };
         let mut apart = false;
         for part in &message.parts {
@@ -37,8 +39,12 @@ impl<'m> Words<'m> {
                     continue;
                 }
                 PartBody::Refusal(text) if !text.is_empty() => words.refusal = Some(text),
-                PartBody::Image(_) | PartBody::File(_) => words.has_media = true,
-                PartBody::Opaque(_) => words.has_media |= own,
+                PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, target) {
+                    Some(finding) if message.role != Role::Assistant => report.push(finding.of_message(&message.id)),
+                    _ => words.has_media = true,
+                },
+                PartBody::Opaque(_) if own => words.has_media = true,
+                PartBody::Opaque(_) => report.push(foreign_block(message)),
                 PartBody::Reasoning(text) if !text.is_empty() => words.reasoning.push(text),
                 PartBody::Text(_)
                 | PartBody::Refusal(_)
@@ -87,33 +93,8 @@ impl<'m> Words<'m> {
     }
 }
 
-impl Media {
-    /// The address as a JSON string: the URL, or the data as a `data:` URL.
-    #[must_use]
-    pub fn address(&self) -> String {
-        match (&self.url, &self.data) {
-            (Some(url), _) => url.token().to_owned(),
-            (None, Some(data)) => {
-                let kind = JsonStr::new(self.media_type.as_deref().unwrap_or("application/octet-stream"));
-                format!("\"data:{};base64,{}\"", kind.inside(), data.inside())
-            }
-            (None, None) => "\"\"".into(),
-        }
-    }
-
-    /// Type and base64 data, where it holds its own bytes.
-    #[must_use]
-    pub fn inline(&self) -> Option<(String, JsonStr)> {
-        if let Some(data) = &self.data {
-            return Some((self.media_type.clone().unwrap_or_else(|| "application/octet-stream".into()), data.clone()));
-        }
-        let url = self.url.as_ref()?.inside();
-        let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-        let kind = head.strip_suffix(";base64")?;
-        let kind = text::replaced(kind, "\\/", "/");
-        Some((kind, JsonStr::from_inside(data)))
-    }
-}
+/// Stands in a result for an image or a file that cannot be shown.
+const UNSHOWN: &str = "The tool showed an image or a file here that cannot be passed on.";
 
 /// What a result says.
 pub struct ResultWords {
@@ -125,8 +106,15 @@ pub struct ResultWords {
     pub is_error: bool,
 }
 
-/// What answers a call, for `target`.
-pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
+/// A block that only its own provider knows.
+pub fn foreign_block(message: &Message) -> Finding {
+    Finding::info("unsupported_part", "a block of another dialect has no place here")
+        .of_message(&message.id)
+        .did(Action::Dropped)
+}
+
+/// What answers a call, for `target`. What cannot go there is reported, and said in its place.
+pub fn result_words(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -> ResultWords {
     let (result, cut) = match call.result {
         Some(DraftResult::Stored(result)) => (result, None),
         Some(DraftResult::Cut { result, bytes }) => (result, Some(bytes)),
@@ -148,6 +136,14 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>) -> ResultWords {
     if result.dialect == Some(Dialect::Gemini) {
         media = super::gemini::shown_by(result);
     }
+    media.retain(|part| match refused(part, result.dialect, target) {
+        Some(finding) => {
+            report.push(finding.of_call(&call.invocation.call_id));
+            texts.push(JsonStr::new(UNSHOWN));
+            false
+        }
+        None => true,
+    });
     // Where a dialect has no flag for a failure, the text must say it.
     let flagless = !matches!(target, Dialect::Anthropic | Dialect::Gemini) && result.dialect != Some(target);
     if result.is_error && flagless && !texts.iter().any(|said| text::has(&said.decode().to_ascii_lowercase(), "error"))

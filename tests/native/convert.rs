@@ -182,6 +182,111 @@ fn r42_r43_reasoning_of_another_provider_goes_and_is_told() {
     }
 }
 
+/// A user's message with that part before words, in `from`; what becomes of the part in `to`, and what is reported of it.
+fn part(part: Value, from: Dialect, to: Dialect) -> (Value, usize) {
+    let text = if from == Dialect::OpenAiResponses { "input_text" } else { "text" };
+    let words = json!({"type": text, "text": "See this."});
+    let given = match from {
+        Dialect::Gemini => json!({"contents": [{"role": "user", "parts": [part, {"text": "See this."}]}]}),
+        Dialect::OpenAiResponses => json!({"input": [{"role": "user", "content": [part, words]}]}),
+        _ => json!({"max_tokens": 5, "messages": [{"role": "user", "content": [part, words]}]}),
+    };
+    let (body, report) = turn(&given.to_string(), from, to);
+    assert!(body.to_string().contains("See this."));
+    let message = body.pointer("/messages/0").or(body.pointer("/input/0")).or(body.pointer("/contents/0")).unwrap();
+    let content = message.get("content").or(message.get("parts")).unwrap();
+    let first = content.get(0).filter(|first| first.get("text").is_none()).cloned().unwrap_or_default();
+    (first, report.iter().filter(|finding| finding.code == "unsupported_part").count())
+}
+
+#[test]
+fn r42_a_file_that_one_provider_holds_goes_to_no_other() {
+    use Dialect::{Anthropic, Gemini, Mistral, OpenAiChat, OpenAiResponses};
+    let google = "https://generativelanguage.googleapis.com/v1beta/files/abc";
+    let held = [
+        (Gemini, json!({"fileData": {"mimeType": "image/png", "fileUri": google}})),
+        (Gemini, json!({"fileData": {"mimeType": "application/pdf", "fileUri": "gs://b/a.pdf"}})),
+        (Anthropic, json!({"type": "image", "source": {"type": "file", "file_id": "file_1"}})),
+        (Anthropic, json!({"type": "document", "source": {"type": "file", "file_id": "file_1"}})),
+        (OpenAiChat, json!({"type": "file", "file": {"file_id": "file-1"}})),
+        (OpenAiResponses, json!({"type": "input_file", "file_id": "file-1"})),
+        (OpenAiResponses, json!({"type": "input_image", "file_id": "file-1"})),
+    ];
+    let openai = |dialect| matches!(dialect, OpenAiChat | OpenAiResponses);
+    for (from, held) in held {
+        for to in dialects().into_iter().filter(|to| *to != from) {
+            let (there, reported) = part(held.clone(), from, to);
+            // OpenAI's two formats share their files; chat takes no image by its id.
+            let shared = openai(from) && openai(to) && held["type"] != "input_image";
+            assert_eq!(
+                (there.is_null(), reported),
+                if shared { (false, 0) } else { (true, 1) },
+                "{from:?} {to:?} {held}"
+            );
+        }
+    }
+    let (there, _) = part(json!({"type": "file", "file": {"file_id": "file-1"}}), OpenAiChat, Mistral);
+    assert!(there.is_null());
+}
+
+#[test]
+fn r42_what_a_tool_showed_by_an_id_is_said_where_it_cannot_be_shown() {
+    let given = json!({"input": [
+        {"role": "user", "content": "Look"},
+        {"type": "function_call", "call_id": "c1", "name": "shoot", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_image", "file_id": "file-1"}]},
+    ]});
+    for to in dialects().into_iter().filter(|to| *to != Dialect::OpenAiResponses) {
+        let (body, report) = turn(&given.to_string(), Dialect::OpenAiResponses, to);
+        let body = body.to_string();
+        assert!(
+            body.contains("cannot be passed on") && !body.contains("file-1") && !body.contains("\"url\":\"\""),
+            "{body}"
+        );
+        assert!(
+            report.iter().any(|f| f.code == "unsupported_part" && f.call_id.as_deref() == Some("c1")),
+            "{report:?}"
+        );
+    }
+}
+
+#[test]
+fn r42_media_go_in_forms_that_the_target_takes() {
+    use Dialect::{Anthropic, Gemini, OpenAiChat, OpenAiResponses};
+    let inline = |kind: &str| json!({"inlineData": {"mimeType": kind, "data": "AAAA"}});
+    for kind in ["audio/wav", "video/mp4", "text/plain", "image/svg+xml"] {
+        assert_eq!(part(inline(kind), Gemini, Anthropic), (Value::Null, 1), "{kind}");
+    }
+    assert_eq!(part(inline("application/pdf"), Gemini, Anthropic).0["source"]["media_type"], "application/pdf");
+    assert_eq!(part(inline("application/pdf"), Gemini, OpenAiChat).0["file"]["filename"], "file.pdf");
+    let address = json!({"type": "document", "source": {"type": "url", "url": "https://x/a.pdf"}});
+    assert_eq!(part(address.clone(), Anthropic, OpenAiChat), (Value::Null, 1));
+    assert_eq!(part(address, Anthropic, OpenAiResponses).0["file_url"], "https://x/a.pdf");
+    // Base64 without an address around it is data all the same.
+    let bare = json!({"type": "file", "file": {"file_data": "JVBERi0=", "filename": "a.pdf"}});
+    assert_eq!(
+        part(bare.clone(), OpenAiChat, Anthropic).0["source"],
+        json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="})
+    );
+    let data = part(bare, OpenAiChat, OpenAiResponses).0["file_data"].clone();
+    assert_eq!(data, "data:application/pdf;base64,JVBERi0=");
+}
+
+#[test]
+fn r42_a_block_that_only_its_provider_knows_is_reported() {
+    let opaque =
+        json!({"type": "search_result", "source": "s", "title": "t", "content": [{"type": "text", "text": "x"}]});
+    let server = json!({"max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        {"type": "text", "text": "Found."}]}, {"role": "user", "content": "And?"}]});
+    for to in dialects().into_iter().filter(|to| *to != Dialect::Anthropic) {
+        assert_eq!(part(opaque.clone(), Dialect::Anthropic, to), (Value::Null, 1), "{to:?}");
+        let (_, report) = turn(&server.to_string(), Dialect::Anthropic, to);
+        assert!(report.iter().any(|f| f.code == "unsupported_part"), "{to:?} {report:?}");
+    }
+}
+
 #[test]
 fn r42_what_is_no_json_is_an_error() {
     let error = convert(b"{", Dialect::OpenAiChat, Dialect::Anthropic, &RepairOptions::default()).unwrap_err();

@@ -7,8 +7,9 @@ use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::media::refused;
 use crate::provider::shape::{is_shape, write_filled, write_part};
-use crate::provider::words::{arguments_object, result_words};
+use crate::provider::words::{arguments_object, foreign_block, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::ToolInvocation;
@@ -20,7 +21,7 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
     let own = message.dialect == Some(Dialect::Anthropic);
     let mut blocks = Vec::new();
     if message.role != Role::Assistant {
-        add_results(before, &mut blocks);
+        add_results(before, &mut blocks, report);
     }
     let results = blocks.len();
     for part in &message.parts {
@@ -43,18 +44,18 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
     }
     if !item.results_go_on && !item.calls.is_empty() {
         let mut results = Vec::new();
-        add_results(before, &mut results);
-        add_results(std::slice::from_ref(item), &mut results);
+        add_results(before, &mut results, report);
+        add_results(std::slice::from_ref(item), &mut results, report);
         let mut object = ObjectWriter::new(wire.begin());
         object.text("role", "user").list("content", &results);
         object.end();
     }
 }
 
-fn add_results(items: &[DraftMessage<'_>], blocks: &mut Vec<String>) {
+fn add_results(items: &[DraftMessage<'_>], blocks: &mut Vec<String>, report: &mut Report) {
     for item in items {
         for call in &item.calls {
-            blocks.push(result_block(call));
+            blocks.push(result_block(call, report));
         }
     }
 }
@@ -117,15 +118,18 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
             );
             false
         }
+        PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Anthropic) {
+            Some(finding) => {
+                report.push(finding.of_message(&message.id));
+                false
+            }
+            None => true,
+        },
         PartBody::Opaque(_) if !own => {
-            report.push(
-                Finding::info("unsupported_part", "a block of another dialect has no place here")
-                    .of_message(&message.id)
-                    .did(Action::Dropped),
-            );
+            report.push(foreign_block(message));
             false
         }
-        PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_) => true,
+        PartBody::Opaque(_) => true,
         PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
     }
 }
@@ -191,7 +195,7 @@ fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
     out
 }
 
-fn result_block(call: &DraftCall<'_>) -> String {
+fn result_block(call: &DraftCall<'_>, report: &mut Report) -> String {
     let id = call_id(&Anthropic, call.invocation);
     let mut out = String::new();
     if let Some(DraftResult::Stored(result)) = call.result
@@ -206,7 +210,7 @@ fn result_block(call: &DraftCall<'_>) -> String {
         block.end();
         return out;
     }
-    let mut words = result_words(Dialect::Anthropic, call);
+    let mut words = result_words(Dialect::Anthropic, call, report);
     // Empty text is refused, and so is an error that says nothing.
     words.texts.retain(|text| !text.is_empty());
     if words.is_error && words.texts.is_empty() {

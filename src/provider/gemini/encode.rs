@@ -1,12 +1,13 @@
 //! Gemini generateContent: from drafts to contents, the results of a round in one content behind it.
 
 use super::Gemini;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::Report;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::media::{kind_of, refused};
 use crate::provider::settings::Settings;
 use crate::provider::shape::{self, is_shape, write_filled};
-use crate::provider::words::{arguments_object, result_words};
+use crate::provider::words::{arguments_object, foreign_block, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::sorted::in_order;
@@ -34,7 +35,7 @@ pub fn encode(
     }
     let mut parts = Vec::new();
     if message.role != Role::Assistant {
-        write_responses(&mut parts, std::mem::take(&mut answered), message, report);
+        write_responses(&mut parts, std::mem::take(&mut answered), report);
     }
     let mut signed = own || settings.no_signatures;
     for part in &message.parts {
@@ -57,7 +58,7 @@ pub fn encode(
     if !item.results_go_on && !item.calls.is_empty() {
         let around = answered.iter().find_map(|(call, _)| around(call));
         let mut parts = Vec::new();
-        write_responses(&mut parts, answered, message, report);
+        write_responses(&mut parts, answered, report);
         write_around(wire.begin(), around, &parts);
     }
 }
@@ -105,19 +106,19 @@ fn write_content(out: &mut String, message: &Message, own: bool, parts: &[String
 
 /// Whether a part may go to Gemini.
 fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> bool {
-    let why = match &part.body {
+    let finding = match &part.body {
         PartBody::Text(text) | PartBody::Refusal(text) => return own || !text.is_empty(),
         PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
         _ if own => return true,
         // Said for every dialect where a message is encoded.
         PartBody::Reasoning(_) => return false,
-        PartBody::Image(media) | PartBody::File(media) if media.inline().is_some() || media.url.is_some() => {
-            return true;
-        }
-        PartBody::Image(_) | PartBody::File(_) => "a file that another provider holds has no address here",
-        PartBody::Opaque(_) => "a block of another dialect has no place here",
+        PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Gemini) {
+            Some(finding) => finding.of_message(&message.id),
+            None => return true,
+        },
+        PartBody::Opaque(_) => foreign_block(message),
     };
-    report.push(Finding::info("unsupported_part", why).of_message(&message.id).did(Action::Dropped));
+    report.push(finding);
     false
 }
 
@@ -157,23 +158,6 @@ fn write_media(part: &mut ObjectWriter<'_>, media: &Media) {
             file.token("fileUri", address);
         });
     }
-}
-
-/// What the ending of an address says about a file: Google asks for its type.
-fn kind_of(address: &str) -> Option<&'static str> {
-    let path = address.split(['?', '#']).next().unwrap_or("");
-    let ending = path.rsplit_once('.')?.1.to_ascii_lowercase();
-    Some(match ending.as_str() {
-        "png" => "image/png",
-        "jpg" | "jpeg" => "image/jpeg",
-        "webp" => "image/webp",
-        "gif" => "image/gif",
-        "pdf" => "application/pdf",
-        "mp3" => "audio/mpeg",
-        "wav" => "audio/wav",
-        "mp4" => "video/mp4",
-        _ => return None,
-    })
 }
 
 /// The name by which a call goes out: Gemini takes dots and colons, too, and makes such names itself.
@@ -267,12 +251,7 @@ fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
 }
 
 /// The responses, then what other dialects show in a result: that stands beside them, where every model takes it.
-fn write_responses(
-    parts: &mut Vec<String>,
-    mut answered: Vec<Answered<'_, '_>>,
-    message: &Message,
-    report: &mut Report,
-) {
+fn write_responses(parts: &mut Vec<String>, mut answered: Vec<Answered<'_, '_>>, report: &mut Report) {
     // As they stood, where all of them stood in one content; others as their calls.
     let among = answered.first().and_then(|(call, _)| place_of(call)).map(|(_, all)| all);
     if answered.iter().all(|(call, _)| place_of(call).map(|(_, all)| all) == among) {
@@ -281,9 +260,9 @@ fn write_responses(
     let mut shown = Vec::new();
     for (call, own) in answered {
         let mut text = String::new();
-        for part in write_response(&mut text, call, own) {
+        for part in write_response(&mut text, call, own, report) {
             let mut text = String::new();
-            if may_go(&part, message, false, report) && write_part(&mut text, &part, false) {
+            if write_part(&mut text, &part, false) {
                 shown.push(text);
             }
         }
@@ -293,7 +272,7 @@ fn write_responses(
 }
 
 /// Writes a response; gives what it shows beside its words.
-fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part> {
+fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mut Report) -> Vec<Part> {
     let invocation = call.invocation;
     let (id, name) = (id_of(invocation, own), JsonStr::new(&name_of(invocation)));
     let stored = match call.result {
@@ -314,7 +293,7 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part
     let (content, is_error) = match value {
         Some(result) => (result.content.clone(), result.is_error),
         None => {
-            let mut words = result_words(Dialect::Gemini, call);
+            let mut words = result_words(Dialect::Gemini, call, report);
             shown = words.media;
             words.texts.retain(|text| !text.is_empty());
             (JsonStr::joined(&mut words.texts.iter(), "\\n\\n").to_json(), words.is_error)

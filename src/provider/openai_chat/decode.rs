@@ -5,6 +5,7 @@ use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, Inco
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Media, Part, PartBody, Role, Shape, Slot};
 use crate::provider::codec::without_plain_shape;
+use crate::provider::media::kind_of;
 use crate::provider::shape::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
 
@@ -120,9 +121,18 @@ pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
         Some("file") => block.find("file").filter(|file| file.is_object()).or(Some(block)).and_then(|file| {
             let name = file.text("filename").map(std::borrow::Cow::into_owned);
             let (url, file_id) = (file.json_str("file_data"), file.json_str("file_id"));
+            // Bytes without an address around them: what they are is in the name alone.
+            let bare = url.as_ref().is_some_and(|url| !url.inside().contains(':'));
+            let (url, data) = if bare { (None, url) } else { (url, None) };
+            let media_type = name.as_deref().and_then(kind_of).filter(|_| bare).map(str::to_owned);
             // Mistral's has its id in the part itself.
-            (file != block || (chat.ways.chunks && file_id.is_some()))
-                .then(|| PartBody::File(Media { url, file_id, name, ..Media::default() }))
+            (file != block || (chat.ways.chunks && file_id.is_some())).then_some(PartBody::File(Media {
+                url,
+                data,
+                file_id,
+                media_type,
+                name,
+            }))
         }),
         Some("document_url") if chat.ways.chunks => block.json_str("document_url").map(|url| {
             let name = block.text("document_name").map(std::borrow::Cow::into_owned);

@@ -6,6 +6,7 @@ use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::media::{default_name, refused};
 use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
 use crate::provider::words::{Words, result_words, text_of};
@@ -77,9 +78,8 @@ fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
     let mut list = ArrayWriter::new(out);
     for part in &message.parts {
         let block = match &part.body {
-            PartBody::Text(_) | PartBody::Refusal(_) | PartBody::File(_) => true,
-            // One that another provider keeps cannot be shown to this one.
-            PartBody::Image(media) => own || media.url.is_some() || media.data.is_some(),
+            PartBody::Text(_) | PartBody::Refusal(_) => true,
+            PartBody::Image(_) | PartBody::File(_) => refused(part, message.dialect, chat.dialect).is_none(),
             PartBody::Opaque(_) => own,
             PartBody::Reasoning(_) => own && chat.ways.chunks,
             PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
@@ -133,12 +133,13 @@ pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
         }
         PartBody::File(media) => {
             block.text("type", "file").object("file", |file| {
-                if let Some(id) = &media.file_id {
-                    file.token("file_id", id);
-                } else {
-                    file.raw("file_data", &media.address());
-                }
-                if let Some(name) = &media.name {
+                // Data needs a name: it says what is in it.
+                let (data, own) = (media.address(), media.name.as_deref());
+                match &media.file_id {
+                    Some(id) => file.token("file_id", id),
+                    None => file.raw("file_data", &data),
+                };
+                if let Some(name) = own.or(media.file_id.is_none().then_some(default_name(&data))) {
                     file.text("filename", name);
                 }
             });
@@ -164,14 +165,7 @@ fn encode_plain(
     let message = item.message;
     let own = message.dialect == Some(chat.dialect);
     let role = role_name(chat, message, settings);
-    let words = Words::of(message, own);
-    if !own && message.parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_))) {
-        report.push(
-            Finding::info("unsupported_part", "a block of another dialect has no place here")
-                .of_message(&message.id)
-                .did(Action::Dropped),
-        );
-    }
+    let words = Words::of(message, chat.dialect, report);
     if message.role != Role::Assistant {
         if words.is_empty() {
             return;
@@ -274,7 +268,7 @@ fn arguments_of(arguments: &Arguments, own_object: bool) -> Cow<'_, str> {
 fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr], report: &mut Report) {
     let mut pictures: Vec<(&ToolInvocation, &JsonStr, Part)> = Vec::new();
     for (call, id) in item.calls.iter().zip(ids) {
-        encode_result(chat, wire.begin(), call, id, &mut pictures);
+        encode_result(chat, wire.begin(), call, id, &mut pictures, report);
     }
     if pictures.is_empty() {
         return;
@@ -302,6 +296,7 @@ fn encode_result<'c>(
     call: &DraftCall<'c>,
     id: &'c JsonStr,
     pictures: &mut Vec<(&'c ToolInvocation, &'c JsonStr, Part)>,
+    report: &mut Report,
 ) {
     let invocation = call.invocation;
     let stored = match call.result {
@@ -320,7 +315,7 @@ fn encode_result<'c>(
         object.end();
         return;
     }
-    let words = result_words(chat.dialect, call);
+    let words = result_words(chat.dialect, call, report);
     let shown = !words.media.is_empty();
     for part in words.media {
         pictures.push((invocation, id, part));

@@ -7,8 +7,9 @@ use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::provider::media::{default_name, refused};
 use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
-use crate::provider::words::{Words, result_words, text_of};
+use crate::provider::words::{Words, foreign_block, result_words, text_of};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
@@ -19,14 +20,14 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report)
     match item.message.role {
         Role::Assistant if own => encode_own(wire, item, report),
         Role::Assistant => encode_foreign(wire, item, report),
-        _ => encode_input(wire, item.message, own),
+        _ => encode_input(wire, item.message, own, report),
     }
     for call in item.calls.iter().filter(|call| can_go(call, own)) {
-        write_result(wire.begin(), call, own);
+        write_result(wire.begin(), call, own, report);
     }
 }
 
-fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool) {
+fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool, report: &mut Report) {
     if let Some(shape) = message.shape.as_ref().filter(|_| own) {
         let mut blocks = String::new();
         write_blocks(&mut blocks, message, own);
@@ -36,7 +37,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool) {
         };
         return write_filled(wire.begin(), shape, values);
     }
-    let words = Words::of(message, own);
+    let words = Words::of(message, Dialect::OpenAiResponses, report);
     if words.is_empty() {
         return;
     }
@@ -56,7 +57,9 @@ fn write_blocks(out: &mut String, message: &Message, own: bool) {
     for part in &message.parts {
         let goes = match &part.body {
             PartBody::Text(text) | PartBody::Refusal(text) => own || !text.is_empty(),
-            PartBody::Image(_) | PartBody::File(_) => true,
+            PartBody::Image(_) | PartBody::File(_) => {
+                refused(part, message.dialect, Dialect::OpenAiResponses).is_none()
+            }
             PartBody::Opaque(_) => own,
             PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
         };
@@ -99,8 +102,7 @@ fn write_file(block: &mut ObjectWriter<'_>, media: &Media) {
         block.token("file_id", id);
     } else if address.starts_with("\"data:") {
         // Data needs a name: it says what is in it.
-        let pdf = address.starts_with("\"data:application/pdf");
-        block.text("filename", media.name.as_deref().unwrap_or(if pdf { "file.pdf" } else { "file" }));
+        block.text("filename", media.name.as_deref().unwrap_or(default_name(&address)));
         block.raw("file_data", &address);
     } else {
         block.raw("file_url", &address);
@@ -335,6 +337,7 @@ fn foreign_words(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report:
                     .of_message(&message.id)
                     .did(Action::Dropped),
             ),
+            PartBody::Opaque(_) => report.push(foreign_block(message)),
             _ => {}
         }
         apart = true;
@@ -393,7 +396,7 @@ fn push_arguments(out: &mut String, member: &str, arguments: &Arguments) {
     }
 }
 
-fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool) {
+fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mut Report) {
     let id = call_id(&Responses, call.invocation);
     let kind = kind_of_call(call.invocation, own);
     let output = format!("\"{}_output\"", kind.kind);
@@ -419,7 +422,7 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool) {
         object.text("type", "function_call_output").token("call_id", &id).json("output", result.content.view());
         return object.end();
     }
-    let words = result_words(Dialect::OpenAiResponses, call);
+    let words = result_words(Dialect::OpenAiResponses, call, report);
     let mut object = ObjectWriter::new(out);
     object.raw("type", &output).token("call_id", &id);
     if kind.kind == "apply_patch_call" {

@@ -130,7 +130,7 @@ fn r42_mistrals_own_goes_to_the_others() {
     let history = history_of(MISTRAL, body);
     assert_eq!(
         messages(&history, CHAT),
-        r#"[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"https://x/y.png"}},{"type":"file","file":{"file_data":"https://x/y.pdf","filename":"y"}}]},{"role":"assistant","content":"I look.","tool_calls":[{"id":"a1B2c3D4e","type":"function","function":{"name":"f","arguments":"{\"n\":1.0}"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":"r"}]"#
+        r#"[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"https://x/y.png"}}]},{"role":"assistant","content":"I look.","tool_calls":[{"id":"a1B2c3D4e","type":"function","function":{"name":"f","arguments":"{\"n\":1.0}"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":"r"}]"#
     );
     assert_eq!(
         messages(&history, CLAUDE),
