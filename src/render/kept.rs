@@ -97,17 +97,19 @@ impl Kept {
         fragment
     }
 
-    /// How many leading wire messages are those of the last body; keeps this one for the next time.
-    pub fn stable_prefix(&mut self, fragments: &[(bool, Fragment)]) -> u32 {
-        let mut sound = 0;
+    /// How many leading wire messages are those of the last body; keeps this one for the next time. The first of them is at
+    /// `at` in the body, and from `changed` on this was mended: of what is not as it is kept nothing is promised, now or then.
+    pub fn stable_prefix(&mut self, fragments: &[(bool, Fragment)], mut at: usize, changed: usize) -> u32 {
         let mut now: Vec<(u64, u32)> = Vec::with_capacity(self.last.len() + 2);
         for (_, fragment) in fragments.iter().filter(|(_, fragment)| fragment.count > 0) {
-            // What is mended differs from what is kept: nothing is promised from there on.
-            sound += usize::from(fragment.sound && sound == now.len());
+            at += fragment.end - fragment.start + 1;
+            if at > changed {
+                break;
+            }
             now.push((fragment.hash, fragment.count));
         }
         let mut same = 0;
-        for (own, last) in now.iter().zip(&self.last).take(sound) {
+        for (own, last) in now.iter().zip(&self.last) {
             if own != last {
                 break;
             }

@@ -10,6 +10,7 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::history::History;
+use crate::id::hash_words;
 use crate::json::{Json, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::{
@@ -176,8 +177,10 @@ impl Renderer {
             let before = before_of(draft, at);
             match item.origin {
                 Origin::Stored(index) => {
-                    let signature = item.signature()
-                        ^ before.iter().fold(0, |sum, before| sum ^ before.signature().rotate_left(17));
+                    // In their order: two that are alike must not undo each other.
+                    let signature = before
+                        .iter()
+                        .fold(item.signature(), |sum, before| hash_words(sum, &before.signature().to_le_bytes()));
                     let fragment = kept.fragment(index, signature, report, &mut |out, report| {
                         encode(codec, out, item, before, &settings, report)
                     });
@@ -203,20 +206,22 @@ impl Renderer {
         if marks > 0 && marks + marks_in(&body.head) > codec.most_marks() {
             body.fragments.iter_mut().for_each(|(_, fragment)| fragment.sound &= fragment.marks == 0);
         }
-        let stable_prefix = kept.stable_prefix(&body.fragments);
-        let sound = body.fragments.iter().all(|(_, fragment)| fragment.sound);
-        let mut body = body.assemble(kept);
-        if !sound {
+        let mut out = body.assemble(kept);
+        let mut changed = usize::MAX;
+        if body.fragments.iter().any(|(_, fragment)| !fragment.sound) {
             // Something came in that its dialect refuses, perhaps. The rules mend it, here and not in what is stored.
-            let (mended, found) = repair(&body, dialect, &RepairOptions::default());
-            body = mended;
+            let (mended, found) = repair(&out, dialect, &RepairOptions::default());
+            if mended != out {
+                changed = mended.iter().zip(&out).take_while(|(own, before)| own == before).count();
+                out = mended;
+            }
             for finding in found {
                 if finding.severity == Severity::Error {
                     report.push(finding.as_severe(Severity::Warning));
                 }
             }
         }
-        Ok((body, stable_prefix))
+        Ok((out, kept.stable_prefix(&body.fragments, body.head.len(), changed)))
     }
 
     /// The warning of the built-in window comes once a session.
@@ -348,7 +353,7 @@ impl Body {
         self.fragments.push((true, Fragment::of(&self.fresh, start, count, sound)));
     }
 
-    fn assemble(self, kept: &Kept) -> Vec<u8> {
+    fn assemble(&self, kept: &Kept) -> Vec<u8> {
         let bytes_of = |(fresh, fragment): &(bool, Fragment)| {
             let from = if *fresh { self.fresh.as_str() } else { kept.text() };
             from.as_bytes().get(fragment.start..fragment.end).unwrap_or(&[])

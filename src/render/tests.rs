@@ -94,7 +94,7 @@ fn rendered_twice_it_is_the_same_bytes_and_all_of_them_stable() {
         let first = body(&mut renderer, &history, &provider);
         let second = body(&mut renderer, &history, &provider);
         assert_eq!(first.0, second.0);
-        assert_eq!((first.1, second.1), (0, if dialect == CLAUDE { 3 } else { 4 }));
+        assert_eq!((first.1, second.1), (0, 4));
         assert_eq!(body(&mut Renderer::default(), &history, &provider).0, first.0);
     }
 }
@@ -186,7 +186,7 @@ fn a_dialect_keeps_its_own() {
     body(&mut renderer, &history, &chat);
     assert_eq!(body(&mut renderer, &history, &claude).1, 0);
     assert_eq!(body(&mut renderer, &history, &chat).1, 4);
-    assert_eq!(body(&mut renderer, &history, &claude).1, 3);
+    assert_eq!(body(&mut renderer, &history, &claude).1, 4);
 }
 
 // ---- R45

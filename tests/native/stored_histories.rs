@@ -270,6 +270,20 @@ fn r02_a_result_beside_its_call_answers_it() {
 }
 
 proptest! {
+    #![proptest_config(config(1_000))]
+
+    /// What is kept between bodies is only ever a shortcut.
+    #[test]
+    fn r06_a_renderer_that_lives_as_long_as_its_session_writes_what_a_new_one_writes(
+        pieces in session(), changes in changes(), policies in prop::collection::vec(policy(), 1..4),
+        steps in prop::collection::vec((any::<Index>(), 0_usize..5, any::<Index>(), 0_u64..1_500_000), 1..12),
+    ) {
+        let log = changed(log_of(&pieces, 0), &changes);
+        kept::check_growth(&log, &policies, &steps)?;
+    }
+}
+
+proptest! {
     #![proptest_config(config(300))]
 
     #[test]

@@ -120,3 +120,31 @@ fn r40_a_body_holds_four_cache_marks_and_the_newest_stay() {
     assert_eq!(text.matches("cache_control").count(), 4);
     assert!(text.contains(r#""input_schema":{"type":"object"},"cache_control""#));
 }
+
+#[test]
+fn r10_results_in_one_message_go_when_their_calls_are_stale_though_the_calls_are_alike() {
+    let history = history_of(
+        CLAUDE,
+        r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"assistant","content":[{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"one"},{"type":"tool_result","tool_use_id":"b","content":"two"},{"type":"text","text":"And now?"}]}]"#,
+    );
+    let (mut renderer, claude) = (Renderer::default(), provider(CLAUDE, r#"{"max_tokens":9}"#));
+    let fresh = body(&mut renderer, &history, &claude).0;
+    assert!(fresh.contains("one") && fresh.contains("two"), "{fresh}");
+    let stale = Policy {
+        call: PolicyLayer { freshness: Some(Window::Millis(0)), ..PolicyLayer::default() },
+        ..Policy::default()
+    };
+    // The history ends with an answer in it, so that its turn is over.
+    let mut history = history;
+    append(
+        &mut history,
+        CLAUDE,
+        r#"[{"role":"assistant","content":"x"},{"role":"user","content":"Then?"}]"#,
+        &CountingIds::default(),
+    );
+    let _ = body(&mut renderer, &history, &claude);
+    let rendered = render_with(&mut renderer, &history, &claude, &[], &stale).unwrap();
+    let text = String::from_utf8(rendered.body).unwrap();
+    assert!(!text.contains("tool_result") && text.contains("And now?"), "{text}");
+    assert!(rendered.report.iter().all(|finding| finding.code == "stale"), "{:?}", rendered.report);
+}

@@ -1,10 +1,12 @@
 //! What must hold of every body that is rendered of a history.
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 use proptest::test_runner::TestCaseError;
-use rethread::finding::Severity;
-use rethread::history::History;
-use rethread::json::{Json, JsonStr, Kind};
+use rethread::finding::{Report, Severity};
+use rethread::history::{Entry, History};
+use rethread::id::Seed;
+use rethread::json::{Json, JsonRef, JsonStr, Kind};
 use rethread::message::{Dialect, Message, PartBody, Role};
 use rethread::provider::{ProviderRequest, Settings, validate};
 use rethread::render::{RenderRequest, Renderer};
@@ -69,6 +71,48 @@ pub fn check(history: &History, live: Option<&History>, policy: &Policy, now: u6
         );
     }
     Ok(())
+}
+
+/// One step of a session's life: how far its log has grown, the dialect and the policy of the next body, and when.
+pub type Step = (Index, usize, Index, u64);
+
+/// One renderer over a growing history, with dialects and policies in turn, against a new one for each body.
+pub fn check_growth(log: &[Entry], policies: &[Policy], steps: &[Step]) -> Result<(), TestCaseError> {
+    let (mut history, mut renderer) = (History::new(Seed(9)), Renderer::default());
+    let mut grown = steps.iter().map(|(to, ..)| to.index(log.len() + 1)).collect::<Vec<_>>();
+    grown.sort_unstable();
+    let (mut from, mut last) = (0, std::collections::HashMap::new());
+    for ((_, dialect, policy, now), to) in steps.iter().zip(grown) {
+        log[from..to].iter().cloned().for_each(|entry| history.apply(entry));
+        from = to;
+        let dialect = Dialect::ALL[*dialect];
+        let provider = provider(dialect);
+        let policy = &policies[policy.index(policies.len())];
+        let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
+        let kept = renderer.render(&history, None, &request, *now).unwrap();
+        let fresh = Renderer::default().render(&history, None, &request, *now).unwrap();
+        let text = String::from_utf8(kept.body).unwrap();
+        prop_assert_eq!(&text, &String::from_utf8(fresh.body).unwrap());
+        // That the window is the built-in one is said once a session.
+        let told =
+            |report: Report| report.into_iter().filter(|finding| finding.code != "stale_default").collect::<Vec<_>>();
+        prop_assert_eq!(told(kept.report), told(fresh.report));
+        let list = list_of(&text);
+        let before = last.insert(dialect, list.clone()).unwrap_or_default();
+        let stable = kept.stable_prefix as usize;
+        prop_assert!(
+            stable <= list.len() && before.get(..stable) == list.get(..stable),
+            "{stable} of {before:?}\n{list:?}"
+        );
+    }
+    Ok(())
+}
+
+/// A body's messages, as they are written.
+fn list_of(body: &str) -> Vec<String> {
+    let body = JsonRef::parse(body).unwrap();
+    let list = ["messages", "contents", "input"].into_iter().find_map(|name| body.get(name)).unwrap();
+    list.items().map(|item| item.as_raw().to_owned()).collect()
 }
 
 /// All texts of user and assistant.
