@@ -16,6 +16,8 @@ mod any_bodies;
 mod kept;
 #[path = "stored_histories/recorded.rs"]
 mod recorded;
+#[path = "stored_histories/tabs.rs"]
+mod tabs;
 
 use kept::check;
 use proptest::prelude::*;
@@ -250,6 +252,26 @@ proptest! {
     #[test]
     fn r03_what_is_fresh_stays_whatever_is_appended(pieces in session()) {
         check(&fold(&log_of(&pieces, 0)), None, &always(), 1_000_000)?;
+    }
+}
+
+fn act() -> impl Strategy<Value = tabs::Act> {
+    prop_oneof![
+        4 => piece().prop_map(tabs::Act::Append),
+        1 => Just(tabs::Act::Refresh),
+        1 => Just(tabs::Act::Reopen),
+        2 => (0_usize..5).prop_map(tabs::Act::Render),
+    ]
+}
+
+proptest! {
+    #![proptest_config(config(1_000))]
+
+    #[test]
+    fn r47_tabs_of_any_age_come_to_hold_and_to_send_the_same(
+        acts in prop::collection::vec((0_usize..3, act()), 1..12), policy in policy(),
+    ) {
+        tabs::check_tabs(&acts, &policy)?;
     }
 }
 
