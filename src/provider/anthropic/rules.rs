@@ -8,10 +8,11 @@
 mod content;
 mod end;
 mod marks;
+mod server;
 
 pub(crate) use content::SILENT_ERROR;
 
-use crate::finding::{Action, Finding};
+use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
@@ -72,6 +73,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}")
     };
     let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
+    server::mend(plan, &mut turns);
     end::mend(plan, &mut turns);
     marks::mend(plan, list, &turns);
     write_turns(plan, list, &mut turns, &SHAPE);
@@ -140,27 +142,9 @@ fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, kind: &str, s
                     BlockKind::Call(reader.pairs.call(value, fields.get("id"), "", reader.run, String::new()))
                 }
                 "thinking" | "redacted_thinking" => BlockKind::Thought,
-                "server_tool_use" | "mcp_tool_use" => {
-                    if let Some(id) = fields.text("id") {
-                        reader.served.insert(id.into_owned(), 0);
-                    }
-                    BlockKind::Other
-                }
-                // The server's own results stand in the assistant's message, after their call (claude-code#64383).
-                _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => {
-                    let id = fields.owned_text("tool_use_id");
-                    if !reader.served.contains_key(&id) {
-                        let with = if kind == "mcp_tool_result" { "mcp_tool_use" } else { "server_tool_use" };
-                        let sentence = format!(
-                            "messages.{}: unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block must have a corresponding `{with}` block before it.",
-                            reader.plan.at
-                        );
-                        let finding = Finding::error("orphan_result", sentence).of_call(&id).did(Action::Dropped);
-                        reader.plan.note(finding, value, "");
-                        return None;
-                    }
-                    BlockKind::Other
-                }
+                "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::Asks,
+                "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
+                _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::Serves,
                 _ => {
                     let piece = content::block(reader.plan, fields, kind);
                     return Some(Block { kind: BlockKind::Other, value: Some(value), piece });

@@ -4,7 +4,6 @@
 use super::place::{Words, in_place, report_pairs};
 use super::{Fields, Pairs, Piece, Plan, names_model, quoted};
 use crate::finding::Action;
-use crate::id::{IdMap, Seed};
 use crate::json::{Items, JsonRef, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +20,10 @@ pub(crate) enum BlockKind {
     Answer(usize),
     /// Reasoning, which nobody reads as an answer.
     Thought,
+    /// A server's call.
+    Asks,
+    /// A server's result.
+    Serves,
     Other,
     /// It goes, or went elsewhere.
     Gone,
@@ -86,6 +89,11 @@ impl<'a> Turn<'a> {
         self.touched |= self.blocks.len() != before;
     }
 
+    /// Whether it holds results alone, made ones with them.
+    pub fn is_results(&self) -> bool {
+        self.blocks.iter().all(|block| matches!(block.kind, BlockKind::Answer(_)) || block.value.is_none())
+    }
+
     /// Whether nothing is left in it that a provider reads.
     pub fn hollow(&self) -> bool {
         self.blocks.iter().all(|block| block.kind == BlockKind::Thought)
@@ -133,8 +141,6 @@ pub(crate) struct Reader<'p, 'a, 'o> {
     pub last: Option<Speaker>,
     /// The run whose reply is read now.
     pub near: Option<usize>,
-    /// Ids of the server's calls of this run.
-    pub served: IdMap<usize>,
 }
 
 impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
@@ -149,7 +155,6 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
             run: 0,
             last: None,
             near: None,
-            served: IdMap::with_hasher(Seed::default()),
         };
         for at in 0.. {
             let Some(value) = reader.rest.next() else { break };
@@ -203,7 +208,6 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         if turn.speaker == Speaker::Model {
             if before != Some(Speaker::Model) {
                 self.run += 1;
-                self.served = IdMap::with_hasher(Seed::default());
             }
             turn.run = Some(self.run);
         } else if turn.speaker == Speaker::User && before == Some(Speaker::Model) {

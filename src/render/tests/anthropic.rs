@@ -61,8 +61,6 @@ fn case48_a_servers_calls_are_answered_in_the_message_and_are_no_calls_of_ours()
         format!("{search},{code},{mcp},{cited},{USE}"),
         format!("{summary},{cited},{USE}"),
         format!("{upload},{USE}"),
-        // One that the client's own call comes with, not answered yet.
-        format!(r#"{{"type":"server_tool_use","id":"srvtoolu_3","name":"web_search","input":{{}}}},{USE}"#),
     ] {
         let body = goes_back(&content);
         let history = history_of(CLAUDE, &body);
@@ -70,6 +68,17 @@ fn case48_a_servers_calls_are_answered_in_the_message_and_are_no_calls_of_ours()
         let told = messages(&history, CHAT);
         assert!(told.contains("toolu_1") && !told.contains("srvtoolu") && !told.contains("mcptoolu"), "{told}");
         assert_eq!(told.contains("It is."), content.contains("It is."));
+    }
+    // One that the client's own call comes with is answered behind the client's result.
+    let (asks, serves) = search.split_once(r#",{"type":"web_search_tool_result""#).unwrap();
+    let open = format!(
+        r#"{ASKED},{{"role":"assistant","content":[{asks},{USE}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_1","content":"r"}}]}}"#
+    );
+    let answered = format!(
+        r#"{open},{{"role":"assistant","content":[{{"type":"web_search_tool_result"{serves},{cited}]}},{ASKED}"#
+    );
+    for body in [format!("[{open}]"), format!("[{answered}]")] {
+        assert_eq!(messages(&history_of(CLAUDE, &body), CLAUDE), body);
     }
 }
 

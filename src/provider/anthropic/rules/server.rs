@@ -1,0 +1,88 @@
+//! A server's tools: their calls and their results stand in assistant messages.
+
+use crate::finding::{Action, Finding};
+use crate::id::{IdMap, Seed};
+use crate::json::JsonRef;
+use crate::provider::rules::{BlockKind, Plan, Speaker, Turn};
+
+/// A server's call, as far as the list is read.
+struct Asked<'a> {
+    value: JsonRef<'a>,
+    id: String,
+    /// Its turn, and its place in it.
+    place: (usize, usize),
+    /// How often the user had replied before it was answered; none while it is open.
+    answered: Option<usize>,
+}
+
+/// A result stands behind its call: in the same assistant turn, or in the next one if nothing but the client's own results
+/// came between ("Handling stop reasons"). A call that is open when the user speaks is refused from then on
+/// (anthropic-sdk-python#961, vercel/ai#13040).
+pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+    let mut asked: Vec<Asked<'a>> = Vec::new();
+    let mut places: IdMap<usize> = IdMap::with_hasher(Seed::default());
+    let mut left: IdMap<usize> = IdMap::with_hasher(Seed::default());
+    let mut gone = Vec::new();
+    let mut replies = 0;
+    for (t, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
+        if turn.speaker == Speaker::User {
+            replies += 1;
+            if turn.is_results() {
+                continue;
+            }
+            for call in asked.drain(..).filter(|call| call.answered.is_none()) {
+                let sentence =
+                    "server tool use with id `{}` was found without a corresponding `*_tool_result` block behind it";
+                plan.call_error("dangling_call", (call.value, ""), &call.id, Action::Dropped, sentence);
+                gone.push(call.place);
+                left.insert(call.id, 0);
+            }
+            places = IdMap::with_hasher(Seed::default());
+            continue;
+        }
+        for (b, block) in turn.blocks.iter().enumerate() {
+            let Some(value) = block.value else { continue };
+            if block.kind == BlockKind::Asks {
+                let id = value.text("id").unwrap_or_default().into_owned();
+                let at = *places.get_or_insert(&id, asked.len());
+                let call = Asked { value, id, place: (t, b), answered: None };
+                match asked.get_mut(at) {
+                    Some(same) => *same = call,
+                    None => asked.push(call),
+                }
+            } else if block.kind == BlockKind::Serves {
+                let id = value.text("tool_use_id").unwrap_or_default();
+                let call = places.get(&id).and_then(|at| asked.get_mut(*at));
+                let call = call.filter(|call| call.answered.is_none_or(|at| at == replies));
+                if let Some(call) = call {
+                    call.answered = Some(replies);
+                } else {
+                    // claude-code#64383
+                    let kind = value.text("type").unwrap_or_default();
+                    let with = if kind == "mcp_tool_result" { "mcp_tool_use" } else { "server_tool_use" };
+                    let sentence = format!(
+                        "unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block must have a corresponding `{with}` block before it."
+                    );
+                    plan.note(Finding::error("orphan_result", sentence).of_call(&id).did(Action::Dropped), value, "");
+                    gone.push((t, b));
+                }
+            }
+        }
+    }
+    for (t, b) in gone {
+        if let Some(block) = turns.get_mut(t).and_then(|turn| turn.blocks.get_mut(b)) {
+            block.kind = BlockKind::Gone;
+        }
+    }
+    for turn in turns {
+        turn.leave(BlockKind::Gone);
+        turn.gone |= turn.touched && turn.hollow();
+        for value in turn.blocks.iter().filter(|_| left.count() > 0).filter_map(|block| block.value) {
+            // What code called whose own call is left out is the model's now.
+            let caller = value.find("caller").and_then(|caller| caller.text("tool_id"));
+            if caller.is_some_and(|id| left.contains_key(&id)) {
+                plan.edits.remove(value, "caller");
+            }
+        }
+    }
+}
