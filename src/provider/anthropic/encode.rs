@@ -93,11 +93,11 @@ fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[Strin
     object.end();
 }
 
-/// Whether a part may go to Anthropic: it refuses empty text, and thinking that it did not sign.
+/// Whether a part may go to Anthropic: it refuses text that says nothing, and thinking that it did not sign. What came from
+/// there as white space beside words or calls goes back to it.
 fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> bool {
     match &part.body {
-        PartBody::Text(text) => !text.is_empty(),
-        PartBody::Refusal(text) => !text.is_empty(),
+        PartBody::Text(text) | PartBody::Refusal(text) => !text.is_empty() && (own || !text.decode().trim().is_empty()),
         PartBody::Reasoning(_) if own && is_signed(part.shape.as_ref()) => true,
         PartBody::Reasoning(_) => {
             if own {

@@ -73,6 +73,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}")
     };
     let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
+    content::leave_blank(plan, &mut turns);
     server::mend(plan, &mut turns);
     end::mend(plan, &mut turns);
     marks::mend(plan, list, &turns);
@@ -91,7 +92,13 @@ fn message<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
         Kind::Null => empty(reader, fields),
         Kind::String if content.is_text("") => empty(reader, fields),
         Kind::Array if content.items().next().is_none() => empty(reader, fields),
-        Kind::String => reader.text(content),
+        Kind::String => {
+            reader.text(content);
+            let text = reader.turns.last_mut().and_then(|turn| turn.blocks.last_mut());
+            if let Some(text) = text.filter(|_| content::is_blank(Some(content))) {
+                text.kind = BlockKind::Blank;
+            }
+        }
         Kind::Array => reader.blocks(fields, content),
         Kind::Object => {
             reader.plan.error("malformed", value, "content", Action::Rewritten, sentence);
@@ -142,6 +149,7 @@ fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, kind: &str, s
                     BlockKind::Call(reader.pairs.call(value, fields.get("id"), "", reader.run, String::new()))
                 }
                 "thinking" | "redacted_thinking" => BlockKind::Thought,
+                "text" if content::is_blank(fields.get("text")) => BlockKind::Blank,
                 "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::Asks,
                 "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
                 _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::Serves,

@@ -144,6 +144,12 @@ impl Assembling for MessageAnswer {
         let taken_over = self.blocks.iter().rposition(|block| block.is(&["fallback"])).unwrap_or(0);
         // A server goes on with its own call in an answer that goes on.
         let goes_on = complete || status == AnswerStatus::Incomplete && self.pauses();
+        // White space is refused where no other words and no call stand beside it.
+        let mute = self.blocks.iter().all(|block| match block.kind {
+            BlockKind::Text => block.fields.decoded("text").trim().is_empty(),
+            BlockKind::ToolUse(_) => !complete,
+            _ => true,
+        });
         for (at, block) in self.blocks.iter().enumerate() {
             let before = at < taken_over;
             match block.kind {
@@ -153,8 +159,11 @@ impl Assembling for MessageAnswer {
             }
             let open = (before || !goes_on)
                 && block.is(&["server_tool_use", "mcp_tool_use"])
-                && !self.blocks.iter().any(|other| other.fields.decoded("tool_use_id") == block.fields.decoded("id"));
-            if !(open || before && block.is(&["thinking", "redacted_thinking", "tool_use"])) {
+                && !self.blocks.iter().any(|other| other.inside("tool_use_id") == block.inside("id"));
+            if !(open
+                || mute && block.kind == BlockKind::Text
+                || before && block.is(&["thinking", "redacted_thinking", "tool_use"]))
+            {
                 blocks.extend(block.wire(complete));
             }
         }
@@ -283,7 +292,12 @@ impl MessageAnswer {
 impl Block {
     /// Whether it is of one of these types.
     fn is(&self, kinds: &[&str]) -> bool {
-        self.fields.text("type").is_some_and(|kind| kinds.contains(&kind.inside()))
+        self.inside("type").is_some_and(|kind| kinds.contains(&kind))
+    }
+
+    /// The inside of a member's token.
+    fn inside(&self, name: &str) -> Option<&str> {
+        self.fields.text(name).map(Growing::inside)
     }
 
     /// The string that most of the block's deltas lengthen.

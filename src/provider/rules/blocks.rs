@@ -20,6 +20,8 @@ pub(crate) enum BlockKind {
     Answer(usize),
     /// Reasoning, which nobody reads as an answer.
     Thought,
+    /// Text of white space alone.
+    Blank,
     /// A server's call.
     Asks,
     /// A server's result.

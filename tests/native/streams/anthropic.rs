@@ -363,3 +363,14 @@ fn r44_a_servers_call_without_its_result_stays_where_the_server_goes_on() {
     let got = assemble_once(&whole[..whole.find("web_search_tool_result").unwrap()]);
     assert_eq!((got.status, wire_of(&got).to_owned()), (AnswerStatus::Truncated, content(said)));
 }
+
+#[test]
+fn r44_white_space_alone_is_no_answer() {
+    let got = message(&[text(0, "\\n\\n")], "end_turn");
+    assert_eq!((got.status, got.text.decode().as_ref(), got.wire), (AnswerStatus::Complete, "\n\n", None));
+    let got = message(&[block(0, SEARCH, &[]), block(1, FOUND, &[]), text(2, " ")], "end_turn");
+    assert_eq!(wire_of(&got), content(&format!("{SEARCH},{FOUND}")));
+    for blocks in [[text(0, " "), text(1, "x")], [text(0, " "), tool(1, &["{}"])]] {
+        assert!(wire_of(&message(&blocks, "tool_use")).contains(r#""text":" ""#));
+    }
+}

@@ -1,9 +1,10 @@
 //! The content of one block.
 
 use super::TEXT;
+use super::end::text_of;
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::rules::{Fields, Piece, Plan, as_quoted, quoted};
+use crate::provider::rules::{Block, BlockKind, Fields, Piece, Plan, Turn, as_quoted, quoted};
 
 /// Blocks of other wire formats. New blocks of Anthropic's own keep coming, so only these are refused.
 const FOREIGN: &[&str] = &[
@@ -59,6 +60,32 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
 
 const NO_BLOCK: &str = "messages.{at}.content: Input should be a valid dictionary or object to extract fields from";
 const NO_TYPE: &str = "messages.{at}.content.type: Field required";
+
+/// Whether a text says nothing, and is not empty.
+pub(super) fn is_blank(text: Option<JsonRef<'_>>) -> bool {
+    text.and_then(JsonRef::as_text).is_some_and(|text| !text.is_empty() && text.trim().is_empty())
+}
+
+/// Leaves out texts of white space alone (home-assistant/core#175637), where neither other words nor a client's call stand
+/// beside them: with those the provider was seen to take them.
+pub(super) fn leave_blank<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+    for turn in turns.iter_mut().filter(|turn| !turn.gone) {
+        let keeps = |block: &Block<'a>| match block.kind {
+            BlockKind::Call(_) => true,
+            BlockKind::Other => block.value.is_some_and(|value| text_of(value).is_some()),
+            _ => false,
+        };
+        if !turn.blocks.iter().any(|block| block.kind == BlockKind::Blank) || turn.blocks.iter().any(keeps) {
+            continue;
+        }
+        for value in turn.blocks.iter().filter(|block| block.kind == BlockKind::Blank).filter_map(|block| block.value) {
+            let sentence = "messages: text content blocks must contain non-whitespace text";
+            plan.error("empty_content", value, "", Action::Dropped, sentence);
+        }
+        turn.leave(BlockKind::Blank);
+        turn.gone = turn.hollow();
+    }
+}
 
 /// What stands for a block that is neither call nor result nor thinking.
 pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> Piece {
