@@ -16,7 +16,7 @@ use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, Call, Fields, IdRule, Plan, Reader, Shape, Speaker, Words, as_quoted, name_fit, name_valid,
+    Block, BlockKind, Call, Fate, Fields, IdRule, Plan, Reader, Shape, Speaker, Words, as_quoted, name_fit, name_valid,
     object_text, place_blocks, quoted, write_turns,
 };
 
@@ -37,6 +37,9 @@ const WORDS: Words = Words {
     duplicate: "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}",
 };
 
+/// What a result says as its call did.
+pub(crate) const TOOLSET: &str = "toolset_name";
+
 /// How a text block begins.
 const TEXT: &str = "{\"type\":\"text\",\"text\":";
 
@@ -48,6 +51,7 @@ const SHAPE: Shape = Shape {
     role: "assistant",
     roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::Aside)],
     roleless: false,
+    joined: true,
     no_role: "messages.{at}.role: Input should be 'user' or 'assistant'",
     no_turn: "messages.{at}: Input should be a valid dictionary or object to extract fields from",
     misplaced: "messages.{at}: `{}` blocks can only be in `assistant` messages",
@@ -66,15 +70,23 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let text = quoted(plan.options.text());
     let Reader { plan, mut pairs, turns, .. } = Reader::read(plan, list, text.clone(), &SHAPE);
     pairs.settle(plan, &IDS);
+    // The server holds the turns before these.
+    let held = plan.body.find("thread").is_some_and(|thread| thread.says("type", "continue"));
+    for answer in pairs.answers.iter_mut().filter(|answer| held && answer.fate == Fate::Orphan && answer.sound) {
+        answer.fate = Fate::Held;
+    }
     let sentence = "tool_result.tool_use_id: Field required: the id of its `tool_use` block.";
     pairs.write_ids(plan, "id", "tool_use_id", sentence);
     let made = |call: &Call<'_>| {
         let id = quoted(&call.new_id);
-        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}")
+        let toolset =
+            call.value.find(TOOLSET).map_or_else(String::new, |name| format!(",\"{TOOLSET}\":{}", name.as_raw()));
+        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true{toolset}}}")
     };
     let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
     content::leave_blank(plan, &mut turns);
-    server::mend(plan, &mut turns);
+    server::mend(plan, &mut turns, held);
+    content::leave_empty(plan);
     end::mend(plan, &mut turns);
     marks::mend(plan, list, &turns);
     write_turns(plan, list, &mut turns, &SHAPE);
@@ -117,7 +129,9 @@ fn empty<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     let calls =
         reader.last == Some(Speaker::Model) && reader.pairs.calls.last().is_some_and(|call| call.group == reader.run);
     let model = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::Model);
-    if reader.is_last() && model && !calls && fields.find("content").is_some() {
+    let directs = fields.find("output_config").is_some();
+    let aside = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::Aside);
+    if reader.is_last() && model && !calls && fields.find("content").is_some() || aside && directs {
         return;
     }
     reader.plan.error(
@@ -154,7 +168,7 @@ fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, kind: &str, s
                 "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
                 _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::Serves,
                 _ => {
-                    let piece = content::block(reader.plan, fields, kind);
+                    let piece = content::block(reader.plan, fields, kind, speaker == Speaker::Model);
                     return Some(Block { kind: BlockKind::Other, value: Some(value), piece });
                 }
             }

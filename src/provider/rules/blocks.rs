@@ -2,7 +2,7 @@
 //! the head of the turn right after the turn, or run of turns, that calls.
 
 use super::place::{Words, in_place, report_pairs};
-use super::{Fields, Pairs, Piece, Plan, names_model, quoted};
+use super::{Fate, Fields, Pairs, Piece, Plan, names_model, quoted};
 use crate::finding::Action;
 use crate::json::{Items, JsonRef, Kind};
 
@@ -115,6 +115,8 @@ pub(crate) struct Shape {
     pub roles: &'static [(&'static str, Speaker)],
     /// A turn may go without a role: then the user says it.
     pub roleless: bool,
+    /// User turns in a row are one: results may be split over them.
+    pub joined: bool,
     /// The provider's sentences of a role, of what is no turn, and of a block in the wrong turn.
     pub no_role: &'static str,
     pub no_turn: &'static str,
@@ -206,7 +208,9 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
     fn begin(&mut self) {
         let Some(turn) = self.turns.last_mut() else { return };
         let before = self.last.replace(turn.speaker);
-        self.near = None;
+        if !(self.shape.joined && turn.speaker == Speaker::User && before == Some(Speaker::User)) {
+            self.near = None;
+        }
         if turn.speaker == Speaker::Model {
             if before != Some(Speaker::Model) {
                 self.run += 1;
@@ -220,6 +224,7 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
     /// The last turn is one text.
     pub fn text(&mut self, text: JsonRef<'a>) {
         self.begin();
+        self.near = None;
         let piece = Piece::wrapped(self.shape.text, vec![self.plan.edits.source(text)], "}");
         if let Some(turn) = self.turns.last_mut() {
             turn.content = Some(text);
@@ -312,7 +317,8 @@ pub(crate) fn place_blocks<'a>(
                     let answer = pairs.answers.get(a);
                     let call =
                         answer.and_then(|answer| pairs.answered_by(answer).filter(|call| in_place(answer, call)));
-                    if let (None, Some(slot)) = (call, moved.get_mut(a)) {
+                    let held = answer.is_some_and(|answer| answer.fate == Fate::Held);
+                    if let (None, false, Some(slot)) = (call, held, moved.get_mut(a)) {
                         *slot = Some(Block { kind: block.kind, value: block.value, piece: block.piece.take() });
                         block.kind = BlockKind::Gone;
                     }
@@ -342,7 +348,8 @@ pub(crate) fn place_blocks<'a>(
     let mut open: Option<usize> = None;
     let reply = |due: Vec<Block<'a>>| Turn::made(Speaker::User, list, due);
     for mut turn in turns {
-        if turn.gone {
+        // A system message that says nothing stands between call and result as if it were not there.
+        if turn.gone || turn.speaker == Speaker::Aside && turn.blocks.is_empty() {
         } else if turn.speaker == Speaker::Model {
             open = turn.run;
         } else if let Some(run) = open.take() {

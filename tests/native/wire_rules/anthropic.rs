@@ -2,7 +2,7 @@
 
 use crate::*;
 use rethread::message::Dialect;
-use rethread::provider::validate;
+use rethread::provider::{RepairOptions, repair, validate};
 use serde_json::{Value, json};
 
 fn asks(id: &str) -> Value {
@@ -62,28 +62,11 @@ fn r41_a_servers_result_comes_behind_the_clients_own() {
         model(vec![serves("s1"), text("x")]),
         user("p"),
     ]);
-    // Neither behind the user's words, nor a second time.
+    // Not behind the user's words.
     mends_claude(
         vec![user("q"), model(vec![text("x"), asks("s1")]), user("p"), model(vec![serves("s1"), text("y")]), user("p")],
         "orphan_result",
         vec![user("q"), model(vec![text("x")]), user("p"), model(vec![text("y")]), user("p")],
-    );
-    mends_claude(
-        vec![
-            user("q"),
-            model(vec![asks("s1"), serves("s1"), use_("a")]),
-            human(vec![result("a", "1")]),
-            model(vec![serves("s1"), text("x")]),
-            user("p"),
-        ],
-        "orphan_result",
-        vec![
-            user("q"),
-            model(vec![asks("s1"), serves("s1"), use_("a")]),
-            human(vec![result("a", "1")]),
-            model(vec![text("x")]),
-            user("p"),
-        ],
     );
 }
 
@@ -213,4 +196,85 @@ fn r40_white_space_alone_is_no_text() {
     }
     taken(vec![human(vec![text(" "), text("q")]), model(vec![text("x"), text(" "), text("y")]), user("p")]);
     taken(vec![user("q"), model(vec![text(" "), use_("a")]), human(vec![result("a", "1")])]);
+}
+
+#[test]
+fn r40_results_may_be_split_over_user_messages() {
+    let calls = || model(vec![use_("a"), use_("b")]);
+    taken(vec![user("q"), calls(), human(vec![result("b", "2")]), human(vec![result("a", "1"), text("p")])]);
+    mends_claude(
+        vec![user("q"), calls(), human(vec![result("b", "2"), text("p")]), human(vec![result("a", "1")])],
+        "interposed_message",
+        vec![user("q"), calls(), human(vec![result("b", "2"), result("a", "1"), text("p")])],
+    );
+    mends_claude(
+        vec![user("q"), calls(), human(vec![result("b", "2")]), user("p")],
+        "missing_parallel_result",
+        vec![user("q"), calls(), human(vec![result("b", "2"), cut("a")]), user("p")],
+    );
+}
+
+#[test]
+fn r40_a_thread_that_goes_on_holds_the_calls() {
+    let mut body = claude(vec![human(vec![result("a", "1"), text("p")])]);
+    body["thread"] = json!({ "type": "continue", "previous_message_id": "msg_1" });
+    takes(body.clone(), CLAUDE);
+    body["thread"]["type"] = json!("create");
+    assert_eq!(errors(&body, CLAUDE), ["orphan_result"]);
+}
+
+#[test]
+fn r41_a_made_result_names_its_calls_toolset() {
+    let mut call = use_("a");
+    call["toolset_name"] = json!("computer");
+    let mut made = cut("a");
+    made["toolset_name"] = json!("computer");
+    mends_claude(
+        vec![user("q"), model(vec![call.clone()]), user("p")],
+        "dangling_call",
+        vec![user("q"), model(vec![call]), human(vec![made, text("p")])],
+    );
+}
+
+#[test]
+fn r40_a_system_message_may_hold_directions_alone() {
+    let directs = json!({ "role": "system", "content": [], "output_config": { "effort": "low" } });
+    let bare = json!({ "role": "system", "output_config": { "effort": "low" } });
+    for own in [directs, bare] {
+        taken(vec![own.clone(), user("q")]);
+        taken(vec![user("q"), own.clone(), says("x"), user("p")]);
+        taken(vec![user("q"), model(vec![use_("a")]), own.clone(), human(vec![result("a", "1")])]);
+        mends_claude(
+            vec![user("q"), model(vec![use_("a")]), own.clone(), user("p")],
+            "dangling_call",
+            vec![user("q"), model(vec![use_("a")]), own, human(vec![cut("a"), text("p")])],
+        );
+    }
+    mends_claude(
+        vec![user("q"), json!({ "role": "system", "content": [] }), says("x"), user("p")],
+        "empty_content",
+        vec![user("q"), says("x"), user("p")],
+    );
+}
+
+#[test]
+fn r40_the_system_text_holds_no_empty_block() {
+    let mut body = claude(vec![user("q")]);
+    body["system"] = json!([text("s")]);
+    takes(body.clone(), CLAUDE);
+    for (given, left) in [(vec![text("s"), text("")], json!([text("s")])), (vec![text("")], Value::Null)] {
+        body["system"] = Value::from(given);
+        assert_eq!(errors(&body, CLAUDE), ["empty_content"]);
+        let (out, _) = repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default());
+        assert_eq!(serde_json::from_slice::<Value>(&out).unwrap()["system"], left);
+    }
+}
+
+#[test]
+fn r41_an_image_in_an_answer_becomes_a_text() {
+    let image = json!({ "type": "image", "source": { "type": "url", "url": "https://x.example/a.png" } });
+    taken(vec![human(vec![image.clone(), text("q")])]);
+    let body = claude(vec![user("q"), model(vec![text("x"), image]), user("p")]);
+    assert_eq!(errors(&body, CLAUDE), ["unsupported_part"]);
+    assert!(mended(&body, CLAUDE)[1]["content"][1]["text"].as_str().unwrap().contains("https://x.example/a.png"));
 }

@@ -11,26 +11,23 @@ struct Asked<'a> {
     id: String,
     /// Its turn, and its place in it.
     place: (usize, usize),
-    /// How often the user had replied before it was answered; none while it is open.
-    answered: Option<usize>,
+    answered: bool,
 }
 
 /// A result stands behind its call: in the same assistant turn, or in the next one if nothing but the client's own results
 /// came between ("Handling stop reasons"). A call that is open when the user speaks is refused from then on
-/// (anthropic-sdk-python#961, vercel/ai#13040).
-pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+/// (anthropic-sdk-python#961, vercel/ai#13040). `held`: the server knows turns that are not in the list.
+pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bool) {
     let mut asked: Vec<Asked<'a>> = Vec::new();
     let mut places: IdMap<usize> = IdMap::with_hasher(Seed::default());
     let mut left: IdMap<usize> = IdMap::with_hasher(Seed::default());
     let mut gone = Vec::new();
-    let mut replies = 0;
     for (t, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
         if turn.speaker == Speaker::User {
-            replies += 1;
             if turn.is_results() {
                 continue;
             }
-            for call in asked.drain(..).filter(|call| call.answered.is_none()) {
+            for call in asked.drain(..).filter(|call| !call.answered) {
                 let sentence =
                     "server tool use with id `{}` was found without a corresponding `*_tool_result` block behind it";
                 plan.call_error("dangling_call", (call.value, ""), &call.id, Action::Dropped, sentence);
@@ -45,7 +42,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
             if block.kind == BlockKind::Asks {
                 let id = value.text("id").unwrap_or_default().into_owned();
                 let at = *places.get_or_insert(&id, asked.len());
-                let call = Asked { value, id, place: (t, b), answered: None };
+                let call = Asked { value, id, place: (t, b), answered: false };
                 match asked.get_mut(at) {
                     Some(same) => *same = call,
                     None => asked.push(call),
@@ -53,10 +50,9 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
             } else if block.kind == BlockKind::Serves {
                 let id = value.text("tool_use_id").unwrap_or_default();
                 let call = places.get(&id).and_then(|at| asked.get_mut(*at));
-                let call = call.filter(|call| call.answered.is_none_or(|at| at == replies));
                 if let Some(call) = call {
-                    call.answered = Some(replies);
-                } else {
+                    call.answered = true;
+                } else if !held {
                     // claude-code#64383
                     let kind = value.text("type").unwrap_or_default();
                     let with = if kind == "mcp_tool_result" { "mcp_tool_use" } else { "server_tool_use" };
