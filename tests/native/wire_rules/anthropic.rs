@@ -90,11 +90,6 @@ fn r40_a_servers_call_is_open_until_the_user_speaks() {
             vec![user("q"), model(vec![asks("s1"), use_("a")]), human(vec![result("a", "1")]), user("p")],
             vec![user("q"), model(vec![use_("a")]), human(vec![result("a", "1")]), user("p")],
         ),
-        // What the code called is the model's own call then.
-        (
-            vec![user("q"), model(vec![asks("s1"), called("a", "s1")]), human(vec![result("a", "1"), text("p")])],
-            vec![user("q"), model(vec![use_("a")]), human(vec![result("a", "1"), text("p")])],
-        ),
         // The same id in another turn is another call.
         (
             vec![

@@ -92,18 +92,17 @@ pub(super) fn leave_blank<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
 /// Leaves out the empty texts of the top-level `system`.
 pub(super) fn leave_empty(plan: &mut Plan<'_, '_>) {
     let Some(system) = plan.body.get("system").filter(|system| system.kind() == Kind::Array) else { return };
-    let (mut items, mut empty) = (Vec::new(), false);
+    let (mut items, count) = (Vec::new(), system.items().count());
     for item in system.items() {
         if text_of(item).is_some_and(|text| text.is_text("")) {
             plan.error("empty_content", item, "", Action::Dropped, "system: text content blocks must be non-empty");
-            empty = true;
         } else {
             items.push(plan.edits.source(item));
         }
     }
-    if empty && items.is_empty() {
+    if items.is_empty() && count > 0 {
         plan.edits.remove(plan.body.object, "system");
-    } else if empty {
+    } else if items.len() < count {
         plan.edits.rebuild(system, items);
     }
 }

@@ -20,7 +20,6 @@ struct Asked<'a> {
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bool) {
     let mut asked: Vec<Asked<'a>> = Vec::new();
     let mut places: IdMap<usize> = IdMap::with_hasher(Seed::default());
-    let mut left: IdMap<usize> = IdMap::with_hasher(Seed::default());
     let mut gone = Vec::new();
     for (t, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
         if turn.speaker == Speaker::User {
@@ -32,7 +31,6 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
                     "server tool use with id `{}` was found without a corresponding `*_tool_result` block behind it";
                 plan.call_error("dangling_call", (call.value, ""), &call.id, Action::Dropped, sentence);
                 gone.push(call.place);
-                left.insert(call.id, 0);
             }
             places = IdMap::with_hasher(Seed::default());
             continue;
@@ -73,12 +71,5 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
     for turn in turns {
         turn.leave(BlockKind::Gone);
         turn.gone |= turn.touched && turn.hollow();
-        for value in turn.blocks.iter().filter(|_| left.count() > 0).filter_map(|block| block.value) {
-            // What code called whose own call is left out is the model's now.
-            let caller = value.find("caller").and_then(|caller| caller.text("tool_id"));
-            if caller.is_some_and(|id| left.contains_key(&id)) {
-                plan.edits.remove(value, "caller");
-            }
-        }
     }
 }
