@@ -46,12 +46,12 @@ pub fn replay<'h>(
     );
     citations::citations(&mut draft, history, uncited, policy, report);
     reduce::reduce(&mut draft, history, policy, told.0, told.1, report)?;
-    for item in draft.messages.iter().filter(|item| item.calls.is_empty() && !item.has_words()) {
-        // Signed by its provider.
-        if item.message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_)) && part.shape.is_some()) {
+    for message in draft.messages.iter().map(|item| item.message).filter(|message| !message.parts.is_empty()) {
+        // As its provider signed it.
+        if message.parts.iter().all(|part| matches!(part.body, PartBody::Reasoning(_)) && part.shape.is_some()) {
             let finding =
                 Finding::info("orphan_reasoning", "a message of reasoning alone says nothing; it is left out");
-            report.push(finding.of_message(&item.message.id).did(Action::Dropped));
+            report.push(finding.of_message(&message.id).did(Action::Dropped));
         }
     }
     pairing::pairing(&mut draft, policy, report);
