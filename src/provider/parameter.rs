@@ -7,6 +7,9 @@ use crate::message::Dialect;
 /// Anthropic, Gemini, Mistral. `a.b` is the member `b` of the object `a`; an empty place: the dialect has none.
 type Row = [&'static str; 5];
 
+/// Where Anthropic says that tools are to be called one at a time. Elsewhere it is the opposite that is said.
+pub const NO_PARALLEL: &str = "tool_choice.disable_parallel_tool_use";
+
 /// From the providers' references. What is not here has a meaning of its own in its dialect, or other values.
 const TABLE: &[Row] = &[
     ["model", "model", "model", "", "model"],
@@ -23,6 +26,8 @@ const TABLE: &[Row] = &[
     ["presence_penalty", "", "", "generationConfig.presencePenalty", "presence_penalty"],
     ["n", "", "", "generationConfig.candidateCount", "n"],
     ["parallel_tool_calls", "parallel_tool_calls", "", "", "parallel_tool_calls"],
+    // One way: there it is part of the choice, which is translated as a whole.
+    ["parallel_tool_calls", "parallel_tool_calls", NO_PARALLEL, "", "parallel_tool_calls"],
     ["response_format", "text.format", "", "", "response_format"],
     ["reasoning_effort", "reasoning.effort", "", "", ""],
     ["verbosity", "text.verbosity", "", "", ""],

@@ -8,8 +8,8 @@ use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
-    Dangling, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group, place_in, repair,
-    value_in,
+    Dangling, NO_PARALLEL, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group,
+    place_in, repair, value_in,
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::sorted::in_order;
@@ -90,7 +90,12 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
         let Some(key) = key.as_text() else { continue };
         match key.as_ref() {
             "tools" => {}
-            "tool_choice" | "toolConfig" | "tool_config" => choice = Some(value),
+            "tool_choice" | "toolConfig" | "tool_config" => {
+                choice = Some(value);
+                if value.get("disable_parallel_tool_use").and_then(JsonRef::as_bool) == Some(true) {
+                    take(NO_PARALLEL, Json::trusted("false".into()).view());
+                }
+            }
             // What a server holds is no part of the body, and lost with it.
             key if said.contains(&key) && !matches!(key, "previous_response_id" | "conversation") => {}
             group if is_group(from, group) && value.kind() == Kind::Object => {

@@ -17,9 +17,9 @@ pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUn
 pub use reduce::{Ask, CUT_NOTE, Callback, Given, Memory, Pending, Progress, Question, Reducer, shortened};
 
 use crate::clock::Ms;
-use crate::finding::Report;
+use crate::finding::{Action, Finding, Report};
 use crate::history::History;
-use crate::message::Role;
+use crate::message::{PartBody, Role};
 
 /// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet. `uncited` has caught up with
 /// both history and policy; `told` is what the application answered so far.
@@ -46,6 +46,14 @@ pub fn replay<'h>(
     );
     citations::citations(&mut draft, history, uncited, policy, report);
     reduce::reduce(&mut draft, history, policy, told.0, told.1, report)?;
+    for message in draft.messages.iter().map(|item| item.message).filter(|message| !message.parts.is_empty()) {
+        // As its provider signed it.
+        if message.parts.iter().all(|part| matches!(part.body, PartBody::Reasoning(_)) && part.shape.is_some()) {
+            let finding =
+                Finding::info("orphan_reasoning", "a message of reasoning alone says nothing; it is left out");
+            report.push(finding.of_message(&message.id).did(Action::Dropped));
+        }
+    }
     pairing::pairing(&mut draft, policy, report);
     Ok(draft)
 }

@@ -337,7 +337,11 @@ impl Run {
     fn answered(&mut self, assembled: Assembled, desk: &mut Desk<'_>) {
         let (message_id, asked_at) =
             if let State::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
-        let paused = assembled.finish_reason.as_deref() == Some("pause_turn");
+        // A server pauses in its own loop, or behind a summary; where the summary was asked for, it is the whole answer.
+        let reason = assembled.finish_reason.as_deref();
+        let paused = matches!(reason, Some("pause_turn" | "compaction"));
+        let goes_on =
+            paused && (reason == Some("pause_turn") || self.setup.provider.params.view().find("compaction").is_none());
         let refusal = refusal_of(&assembled, paused);
         if let Some(why) = refusal {
             let error = cut_error(why, &assembled);
@@ -371,7 +375,7 @@ impl Run {
         for invocation in &invocations {
             self.live.apply(Entry::Invocation(invocation.clone()));
         }
-        if invocations.is_empty() && !paused {
+        if invocations.is_empty() && !goes_on {
             return self.finish();
         }
         let then = if invocations.is_empty() { Then::CallAgain } else { Then::Tools };

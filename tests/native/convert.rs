@@ -69,6 +69,21 @@ fn r42_everything_is_still_said_in_every_other_dialect() {
 }
 
 #[test]
+fn r42_one_call_at_a_time_is_asked_for_elsewhere_or_reported() {
+    let body = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "q"}],
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}});
+    for to in [Dialect::OpenAiChat, Dialect::OpenAiResponses, Dialect::Mistral] {
+        let (out, _) = turn(&body.to_string(), Dialect::Anthropic, to);
+        assert_eq!((&out["parallel_tool_calls"], &out["tool_choice"]), (&json!(false), &json!("auto")), "{to:?}");
+        let (_, report) = turn(&out.to_string(), to, Dialect::Anthropic);
+        assert!(report.iter().any(|found| found.message.contains("parallel_tool_calls")), "{to:?}: {report:?}");
+    }
+    let (_, report) = turn(&body.to_string(), Dialect::Anthropic, Dialect::Gemini);
+    assert!(report.iter().any(|found| found.message.contains("disable_parallel_tool_use")), "{report:?}");
+}
+
+#[test]
 fn r42_there_and_back_is_the_same_conversation() {
     let given = chat();
     for to in dialects() {

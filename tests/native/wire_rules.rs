@@ -2,6 +2,8 @@
 //! providers, and properties over generated bodies. The numbered cases are in `wire_cases`.
 #![allow(missing_docs, clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+#[path = "wire_rules/anthropic.rs"]
+mod anthropic;
 #[path = "any_bodies.rs"]
 mod any_bodies;
 #[path = "wire_bodies.rs"]

@@ -60,7 +60,7 @@ impl Codec for Anthropic {
     /// Newer models take a system message in mid-history; one that came so stays so.
     fn stands_apart(&self, message: &Message, leading: bool) -> bool {
         matches!(message.role, Role::System | Role::Developer)
-            && (leading || message.dialect != Some(Dialect::Anthropic))
+            && (leading && !message.parts.is_empty() || message.dialect != Some(Dialect::Anthropic))
     }
 
     fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {

@@ -2,7 +2,7 @@
 
 use super::Anthropic;
 use super::decode::is_signed;
-use super::rules::SILENT_ERROR;
+use super::rules::{SILENT_ERROR, TOOLSET};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{JsonStr, ObjectWriter, list_of};
@@ -24,6 +24,7 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
         add_results(before, &mut blocks, report);
     }
     let results = blocks.len();
+    let beside = own && (!item.calls.is_empty() || message.parts.iter().any(says));
     for part in &message.parts {
         match &part.body {
             PartBody::ToolCall { invocation, .. } => {
@@ -33,13 +34,15 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
             }
             _ => {
                 let mut block = String::new();
-                if may_go(part, message, own, report) && write_block(&mut block, part, own) {
+                if may_go(part, message, own, beside, report) && write_block(&mut block, part, own) {
                     blocks.push(block);
                 }
             }
         }
     }
-    if !blocks.is_empty() {
+    // A system message may say nothing, and hold what the model is to heed all the same.
+    let directs = message.role == Role::System && own && message.parts.is_empty();
+    if !blocks.is_empty() || directs {
         write_message(wire.begin(), message, own, &blocks, results == 0);
     }
     if !item.results_go_on && !item.calls.is_empty() {
@@ -65,7 +68,7 @@ pub fn system_blocks(message: &Message, blocks: &mut Vec<String>) {
     let own = message.dialect == Some(Dialect::Anthropic);
     for part in &message.parts {
         let mut block = String::new();
-        if may_go(part, message, own, &mut Vec::new()) && write_block(&mut block, part, own) {
+        if may_go(part, message, own, own, &mut Vec::new()) && write_block(&mut block, part, own) {
             blocks.push(block);
         }
     }
@@ -94,11 +97,19 @@ fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[Strin
     object.end();
 }
 
-/// Whether a part may go to Anthropic: it refuses empty text, and thinking that it did not sign.
-fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> bool {
+/// Whether a part has words.
+fn says(part: &Part) -> bool {
     match &part.body {
-        PartBody::Text(text) => !text.is_empty(),
-        PartBody::Refusal(text) => !text.is_empty(),
+        PartBody::Text(text) | PartBody::Refusal(text) => !text.decode().trim().is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether a part may go to Anthropic: it refuses text that says nothing, and thinking that it did not sign. What came from
+/// there as white space goes back to it where words or calls are `beside` it.
+fn may_go(part: &Part, message: &Message, own: bool, beside: bool, report: &mut Report) -> bool {
+    match &part.body {
+        PartBody::Text(text) | PartBody::Refusal(text) => beside && !text.is_empty() || says(part),
         PartBody::Reasoning(_) if own && is_signed(part.shape.as_ref()) => true,
         PartBody::Reasoning(_) => {
             if own {
@@ -110,7 +121,9 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
             }
             false
         }
-        PartBody::Image(_) | PartBody::File(_) if message.role == Role::Assistant && !own => {
+        PartBody::Image(_) | PartBody::File(_)
+            if message.role == Role::Assistant && !(own && matches!(part.body, PartBody::File(_))) =>
+        {
             report.push(
                 Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
                     .of_message(&message.id)
@@ -236,6 +249,13 @@ fn result_block(call: &DraftCall<'_>, report: &mut Report) -> String {
     }
     if words.is_error {
         block.bool("is_error", true);
+    }
+    if let Some(shape) = &call.invocation.shape {
+        for (key, slot) in shape.0.iter().filter(|(key, _)| key.inside() == TOOLSET) {
+            if let Slot::Raw(name) = slot {
+                block.raw(key.inside(), name.as_str());
+            }
+        }
     }
     block.end();
     out

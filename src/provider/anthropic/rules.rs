@@ -8,14 +8,15 @@
 mod content;
 mod end;
 mod marks;
+mod server;
 
 pub(crate) use content::SILENT_ERROR;
 
-use crate::finding::{Action, Finding};
+use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, Call, Fields, IdRule, Plan, Reader, Shape, Speaker, Words, as_quoted, name_fit, name_valid,
+    Block, BlockKind, Call, Fate, Fields, IdRule, Plan, Reader, Shape, Speaker, Words, as_quoted, name_fit, name_valid,
     object_text, place_blocks, quoted, write_turns,
 };
 
@@ -36,6 +37,9 @@ const WORDS: Words = Words {
     duplicate: "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}",
 };
 
+/// What a result says as its call did.
+pub(crate) const TOOLSET: &str = "toolset_name";
+
 /// How a text block begins.
 const TEXT: &str = "{\"type\":\"text\",\"text\":";
 
@@ -47,6 +51,7 @@ const SHAPE: Shape = Shape {
     role: "assistant",
     roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::Aside)],
     roleless: false,
+    joined: true,
     no_role: "messages.{at}.role: Input should be 'user' or 'assistant'",
     no_turn: "messages.{at}: Input should be a valid dictionary or object to extract fields from",
     misplaced: "messages.{at}: `{}` blocks can only be in `assistant` messages",
@@ -65,13 +70,23 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let text = quoted(plan.options.text());
     let Reader { plan, mut pairs, turns, .. } = Reader::read(plan, list, text.clone(), &SHAPE);
     pairs.settle(plan, &IDS);
+    // The server holds the turns before these.
+    let held = plan.body.find("thread").is_some_and(|thread| thread.says("type", "continue"));
+    for answer in pairs.answers.iter_mut().filter(|answer| held && answer.fate == Fate::Orphan && answer.sound) {
+        answer.fate = Fate::Held;
+    }
     let sentence = "tool_result.tool_use_id: Field required: the id of its `tool_use` block.";
     pairs.write_ids(plan, "id", "tool_use_id", sentence);
     let made = |call: &Call<'_>| {
         let id = quoted(&call.new_id);
-        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}")
+        let toolset =
+            call.value.find(TOOLSET).map_or_else(String::new, |name| format!(",\"{TOOLSET}\":{}", name.as_raw()));
+        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true{toolset}}}")
     };
     let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
+    content::leave_blank(plan, &mut turns);
+    server::mend(plan, &mut turns, held);
+    content::leave_empty(plan);
     end::mend(plan, &mut turns);
     marks::mend(plan, list, &turns);
     write_turns(plan, list, &mut turns, &SHAPE);
@@ -89,7 +104,13 @@ fn message<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
         Kind::Null => empty(reader, fields),
         Kind::String if content.is_text("") => empty(reader, fields),
         Kind::Array if content.items().next().is_none() => empty(reader, fields),
-        Kind::String => reader.text(content),
+        Kind::String => {
+            reader.text(content);
+            let text = reader.turns.last_mut().and_then(|turn| turn.blocks.last_mut());
+            if let Some(text) = text.filter(|_| content::is_blank(Some(content))) {
+                text.kind = BlockKind::Blank;
+            }
+        }
         Kind::Array => reader.blocks(fields, content),
         Kind::Object => {
             reader.plan.error("malformed", value, "content", Action::Rewritten, sentence);
@@ -108,7 +129,9 @@ fn empty<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     let calls =
         reader.last == Some(Speaker::Model) && reader.pairs.calls.last().is_some_and(|call| call.group == reader.run);
     let model = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::Model);
-    if reader.is_last() && model && !calls && fields.find("content").is_some() {
+    let directs = fields.find("output_config").is_some();
+    let aside = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::Aside);
+    if reader.is_last() && model && !calls && fields.find("content").is_some() || aside && directs {
         return;
     }
     reader.plan.error(
@@ -140,29 +163,12 @@ fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, kind: &str, s
                     BlockKind::Call(reader.pairs.call(value, fields.get("id"), "", reader.run, String::new()))
                 }
                 "thinking" | "redacted_thinking" => BlockKind::Thought,
-                "server_tool_use" | "mcp_tool_use" => {
-                    if let Some(id) = fields.text("id") {
-                        reader.served.insert(id.into_owned(), 0);
-                    }
-                    BlockKind::Other
-                }
-                // The server's own results stand in the assistant's message, after their call (claude-code#64383).
-                _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => {
-                    let id = fields.owned_text("tool_use_id");
-                    if !reader.served.contains_key(&id) {
-                        let with = if kind == "mcp_tool_result" { "mcp_tool_use" } else { "server_tool_use" };
-                        let sentence = format!(
-                            "messages.{}: unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block must have a corresponding `{with}` block before it.",
-                            reader.plan.at
-                        );
-                        let finding = Finding::error("orphan_result", sentence).of_call(&id).did(Action::Dropped);
-                        reader.plan.note(finding, value, "");
-                        return None;
-                    }
-                    BlockKind::Other
-                }
+                "text" if content::is_blank(fields.get("text")) => BlockKind::Blank,
+                "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::Asks,
+                "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
+                _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::Serves,
                 _ => {
-                    let piece = content::block(reader.plan, fields, kind);
+                    let piece = content::block(reader.plan, fields, kind, speaker == Speaker::Model);
                     return Some(Block { kind: BlockKind::Other, value: Some(value), piece });
                 }
             }

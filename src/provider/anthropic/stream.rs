@@ -140,13 +140,32 @@ impl Assembling for MessageAnswer {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
         let (mut text, mut calls, mut blocks) = (String::new(), Vec::new(), Vec::new());
-        for block in &self.blocks {
+        // What a model thought and called before another took over is neither run nor sent back; what it said is.
+        let taken_over = self.blocks.iter().rposition(|block| block.is(&["fallback"])).unwrap_or(0);
+        // A server goes on with its own call in an answer that goes on.
+        let goes_on = complete || status == AnswerStatus::Incomplete && self.pauses();
+        // White space is refused where no other words and no call stand beside it.
+        let mute = self.blocks.iter().all(|block| match block.kind {
+            BlockKind::Text => block.fields.decoded("text").trim().is_empty(),
+            BlockKind::ToolUse(_) => !complete,
+            _ => true,
+        });
+        for (at, block) in self.blocks.iter().enumerate() {
+            let before = at < taken_over;
             match block.kind {
                 BlockKind::Text => text.push_str(block.fields.text("text").map_or("", Growing::inside)),
-                BlockKind::ToolUse(_) => calls.push(block.assemble(complete)),
-                BlockKind::Thinking | BlockKind::Other => {}
+                BlockKind::ToolUse(_) if !before => calls.push(block.assemble(complete)),
+                _ => {}
             }
-            blocks.extend(block.wire(complete));
+            let open = (before || !goes_on)
+                && block.is(&["server_tool_use", "mcp_tool_use"])
+                && !self.blocks.iter().any(|other| other.inside("tool_use_id") == block.inside("id"));
+            if !(open
+                || mute && block.kind == BlockKind::Text
+                || before && block.is(&["thinking", "redacted_thinking", "tool_use"]))
+            {
+                blocks.extend(block.wire(complete));
+            }
         }
         self.facts.assembled(status, &text, calls, message_of("assistant", "content", &blocks))
     }
@@ -253,11 +272,17 @@ impl MessageAnswer {
         fragment
     }
 
+    /// Whether the server is to go on with the answer as it stands.
+    fn pauses(&self) -> bool {
+        matches!(self.facts.reason.as_deref(), Some("pause_turn" | "compaction"))
+    }
+
     fn status(&self, stopped: bool) -> AnswerStatus {
         match self.facts.reason.as_deref() {
             _ if self.facts.error.is_some() => AnswerStatus::Failed,
             _ if stopped || !self.stopped => AnswerStatus::Truncated,
-            Some("max_tokens" | "model_context_window_exceeded" | "pause_turn") => AnswerStatus::Incomplete,
+            _ if self.pauses() => AnswerStatus::Incomplete,
+            Some("max_tokens" | "model_context_window_exceeded") => AnswerStatus::Incomplete,
             Some("refusal") => AnswerStatus::Refused,
             _ => AnswerStatus::Complete,
         }
@@ -265,6 +290,16 @@ impl MessageAnswer {
 }
 
 impl Block {
+    /// Whether it is of one of these types.
+    fn is(&self, kinds: &[&str]) -> bool {
+        self.inside("type").is_some_and(|kind| kinds.contains(&kind))
+    }
+
+    /// The inside of a member's token.
+    fn inside(&self, name: &str) -> Option<&str> {
+        self.fields.text(name).map(Growing::inside)
+    }
+
     /// The string that most of the block's deltas lengthen.
     fn growing(&mut self) -> Option<&mut Growing> {
         match self.kind {
@@ -291,6 +326,8 @@ impl Block {
                 "citation" => self.fields.push_item("citations", value),
                 // A signature is one value, not a text.
                 "signature" => self.fields.merge(key, value, false),
+                // What else a delta counts (`estimated_tokens`) is no member of the block: it would be refused.
+                name if name != "thinking" && self.kind == BlockKind::Thinking => {}
                 _ => self.fields.merge(key, value, true),
             }
         }

@@ -39,6 +39,7 @@ const SHAPE: Shape = Shape {
     role: "model",
     roles: &[("user", Speaker::User), ("function", Speaker::User), ("", Speaker::User), ("model", Speaker::Model)],
     roleless: true,
+    joined: false,
     no_role: "Please use a valid role: user, model.",
     no_turn: "Invalid value at 'contents[{at}]': an object was expected.",
     misplaced: "Please ensure that function call parts stand in a model turn.",

@@ -2,9 +2,8 @@
 //! the head of the turn right after the turn, or run of turns, that calls.
 
 use super::place::{Words, in_place, report_pairs};
-use super::{Fields, Pairs, Piece, Plan, names_model, quoted};
+use super::{Fate, Fields, Pairs, Piece, Plan, names_model, quoted};
 use crate::finding::Action;
-use crate::id::{IdMap, Seed};
 use crate::json::{Items, JsonRef, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +20,12 @@ pub(crate) enum BlockKind {
     Answer(usize),
     /// Reasoning, which nobody reads as an answer.
     Thought,
+    /// Text of white space alone.
+    Blank,
+    /// A server's call.
+    Asks,
+    /// A server's result.
+    Serves,
     Other,
     /// It goes, or went elsewhere.
     Gone,
@@ -86,6 +91,11 @@ impl<'a> Turn<'a> {
         self.touched |= self.blocks.len() != before;
     }
 
+    /// Whether it holds results alone, made ones with them.
+    pub fn is_results(&self) -> bool {
+        self.blocks.iter().all(|block| matches!(block.kind, BlockKind::Answer(_)) || block.value.is_none())
+    }
+
     /// Whether nothing is left in it that a provider reads.
     pub fn hollow(&self) -> bool {
         self.blocks.iter().all(|block| block.kind == BlockKind::Thought)
@@ -105,6 +115,8 @@ pub(crate) struct Shape {
     pub roles: &'static [(&'static str, Speaker)],
     /// A turn may go without a role: then the user says it.
     pub roleless: bool,
+    /// User turns in a row are one: results may be split over them.
+    pub joined: bool,
     /// The provider's sentences of a role, of what is no turn, and of a block in the wrong turn.
     pub no_role: &'static str,
     pub no_turn: &'static str,
@@ -133,8 +145,6 @@ pub(crate) struct Reader<'p, 'a, 'o> {
     pub last: Option<Speaker>,
     /// The run whose reply is read now.
     pub near: Option<usize>,
-    /// Ids of the server's calls of this run.
-    pub served: IdMap<usize>,
 }
 
 impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
@@ -149,7 +159,6 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
             run: 0,
             last: None,
             near: None,
-            served: IdMap::with_hasher(Seed::default()),
         };
         for at in 0.. {
             let Some(value) = reader.rest.next() else { break };
@@ -199,11 +208,12 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
     fn begin(&mut self) {
         let Some(turn) = self.turns.last_mut() else { return };
         let before = self.last.replace(turn.speaker);
-        self.near = None;
+        if !(self.shape.joined && turn.speaker == Speaker::User && before == Some(Speaker::User)) {
+            self.near = None;
+        }
         if turn.speaker == Speaker::Model {
             if before != Some(Speaker::Model) {
                 self.run += 1;
-                self.served = IdMap::with_hasher(Seed::default());
             }
             turn.run = Some(self.run);
         } else if turn.speaker == Speaker::User && before == Some(Speaker::Model) {
@@ -214,6 +224,7 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
     /// The last turn is one text.
     pub fn text(&mut self, text: JsonRef<'a>) {
         self.begin();
+        self.near = None;
         let piece = Piece::wrapped(self.shape.text, vec![self.plan.edits.source(text)], "}");
         if let Some(turn) = self.turns.last_mut() {
             turn.content = Some(text);
@@ -306,7 +317,8 @@ pub(crate) fn place_blocks<'a>(
                     let answer = pairs.answers.get(a);
                     let call =
                         answer.and_then(|answer| pairs.answered_by(answer).filter(|call| in_place(answer, call)));
-                    if let (None, Some(slot)) = (call, moved.get_mut(a)) {
+                    let held = answer.is_some_and(|answer| answer.fate == Fate::Held);
+                    if let (None, false, Some(slot)) = (call, held, moved.get_mut(a)) {
                         *slot = Some(Block { kind: block.kind, value: block.value, piece: block.piece.take() });
                         block.kind = BlockKind::Gone;
                     }
@@ -336,7 +348,8 @@ pub(crate) fn place_blocks<'a>(
     let mut open: Option<usize> = None;
     let reply = |due: Vec<Block<'a>>| Turn::made(Speaker::User, list, due);
     for mut turn in turns {
-        if turn.gone {
+        // A system message that says nothing stands between call and result as if it were not there.
+        if turn.gone || turn.speaker == Speaker::Aside && turn.blocks.is_empty() {
         } else if turn.speaker == Speaker::Model {
             open = turn.run;
         } else if let Some(run) = open.take() {

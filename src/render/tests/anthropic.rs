@@ -61,7 +61,7 @@ fn case48_a_servers_calls_are_answered_in_the_message_and_are_no_calls_of_ours()
         format!("{search},{code},{mcp},{cited},{USE}"),
         format!("{summary},{cited},{USE}"),
         format!("{upload},{USE}"),
-        // One that the client's own call comes with, not answered yet.
+        // One that the client's own call comes with, and that the model wrote on behind without an answer to it.
         format!(r#"{{"type":"server_tool_use","id":"srvtoolu_3","name":"web_search","input":{{}}}},{USE}"#),
     ] {
         let body = goes_back(&content);
@@ -70,6 +70,17 @@ fn case48_a_servers_calls_are_answered_in_the_message_and_are_no_calls_of_ours()
         let told = messages(&history, CHAT);
         assert!(told.contains("toolu_1") && !told.contains("srvtoolu") && !told.contains("mcptoolu"), "{told}");
         assert_eq!(told.contains("It is."), content.contains("It is."));
+    }
+    // One that the client's own call comes with is answered behind the client's result.
+    let (asks, serves) = search.split_once(r#",{"type":"web_search_tool_result""#).unwrap();
+    let open = format!(
+        r#"{ASKED},{{"role":"assistant","content":[{asks},{USE}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_1","content":"r"}}]}}"#
+    );
+    let answered = format!(
+        r#"{open},{{"role":"assistant","content":[{{"type":"web_search_tool_result"{serves},{cited}]}},{ASKED}"#
+    );
+    for body in [format!("[{open}]"), format!("[{answered}]")] {
+        assert_eq!(messages(&history_of(CLAUDE, &body), CLAUDE), body);
     }
 }
 
@@ -119,6 +130,50 @@ fn r40_a_body_holds_four_cache_marks_and_the_newest_stay() {
     let (text, _) = body(&mut Renderer::default(), &history, &claude);
     assert_eq!(text.matches("cache_control").count(), 4);
     assert!(text.contains(r#""input_schema":{"type":"object"},"cache_control""#));
+}
+
+#[test]
+fn r43_directions_without_words_go_back_as_they_came() {
+    for directs in [
+        r#"{"role":"system","content":[],"output_config":{"effort":"low"}}"#,
+        r#"{"role":"system","output_config":{"effort":"low"}}"#,
+    ] {
+        for body in [
+            format!(r#"[{ASKED},{directs},{{"role":"assistant","content":"x"}},{ASKED}]"#),
+            format!("[{directs},{ASKED}]"),
+        ] {
+            assert_eq!(messages(&history_of(CLAUDE, &body), CLAUDE), body);
+        }
+    }
+}
+
+#[test]
+fn r43_a_result_that_is_made_names_the_toolset_of_its_call() {
+    let call = USE.replace("}}", r#"},"toolset_name":"computer"}"#);
+    let body = format!(r#"[{ASKED},{{"role":"assistant","content":[{call}]}}]"#);
+    let sent = messages(&history_of(CLAUDE, &body), CLAUDE);
+    assert!(sent.contains(r#""is_error":true,"toolset_name":"computer"}"#), "{sent}");
+}
+
+#[test]
+fn r43_thinking_alone_is_left_out_and_reported() {
+    let body = format!(
+        r#"[{ASKED},{{"role":"assistant","content":[{{"type":"thinking","thinking":"hm","signature":"EqQB"}}]}},{ASKED}]"#
+    );
+    let history = history_of(CLAUDE, &body);
+    let claude = provider(CLAUDE, r#"{"max_tokens":9}"#);
+    let rendered = render_with(&mut Renderer::default(), &history, &claude, &[], &always()).unwrap();
+    let codes: Vec<_> = rendered.report.iter().map(|found| (found.code, found.action)).collect();
+    assert_eq!(codes, [("orphan_reasoning", Some(crate::finding::Action::Dropped))]);
+}
+
+#[test]
+fn r40_text_of_white_space_and_images_of_answers_stay_here() {
+    let body = format!(r#"[{ASKED},{{"role":"assistant","content":" \n"}},{ASKED}]"#);
+    assert_eq!(messages(&history_of(CHAT, &body), CLAUDE), format!("[{ASKED},{ASKED}]"));
+    let image = r#"{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}"#;
+    let body = format!(r#"[{ASKED},{{"role":"assistant","content":[{image},{{"type":"text","text":"x"}}]}},{ASKED}]"#);
+    assert!(!messages(&history_of(CLAUDE, &body), CLAUDE).contains("image"));
 }
 
 #[test]

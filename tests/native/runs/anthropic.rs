@@ -111,3 +111,31 @@ fn r60_a_server_that_pauses_for_ever_is_stopped() {
     assert_eq!(outcome.status, RunStatus::Failed);
     assert!(asked > 1 && asked < 100, "{asked}");
 }
+
+#[test]
+fn r43_an_answer_that_pauses_behind_its_summary_goes_on() {
+    let summary = json!({"type": "compaction", "content": "So far.", "encrypted_content": null});
+    for (params, turns) in [
+        (
+            json!({"max_tokens": 9, "context_management": {"edits": [{"type": "compact_20260112", "pause_after_compaction": true}]}}),
+            2,
+        ),
+        // Asked for alone, the summary is the answer.
+        (json!({"max_tokens": 9, "compaction": {"type": "summarize"}}), 1),
+    ] {
+        let store = MemoryStore::default();
+        let mut host = Host::open(&store, "s", "h");
+        let mut setup = setup("run", CLAUDE, true);
+        setup.provider.params = Json::parse(&params.to_string()).unwrap();
+        let mut asked = 0;
+        let outcome = host.ask(setup, "Go", |_| {
+            asked += 1;
+            if asked == 1 { stream(std::slice::from_ref(&summary), "compaction") } else { Answer::Say(text("Done.")) }
+        });
+        assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, turns), "{:?}", outcome.error);
+        assert!(outcome.report.iter().all(|finding| finding.code != "interrupted"), "{:?}", outcome.report);
+        if turns == 2 {
+            assert_eq!(host.asked[1]["messages"].as_array().unwrap().last().unwrap()["content"], json!([summary]));
+        }
+    }
+}

@@ -96,6 +96,7 @@ fn case67_a_response_that_was_cut_runs_nothing() {
         ("max_tokens", AnswerStatus::Incomplete),
         ("model_context_window_exceeded", AnswerStatus::Incomplete),
         ("pause_turn", AnswerStatus::Incomplete),
+        ("compaction", AnswerStatus::Incomplete),
         ("refusal", AnswerStatus::Refused),
     ] {
         let got = message(&[text(0, "a"), tool(1, &["{}"]), tool(2, &[r#"{\"a\":"#])], reason);
@@ -293,4 +294,83 @@ fn r20_failures_in_the_providers_words() {
     }
     assert_eq!(read_response(Dialect::Anthropic, br#"{"message":"no auth"}"#).error.unwrap().message, "no auth");
     assert_eq!(read_response(Dialect::Anthropic, br#"{"id":"x"}"#).error.unwrap().code.as_deref(), Some("malformed"));
+}
+
+const SEARCH: &str = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"x"}}"#;
+const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}"#;
+
+#[test]
+fn r43_only_thinking_and_its_signature_grow_a_thinking_block() {
+    for count in ["50", "null"] {
+        let thought = block(
+            0,
+            r#"{"type":"thinking","thinking":"","signature":""}"#,
+            &[
+                &format!(r#"{{"type":"thinking_delta","thinking":"h","estimated_tokens":{count}}}"#),
+                &format!(r#"{{"type":"thinking_delta","thinking":"m","estimated_tokens":{count}}}"#),
+                r#"{"type":"signature_delta","signature":"Eq=="}"#,
+            ],
+        );
+        let got = message(&[thought, text(1, "x")], "end_turn");
+        let want = r#"{"type":"thinking","thinking":"hm","signature":"Eq=="},{"type":"text","text":"x"}"#;
+        assert_eq!(wire_of(&got), content(want));
+    }
+}
+
+#[test]
+fn r44_what_a_model_called_before_another_took_over_is_neither_run_nor_sent() {
+    let thought = |index, signature: &str| {
+        let end = format!(r#"{{"type":"signature_delta","signature":"{signature}"}}"#);
+        block(index, r#"{"type":"thinking","thinking":"","signature":""}"#, &[&end])
+    };
+    let fallback = r#"{"type":"fallback","from":{"model":"a"},"to":{"model":"b"}}"#;
+    let open = SEARCH.replace("_1", "_2");
+    let blocks = [
+        thought(0, "s0"),
+        block(1, r#"{"type":"redacted_thinking","data":"d"}"#, &[]),
+        text(2, "so far"),
+        block(3, SEARCH, &[]),
+        block(4, FOUND, &[]),
+        block(5, &open, &[]),
+        tool(6, &["{}"]),
+        block(7, fallback, &[]),
+        thought(8, "s1"),
+        tool(9, &["{}"]),
+    ];
+    let got = message(&blocks, "tool_use");
+    assert_eq!(calls_of(&got), [("toolu_9", "f", "{}".to_owned(), true)]);
+    let kept = format!(
+        r#"{{"type":"text","text":"so far"}},{SEARCH},{FOUND},{fallback},{{"type":"thinking","thinking":"","signature":"s1"}},{{"type":"tool_use","id":"toolu_9","name":"f","input":{{}}}}"#
+    );
+    assert_eq!(wire_of(&got), content(&kept));
+}
+
+#[test]
+fn r44_a_servers_call_without_its_result_stays_where_the_server_goes_on() {
+    let blocks = [text(0, "I look."), block(1, SEARCH, &[])];
+    let (said, asked) =
+        (r#"{"type":"text","text":"I look."}"#, format!(r#"{{"type":"text","text":"I look."}},{SEARCH}"#));
+    for reason in ["tool_use", "end_turn", "pause_turn"] {
+        assert_eq!(wire_of(&message(&blocks, reason)), content(&asked), "{reason}");
+    }
+    for reason in ["max_tokens", "refusal"] {
+        assert_eq!(wire_of(&message(&blocks, reason)), content(said), "{reason}");
+    }
+    let answered = [&blocks[..], &[block(2, FOUND, &[])]].concat();
+    assert_eq!(wire_of(&message(&answered, "max_tokens")), content(&format!("{asked},{FOUND}")));
+    // Cut between the two.
+    let whole = stream(&answered, "end_turn");
+    let got = assemble_once(&whole[..whole.find("web_search_tool_result").unwrap()]);
+    assert_eq!((got.status, wire_of(&got).to_owned()), (AnswerStatus::Truncated, content(said)));
+}
+
+#[test]
+fn r44_white_space_alone_is_no_answer() {
+    let got = message(&[text(0, "\\n\\n")], "end_turn");
+    assert_eq!((got.status, got.text.decode().as_ref(), got.wire), (AnswerStatus::Complete, "\n\n", None));
+    let got = message(&[block(0, SEARCH, &[]), block(1, FOUND, &[]), text(2, " ")], "end_turn");
+    assert_eq!(wire_of(&got), content(&format!("{SEARCH},{FOUND}")));
+    for blocks in [[text(0, " "), text(1, "x")], [text(0, " "), tool(1, &["{}"])]] {
+        assert!(wire_of(&message(&blocks, "tool_use")).contains(r#""text":" ""#));
+    }
 }

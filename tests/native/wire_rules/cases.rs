@@ -20,11 +20,11 @@ fn a_running_tool_loop_begins_with_thinking_or_goes_without() {
     assert_eq!((&out["thinking"], &out["messages"]), (&json!({ "type": "disabled" }), &body["messages"]));
     // Thinking that is off may not stand at the end, and may in the middle.
     takes(claude(vec![user("q"), model(vec![signed(), text("x")]), user("p")]), CLAUDE);
-    mends_claude(
-        vec![user("q"), model(vec![signed(), text("x")])],
-        "orphan_reasoning",
-        vec![user("q"), model(vec![text("x")])],
-    );
+    let mut body = claude(vec![user("q"), model(vec![signed(), text("x")])]);
+    takes(body.clone(), CLAUDE);
+    body["thinking"] = json!({ "type": "disabled" });
+    assert_eq!(errors(&body, CLAUDE), ["orphan_reasoning"]);
+    assert_eq!(mended(&body, CLAUDE), json!([user("q"), model(vec![text("x")])]));
 }
 
 #[test]

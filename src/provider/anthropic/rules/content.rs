@@ -1,9 +1,10 @@
 //! The content of one block.
 
 use super::TEXT;
+use super::end::text_of;
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::rules::{Fields, Piece, Plan, as_quoted, quoted};
+use crate::provider::rules::{Block, BlockKind, Fields, Piece, Plan, Turn, as_quoted, quoted};
 
 /// Blocks of other wire formats. New blocks of Anthropic's own keep coming, so only these are refused.
 const FOREIGN: &[&str] = &[
@@ -60,8 +61,54 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
 const NO_BLOCK: &str = "messages.{at}.content: Input should be a valid dictionary or object to extract fields from";
 const NO_TYPE: &str = "messages.{at}.content.type: Field required";
 
+/// Whether a text is white space alone.
+pub(super) fn is_blank(text: Option<JsonRef<'_>>) -> bool {
+    // Most texts say so by how they begin.
+    let text = text.filter(|text| matches!(text.as_raw().as_bytes().get(1), Some(b' ' | b'\\' | 0x80..)));
+    text.and_then(JsonRef::as_text).is_some_and(|text| text.trim().is_empty())
+}
+
+/// Leaves out texts of white space alone (home-assistant/core#175637), where neither other words nor a client's call stand
+/// beside them: with those the provider was seen to take them.
+pub(super) fn leave_blank<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+    for turn in turns.iter_mut().filter(|turn| !turn.gone) {
+        let keeps = |block: &Block<'a>| match block.kind {
+            BlockKind::Call(_) => true,
+            BlockKind::Other => block.value.is_some_and(|value| text_of(value).is_some()),
+            _ => false,
+        };
+        if !turn.blocks.iter().any(|block| block.kind == BlockKind::Blank) || turn.blocks.iter().any(keeps) {
+            continue;
+        }
+        for value in turn.blocks.iter().filter(|block| block.kind == BlockKind::Blank).filter_map(|block| block.value) {
+            let sentence = "messages: text content blocks must contain non-whitespace text";
+            plan.error("empty_content", value, "", Action::Dropped, sentence);
+        }
+        turn.leave(BlockKind::Blank);
+        turn.gone = turn.hollow();
+    }
+}
+
+/// Leaves out the empty texts of the top-level `system`.
+pub(super) fn leave_empty(plan: &mut Plan<'_, '_>) {
+    let Some(system) = plan.body.get("system").filter(|system| system.kind() == Kind::Array) else { return };
+    let (mut items, count) = (Vec::new(), system.items().count());
+    for item in system.items() {
+        if text_of(item).is_some_and(|text| text.is_text("")) {
+            plan.error("empty_content", item, "", Action::Dropped, "system: text content blocks must be non-empty");
+        } else {
+            items.push(plan.edits.source(item));
+        }
+    }
+    if items.is_empty() && count > 0 {
+        plan.edits.remove(plan.body.object, "system");
+    } else if items.len() < count {
+        plan.edits.rebuild(system, items);
+    }
+}
+
 /// What stands for a block that is neither call nor result nor thinking.
-pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> Piece {
+pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str, model: bool) -> Piece {
     let value = fields.object;
     if !value.is_object() {
         plan.error("malformed", value, "", Action::Rewritten, NO_BLOCK);
@@ -73,11 +120,14 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
         let sentence = "messages.{at}.content.text: Input should be a valid string";
         plan.rewrite("malformed", value, "text", as_quoted(text), sentence, "");
     }
-    if !kind.is_empty() && !FOREIGN.contains(&kind) {
+    let image_of_model = model && kind == "image";
+    if !kind.is_empty() && !FOREIGN.contains(&kind) && !image_of_model {
         return plan.edits.source(value);
     }
     let sentence = if kind.is_empty() {
         NO_TYPE
+    } else if image_of_model {
+        "messages.{at}.content: '{}' blocks are not permitted within assistant turns"
     } else {
         "messages.{at}.content: Input tag '{}' found using 'type' does not match any of the expected tags"
     };
@@ -87,7 +137,7 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
             return plan.as_text(TEXT, text);
         }
     }
-    Piece::New(image(fields).unwrap_or_else(|| note(value, kind)))
+    Piece::New(image(fields).filter(|_| !model).unwrap_or_else(|| note(value, kind)))
 }
 
 fn note(value: JsonRef<'_>, kind: &str) -> String {
@@ -138,7 +188,7 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
                         same = false;
                         continue;
                     }
-                    let piece = block(plan, &inner, &kind);
+                    let piece = block(plan, &inner, &kind, false);
                     same &= piece.is_source();
                     items.push(piece);
                 }

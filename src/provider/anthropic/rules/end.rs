@@ -8,37 +8,44 @@ use crate::provider::rules::{BlockKind, Piece, Plan, Speaker, Turn};
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     let thinking = plan.body.find("thinking");
     let kind = thinking.and_then(|thinking| thinking.text("type"));
-    let mut on = matches!(kind.as_deref(), Some("enabled" | "adaptive"));
-    tidy_last(plan, turns, on);
+    // Newer models think unless they are told not to.
+    tidy_last(plan, turns, kind.as_deref() == Some("disabled"));
     let Some(thinking) = thinking.filter(|_| kind.as_deref() == Some("enabled")) else { return };
     let Some(found) = loop_without_thinking(turns) else { return };
     // Thinking cannot be made up: only without it does the provider take the loop as it stands (opencode#3077).
     plan.error_with("unsigned_thinking", thinking, "", Action::Rewritten,
         "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`.", &found);
     plan.edits.replace(thinking, Piece::New("{\"type\":\"disabled\"}".into()));
-    on = false;
-    tidy_last(plan, turns, on);
+    tidy_last(plan, turns, true);
 }
 
 /// Takes from a final assistant message what may not end a conversation; one that is left without a block goes.
-fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
+fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], off: bool) {
     for turn in turns.iter_mut().rev().filter(|turn| !turn.gone) {
         if turn.speaker != Speaker::Model {
             return;
         }
         let before = turn.blocks.len();
-        if !on && turn.blocks.iter().any(|block| block.kind == BlockKind::Thought) {
+        if off && turn.blocks.iter().any(|block| block.kind == BlockKind::Thought) {
             plan.error("orphan_reasoning", turn.about, "content", Action::Dropped,
                 "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
             turn.leave(BlockKind::Thought);
         }
-        while let Some(text) = turn
-            .blocks
-            .last()
-            .filter(|block| block.kind == BlockKind::Other)
-            .and_then(|block| block.value)
-            .and_then(text_of)
-        {
+        while let Some(last) = turn.blocks.last() {
+            if last.kind == BlockKind::Thought {
+                plan.error(
+                    "orphan_reasoning",
+                    turn.about,
+                    "content",
+                    Action::Dropped,
+                    "The final block in an assistant message cannot be `thinking`.",
+                );
+                turn.blocks.pop();
+                continue;
+            }
+            let text =
+                last.value.filter(|_| matches!(last.kind, BlockKind::Other | BlockKind::Blank)).and_then(text_of);
+            let Some(text) = text else { break };
             let Some(kept) = trimmed(text) else { break };
             // Trimmed before: this is the second look at the same turn.
             if plan.edits.replaced(text) {
@@ -62,7 +69,7 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], on: bool) {
 }
 
 /// The text token of a text block, or of a message that is one text.
-fn text_of(value: JsonRef<'_>) -> Option<JsonRef<'_>> {
+pub(super) fn text_of(value: JsonRef<'_>) -> Option<JsonRef<'_>> {
     match value.kind() {
         Kind::String => Some(value),
         _ if value.text("type")? == "text" => value.get("text").filter(|text| text.kind() == Kind::String),
@@ -101,29 +108,40 @@ fn is_blank(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
 
-/// What a running tool loop, or a final assistant message, begins with instead of thinking.
+/// What a running tool loop, or a final assistant message, begins with instead of thinking: as far back as only results stand
+/// between, for the model need not think again before its next call.
 fn loop_without_thinking(turns: &[Turn<'_>]) -> Option<String> {
-    let mut back = turns.iter().rev().filter(|turn| !turn.gone);
-    let last = back.clone().next()?;
-    let answers = last.blocks.iter().any(|block| matches!(block.kind, BlockKind::Answer(_)) || block.value.is_none());
-    if last.speaker == Speaker::User && !answers {
-        return None;
-    }
-    let mut first: Option<&Turn<'_>> = None;
-    for turn in back.by_ref() {
-        match (turn.speaker, first) {
-            (Speaker::Model, _) => first = Some(turn),
-            (_, Some(_)) => break,
-            _ => {}
+    let notes = |value: JsonRef<'_>| {
+        value.text("type").is_some_and(|kind| matches!(&*kind, "compaction" | "fallback" | "mcp_tool_listing"))
+    };
+    // What the assistant turn begins with that is read now, and the last one does.
+    let (mut opening, mut found) = (None, None);
+    for (back, turn) in turns.iter().rev().filter(|turn| !turn.gone).enumerate() {
+        let answers =
+            turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::Answer(_)) || block.value.is_none());
+        match turn.speaker {
+            Speaker::Model => {
+                let first = turn.blocks.iter().find(|block| !block.value.is_some_and(notes));
+                opening = first.map(|block| (block.kind, block.value)).or(opening);
+                if turn.blocks.is_empty() && turn.content.is_some_and(|content| content.kind() == Kind::String) {
+                    opening = Some((BlockKind::Other, turn.content));
+                }
+            }
+            Speaker::User => {
+                if matches!(opening, Some((BlockKind::Thought, _))) {
+                    return None;
+                }
+                found = found.or(opening.take());
+                if !answers || back > 0 && !turn.is_results() {
+                    break;
+                }
+            }
+            Speaker::Aside => {}
         }
     }
-    let first = first?;
-    if first.blocks.is_empty() && first.content.is_some_and(|content| content.kind() == Kind::String) {
-        return Some("text".into());
-    }
-    let block = first.blocks.first()?;
-    if block.kind == BlockKind::Thought {
+    let (kind, value) = found.or(opening)?;
+    if kind == BlockKind::Thought || matches!(opening, Some((BlockKind::Thought, _))) {
         return None;
     }
-    Some(block.value.and_then(|value| value.text("type")).map_or_else(|| "text".into(), std::borrow::Cow::into_owned))
+    Some(value.and_then(|value| value.text("type")).map_or_else(|| "text".into(), std::borrow::Cow::into_owned))
 }

@@ -1,0 +1,79 @@
+//! A server's tools: their calls and their results stand in assistant messages.
+
+use crate::finding::{Action, Finding};
+use crate::id::{IdMap, Seed};
+use crate::json::JsonRef;
+use crate::provider::rules::{BlockKind, Plan, Speaker, Turn};
+
+/// A server's call, as far as the list is read.
+struct Asked<'a> {
+    value: JsonRef<'a>,
+    id: String,
+    /// Its turn, and its place in it.
+    place: (usize, usize),
+    answered: bool,
+}
+
+/// A result stands behind its call: in the same assistant turn, or in the next one if nothing but the client's own results
+/// came between ("Handling stop reasons"). A call that is open when the user speaks is refused from then on
+/// (anthropic-sdk-python#961, vercel/ai#13040). `held`: the server knows turns that are not in the list.
+pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bool) {
+    let mut asked: Vec<Asked<'a>> = Vec::new();
+    let mut places: IdMap<usize> = IdMap::with_hasher(Seed::default());
+    let mut gone = Vec::new();
+    for (t, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
+        if turn.speaker == Speaker::User {
+            if turn.is_results() {
+                continue;
+            }
+            for call in asked.drain(..).filter(|call| !call.answered) {
+                let sentence =
+                    "server tool use with id `{}` was found without a corresponding `*_tool_result` block behind it";
+                plan.call_error("dangling_call", (call.value, ""), &call.id, Action::Dropped, sentence);
+                gone.push(call.place);
+            }
+            places = IdMap::with_hasher(Seed::default());
+            continue;
+        }
+        for (b, block) in turn.blocks.iter().enumerate() {
+            let Some(value) = block.value else { continue };
+            if block.kind == BlockKind::Asks {
+                let id = value.text("id").unwrap_or_default().into_owned();
+                let at = *places.get_or_insert(&id, asked.len());
+                let call = Asked { value, id, place: (t, b), answered: false };
+                match asked.get_mut(at) {
+                    Some(same) => *same = call,
+                    None => asked.push(call),
+                }
+            } else if block.kind == BlockKind::Serves {
+                let id = value.text("tool_use_id").unwrap_or_default();
+                let call = places.get(&id).and_then(|at| asked.get_mut(*at));
+                if let Some(call) = call {
+                    call.answered = true;
+                } else if !held {
+                    // claude-code#64383
+                    let kind = value.text("type").unwrap_or_default();
+                    let with = if kind == "mcp_tool_result" { "mcp_tool_use" } else { "server_tool_use" };
+                    let sentence = format!(
+                        "unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block must have a corresponding `{with}` block before it."
+                    );
+                    plan.note(Finding::error("orphan_result", sentence).of_call(&id).did(Action::Dropped), value, "");
+                    gone.push((t, b));
+                }
+            }
+        }
+        // What the model wrote on behind was taken without it.
+        for call in &mut asked {
+            call.answered |= call.place.0 < t;
+        }
+    }
+    for (t, b) in gone {
+        if let Some(block) = turns.get_mut(t).and_then(|turn| turn.blocks.get_mut(b)) {
+            block.kind = BlockKind::Gone;
+        }
+    }
+    for turn in turns {
+        turn.leave(BlockKind::Gone);
+        turn.gone |= turn.touched && turn.hollow();
+    }
+}
