@@ -375,6 +375,26 @@ fn r04_calls_of_openais_own_tools_pair_where_both_are_there() {
 }
 
 #[test]
+fn r45_a_computer_is_told_several_actions_at_once() {
+    let screen = json!({"type": "computer_call_output", "call_id": "b", "output": {"type": "computer_screenshot", "image_url": "https://x/y.png"}});
+    let actions = json!([{"type": "click", "x": 1, "y": 2}, {"type": "screenshot"}]);
+    for call in [
+        json!({"type": "computer_call", "id": "cu_1", "call_id": "b", "status": "completed", "pending_safety_checks": [], "actions": actions}),
+        json!({"type": "computer_call", "id": "cu_1", "call_id": "b", "action": null, "actions": actions}),
+    ] {
+        let body = json!([user("Hi"), call, screen, user("And?")]);
+        let session = Session::of(OWN, &body);
+        assert_eq!(session.input().to_string(), body.to_string());
+        assert_eq!(session.history.invocations()[0].arguments.text(), actions.to_string());
+        let (chat, ..) = session.render(CHAT, None, always());
+        assert_eq!(chat["messages"][1]["tool_calls"][0]["function"]["arguments"], json!(actions.to_string()));
+    }
+    // One that asks nothing gets no member that it did not have.
+    let body = json!([user("Hi"), {"type": "computer_call", "call_id": "b", "action": null}, screen]);
+    assert_eq!(Session::of(OWN, &body).input(), body);
+}
+
+#[test]
 fn r40_text_alone_and_instructions_are_a_body_too() {
     let session = Session::of(OWN, &json!({"instructions": "Be brief.", "input": "Hi"}));
     let (out, ..) = session.render(OWN, None, always());

@@ -299,9 +299,15 @@ fn decode_entries(
 }
 
 fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
-    let mut holes = vec![("call_id", Slot::Id), ("name", Slot::Name), (kind.arguments, Slot::Arguments)];
-    if kind.name.is_some() {
+    // A computer is told one action, or several (SDK: `actions`).
+    let several = kind.arguments == "action" && item.find("action").is_none() && item.find("actions").is_some();
+    let asked = if several { "actions" } else { kind.arguments };
+    let given = item.find(asked);
+    let mut holes = vec![("call_id", Slot::Id), ("name", Slot::Name), (asked, Slot::Arguments)];
+    if kind.is_hosted() {
         holes.remove(1);
+        // What is not there is no hole: only a function's arguments can be written where none were.
+        holes.truncate(1 + usize::from(given.is_some()));
     }
     let mut shape = shape_with(item, &holes);
     for (key, slot) in holes {
@@ -309,7 +315,6 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
             shape.0.push((JsonStr::new(key), slot));
         }
     }
-    let given = item.find(kind.arguments);
     let arguments = match given {
         None if kind == FUNCTION => Arguments::Text(JsonStr::new("")),
         None => Arguments::Value(JsonStr::new("").to_json()),
