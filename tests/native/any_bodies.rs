@@ -119,6 +119,10 @@ pub fn gemini_content() -> BoxedStrategy<Value> {
     )
 }
 
+fn hosted() -> impl Strategy<Value = &'static str> {
+    select(vec!["shell", "local_shell", "computer", "apply_patch", "tool_search"])
+}
+
 pub fn responses_item() -> BoxedStrategy<Value> {
     mostly(prop_oneof![
         2 => (select(vec!["user", "assistant", "system"]), words()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
@@ -129,6 +133,15 @@ pub fn responses_item() -> BoxedStrategy<Value> {
         1 => Just(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e" })),
         1 => Just(json!({ "type": "reasoning", "summary": [] })),
         1 => Just(json!({ "type": "web_search_call", "id": "ws_1" })),
+        3 => (hosted(), id(), select(vec!["local", "container_auto"]), select(vec!["client", "server"])).prop_map(|(kind, i, place, ran)| {
+            json!({ "type": format!("{kind}_call"), "call_id": i, "environment": { "type": place }, "execution": ran })
+        }),
+        3 => (hosted(), id()).prop_map(|(kind, i)| match kind {
+            "tool_search" => json!({ "type": "tool_search_output", "call_id": i, "tools": [] }),
+            _ => json!({ "type": format!("{kind}_call_output"), "call_id": i, "output": "x" }),
+        }),
+        1 => id().prop_map(|i| json!({ "type": "mcp_approval_request", "id": i, "name": "n" })),
+        1 => id().prop_map(|i| json!({ "type": "mcp_approval_response", "approval_request_id": i, "approve": true })),
     ])
 }
 

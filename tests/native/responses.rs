@@ -375,6 +375,39 @@ fn r04_calls_of_openais_own_tools_pair_where_both_are_there() {
 }
 
 #[test]
+fn r04_calls_of_openais_own_tools_that_nobody_answered_are_closed() {
+    let shell = json!({"type": "shell_call", "id": "sh_1", "call_id": "a", "action": {"commands": ["ls"]}, "environment": null, "status": "completed"});
+    let shown = json!({"type": "shell_call_output", "call_id": "a", "output": []});
+    let computer = json!({"type": "computer_call", "call_id": "a", "actions": [{"type": "screenshot"}]});
+    let asked =
+        json!({"type": "mcp_approval_request", "id": "mcpr_1", "name": "n", "server_label": "s", "arguments": "{}"});
+    let approved = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true});
+    let ended = |item: &Value, run: Option<&str>| {
+        let answer =
+            decode_answer(OWN, JsonRef::parse(&json!([reasoning("rs_1"), item]).to_string()).unwrap()).unwrap();
+        Session::of(OWN, &json!([user("Hi")])).join(vec![Incoming::Message(answer)], run)
+    };
+    for run in [None, Some("run-1")] {
+        let types = |item: &Value| {
+            let session = ended(item, run).append(OWN, &json!([user("And?")]));
+            let input = session.input();
+            input.as_array().unwrap()[1..]
+                .iter()
+                .map(|item| item["type"].as_str().unwrap_or("").to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(types(&shell), ["reasoning", "shell_call", "shell_call_output", ""]);
+        assert_eq!(types(&asked), ["reasoning", "mcp_approval_request", "mcp_approval_response", ""]);
+        assert_eq!(types(&computer), [""]);
+        // What is answered later goes out as it came.
+        for (item, answer) in [(&shell, &shown), (&asked, &approved)] {
+            let session = ended(item, run).append(OWN, &json!([answer, user("And?")]));
+            assert_eq!(session.input(), json!([user("Hi"), reasoning("rs_1"), item, answer, user("And?")]));
+        }
+    }
+}
+
+#[test]
 fn r45_a_computer_is_told_several_actions_at_once() {
     let screen = json!({"type": "computer_call_output", "call_id": "b", "output": {"type": "computer_screenshot", "image_url": "https://x/y.png"}});
     let actions = json!([{"type": "click", "x": 1, "y": 2}, {"type": "screenshot"}]);

@@ -12,7 +12,7 @@
 //!
 //! The shape of a further part is two members: `Parts` for a mark, then its own `Shape` or `Content`.
 
-use super::kinds::{CallKind, FUNCTION, kind_of};
+use super::kinds::{CallKind, FUNCTION, kind_of, runs_there};
 use super::{Responses, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
@@ -118,8 +118,7 @@ impl<'w> Decoding<'_, 'w> {
     /// Whether a call is one of OpenAI's own tools, and the client has answered it. One that the server ran, or whose
     /// output is not there, is kept as it is: nobody else could word an output of its kind.
     fn is_asked(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
-        let there = || wire.find("environment").is_some_and(|place| !place.says("type", "local"));
-        self.answered.have(kind.kind, wire.text("call_id").as_deref()) && !there()
+        self.answered.have(kind.kind, wire.text("call_id").as_deref()) && !runs_there(wire)
     }
 
     fn item(&mut self, wire: JsonRef<'w>) {

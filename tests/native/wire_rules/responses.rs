@@ -1,0 +1,105 @@
+//! Items of OpenAI Responses beside words and functions: calls of OpenAI's own tools, approvals, references.
+
+use crate::*;
+use rethread::provider::{Dangling, RepairOptions};
+use serde_json::{Value, json};
+
+fn shell(id: &str) -> Value {
+    json!({ "type": "shell_call", "call_id": id, "action": { "commands": ["ls"] }, "environment": { "type": "local" } })
+}
+fn shell_out(id: &str) -> Value {
+    json!({ "type": "shell_call_output", "call_id": id, "output": [] })
+}
+fn with(mut item: Value, name: &str, value: Value) -> Value {
+    item[name] = value;
+    item
+}
+fn input(items: Vec<Value>) -> Value {
+    json!({ "model": "m", "input": items })
+}
+
+#[test]
+fn r40_a_call_of_openais_own_tools_is_answered_too() {
+    let failed = json!([{ "stdout": "", "stderr": TEXT, "outcome": { "type": "exit", "exit_code": 1 } }]);
+    let patch =
+        json!({ "type": "apply_patch_call", "call_id": "a", "operation": { "type": "delete_file", "path": "p" } });
+    let local = json!({ "type": "local_shell_call", "call_id": "a", "action": { "type": "exec", "command": ["ls"] } });
+    let search = json!({ "type": "tool_search_call", "call_id": "a", "execution": "client", "arguments": {} });
+    let found = json!({ "type": "tool_search_output", "call_id": "a", "execution": "client", "tools": [] });
+    let screen = json!({ "type": "computer_call_output", "call_id": "a", "output": { "type": "computer_screenshot", "image_url": "https://x/y" } });
+    let computer = json!({ "type": "computer_call", "call_id": "a", "actions": [{ "type": "screenshot" }] });
+    for (call, made) in [
+        (shell("a"), with(shell_out("a"), "output", failed.clone())),
+        (with(shell("a"), "environment", Value::Null), with(shell_out("a"), "output", failed)),
+        (patch, json!({ "type": "apply_patch_call_output", "call_id": "a", "status": "failed", "output": TEXT })),
+        (local, json!({ "type": "local_shell_call_output", "call_id": "a", "output": TEXT })),
+        (search.clone(), found),
+    ] {
+        let given = vec![user("q"), thinks(), call.clone(), user("p")];
+        mends_responses(
+            given.clone(),
+            "dangling_call",
+            vec![user("q"), thinks(), call.clone(), made.clone(), user("p")],
+        );
+        takes(input(vec![user("q"), call.clone(), made.clone(), user("p")]), RESPONSES);
+        // Of these it is not known that nobody may speak in between.
+        takes(input(vec![user("q"), call.clone(), user("p"), made]), RESPONSES);
+        // What the server holds may have the output.
+        takes(with(input(vec![call]), "conversation", json!("conv_1")), RESPONSES);
+        let omit = RepairOptions { dangling: Dangling::Omit, dangling_text: None };
+        assert_eq!(mended_with(&input(given), RESPONSES, &omit), json!([user("q"), user("p")]));
+    }
+    // Nobody can make up a screenshot.
+    mends_responses(
+        vec![user("q"), thinks(), computer.clone(), user("p")],
+        "dangling_call",
+        vec![user("q"), user("p")],
+    );
+    takes(input(vec![user("q"), thinks(), computer, screen.clone(), user("p")]), RESPONSES);
+    // What the server ran is its own business. Recorded: a function's output answers a search.
+    for place in ["container_auto", "container_reference"] {
+        takes(input(vec![with(shell("a"), "environment", json!({ "type": place })), user("p")]), RESPONSES);
+    }
+    for (name, value) in [("execution", json!("server")), ("call_id", Value::Null)] {
+        takes(input(vec![with(search.clone(), name, value), user("p")]), RESPONSES);
+    }
+    takes(input(vec![user("q"), search, out("a", "1"), user("p")]), RESPONSES);
+    // An output that answers no call.
+    for orphan in [
+        shell_out("a"),
+        screen,
+        json!({ "type": "apply_patch_call_output", "call_id": "a", "status": "completed" }),
+        json!({ "type": "local_shell_call_output", "id": "a", "output": "x" }),
+    ] {
+        mends_responses(vec![user("q"), orphan.clone(), user("p")], "orphan_result", vec![user("q"), user("p")]);
+        takes(json!({ "previous_response_id": "resp_1", "input": [orphan] }), RESPONSES);
+    }
+    // A program's calls are answered to it (SDK: `caller`).
+    let caller = json!({ "type": "program", "caller_id": "p" });
+    let call = with(fcall("a"), "caller", caller.clone());
+    mends_responses(vec![call.clone()], "dangling_call", vec![call, with(out("a", TEXT), "caller", caller)]);
+    // An id that is too long is shortened in both places.
+    let long = "x".repeat(65);
+    let out = mended(&input(vec![shell(&long), shell_out(&long)]), RESPONSES);
+    assert_eq!(out[0]["call_id"], out[1]["call_id"]);
+}
+
+#[test]
+fn r40_an_approval_that_was_asked_for_is_given_or_not() {
+    let asked =
+        json!({ "type": "mcp_approval_request", "id": "mcpr_1", "name": "n", "server_label": "s", "arguments": "{}" });
+    let answer =
+        |approve: bool| json!({ "type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": approve });
+    for end in [vec![], vec![user("p")]] {
+        let mut given = vec![user("q"), thinks(), asked.clone()];
+        let mut want = [given.clone(), vec![answer(false)]].concat();
+        given.extend(end.clone());
+        want.extend(end);
+        mends_responses(given, "dangling_call", want);
+    }
+    takes(input(vec![user("q"), asked.clone(), answer(true), user("p")]), RESPONSES);
+    takes(with(input(vec![answer(true)]), "previous_response_id", json!("resp_1")), RESPONSES);
+    // An answer to what is not here is not known to be refused.
+    takes(input(vec![user("q"), answer(true), answer(true)]), RESPONSES);
+    takes(with(input(vec![asked]), "conversation", json!("conv_1")), RESPONSES);
+}
