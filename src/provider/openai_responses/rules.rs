@@ -176,14 +176,21 @@ impl<'a> Reader<'_, 'a, '_> {
         }
         let fields = Fields::of(value);
         let kind = items::kind(self.plan, &fields);
+        let mut spill = Vec::new();
         let kind = match &*kind {
             "gone" => Kind::Gone,
             "text" => self.barrier(),
-            "message" => self.message(&fields),
+            "message" => self.message(&fields, &mut spill),
             "reasoning" if fields.text("id").is_some_and(|id| id.starts_with("rs_")) => Kind::Reasoning,
             kind => self.pair(kind, &fields),
         };
-        Item { kind, value, piece: self.plan.edits.source(value) }
+        let mut piece = self.plan.edits.source(value);
+        if !spill.is_empty() {
+            // The user shows it right behind. Should that part a call from its output, the next round moves the output.
+            let user = Piece::wrapped("{\"role\":\"user\",\"content\":[", spill, "]}");
+            piece = Piece::wrapped("", vec![piece, user], "");
+        }
+        Item { kind, value, piece }
     }
 
     fn barrier(&mut self) -> Kind {
@@ -192,8 +199,8 @@ impl<'a> Reader<'_, 'a, '_> {
         Kind::Barrier
     }
 
-    fn message(&mut self, fields: &Fields<'a>) -> Kind {
-        match items::message(self.plan, fields) {
+    fn message(&mut self, fields: &Fields<'a>, spill: &mut Vec<Piece>) -> Kind {
+        match items::message(self.plan, fields, spill) {
             None => Kind::Gone,
             Some(true) => {
                 self.said += 1;

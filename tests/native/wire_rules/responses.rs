@@ -103,3 +103,60 @@ fn r40_an_approval_that_was_asked_for_is_given_or_not() {
     takes(input(vec![user("q"), answer(true), answer(true)]), RESPONSES);
     takes(with(input(vec![asked]), "conversation", json!("conv_1")), RESPONSES);
 }
+
+#[test]
+fn r40_each_side_has_parts_of_its_own() {
+    let says = |role: &str, parts: Value| json!({ "role": role, "content": parts });
+    let output = |parts: Value| json!({ "type": "function_call_output", "call_id": "a", "output": parts });
+    let image = json!({ "type": "input_image", "image_url": "https://x/y" });
+    let file = json!({ "type": "input_file", "file_id": "file-1" });
+    let chat_image = json!({ "type": "image_url", "image_url": { "url": "https://x/y" } });
+    let chat_file = json!({ "type": "file", "file": { "file_id": "file-1" } });
+    let text = |kind: &str| json!({ "type": kind, "text": "x" });
+    let new = json!({ "type": "input_new", "x": 1 });
+    takes(input(vec![says("user", json!([text("input_text"), image, file, new]))]), RESPONSES);
+    takes(
+        input(vec![says("assistant", json!([text("output_text"), { "type": "refusal", "refusal": "no" }, new]))]),
+        RESPONSES,
+    );
+    takes(input(vec![fcall("a"), output(json!([text("input_text"), image, file, new]))]), RESPONSES);
+    let code = "unsupported_part";
+    for given in [json!([text("text"), chat_image, chat_file]), json!([text("output_text"), image, chat_file])] {
+        let want = json!([text("input_text"), image, file]);
+        mends_responses(vec![fcall("a"), output(given.clone())], code, vec![fcall("a"), output(want.clone())]);
+        mends_responses(vec![says("user", given)], code, vec![says("user", want)]);
+    }
+    let detailed = json!({ "type": "image_url", "image_url": { "url": "https://x/y", "detail": "low" } });
+    let plain = json!({ "type": "image_url", "image_url": "https://x/y" });
+    let low = with(image.clone(), "detail", json!("low"));
+    mends_responses(vec![says("user", json!([detailed, plain]))], code, vec![says("user", json!([low, image]))]);
+    // A user shows what nobody else may show.
+    for (role, kind) in [("system", "input_text"), ("developer", "input_text"), ("assistant", "output_text")] {
+        mends_responses(
+            vec![says(role, json!([image, text(kind), chat_file])), user("p")],
+            code,
+            vec![says(role, json!([text(kind)])), says("user", json!([image, file])), user("p")],
+        );
+    }
+    mends_responses(
+        vec![
+            thinks(),
+            with(says("assistant", json!([text("output_text"), image])), "id", json!("msg_1")),
+            fcall("a"),
+            out("a", "1"),
+        ],
+        code,
+        vec![
+            thinks(),
+            with(says("assistant", json!([text("output_text")])), "id", json!("msg_1")),
+            says("user", json!([image])),
+            fcall("a"),
+            out("a", "1"),
+        ],
+    );
+    mends_responses(
+        vec![fcall("a"), says("assistant", json!([image])), out("a", "1")],
+        code,
+        vec![fcall("a"), out("a", "1"), says("assistant", json!([])), says("user", json!([image]))],
+    );
+}

@@ -42,11 +42,16 @@ pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
     guess.into()
 }
 
-/// Mends a message. None where it cannot stay; else whether the model says it.
-pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Option<bool> {
+/// Mends a message. None where it cannot stay; else whether the model says it. `spill` takes the parts that only a user's holds.
+pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, spill: &mut Vec<Piece>) -> Option<bool> {
     let value = fields.object;
     let role = fields.owned_text("role");
     let model = names_model(&role);
+    let holds = match role.as_str() {
+        _ if model => &MODEL,
+        "system" | "developer" => &SYSTEM,
+        _ => &USER,
+    };
     if !["assistant", "user", "system", "developer"].contains(&role.as_str()) {
         let sentence = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.";
         let role_due = if model { "\"assistant\"" } else { "\"user\"" };
@@ -59,7 +64,7 @@ pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Optio
     };
     match content.kind() {
         Kind::String => {}
-        Kind::Array => parts(plan, content, model),
+        Kind::Array => parts(plan, content, holds, spill),
         _ => {
             let sentence = "Invalid type for 'content': expected one of a string or array of content parts.";
             plan.rewrite("malformed", value, "content", as_quoted(content), sentence, "");
@@ -68,31 +73,75 @@ pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Optio
     Some(model)
 }
 
-/// Text has a type of its own for each side: `output_text` in a user's message fails the schema.
-fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, model: bool) {
-    let (own, open, sentence) = if model {
-        (
-            "output_text",
-            "{\"type\":\"output_text\",\"text\":",
-            "Invalid value: '{}'. Supported values here: 'output_text'.",
-        )
-    } else {
-        (
-            "input_text",
-            "{\"type\":\"input_text\",\"text\":",
-            "Invalid value: '{}'. Supported values here: 'input_text'.",
-        )
-    };
+/// What a list of parts may hold.
+struct Holds {
+    /// Text has a type of its own for each side: `output_text` in a user's message fails the schema.
+    text: &'static str,
+    open: &'static str,
+    /// Images and files too.
+    media: bool,
+    sentence: &'static str,
+}
+
+const USER: Holds = Holds {
+    text: "input_text",
+    open: "{\"type\":\"input_text\",\"text\":",
+    media: true,
+    sentence: "Invalid value: '{}'. Supported values are: 'input_text', 'input_image', and 'input_file'.",
+};
+
+const SYSTEM: Holds =
+    Holds { media: false, sentence: "Invalid value: '{}'. Supported values are: 'input_text'.", ..USER };
+
+const MODEL: Holds = Holds {
+    text: "output_text",
+    open: "{\"type\":\"output_text\",\"text\":",
+    media: false,
+    sentence: "Invalid value: '{}'. Supported values are: 'output_text' and 'refusal'.",
+};
+
+/// A part of a chat message, as this endpoint has it.
+fn from_chat(fields: &Fields<'_>, kind: &str) -> Option<String> {
+    let inner = fields.get(kind)?;
+    match kind {
+        "image_url" => {
+            let url = inner.get("url").unwrap_or(inner).as_json_str()?;
+            let detail = inner.get("detail").map(|detail| format!(",\"detail\":{}", detail.as_raw()));
+            let detail = detail.unwrap_or_default();
+            Some(format!("{{\"type\":\"input_image\",\"image_url\":{}{detail}}}", url.token()))
+        }
+        // Its members have the same names here.
+        "file" => {
+            inner.entries().next()?;
+            Some(format!("{{\"type\":\"input_file\",{}", inner.as_raw().get(1..)?))
+        }
+        _ => None,
+    }
+}
+
+/// Mends a list of parts. Those of an unknown type stay: new ones come.
+fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill: &mut Vec<Piece>) {
     let (mut items, mut same) = (Vec::new(), true);
     for part in content.items() {
         if part.is_object() {
             let fields = Fields::of(part);
             let kind = fields.owned_text("type");
             let of_text = ["text", "input_text", "output_text", ""].contains(&kind.as_str());
-            if of_text && kind != own && fields.text("text").is_some() {
-                plan.rewrite("unsupported_part", part, "type", quoted(own), sentence, &kind);
+            if of_text && kind != holds.text && fields.text("text").is_some() {
+                plan.rewrite("unsupported_part", part, "type", quoted(holds.text), holds.sentence, &kind);
             }
-            items.push(plan.edits.source(part));
+            let chat = from_chat(&fields, &kind);
+            let moves = !holds.media && (chat.is_some() || kind == "input_image" || kind == "input_file");
+            if moves || chat.is_some() {
+                let action = if moves { Action::Moved } else { Action::Rewritten };
+                plan.error_with("unsupported_part", part, "type", action, holds.sentence, &kind);
+            }
+            if let Some(text) = chat {
+                plan.edits.replace(part, Piece::New(text));
+            }
+            same &= !moves;
+            let to = if moves { &mut *spill } else { &mut items };
+            to.push(plan.edits.source(part));
             continue;
         }
         same = false;
@@ -100,7 +149,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, model: bool) {
         let action = if drop { Action::Dropped } else { Action::Rewritten };
         plan.error("malformed", part, "", action, "Invalid type for a content part: expected an object.");
         if !drop {
-            items.push(plan.as_text(open, part));
+            items.push(plan.as_text(holds.open, part));
         }
     }
     if !same {
@@ -131,8 +180,10 @@ pub(super) fn call<'a>(plan: &mut Plan<'a, '_>, kind: &str, fields: &Fields<'a>)
 /// Mends an output.
 pub(super) fn output<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     let given = fields.find("output");
-    if matches!(given.map(JsonRef::kind), Some(Kind::String | Kind::Array)) {
-        return;
+    match given.map(|given| (given, given.kind())) {
+        Some((_, Kind::String)) => return,
+        Some((list, Kind::Array)) => return parts(plan, list, &USER, &mut Vec::new()),
+        _ => {}
     }
     let text = given.map_or_else(|| "\"\"".into(), as_quoted);
     let sentence = "Invalid type for 'output': expected one of a string or array of content parts.";
