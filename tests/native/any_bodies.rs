@@ -145,6 +145,8 @@ pub fn responses_item() -> BoxedStrategy<Value> {
         4 => (id(), words()).prop_map(|(i, o)| json!({ "type": "function_call_output", "call_id": i, "output": o })),
         1 => Just(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e" })),
         1 => Just(json!({ "type": "reasoning", "summary": [] })),
+        1 => Just(json!({ "type": "reasoning", "id": "rs_2", "summary": null })),
+        1 => Just(json!({ "id": "msg_1" })),
         1 => Just(json!({ "type": "web_search_call", "id": "ws_1" })),
         3 => (hosted(), id(), select(vec!["local", "container_auto"]), select(vec!["client", "server"])).prop_map(|(kind, i, place, ran)| {
             json!({ "type": format!("{kind}_call"), "call_id": i, "environment": { "type": place }, "execution": ran })

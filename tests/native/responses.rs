@@ -166,6 +166,13 @@ fn r43_r45_every_kind_of_item_comes_back_in_its_place() {
     assert_eq!(Session::of(OWN, &json!({ "input": given })).input().to_string(), given.to_string());
     let with_reference = json!([user("Hi"), {"type": "item_reference", "id": "msg_9"}, user("Go on")]);
     assert_eq!(Session::of(OWN, &with_reference).input(), with_reference);
+    // The call may be what is referred to; its type need not be said.
+    for reference in
+        [json!({"type": "item_reference", "id": "fc_1"}), json!({"id": "fc_1"}), json!({"type": null, "id": "fc_1"})]
+    {
+        let body = json!([user("Hi"), reference, output("c", "1"), call("a", "f"), output("a", "1"), user("Go on")]);
+        assert_eq!(Session::of(OWN, &body).input().to_string(), body.to_string());
+    }
 }
 
 #[test]

@@ -60,9 +60,17 @@ pub fn decode_text(text: JsonStr) -> Incoming {
 
 /// Decodes items. What is no item comes back as it is.
 pub fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
-    let mut work =
-        Decoding { items, answer: Vec::new(), answered: Ids::default(), asked: Ids::default(), held: Ids::default() };
+    let mut work = Decoding {
+        items,
+        answer: Vec::new(),
+        answered: Ids::default(),
+        asked: Ids::default(),
+        held: Ids::default(),
+        told: Ids::default(),
+        refers: false,
+    };
     for wire in wires {
+        work.refers |= kind_of(*wire) == "item_reference";
         if let Some(kind) = CallKind::of_output(&kind_of(*wire)).filter(|kind| kind.is_hosted()) {
             work.answered.0.extend(wire.text("call_id").map(|id| (kind.kind, id)));
         }
@@ -71,15 +79,14 @@ pub fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     for wire in wires {
         let kind = kind_of(*wire);
         let own = CallKind::of(&kind);
-        if own.is_some_and(|own| !own.is_hosted()) || !kind.ends_with("_call") {
-            continue;
-        }
-        let Some(id) = wire.text("call_id") else { continue };
-        match own.filter(|own| work.is_asked(*wire, own)) {
-            Some(own) => work.asked.0.push((own.kind, id)),
-            None => work.held.0.push(("", id)),
+        let Some(id) = wire.text("call_id").filter(|_| kind.ends_with("_call")) else { continue };
+        match own {
+            Some(own) if !own.is_hosted() => work.told.0.push(("", id)),
+            Some(own) if work.is_asked(*wire, own) => work.asked.0.push((own.kind, id)),
+            _ => work.held.0.push(("", id)),
         }
     }
+    work.told.sort();
     work.asked.sort();
     work.held.sort();
     for wire in wires {
@@ -112,6 +119,10 @@ struct Decoding<'i, 'w> {
     asked: Ids<'w>,
     /// Calls that are kept as they are, and so are their outputs, whatever they are (recorded: a function's).
     held: Ids<'w>,
+    /// Calls of functions and of custom tools.
+    told: Ids<'w>,
+    /// Some items are references.
+    refers: bool,
 }
 
 impl<'w> Decoding<'_, 'w> {
@@ -147,7 +158,8 @@ impl<'w> Decoding<'_, 'w> {
             let call_id = call_id.as_deref();
             let ours = match own.is_hosted() {
                 true => self.asked.have(own.kind, call_id),
-                false => !self.held.have("", call_id),
+                // Beside references to what the server holds, the call may be there.
+                false => !self.held.have("", call_id) && (!self.refers || self.told.have("", call_id)),
             };
             if ours {
                 self.end_answer();

@@ -93,6 +93,8 @@ pub(super) fn kind_of(item: JsonRef<'_>) -> Cow<'_, str> {
         () if has("role") => "message",
         () if has("call_id") && has("output") => "function_call_output",
         () if has("name") && (has("call_id") || has("arguments")) => "function_call",
+        // A reference needs no type (SDK: `ItemReference`).
+        () if has("id") && item.entries().all(|(key, _)| key.is_text("id") || key.is_text("type")) => "item_reference",
         () => "",
     }
     .into()

@@ -9,7 +9,7 @@
 mod items;
 mod order;
 
-use super::kinds::{CallKind, id_name, pair_of, runs_there};
+use super::kinds::{CallKind, id_name, kind_of, pair_of, runs_there};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::openai_chat::{self, rules::shortened};
@@ -58,7 +58,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     // What the server holds is not in this list, so an output here may answer a call there.
     let held = plan.body.find("previous_response_id").is_some()
         || plan.body.find("conversation").is_some()
-        || list.items().any(|item| item.get("type").is_some_and(|kind| kind.is_text("item_reference")));
+        || list.items().any(|item| kind_of(item) == "item_reference");
     // Recorded: call, message, call, outputs is refused by DeepSeek, and nobody else.
     let adjacent = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "deepseek"));
     let text = quoted(plan.options.text());
@@ -177,6 +177,10 @@ impl<'a> Reader<'_, 'a, '_> {
         let fields = Fields::of(value);
         let kind = items::kind(self.plan, &fields);
         let mut spill = Vec::new();
+        if kind == "reasoning" && fields.find("summary").is_none() {
+            let sentence = "Missing required parameter: 'input[{at}].summary'.";
+            self.plan.rewrite("malformed", value, "summary", "[]".into(), sentence, "");
+        }
         let kind = match &*kind {
             "gone" => Kind::Gone,
             "text" => self.barrier(),

@@ -160,3 +160,36 @@ fn r40_each_side_has_parts_of_its_own() {
         vec![fcall("a"), out("a", "1"), says("assistant", json!([])), says("user", json!([image]))],
     );
 }
+
+#[test]
+fn r40_a_reference_needs_no_type() {
+    for reference in [
+        json!({ "id": "fc_1" }),
+        json!({ "id": "fc_1", "type": null }),
+        json!({ "type": "item_reference", "id": "fc_1" }),
+    ] {
+        takes(input(vec![user("q"), reference, out("a", "1"), user("p")]), RESPONSES);
+    }
+    mends_responses(vec![user("q"), json!({ "id": "fc_1", "x": 1 })], "malformed", vec![user("q")]);
+}
+
+#[test]
+fn r40_reasoning_has_a_summary() {
+    let bare = json!({ "type": "reasoning", "encrypted_content": "e" });
+    let whole = with(bare.clone(), "summary", json!([]));
+    mends_responses(vec![user("q"), bare, says("x")], "malformed", vec![user("q"), whole.clone(), says("x")]);
+    let null = json!({ "type": "reasoning", "summary": null, "encrypted_content": "e" });
+    let there = json!({ "type": "reasoning", "summary": [], "encrypted_content": "e" });
+    mends_responses(vec![user("q"), null, says("x")], "malformed", vec![user("q"), there, says("x")]);
+    takes(input(vec![user("q"), whole, says("x")]), RESPONSES);
+}
+
+#[test]
+fn r41_an_input_that_says_nothing_is_warned_of() {
+    for silent in [json!(""), json!([])] {
+        let report =
+            rethread::provider::validate(json!({ "model": "m", "input": silent }).to_string().as_bytes(), RESPONSES);
+        assert_eq!(codes(&report, rethread::finding::Severity::Warning), ["malformed"]);
+    }
+    takes(json!({ "model": "m", "input": "" }), RESPONSES);
+}

@@ -3,6 +3,7 @@
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
 use crate::provider::openai_chat::rules::calls::arguments_of;
+use crate::provider::openai_responses::kinds::kind_of;
 use crate::provider::rules::{Fields, Piece, Plan, as_quoted, name_fit, name_valid, names_model, quoted};
 
 const MAX_NAME: usize = 128;
@@ -21,25 +22,23 @@ pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
     if !kind.is_empty() {
         return kind;
     }
-    let has = |key: &str| fields.find(key).is_some();
-    let guess = match () {
-        () if has("role") => "message",
-        () if has("call_id") && has("output") => "function_call_output",
-        () if has("name") && (has("call_id") || has("arguments")) => "function_call",
-        () if has("content") => "message",
-        () => "gone",
+    let guess = match kind_of(fields.object) {
+        kind if !kind.is_empty() => kind,
+        _ if fields.find("content").is_some() => "message".into(),
+        _ => "gone".into(),
     };
-    // A message needs no type.
-    if fields.get("type").is_some() || guess != "message" {
+    // A message needs no type, nor does a reference, and that may say so.
+    let typed = if guess == "item_reference" { fields.find("type") } else { fields.get("type") };
+    if typed.is_some() || !["message", "item_reference"].contains(&&*guess) {
         let gone = guess == "gone";
         let action = if gone { Action::Dropped } else { Action::Rewritten };
         let sentence = "Missing required parameter: 'input[{at}].type'.";
         plan.error("malformed", fields.object, "type", action, sentence);
         if !gone {
-            plan.edits.set(fields.object, "type", quoted(guess));
+            plan.edits.set(fields.object, "type", quoted(&guess));
         }
     }
-    guess.into()
+    guess.into_owned()
 }
 
 /// Mends a message. None where it cannot stay; else whether the model says it. `spill` takes the parts that only a user's holds.
