@@ -147,6 +147,7 @@ pub fn responses_item() -> BoxedStrategy<Value> {
         1 => Just(json!({ "type": "reasoning", "summary": [] })),
         1 => Just(json!({ "type": "reasoning", "id": "rs_2", "summary": null })),
         1 => Just(json!({ "id": "msg_1" })),
+        2 => (id(), words()).prop_map(|(i, c)| json!({ "type": "message", "id": i, "role": "assistant", "content": c })),
         1 => Just(json!({ "type": "web_search_call", "id": "ws_1" })),
         3 => (hosted(), id(), select(vec!["local", "container_auto"]), select(vec!["client", "server"])).prop_map(|(kind, i, place, ran)| {
             json!({ "type": format!("{kind}_call"), "call_id": i, "environment": { "type": place }, "execution": ran })

@@ -579,3 +579,22 @@ fn case13_an_id_used_again_after_its_output_is_another_responses() {
         json!({"input": [user("Hi"), call("a", "f"), call("a", "f"), output("a", "1"), output("a", "2")]}).to_string();
     assert!(validate(both.as_bytes(), OWN).iter().any(|found| found.code == "duplicate_call_id"));
 }
+
+#[test]
+fn r40_ids_of_another_server_stay_with_it() {
+    let own = "75873264-3611-4961-a7d5-2aaeb9ba4102";
+    let session = Session::of(OWN, &json!([user("Hi"), said(own, "Yes."), user("And?")]));
+    let policy = Policy { call: always(), ..Policy::default() };
+    let mut renderer = Renderer::default();
+    let mut render = |model: &str| {
+        let provider = provider(OWN, &json!({ "model": model }).to_string());
+        let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
+        renderer.render(&session.history, None, &request, 0).unwrap();
+        let rendered = renderer.render(&session.history, None, &request, 0).unwrap();
+        let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+        (body["input"][1]["id"].clone(), rendered.stable_prefix)
+    };
+    assert_eq!(render("deepseek-v4"), (json!(own), 3));
+    assert_eq!(render("gpt-5"), (Value::Null, 1));
+    assert_eq!(render("deepseek-v4"), (json!(own), 3));
+}

@@ -60,12 +60,15 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         || plan.body.find("conversation").is_some()
         || list.items().any(|item| kind_of(item) == "item_reference");
     // Recorded: call, message, call, outputs is refused by DeepSeek, and nobody else.
-    let adjacent = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "deepseek"));
+    let model = plan.body.owned_text("model");
+    let adjacent = crate::text::has(&model, "deepseek");
     let text = quoted(plan.options.text());
     let mut reader = Reader {
         plan,
         pairs: Pairs::new(text.clone()),
         held,
+        // Recorded: these two have ids of their own.
+        loose: adjacent || crate::text::has(&model, "grok"),
         group: 0,
         fresh: true,
         answered: false,
@@ -151,6 +154,8 @@ struct Reader<'p, 'a, 'o> {
     pairs: Pairs<'a>,
     /// The server holds more of the history.
     held: bool,
+    /// The model is not OpenAI's, nor are the ids of items.
+    loose: bool,
     /// The step that is read now: its calls belong together.
     group: usize,
     /// The next call begins a step: somebody else has spoken.
@@ -208,10 +213,12 @@ impl<'a> Reader<'_, 'a, '_> {
             None => Kind::Gone,
             Some(true) => {
                 self.said += 1;
-                let (id, sound) = id_of(fields.get("id"));
-                Kind::Said(id.is_some() && sound)
+                Kind::Said(items::id(self.plan, fields, "msg", self.loose))
             }
-            Some(false) => self.barrier(),
+            Some(false) => {
+                items::id(self.plan, fields, "msg", self.loose);
+                self.barrier()
+            }
         }
     }
 
@@ -233,7 +240,10 @@ impl<'a> Reader<'_, 'a, '_> {
         let own = format!("{label} {}", own.unwrap_or_default());
         let there = self.held || !sound || runs_there(fields.object) || !calls && self.served.get(&own) == Some(&1);
         match (takes_parts(label), calls) {
-            (true, true) => items::call(self.plan, kind, fields),
+            (true, true) => {
+                items::call(self.plan, kind, fields);
+                items::id(self.plan, fields, if kind == "function_call" { "fc" } else { "ctc" }, self.loose);
+            }
             (true, false) => items::output(self.plan, fields),
             (false, _) if there => return self.other(kind, fields),
             (false, _) => {}
@@ -247,8 +257,10 @@ impl<'a> Reader<'_, 'a, '_> {
         }
         let near = (!self.fresh).then_some(self.group);
         self.answered = true;
-        // Of these it is not known that they are refused without a call.
-        let known = kind == "tool_search_output" || kind == "mcp_approval_response";
+        // Of these it is not known that they are refused without a call. Others may answer one that the server holds.
+        let known = kind == "tool_search_output"
+            || kind == "mcp_approval_response"
+            || self.held && !self.served.contains_key(&own);
         let a = self.pairs.answer(fields.object, id, "", near, label, fields.get("output"));
         let id = self.pairs.answers.last().and_then(|answer| answer.id.as_ref());
         let served = id.and_then(|id| self.served.get_mut(id)).is_some_and(|left| std::mem::take(left) > 0);

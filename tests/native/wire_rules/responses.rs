@@ -171,6 +171,8 @@ fn r40_a_reference_needs_no_type() {
         takes(input(vec![user("q"), reference, out("a", "1"), user("p")]), RESPONSES);
     }
     mends_responses(vec![user("q"), json!({ "id": "fc_1", "x": 1 })], "malformed", vec![user("q")]);
+    // What it refers to may be the call that an id named first.
+    takes(input(vec![json!({ "id": "fc_1" }), out("a", "1"), user("p"), fcall("a"), out("a", "2")]), RESPONSES);
 }
 
 #[test]
@@ -192,4 +194,30 @@ fn r41_an_input_that_says_nothing_is_warned_of() {
         assert_eq!(codes(&report, rethread::finding::Severity::Warning), ["malformed"]);
     }
     takes(json!({ "model": "m", "input": "" }), RESPONSES);
+}
+
+#[test]
+fn r40_ids_of_items_are_of_their_kind_and_not_long() {
+    let message = |id: &str| with(with(says("x"), "type", json!("message")), "id", json!(id));
+    let call = |id: &str| with(fcall("a"), "id", json!(id));
+    let free = |id: &str| json!({ "type": "custom_tool_call", "call_id": "a", "name": "f", "input": "x", "id": id });
+    let long = "x".repeat(62);
+    for (given, bare) in
+        [(call("toolu_1"), fcall("a")), (call("ctc_1"), fcall("a")), (call(&format!("fc_{long}")), fcall("a"))]
+    {
+        mends_responses(vec![given.clone(), out("a", "1")], "invalid_call_id", vec![bare, out("a", "1")]);
+        // Recorded: others have ids of their own.
+        for model in ["grok-4", "deepseek-v4"] {
+            takes(json!({ "model": model, "input": [given, out("a", "1")] }), RESPONSES);
+        }
+    }
+    assert_eq!(errors(&input(vec![free("fc_1"), out("a", "1")]), RESPONSES), ["invalid_call_id"]);
+    takes(input(vec![free("ctc_1"), out("a", "1")]), RESPONSES);
+    for wrong in ["chatcmpl-1", &format!("msg_{long}")] {
+        let bare = with(says("x"), "type", json!("message"));
+        mends_responses(vec![user("q"), message(wrong)], "invalid_call_id", vec![user("q"), bare.clone()]);
+        // Its reasoning goes with the id.
+        mends_responses(vec![user("q"), thinks(), message(wrong)], "orphan_reasoning", vec![user("q"), bare]);
+    }
+    takes(input(vec![user("q"), thinks(), message("msg_1")]), RESPONSES);
 }

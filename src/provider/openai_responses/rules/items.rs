@@ -2,7 +2,7 @@
 
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::openai_chat::rules::calls::arguments_of;
+use crate::provider::openai_chat::rules::{MAX_ID, calls::arguments_of};
 use crate::provider::openai_responses::kinds::kind_of;
 use crate::provider::rules::{Fields, Piece, Plan, as_quoted, name_fit, name_valid, names_model, quoted};
 
@@ -156,7 +156,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
     }
 }
 
-/// Mends a call's name, arguments and item id.
+/// Mends a call's name and arguments.
 pub(super) fn call<'a>(plan: &mut Plan<'a, '_>, kind: &str, fields: &Fields<'a>) {
     let value = fields.object;
     let name = fields.owned_text("name");
@@ -165,15 +165,22 @@ pub(super) fn call<'a>(plan: &mut Plan<'a, '_>, kind: &str, fields: &Fields<'a>)
         plan.rewrite("malformed", value, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);
     }
     arguments_of(plan, fields, kind == "custom_tool_call", false);
-    // A call id is no item id (nodetool#4252); pairing goes by call_id alone (laravel/ai#1052).
-    if let Some(id) = fields.find("id") {
-        let id = id.as_text().unwrap_or_default();
-        if id.is_empty() || id.starts_with("call_") {
-            let sentence = "Invalid 'id': '{}'. Expected an ID that begins with 'fc'.";
-            plan.error_with("invalid_call_id", value, "id", Action::Dropped, sentence, &id);
-            plan.edits.remove(value, "id");
-        }
+}
+
+/// Mends the id of an item that may go without: pairing goes by call_id alone (laravel/ai#1052). `prefix`: how OpenAI's begin;
+/// `loose` where the model is not OpenAI's. Gives whether it has one that stays.
+pub(super) fn id<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, prefix: &str, loose: bool) -> bool {
+    let Some(id) = fields.find("id") else { return false };
+    let text = id.as_text().unwrap_or_default();
+    // A call id is no item id (nodetool#4252).
+    let call = prefix != "msg" && (text.is_empty() || text.starts_with("call_"));
+    if !call && (loose || text.starts_with(prefix) && text.chars().count() <= MAX_ID) {
+        return !text.is_empty();
     }
+    let sentence = "Invalid 'id': '{}'. Expected an ID that begins with 'msg', 'fc' or 'ctc', as its type does, of at most 64 characters.";
+    plan.error_with("invalid_call_id", fields.object, "id", Action::Dropped, sentence, &text);
+    plan.edits.remove(fields.object, "id");
+    false
 }
 
 /// Mends an output.
