@@ -598,3 +598,11 @@ fn r40_ids_of_another_server_stay_with_it() {
     assert_eq!(render("gpt-5"), (Value::Null, 1));
     assert_eq!(render("deepseek-v4"), (json!(own), 3));
 }
+
+#[test]
+fn r02_an_output_beside_references_answers_the_call_that_is_stored() {
+    let reference = json!({"type": "item_reference", "id": "msg_1"});
+    let session =
+        Session::of(OWN, &json!([user("Hi"), call("a", "f")])).append(OWN, &json!([reference, output("a", "1")]));
+    assert_eq!(session.input(), json!([user("Hi"), call("a", "f"), output("a", "1"), reference]));
+}

@@ -158,12 +158,13 @@ impl<'w> Decoding<'_, 'w> {
             let call_id = call_id.as_deref();
             let ours = match own.is_hosted() {
                 true => self.asked.have(own.kind, call_id),
-                // Beside references to what the server holds, the call may be there.
-                false => !self.held.have("", call_id) && (!self.refers || self.told.have("", call_id)),
+                false => !self.held.have("", call_id),
             };
             if ours {
+                // Beside references to what the server holds, the call may be there.
+                let apart = self.refers && !self.told.have("", call_id);
                 self.end_answer();
-                return self.items.push(Incoming::Result(decode_result(wire, own)));
+                return self.items.push(Incoming::Result(IncomingResult { apart, ..decode_result(wire, own) }));
             }
         }
         self.answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
@@ -360,6 +361,7 @@ fn decode_result(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
         dialect: Some(Dialect::OpenAiResponses),
         shape: (!plain).then_some(shape),
         raw: item.to_owned(),
+        apart: false,
     }
 }
 
