@@ -58,4 +58,6 @@ pub struct IncomingResult {
     pub shape: Option<Shape>,
     /// The item as it came, for when it belongs to nothing.
     pub raw: Json,
+    /// Its call may be where only the provider sees it: without one here it goes out by itself.
+    pub apart: bool,
 }

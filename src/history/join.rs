@@ -8,7 +8,7 @@ use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
 use crate::id::IdMap;
 use crate::id::IdSource;
-use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Source};
+use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 
 /// What all items of one append have in common.
@@ -75,7 +75,7 @@ pub fn join(
                 let id = work.untaken(given.next().cloned().unwrap_or_else(|| ids.new_id()));
                 work.message(message, id, ids);
             }
-            Incoming::Result(result) => work.result(result, true),
+            Incoming::Result(result) => work.result(result, true, ids),
             Incoming::Unknown(value) => {
                 work.joined.report.push(
                     Finding::warning("malformed", "an item is no message of this dialect; it is stored and never sent")
@@ -86,7 +86,7 @@ pub fn join(
         }
     }
     for result in std::mem::take(&mut work.late) {
-        work.result(result, false);
+        work.result(result, false, ids);
     }
     work.joined
 }
@@ -227,7 +227,7 @@ impl<'h> Join<'h> {
         own
     }
 
-    fn result(&mut self, result: IncomingResult, may_wait: bool) {
+    fn result(&mut self, result: IncomingResult, may_wait: bool, ids: &dyn IdSource) {
         let by_name = result.name.as_ref().map(|name| name_key(name));
         let key = by_name.as_ref().filter(|_| result.call_id.is_empty()).unwrap_or(&result.call_id).clone();
         // A client that makes up ids for calls that have none: the name says which call it means.
@@ -264,11 +264,17 @@ impl<'h> Join<'h> {
             }
             nameless = true;
         }
+        let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
+        if result.apart && !known {
+            let parts = vec![IncomingPart::Part(PartBody::Opaque(result.raw).into())];
+            let message = IncomingMessage { role: Role::Assistant, parts, dialect: result.dialect, shape: None };
+            let id = self.untaken(ids.new_id());
+            return self.message(message, id, ids);
+        }
         if may_wait {
             self.late.push(result);
             return;
         }
-        let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
         let (code, message) = if known {
             (
                 "duplicate_result",

@@ -13,6 +13,8 @@ pub struct Settings {
     pub no_stream_usage: bool,
     /// The model asks for no signature on calls that another one made (Gemini before version 3).
     pub no_signatures: bool,
+    /// Whose model it is, where rules tell that apart (OpenAI Responses); otherwise empty. Names are of different lengths.
+    pub model: &'static str,
 }
 
 /// What becomes of reasoning in a dialect that has no place of its own for it.
@@ -38,6 +40,6 @@ impl Settings {
             ReasoningField::Named(_) => 2,
             ReasoningField::Drop => 3,
         };
-        (role * 4 + reasoning) * 2 + u64::from(self.no_signatures)
+        ((role * 4 + reasoning) * 2 + u64::from(self.no_signatures)) ^ (self.model.len() as u64) << 8
     }
 }

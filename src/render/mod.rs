@@ -306,7 +306,8 @@ fn is_sound(
         return true;
     }
     let plain = codec.plain();
-    let mut probe = format!(r#"{{"model":"m","max_tokens":1,"{}":[{plain},"#, codec.list());
+    let model = if settings.model.is_empty() { "m" } else { settings.model };
+    let mut probe = format!(r#"{{"model":"{model}","max_tokens":1,"{}":[{plain},"#, codec.list());
     for (at, message) in before.iter().enumerate() {
         let mut wire = Wire::new(&mut probe);
         codec.encode(&mut wire, message, before.get(..at).unwrap_or(&[]), settings, &mut Report::new());

@@ -119,16 +119,45 @@ pub fn gemini_content() -> BoxedStrategy<Value> {
     )
 }
 
+fn hosted() -> impl Strategy<Value = &'static str> {
+    select(vec!["shell", "local_shell", "computer", "apply_patch", "tool_search"])
+}
+
+fn responses_parts() -> impl Strategy<Value = Value> {
+    let part = mostly(prop_oneof![
+        (select(vec!["input_text", "output_text", "text", "new", ""]), words())
+            .prop_map(|(kind, text)| json!({ "type": kind, "text": text })),
+        Just(json!({ "type": "input_image", "image_url": "u" })),
+        Just(json!({ "type": "image_url", "image_url": { "url": "u" } })),
+        Just(json!({ "type": "file", "file": { "file_id": "f" } })),
+    ]);
+    prop::collection::vec(part, 0..4).prop_map(Value::from)
+}
+
 pub fn responses_item() -> BoxedStrategy<Value> {
     mostly(prop_oneof![
         2 => (select(vec!["user", "assistant", "system"]), words()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
         1 => Just(json!({ "type": "message", "role": "user", "content": [{ "type": "output_text", "text": "x" }] })),
+        2 => (select(vec!["user", "assistant", "system"]), responses_parts()).prop_map(|(r, c)| json!({ "role": r, "content": c })),
+        2 => (id(), responses_parts()).prop_map(|(i, o)| json!({ "type": "function_call_output", "call_id": i, "output": o })),
         4 => (id(), arguments()).prop_map(|(i, a)| json!({ "type": "function_call", "call_id": i, "name": "f", "arguments": a })),
         1 => (id(), id()).prop_map(|(i, j)| json!({ "type": "function_call", "id": j, "call_id": i, "name": "f", "arguments": "{}" })),
         4 => (id(), words()).prop_map(|(i, o)| json!({ "type": "function_call_output", "call_id": i, "output": o })),
         1 => Just(json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e" })),
         1 => Just(json!({ "type": "reasoning", "summary": [] })),
+        1 => Just(json!({ "type": "reasoning", "id": "rs_2", "summary": null })),
+        1 => Just(json!({ "id": "msg_1" })),
+        2 => (id(), words()).prop_map(|(i, c)| json!({ "type": "message", "id": i, "role": "assistant", "content": c })),
         1 => Just(json!({ "type": "web_search_call", "id": "ws_1" })),
+        3 => (hosted(), id(), select(vec!["local", "container_auto"]), select(vec!["client", "server"])).prop_map(|(kind, i, place, ran)| {
+            json!({ "type": format!("{kind}_call"), "call_id": i, "environment": { "type": place }, "execution": ran })
+        }),
+        3 => (hosted(), id()).prop_map(|(kind, i)| match kind {
+            "tool_search" => json!({ "type": "tool_search_output", "call_id": i, "tools": [] }),
+            _ => json!({ "type": format!("{kind}_call_output"), "call_id": i, "output": "x" }),
+        }),
+        1 => id().prop_map(|i| json!({ "type": "mcp_approval_request", "id": i, "name": "n" })),
+        1 => id().prop_map(|i| json!({ "type": "mcp_approval_response", "approval_request_id": i, "approve": true })),
     ])
 }
 

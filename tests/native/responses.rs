@@ -166,6 +166,13 @@ fn r43_r45_every_kind_of_item_comes_back_in_its_place() {
     assert_eq!(Session::of(OWN, &json!({ "input": given })).input().to_string(), given.to_string());
     let with_reference = json!([user("Hi"), {"type": "item_reference", "id": "msg_9"}, user("Go on")]);
     assert_eq!(Session::of(OWN, &with_reference).input(), with_reference);
+    // The call may be what is referred to; its type need not be said.
+    for reference in
+        [json!({"type": "item_reference", "id": "fc_1"}), json!({"id": "fc_1"}), json!({"type": null, "id": "fc_1"})]
+    {
+        let body = json!([user("Hi"), reference, output("c", "1"), call("a", "f"), output("a", "1"), user("Go on")]);
+        assert_eq!(Session::of(OWN, &body).input().to_string(), body.to_string());
+    }
 }
 
 #[test]
@@ -375,6 +382,59 @@ fn r04_calls_of_openais_own_tools_pair_where_both_are_there() {
 }
 
 #[test]
+fn r04_calls_of_openais_own_tools_that_nobody_answered_are_closed() {
+    let shell = json!({"type": "shell_call", "id": "sh_1", "call_id": "a", "action": {"commands": ["ls"]}, "environment": null, "status": "completed"});
+    let shown = json!({"type": "shell_call_output", "call_id": "a", "output": []});
+    let computer = json!({"type": "computer_call", "call_id": "a", "actions": [{"type": "screenshot"}]});
+    let asked =
+        json!({"type": "mcp_approval_request", "id": "mcpr_1", "name": "n", "server_label": "s", "arguments": "{}"});
+    let approved = json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true});
+    let ended = |item: &Value, run: Option<&str>| {
+        let answer =
+            decode_answer(OWN, JsonRef::parse(&json!([reasoning("rs_1"), item]).to_string()).unwrap()).unwrap();
+        Session::of(OWN, &json!([user("Hi")])).join(vec![Incoming::Message(answer)], run)
+    };
+    for run in [None, Some("run-1")] {
+        let types = |item: &Value| {
+            let session = ended(item, run).append(OWN, &json!([user("And?")]));
+            let input = session.input();
+            input.as_array().unwrap()[1..]
+                .iter()
+                .map(|item| item["type"].as_str().unwrap_or("").to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(types(&shell), ["reasoning", "shell_call", "shell_call_output", ""]);
+        assert_eq!(types(&asked), ["reasoning", "mcp_approval_request", "mcp_approval_response", ""]);
+        assert_eq!(types(&computer), [""]);
+        // What is answered later goes out as it came.
+        for (item, answer) in [(&shell, &shown), (&asked, &approved)] {
+            let session = ended(item, run).append(OWN, &json!([answer, user("And?")]));
+            assert_eq!(session.input(), json!([user("Hi"), reasoning("rs_1"), item, answer, user("And?")]));
+        }
+    }
+}
+
+#[test]
+fn r45_a_computer_is_told_several_actions_at_once() {
+    let screen = json!({"type": "computer_call_output", "call_id": "b", "output": {"type": "computer_screenshot", "image_url": "https://x/y.png"}});
+    let actions = json!([{"type": "click", "x": 1, "y": 2}, {"type": "screenshot"}]);
+    for call in [
+        json!({"type": "computer_call", "id": "cu_1", "call_id": "b", "status": "completed", "pending_safety_checks": [], "actions": actions}),
+        json!({"type": "computer_call", "id": "cu_1", "call_id": "b", "action": null, "actions": actions}),
+    ] {
+        let body = json!([user("Hi"), call, screen, user("And?")]);
+        let session = Session::of(OWN, &body);
+        assert_eq!(session.input().to_string(), body.to_string());
+        assert_eq!(session.history.invocations()[0].arguments.text(), actions.to_string());
+        let (chat, ..) = session.render(CHAT, None, always());
+        assert_eq!(chat["messages"][1]["tool_calls"][0]["function"]["arguments"], json!(actions.to_string()));
+    }
+    // One that asks nothing gets no member that it did not have.
+    let body = json!([user("Hi"), {"type": "computer_call", "call_id": "b", "action": null}, screen]);
+    assert_eq!(Session::of(OWN, &body).input(), body);
+}
+
+#[test]
 fn r40_text_alone_and_instructions_are_a_body_too() {
     let session = Session::of(OWN, &json!({"instructions": "Be brief.", "input": "Hi"}));
     let (out, ..) = session.render(OWN, None, always());
@@ -518,4 +578,31 @@ fn case13_an_id_used_again_after_its_output_is_another_responses() {
     let both =
         json!({"input": [user("Hi"), call("a", "f"), call("a", "f"), output("a", "1"), output("a", "2")]}).to_string();
     assert!(validate(both.as_bytes(), OWN).iter().any(|found| found.code == "duplicate_call_id"));
+}
+
+#[test]
+fn r40_ids_of_another_server_stay_with_it() {
+    let own = "75873264-3611-4961-a7d5-2aaeb9ba4102";
+    let session = Session::of(OWN, &json!([user("Hi"), said(own, "Yes."), user("And?")]));
+    let policy = Policy { call: always(), ..Policy::default() };
+    let mut renderer = Renderer::default();
+    let mut render = |model: &str| {
+        let provider = provider(OWN, &json!({ "model": model }).to_string());
+        let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
+        renderer.render(&session.history, None, &request, 0).unwrap();
+        let rendered = renderer.render(&session.history, None, &request, 0).unwrap();
+        let body: Value = serde_json::from_slice(&rendered.body).unwrap();
+        (body["input"][1]["id"].clone(), rendered.stable_prefix)
+    };
+    assert_eq!(render("deepseek-v4"), (json!(own), 3));
+    assert_eq!(render("gpt-5"), (Value::Null, 1));
+    assert_eq!(render("deepseek-v4"), (json!(own), 3));
+}
+
+#[test]
+fn r02_an_output_beside_references_answers_the_call_that_is_stored() {
+    let reference = json!({"type": "item_reference", "id": "msg_1"});
+    let session =
+        Session::of(OWN, &json!([user("Hi"), call("a", "f")])).append(OWN, &json!([reference, output("a", "1")]));
+    assert_eq!(session.input(), json!([user("Hi"), call("a", "f"), output("a", "1"), reference]));
 }

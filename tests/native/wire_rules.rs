@@ -14,6 +14,8 @@ mod cases;
 mod exchanges;
 #[path = "wire_rules/properties.rs"]
 mod properties;
+#[path = "wire_rules/responses.rs"]
+mod responses;
 #[path = "wire_rules/shapes.rs"]
 mod shapes;
 

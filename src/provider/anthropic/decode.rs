@@ -151,6 +151,7 @@ fn decode_result(block: JsonRef<'_>) -> IncomingResult {
         dialect: Some(Dialect::Anthropic),
         shape: (has_id && !plain).then_some(shape),
         raw: block.to_owned(),
+        apart: false,
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         answer.fate = Fate::Held;
     }
     let sentence = "tool_result.tool_use_id: Field required: the id of its `tool_use` block.";
-    pairs.write_ids(plan, "id", "tool_use_id", sentence);
+    pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_use_id" }, sentence);
     let made = |call: &Call<'_>| {
         let id = quoted(&call.new_id);
         let toolset =

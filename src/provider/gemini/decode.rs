@@ -255,6 +255,7 @@ fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>) -> IncomingResult {
         dialect: Some(Dialect::Gemini),
         shape: (!plain).then_some(shape),
         raw: part.to_owned(),
+        apart: false,
     }
 }
 

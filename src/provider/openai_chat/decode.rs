@@ -234,6 +234,7 @@ fn decode_result(chat: &Chat, wire: JsonRef<'_>, id: &str) -> IncomingResult {
         dialect: Some(chat.dialect),
         shape: (whole && !is_shape(&shape, PLAIN_RESULT)).then_some(shape),
         raw: wire.to_owned(),
+        apart: false,
     }
 }
 

@@ -107,7 +107,7 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
         mark_prefix(plan, &talks, &pairs, &messages);
     }
     let sentence = "Missing or invalid parameter: 'tool_call_id' must be the id of its call.";
-    pairs.write_ids(plan, "id", "tool_call_id", sentence);
+    pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_call_id" }, sentence);
     let made =
         |call: &Call<'_>| format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", quoted(&call.new_id));
     place_messages(plan, list, messages, &pairs, &flavour.words, &made);

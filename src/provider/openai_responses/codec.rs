@@ -17,6 +17,9 @@ use std::borrow::Cow;
 /// OpenAI takes call ids of up to 64 characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
 
+/// Whose models, by their names, have ids of items and rules of their own (recorded).
+const OTHERS: [&str; 2] = ["deepseek", "grok"];
+
 /// The codec.
 pub(crate) struct Responses;
 
@@ -49,6 +52,12 @@ impl Codec for Responses {
     fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
         encode::write_block(out, part, own);
         true
+    }
+
+    fn settings(&self, request: &ProviderRequest) -> Settings {
+        let named = request.params.view().text("model").unwrap_or_default();
+        let model = OTHERS.into_iter().find(|own| crate::text::has(&named, own)).unwrap_or_default();
+        Settings { model, ..request.settings }
     }
 
     fn encode(

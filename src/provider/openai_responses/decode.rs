@@ -12,7 +12,7 @@
 //!
 //! The shape of a further part is two members: `Parts` for a mark, then its own `Shape` or `Content`.
 
-use super::kinds::{CallKind, FUNCTION, kind_of};
+use super::kinds::{CallKind, FUNCTION, kind_of, runs_there};
 use super::{Responses, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
@@ -60,9 +60,17 @@ pub fn decode_text(text: JsonStr) -> Incoming {
 
 /// Decodes items. What is no item comes back as it is.
 pub fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
-    let mut work =
-        Decoding { items, answer: Vec::new(), answered: Ids::default(), asked: Ids::default(), held: Ids::default() };
+    let mut work = Decoding {
+        items,
+        answer: Vec::new(),
+        answered: Ids::default(),
+        asked: Ids::default(),
+        held: Ids::default(),
+        told: Ids::default(),
+        refers: false,
+    };
     for wire in wires {
+        work.refers |= kind_of(*wire) == "item_reference";
         if let Some(kind) = CallKind::of_output(&kind_of(*wire)).filter(|kind| kind.is_hosted()) {
             work.answered.0.extend(wire.text("call_id").map(|id| (kind.kind, id)));
         }
@@ -71,15 +79,14 @@ pub fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
     for wire in wires {
         let kind = kind_of(*wire);
         let own = CallKind::of(&kind);
-        if own.is_some_and(|own| !own.is_hosted()) || !kind.ends_with("_call") {
-            continue;
-        }
-        let Some(id) = wire.text("call_id") else { continue };
-        match own.filter(|own| work.is_asked(*wire, own)) {
-            Some(own) => work.asked.0.push((own.kind, id)),
-            None => work.held.0.push(("", id)),
+        let Some(id) = wire.text("call_id").filter(|_| kind.ends_with("_call")) else { continue };
+        match own {
+            Some(own) if !own.is_hosted() => work.told.0.push(("", id)),
+            Some(own) if work.is_asked(*wire, own) => work.asked.0.push((own.kind, id)),
+            _ => work.held.0.push(("", id)),
         }
     }
+    work.told.sort();
     work.asked.sort();
     work.held.sort();
     for wire in wires {
@@ -112,14 +119,17 @@ struct Decoding<'i, 'w> {
     asked: Ids<'w>,
     /// Calls that are kept as they are, and so are their outputs, whatever they are (recorded: a function's).
     held: Ids<'w>,
+    /// Calls of functions and of custom tools.
+    told: Ids<'w>,
+    /// Some items are references.
+    refers: bool,
 }
 
 impl<'w> Decoding<'_, 'w> {
     /// Whether a call is one of OpenAI's own tools, and the client has answered it. One that the server ran, or whose
     /// output is not there, is kept as it is: nobody else could word an output of its kind.
     fn is_asked(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
-        let there = || wire.find("environment").is_some_and(|place| !place.says("type", "local"));
-        self.answered.have(kind.kind, wire.text("call_id").as_deref()) && !there()
+        self.answered.have(kind.kind, wire.text("call_id").as_deref()) && !runs_there(wire)
     }
 
     fn item(&mut self, wire: JsonRef<'w>) {
@@ -151,8 +161,10 @@ impl<'w> Decoding<'_, 'w> {
                 false => !self.held.have("", call_id),
             };
             if ours {
+                // Beside references to what the server holds, the call may be there.
+                let apart = self.refers && !self.told.have("", call_id);
                 self.end_answer();
-                return self.items.push(Incoming::Result(decode_result(wire, own)));
+                return self.items.push(Incoming::Result(IncomingResult { apart, ..decode_result(wire, own) }));
             }
         }
         self.answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
@@ -299,9 +311,15 @@ fn decode_entries(
 }
 
 fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
-    let mut holes = vec![("call_id", Slot::Id), ("name", Slot::Name), (kind.arguments, Slot::Arguments)];
-    if kind.name.is_some() {
+    // A computer is told one action, or several (SDK: `actions`).
+    let several = kind.arguments == "action" && item.find("action").is_none() && item.find("actions").is_some();
+    let asked = if several { "actions" } else { kind.arguments };
+    let given = item.find(asked);
+    let mut holes = vec![("call_id", Slot::Id), ("name", Slot::Name), (asked, Slot::Arguments)];
+    if kind.is_hosted() {
         holes.remove(1);
+        // What is not there is no hole: only a function's arguments can be written where none were.
+        holes.truncate(1 + usize::from(given.is_some()));
     }
     let mut shape = shape_with(item, &holes);
     for (key, slot) in holes {
@@ -309,7 +327,6 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
             shape.0.push((JsonStr::new(key), slot));
         }
     }
-    let given = item.find(kind.arguments);
     let arguments = match given {
         None if kind == FUNCTION => Arguments::Text(JsonStr::new("")),
         None => Arguments::Value(JsonStr::new("").to_json()),
@@ -344,6 +361,7 @@ fn decode_result(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
         dialect: Some(Dialect::OpenAiResponses),
         shape: (!plain).then_some(shape),
         raw: item.to_owned(),
+        apart: false,
     }
 }
 

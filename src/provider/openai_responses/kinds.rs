@@ -1,6 +1,7 @@
 //! The kinds of call that a client answers.
 
 use crate::json::JsonRef;
+use std::borrow::Cow;
 
 /// One kind of call: its output is an item of the type `{kind}_output` with the same `call_id`.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,8 +54,37 @@ impl CallKind {
     }
 }
 
+/// The kind of call that an item of that type is (true) or answers (false): the kinds of above, and those that are kept as
+/// they came.
+pub(super) fn pair_of(kind: &str) -> Option<(&str, bool)> {
+    Some(match kind {
+        "tool_search_call" | "mcp_approval_request" => (kind, true),
+        "tool_search_output" => ("tool_search_call", false),
+        "mcp_approval_response" => ("mcp_approval_request", false),
+        _ => match CallKind::of(kind) {
+            Some(own) => (own.kind, true),
+            None => (CallKind::of_output(kind)?.kind, false),
+        },
+    })
+}
+
+/// The member by which such an item is paired.
+pub(super) fn id_name(label: &str, calls: bool) -> &'static str {
+    match label {
+        "mcp_approval_request" if calls => "id",
+        "mcp_approval_request" => "approval_request_id",
+        _ => "call_id",
+    }
+}
+
+/// Whether a call runs where the model runs, so that nobody answers it here: in a container, or by a server's own search.
+pub(super) fn runs_there(item: JsonRef<'_>) -> bool {
+    item.find("environment").is_some_and(|place| !place.says("type", "local"))
+        || item.says("type", "tool_search_call") && !item.says("execution", "client")
+}
+
 /// An item's `type`; of one without, what its members say. Empty for what is no item.
-pub(super) fn kind_of(item: JsonRef<'_>) -> std::borrow::Cow<'_, str> {
+pub(super) fn kind_of(item: JsonRef<'_>) -> Cow<'_, str> {
     if let Some(kind) = item.text("type").filter(|kind| !kind.is_empty()) {
         return kind;
     }
@@ -63,6 +93,8 @@ pub(super) fn kind_of(item: JsonRef<'_>) -> std::borrow::Cow<'_, str> {
         () if has("role") => "message",
         () if has("call_id") && has("output") => "function_call_output",
         () if has("name") && (has("call_id") || has("arguments")) => "function_call",
+        // A reference needs no type (SDK: `ItemReference`).
+        () if has("id") && item.entries().all(|(key, _)| key.is_text("id") || key.is_text("type")) => "item_reference",
         () => "",
     }
     .into()

@@ -3,10 +3,13 @@
 //! Sources: its sentences (CLIProxyAPI#2368, vscode#320060, continue#8933, nodetool#4252, codex#42088), corrected by
 //! recorded exchanges: reasoning may follow reasoning and go without an id, calls go without an `fc_` id, an output may
 //! answer a tool search. Calls and outputs match by `call_id`; what the model says between them is its own business.
+//! Calls of OpenAI's own tools that a client runs pair as functions do ("No tool output found for shell call",
+//! agent-framework#8663), and so do approvals ("The following MCP approval requests do not have an approval").
 
 mod items;
 mod order;
 
+use super::kinds::{CallKind, id_name, kind_of, pair_of, runs_there};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::openai_chat::{self, rules::shortened};
@@ -21,9 +24,9 @@ const IDS: IdRule = IdRule {
 };
 
 const WORDS: Words = Words {
-    dangling: "No tool output found for function call {}.",
-    orphan: "No tool call found for function call output with call_id {}.",
-    duplicate: "More than one output for function call {}: each call has one.",
+    dangling: "No tool output, or approval, found for call {}.",
+    orphan: "No tool call found for tool call output with call_id {}.",
+    duplicate: "More than one output for call {}: each call has one.",
 };
 
 /// What an item is to the others.
@@ -55,13 +58,17 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     // What the server holds is not in this list, so an output here may answer a call there.
     let held = plan.body.find("previous_response_id").is_some()
         || plan.body.find("conversation").is_some()
-        || list.items().any(|item| item.get("type").is_some_and(|kind| kind.is_text("item_reference")));
+        || list.items().any(|item| kind_of(item) == "item_reference");
     // Recorded: call, message, call, outputs is refused by DeepSeek, and nobody else.
-    let adjacent = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "deepseek"));
+    let model = plan.body.owned_text("model");
+    let adjacent = crate::text::has(&model, "deepseek");
     let text = quoted(plan.options.text());
     let mut reader = Reader {
         plan,
         pairs: Pairs::new(text.clone()),
+        held,
+        // Recorded: these two have ids of their own.
+        loose: adjacent || crate::text::has(&model, "grok"),
         group: 0,
         fresh: true,
         answered: false,
@@ -79,6 +86,10 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     }
     let Reader { plan, mut pairs, calls, outputs, .. } = reader;
     pairs.settle(plan, &IDS);
+    for call in &mut pairs.calls {
+        // Nobody can make up a screenshot.
+        call.omitted |= call.answer.is_none() && call.label == "computer_call";
+    }
     for (output, answer) in outputs.iter().zip(&mut pairs.answers) {
         answer.near = None;
         let served = output.served && matches!(answer.fate, Fate::Orphan | Fate::Duplicate);
@@ -87,15 +98,38 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         }
         let Fate::Answers(c) = answer.fate else { continue };
         let (Some(call), Some(asked)) = (pairs.calls.get(c), calls.get(c)) else { continue };
-        let legal = call.order < answer.order && asked.era == output.era && !(adjacent && output.said > asked.said);
+        // Of OpenAI's own tools it is not known that nobody may speak in between.
+        let near = asked.era == output.era || !takes_parts(&call.label);
+        let legal = call.order < answer.order && near && !(adjacent && output.said > asked.said);
         answer.near = legal.then_some(call.group);
     }
     let sentence = "Missing or invalid parameter: 'call_id' must be that of its call.";
-    pairs.write_ids(plan, "call_id", "call_id", sentence);
+    pairs.write_ids(plan, &id_name, sentence);
     report_pairs(plan, &pairs, &WORDS);
     let made = |call: &Call<'_>| {
-        let id = quoted(&call.new_id);
-        format!("{{\"type\":\"{}_output\",\"call_id\":{id},\"output\":{text}}}", call.label)
+        let (kind, name) = match &*call.label {
+            "tool_search_call" => ("tool_search_output".into(), "call_id"),
+            "mcp_approval_request" => ("mcp_approval_response".into(), "approval_request_id"),
+            kind => (format!("{kind}_output"), "call_id"),
+        };
+        let mut out = format!("{{\"type\":\"{kind}\",\"{name}\":{}", quoted(&call.new_id));
+        // A program's call is answered to it.
+        if let Some(caller) = call.value.find("caller").filter(|caller| caller.says("type", "program")) {
+            out += &format!(",\"caller\":{}", caller.as_raw());
+        }
+        match &*call.label {
+            "tool_search_call" => out += ",\"execution\":\"client\",\"tools\":[]}",
+            "mcp_approval_request" => out += ",\"approve\":false}",
+            "shell_call" => {
+                let exit = "\"outcome\":{\"type\":\"exit\",\"exit_code\":1}";
+                out += &format!(",\"output\":[{{\"stdout\":\"\",\"stderr\":{text},{exit}}}]}}");
+            }
+            kind => {
+                out += if kind == "apply_patch_call" { ",\"status\":\"failed\"" } else { "" };
+                out += &format!(",\"output\":{text}}}");
+            }
+        }
+        out
     };
     // "… was provided without its required 'reasoning' item" (continue PR#11785): the call goes on by its call id alone.
     for call in order::place(plan, list, items, &pairs, &made).iter().filter_map(|c| pairs.calls.get(*c)) {
@@ -111,13 +145,17 @@ struct Asked {
     era: usize,
     /// The model's messages before it; for an output, before the last call before it.
     said: usize,
-    /// For an output: a call that is not ours to pair has its id.
+    /// For an output: a call that is not ours to pair has its id, or may have it.
     served: bool,
 }
 
 struct Reader<'p, 'a, 'o> {
     plan: &'p mut Plan<'a, 'o>,
     pairs: Pairs<'a>,
+    /// The server holds more of the history.
+    held: bool,
+    /// The model is not OpenAI's, nor are the ids of items.
+    loose: bool,
     /// The step that is read now: its calls belong together.
     group: usize,
     /// The next call begins a step: somebody else has spoken.
@@ -130,6 +168,7 @@ struct Reader<'p, 'a, 'o> {
     calls: Vec<Asked>,
     outputs: Vec<Asked>,
     /// Ids of calls of other kinds. Each may have one output of a function's (recorded for `tool_search_call`): then it is 0.
+    /// With their kind: 1, and 0 for calls that are ours to pair.
     served: IdMap<usize>,
 }
 
@@ -142,24 +181,25 @@ impl<'a> Reader<'_, 'a, '_> {
         }
         let fields = Fields::of(value);
         let kind = items::kind(self.plan, &fields);
+        let mut spill = Vec::new();
+        if kind == "reasoning" && fields.find("summary").is_none() {
+            let sentence = "Missing required parameter: 'input[{at}].summary'.";
+            self.plan.rewrite("malformed", value, "summary", "[]".into(), sentence, "");
+        }
         let kind = match &*kind {
             "gone" => Kind::Gone,
             "text" => self.barrier(),
-            "message" => self.message(&fields),
-            "function_call" | "custom_tool_call" => self.call(kind, &fields),
-            "function_call_output" | "custom_tool_call_output" => self.output(kind, &fields),
+            "message" => self.message(&fields, &mut spill),
             "reasoning" if fields.text("id").is_some_and(|id| id.starts_with("rs_")) => Kind::Reasoning,
-            _ => {
-                if kind.ends_with("_call")
-                    && let (Some(id), true) = id_of(fields.get("call_id"))
-                {
-                    self.begin();
-                    self.served.insert(id, 1);
-                }
-                Kind::Other
-            }
+            kind => self.pair(kind, &fields),
         };
-        Item { kind, value, piece: self.plan.edits.source(value) }
+        let mut piece = self.plan.edits.source(value);
+        if !spill.is_empty() {
+            // The user shows it right behind. Should that part a call from its output, the next round moves the output.
+            let user = Piece::wrapped("{\"role\":\"user\",\"content\":[", spill, "]}");
+            piece = Piece::wrapped("", vec![piece, user], "");
+        }
+        Item { kind, value, piece }
     }
 
     fn barrier(&mut self) -> Kind {
@@ -168,15 +208,17 @@ impl<'a> Reader<'_, 'a, '_> {
         Kind::Barrier
     }
 
-    fn message(&mut self, fields: &Fields<'a>) -> Kind {
-        match items::message(self.plan, fields) {
+    fn message(&mut self, fields: &Fields<'a>, spill: &mut Vec<Piece>) -> Kind {
+        match items::message(self.plan, fields, spill) {
             None => Kind::Gone,
             Some(true) => {
                 self.said += 1;
-                let (id, sound) = id_of(fields.get("id"));
-                Kind::Said(id.is_some() && sound)
+                Kind::Said(items::id(self.plan, fields, "msg", self.loose))
             }
-            Some(false) => self.barrier(),
+            Some(false) => {
+                items::id(self.plan, fields, "msg", self.loose);
+                self.barrier()
+            }
         }
     }
 
@@ -188,23 +230,58 @@ impl<'a> Reader<'_, 'a, '_> {
         self.said_at_call = self.said;
     }
 
-    fn call(&mut self, kind: String, fields: &Fields<'a>) -> Kind {
-        self.begin();
-        items::call(self.plan, &kind, fields);
-        self.calls.push(Asked { era: self.era, said: self.said, served: false });
-        Kind::Call(self.pairs.call(fields.object, fields.get("call_id"), "", self.group, kind))
-    }
-
-    fn output(&mut self, kind: String, fields: &Fields<'a>) -> Kind {
+    /// A call or an output, if it is ours to pair.
+    fn pair(&mut self, kind: &str, fields: &Fields<'a>) -> Kind {
+        let Some((label, calls)) = pair_of(kind) else { return self.other(kind, fields) };
+        let id = fields
+            .get(id_name(label, calls))
+            .or_else(|| fields.get("id").filter(|_| kind == "local_shell_call_output"));
+        let (own, sound) = id_of(id);
+        let own = format!("{label} {}", own.unwrap_or_default());
+        let there = self.held || !sound || runs_there(fields.object) || !calls && self.served.get(&own) == Some(&1);
+        match (takes_parts(label), calls) {
+            (true, true) => {
+                items::call(self.plan, kind, fields);
+                items::id(self.plan, fields, if kind == "function_call" { "fc" } else { "ctc" }, self.loose);
+            }
+            (true, false) => items::output(self.plan, fields),
+            (false, _) if there => return self.other(kind, fields),
+            (false, _) => {}
+        }
+        let label = label.to_owned();
+        if calls {
+            self.begin();
+            self.served.insert(own, 0);
+            self.calls.push(Asked { era: self.era, said: self.said, served: false });
+            return Kind::Call(self.pairs.call(fields.object, id, "", self.group, label));
+        }
         let near = (!self.fresh).then_some(self.group);
         self.answered = true;
-        items::output(self.plan, fields);
-        let label = kind.strip_suffix("_output").unwrap_or(&kind).to_owned();
-        let (id, content) = (fields.get("call_id"), fields.get("output"));
-        let a = self.pairs.answer(fields.object, id, "", near, label, content);
+        // Of these it is not known that they are refused without a call. Others may answer one that the server holds.
+        let known = kind == "tool_search_output"
+            || kind == "mcp_approval_response"
+            || self.held && !self.served.contains_key(&own);
+        let a = self.pairs.answer(fields.object, id, "", near, label, fields.get("output"));
         let id = self.pairs.answers.last().and_then(|answer| answer.id.as_ref());
         let served = id.and_then(|id| self.served.get_mut(id)).is_some_and(|left| std::mem::take(left) > 0);
-        self.outputs.push(Asked { era: self.era, said: self.said_at_call, served });
+        self.outputs.push(Asked { era: self.era, said: self.said_at_call, served: served || known });
         Kind::Output(a)
     }
+
+    /// An item that stays as it is.
+    fn other(&mut self, kind: &str, fields: &Fields<'a>) -> Kind {
+        if kind.ends_with("_call")
+            && let (Some(id), true) = id_of(fields.get("call_id"))
+        {
+            self.begin();
+            self.served.get_or_insert(&format!("{kind} {id}"), 1);
+            self.served.insert(id, 1);
+        }
+        Kind::Other
+    }
+}
+
+/// Whether it is a call of a function or of a custom tool.
+fn takes_parts(label: &str) -> bool {
+    CallKind::of(label).is_some_and(CallKind::takes_parts)
 }

@@ -145,7 +145,8 @@ impl Assembling for ResponseAnswer {
         let (mut text, mut calls) = (String::new(), Vec::new());
         for item in &self.items {
             item.texts().for_each(|own| text.push_str(own));
-            if let Some((_, call)) = item.assemble(complete) {
+            // What has its output already was run where the model runs.
+            if let Some((_, call)) = item.assemble(complete && !self.is_whole_pair(item)) {
                 calls.push(call);
             }
         }
@@ -294,13 +295,24 @@ impl ResponseAnswer {
         }
     }
 
+    /// Whether it is a call or an answer, and the other one is here too.
+    fn is_whole_pair(&self, item: &Item) -> bool {
+        item.done
+            && item.pair().is_some_and(|(id, calls)| {
+                self.items.iter().any(|other| other.done && other.pair() == Some((id.clone(), !calls)))
+            })
+    }
+
     fn wire(&self, complete: bool) -> Option<Json> {
         // Reasoning that nobody keeps and that does not hold itself is known by no id, nor is what belongs to it.
         let forgotten = self.unstored && self.items.iter().any(Item::is_bare_reasoning);
         let mut wire = String::new();
         let mut list = ArrayWriter::new(&mut wire);
-        for item in self.items.iter().filter(|item| item.goes(complete)) {
-            item.write(list.item(), forgotten);
+        for item in &self.items {
+            // Half a pair of a cut answer goes no further: nobody is to answer the call, and nobody asked for the answer.
+            if item.goes(complete, item.pair().is_some() && !self.is_whole_pair(item)) {
+                item.write(list.item(), forgotten);
+            }
         }
         list.end();
         (wire.len() > 2).then(|| Json::trusted(wire))

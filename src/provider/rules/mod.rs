@@ -263,7 +263,8 @@ impl<'a> Plan<'a, '_> {
                 (None, "")
             }
         };
-        if list.is_some_and(|list| list.items().next().is_none()) {
+        let silent = found.is_some_and(|found| found.is_text(""));
+        if silent || list.is_some_and(|list| list.items().next().is_none()) {
             let sentence = "[] is too short - '{}': at least one message is required.";
             self.warn("malformed", value, member, sentence, name);
         }

@@ -178,17 +178,17 @@ impl<'a> Pairs<'a> {
         self.assign_ids(plan, rule);
     }
 
-    /// Writes the ids of calls and results, under their names. `sentence` tells of a result that names no call.
+    /// Writes the ids of calls and results; `name` says under which name, by the label of a call (true) or of a result.
+    /// `sentence` tells of a result that names no call.
     pub fn write_ids(
         &self,
         plan: &mut Plan<'a, '_>,
-        name: &'static str,
-        result_name: &'static str,
+        name: &dyn Fn(&str, bool) -> &'static str,
         sentence: &'static str,
     ) {
         for call in self.calls.iter().filter(|call| !call.omitted) {
             if call.id.as_ref() != Some(&call.new_id) || !call.sound {
-                plan.edits.set(call.value, name, quoted(&call.new_id));
+                plan.edits.set(call.value, name(&call.label, true), quoted(&call.new_id));
             }
         }
         for answer in &self.answers {
@@ -196,7 +196,7 @@ impl<'a> Pairs<'a> {
             if answer.id.as_ref() == Some(&call.new_id) && answer.sound {
                 continue;
             }
-            plan.edits.set(answer.value, result_name, quoted(&call.new_id));
+            plan.edits.set(answer.value, name(&answer.label, false), quoted(&call.new_id));
             // Else it was reported at the call.
             if !answer.sound || call.id != answer.id {
                 plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);

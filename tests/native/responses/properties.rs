@@ -60,6 +60,10 @@ fn item() -> impl Strategy<Value = Value> {
         2 => (id(), words()).prop_map(|(id, text)| json!({"type": "custom_tool_call_output", "call_id": id, "output": text})),
         2 => (kind(), id()).prop_map(|(kind, id)| json!({"type": kind, "call_id": id, "action": {"type": "x"}})),
         2 => (kind(), id()).prop_map(|(kind, id)| json!({"type": format!("{kind}_output"), "call_id": id, "output": "x"})),
+        2 => (kind(), id(), any::<bool>()).prop_map(|(kind, id, here)| json!({"type": kind, "call_id": id, "actions": [1], "environment": {"type": if here { "local" } else { "container_auto" }}, "execution": if here { "client" } else { "server" }})),
+        1 => id().prop_map(|id| json!({"type": "mcp_approval_request", "id": id})),
+        1 => id().prop_map(|id| json!({"type": "mcp_approval_response", "approval_request_id": id})),
+        1 => id().prop_map(|id| json!({"type": "tool_search_output", "call_id": id, "tools": []})),
         1 => select(vec![json!({"type": "item_reference", "id": "i"}), json!({"type": "compaction"}), json!({}), json!(7), json!("x"), json!({"call_id": "a", "output": "x"}), json!({"name": "f", "arguments": {}})]),
     ]
 }

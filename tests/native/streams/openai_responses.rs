@@ -295,6 +295,39 @@ fn r44_reasoning_is_told_and_items_of_servers_are_kept() {
 }
 
 #[test]
+fn r44_a_cut_answer_keeps_no_call_that_a_client_must_answer() {
+    let shell = r#"{"type":"shell_call","id":"sh_1","call_id":"c","action":{"commands":["ls"]},"environment":null,"status":"completed"}"#;
+    let asked = r#"{"type":"mcp_approval_request","id":"mcpr_1","server_label":"s","name":"n","arguments":"{}"}"#;
+    let search = r#"{"type":"tool_search_call","id":"tsc_1","call_id":null,"execution":"server","arguments":{}}"#;
+    for item in [shell, asked] {
+        let lines = [done(0, &said("So")), done(1, item)];
+        let (cut, _) = run(&lines);
+        assert_eq!(wire_of(&cut), format!("[{}]", said("So")));
+        let (whole, _) = run(&[&lines[..], &[completed("")]].concat());
+        assert_eq!(wire_of(&whole), format!("[{},{item}]", said("So")));
+    }
+    // What the server ran is there with its output, or without an id.
+    let output = r#"{"type":"shell_call_output","call_id":"c","output":[]}"#;
+    let (cut, _) = run(&[done(0, shell), done(1, output), done(2, search)]);
+    assert_eq!(wire_of(&cut), format!("[{shell},{output},{search}]"));
+    let (cut, _) = run(&[added(0, shell), done(1, output)]);
+    assert!(cut.wire.is_none());
+}
+
+#[test]
+fn r44_a_call_that_the_server_answered_is_not_run_again() {
+    let output = r#"{"type":"function_call_output","call_id":"call_0","output":"1"}"#;
+    let lines = [done(0, &call(0, "{}")), done(1, output), done(2, &call(2, "{}"))];
+    let (whole, _) = run(&[&lines[..], &[completed("")]].concat());
+    assert_eq!(whole.calls.iter().map(|call| call.executable).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(wire_of(&whole), format!("[{},{output},{}]", call(0, "{}"), call(2, "{}")));
+    let (cut, _) = run(&lines);
+    assert_eq!(wire_of(&cut), format!("[{},{output}]", call(0, "{}")));
+    let (cut, _) = run(&[added(0, &call(0, "")), done(1, output)]);
+    assert!(cut.wire.is_none());
+}
+
+#[test]
 fn r45_every_character_survives_the_stream() {
     let odd = r#"{\"n\": 12345678901234567890.50, \"s\": \"\\ud800 \\u00e9\"}"#;
     let (got, _) = run(&[added(0, &call(0, "")), arguments(0, "function_call_arguments.delta", odd), completed("")]);

@@ -28,7 +28,9 @@ pub fn said(body: &Value, dialect: Dialect) -> Vec<String> {
             Value::Array(parts) => out.extend(
                 parts
                     .iter()
-                    .filter(|p| dialect == Dialect::Gemini || p["type"] == "text")
+                    .filter(|p| {
+                        dialect == Dialect::Gemini || p["type"].as_str().is_some_and(|kind| kind.ends_with("text"))
+                    })
                     .filter_map(|p| p["text"].as_str())
                     .map(|t| t.trim_end().to_owned()),
             ),

@@ -2,7 +2,8 @@
 
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::openai_chat::rules::calls::arguments_of;
+use crate::provider::openai_chat::rules::{MAX_ID, calls::arguments_of};
+use crate::provider::openai_responses::kinds::kind_of;
 use crate::provider::rules::{Fields, Piece, Plan, as_quoted, name_fit, name_valid, names_model, quoted};
 
 const MAX_NAME: usize = 128;
@@ -21,32 +22,35 @@ pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
     if !kind.is_empty() {
         return kind;
     }
-    let has = |key: &str| fields.find(key).is_some();
-    let guess = match () {
-        () if has("role") => "message",
-        () if has("call_id") && has("output") => "function_call_output",
-        () if has("name") && (has("call_id") || has("arguments")) => "function_call",
-        () if has("content") => "message",
-        () => "gone",
+    let guess = match kind_of(fields.object) {
+        kind if !kind.is_empty() => kind,
+        _ if fields.find("content").is_some() => "message".into(),
+        _ => "gone".into(),
     };
-    // A message needs no type.
-    if fields.get("type").is_some() || guess != "message" {
+    // A message needs no type, nor does a reference, and that may say so.
+    let typed = if guess == "item_reference" { fields.find("type") } else { fields.get("type") };
+    if typed.is_some() || !["message", "item_reference"].contains(&&*guess) {
         let gone = guess == "gone";
         let action = if gone { Action::Dropped } else { Action::Rewritten };
         let sentence = "Missing required parameter: 'input[{at}].type'.";
         plan.error("malformed", fields.object, "type", action, sentence);
         if !gone {
-            plan.edits.set(fields.object, "type", quoted(guess));
+            plan.edits.set(fields.object, "type", quoted(&guess));
         }
     }
-    guess.into()
+    guess.into_owned()
 }
 
-/// Mends a message. None where it cannot stay; else whether the model says it.
-pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Option<bool> {
+/// Mends a message. None where it cannot stay; else whether the model says it. `spill` takes the parts that only a user's holds.
+pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, spill: &mut Vec<Piece>) -> Option<bool> {
     let value = fields.object;
     let role = fields.owned_text("role");
     let model = names_model(&role);
+    let holds = match role.as_str() {
+        _ if model => &MODEL,
+        "system" | "developer" => &SYSTEM,
+        _ => &USER,
+    };
     if !["assistant", "user", "system", "developer"].contains(&role.as_str()) {
         let sentence = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.";
         let role_due = if model { "\"assistant\"" } else { "\"user\"" };
@@ -59,7 +63,7 @@ pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Optio
     };
     match content.kind() {
         Kind::String => {}
-        Kind::Array => parts(plan, content, model),
+        Kind::Array => parts(plan, content, holds, spill),
         _ => {
             let sentence = "Invalid type for 'content': expected one of a string or array of content parts.";
             plan.rewrite("malformed", value, "content", as_quoted(content), sentence, "");
@@ -68,31 +72,75 @@ pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Optio
     Some(model)
 }
 
-/// Text has a type of its own for each side: `output_text` in a user's message fails the schema.
-fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, model: bool) {
-    let (own, open, sentence) = if model {
-        (
-            "output_text",
-            "{\"type\":\"output_text\",\"text\":",
-            "Invalid value: '{}'. Supported values here: 'output_text'.",
-        )
-    } else {
-        (
-            "input_text",
-            "{\"type\":\"input_text\",\"text\":",
-            "Invalid value: '{}'. Supported values here: 'input_text'.",
-        )
-    };
+/// What a list of parts may hold.
+struct Holds {
+    /// Text has a type of its own for each side: `output_text` in a user's message fails the schema.
+    text: &'static str,
+    open: &'static str,
+    /// Images and files too.
+    media: bool,
+    sentence: &'static str,
+}
+
+const USER: Holds = Holds {
+    text: "input_text",
+    open: "{\"type\":\"input_text\",\"text\":",
+    media: true,
+    sentence: "Invalid value: '{}'. Supported values are: 'input_text', 'input_image', and 'input_file'.",
+};
+
+const SYSTEM: Holds =
+    Holds { media: false, sentence: "Invalid value: '{}'. Supported values are: 'input_text'.", ..USER };
+
+const MODEL: Holds = Holds {
+    text: "output_text",
+    open: "{\"type\":\"output_text\",\"text\":",
+    media: false,
+    sentence: "Invalid value: '{}'. Supported values are: 'output_text' and 'refusal'.",
+};
+
+/// A part of a chat message, as this endpoint has it.
+fn from_chat(fields: &Fields<'_>, kind: &str) -> Option<String> {
+    let inner = fields.get(kind)?;
+    match kind {
+        "image_url" => {
+            let url = inner.get("url").unwrap_or(inner).as_json_str()?;
+            let detail = inner.get("detail").map(|detail| format!(",\"detail\":{}", detail.as_raw()));
+            let detail = detail.unwrap_or_default();
+            Some(format!("{{\"type\":\"input_image\",\"image_url\":{}{detail}}}", url.token()))
+        }
+        // Its members have the same names here.
+        "file" => {
+            inner.entries().next()?;
+            Some(format!("{{\"type\":\"input_file\",{}", inner.as_raw().get(1..)?))
+        }
+        _ => None,
+    }
+}
+
+/// Mends a list of parts. Those of an unknown type stay: new ones come.
+fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill: &mut Vec<Piece>) {
     let (mut items, mut same) = (Vec::new(), true);
     for part in content.items() {
         if part.is_object() {
             let fields = Fields::of(part);
             let kind = fields.owned_text("type");
             let of_text = ["text", "input_text", "output_text", ""].contains(&kind.as_str());
-            if of_text && kind != own && fields.text("text").is_some() {
-                plan.rewrite("unsupported_part", part, "type", quoted(own), sentence, &kind);
+            if of_text && kind != holds.text && fields.text("text").is_some() {
+                plan.rewrite("unsupported_part", part, "type", quoted(holds.text), holds.sentence, &kind);
             }
-            items.push(plan.edits.source(part));
+            let chat = from_chat(&fields, &kind);
+            let moves = !holds.media && (chat.is_some() || kind == "input_image" || kind == "input_file");
+            if moves || chat.is_some() {
+                let action = if moves { Action::Moved } else { Action::Rewritten };
+                plan.error_with("unsupported_part", part, "type", action, holds.sentence, &kind);
+            }
+            if let Some(text) = chat {
+                plan.edits.replace(part, Piece::New(text));
+            }
+            same &= !moves;
+            let to = if moves { &mut *spill } else { &mut items };
+            to.push(plan.edits.source(part));
             continue;
         }
         same = false;
@@ -100,7 +148,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, model: bool) {
         let action = if drop { Action::Dropped } else { Action::Rewritten };
         plan.error("malformed", part, "", action, "Invalid type for a content part: expected an object.");
         if !drop {
-            items.push(plan.as_text(open, part));
+            items.push(plan.as_text(holds.open, part));
         }
     }
     if !same {
@@ -108,7 +156,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, model: bool) {
     }
 }
 
-/// Mends a call's name, arguments and item id.
+/// Mends a call's name and arguments.
 pub(super) fn call<'a>(plan: &mut Plan<'a, '_>, kind: &str, fields: &Fields<'a>) {
     let value = fields.object;
     let name = fields.owned_text("name");
@@ -117,22 +165,31 @@ pub(super) fn call<'a>(plan: &mut Plan<'a, '_>, kind: &str, fields: &Fields<'a>)
         plan.rewrite("malformed", value, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);
     }
     arguments_of(plan, fields, kind == "custom_tool_call", false);
-    // A call id is no item id (nodetool#4252); pairing goes by call_id alone (laravel/ai#1052).
-    if let Some(id) = fields.find("id") {
-        let id = id.as_text().unwrap_or_default();
-        if id.is_empty() || id.starts_with("call_") {
-            let sentence = "Invalid 'id': '{}'. Expected an ID that begins with 'fc'.";
-            plan.error_with("invalid_call_id", value, "id", Action::Dropped, sentence, &id);
-            plan.edits.remove(value, "id");
-        }
+}
+
+/// Mends the id of an item that may go without: pairing goes by call_id alone (laravel/ai#1052). `prefix`: how OpenAI's begin;
+/// `loose` where the model is not OpenAI's. Gives whether it has one that stays.
+pub(super) fn id<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, prefix: &str, loose: bool) -> bool {
+    let Some(id) = fields.find("id") else { return false };
+    let text = id.as_text().unwrap_or_default();
+    // A call id is no item id (nodetool#4252).
+    let call = prefix != "msg" && (text.is_empty() || text.starts_with("call_"));
+    if !call && (loose || text.starts_with(prefix) && text.chars().count() <= MAX_ID) {
+        return !text.is_empty();
     }
+    let sentence = "Invalid 'id': '{}'. Expected an ID that begins with 'msg', 'fc' or 'ctc', as its type does, of at most 64 characters.";
+    plan.error_with("invalid_call_id", fields.object, "id", Action::Dropped, sentence, &text);
+    plan.edits.remove(fields.object, "id");
+    false
 }
 
 /// Mends an output.
 pub(super) fn output<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     let given = fields.find("output");
-    if matches!(given.map(JsonRef::kind), Some(Kind::String | Kind::Array)) {
-        return;
+    match given.map(|given| (given, given.kind())) {
+        Some((_, Kind::String)) => return,
+        Some((list, Kind::Array)) => return parts(plan, list, &USER, &mut Vec::new()),
+        _ => {}
     }
     let text = given.map_or_else(|| "\"\"".into(), as_quoted);
     let sentence = "Invalid type for 'output': expected one of a string or array of content parts.";

@@ -3,6 +3,7 @@
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::provider::assembled::{AssembledCall, StreamEvent};
 use crate::provider::assembler::{Fields, Growing, Value, inside};
+use crate::provider::openai_responses::kinds::{id_name, pair_of};
 
 /// What an item is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -299,12 +300,19 @@ impl Item {
         Some((place, AssembledCall { call_id: self.fields.decoded("call_id"), name, arguments, executable }))
     }
 
-    /// Whether it belongs into the next request.
-    pub fn goes(&self, complete: bool) -> bool {
+    /// Of a call that a client may answer, and of an answer: its id, and whether it is the call.
+    pub fn pair(&self) -> Option<(String, bool)> {
+        let kind = self.fields.decoded("type");
+        let (label, calls) = pair_of(&kind)?;
+        Some((self.fields.decoded(id_name(label, calls)), calls)).filter(|(id, _)| !id.is_empty())
+    }
+
+    /// Whether it belongs into the next request. `alone`: it is half a pair.
+    pub fn goes(&self, complete: bool, alone: bool) -> bool {
         match self.is {
             Is::Message => self.entries.iter().any(|entry| !entry.text().is_empty()),
-            Is::Call { .. } => self.assemble(complete).is_some_and(|(_, call)| call.executable),
-            Is::Reasoning | Is::Other => self.done,
+            Is::Call { .. } if alone => self.assemble(complete).is_some_and(|(_, call)| call.executable),
+            Is::Call { .. } | Is::Reasoning | Is::Other => self.done && (complete || !alone),
         }
     }
 

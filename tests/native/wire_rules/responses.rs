@@ -1,0 +1,223 @@
+//! Items of OpenAI Responses beside words and functions: calls of OpenAI's own tools, approvals, references.
+
+use crate::*;
+use rethread::provider::{Dangling, RepairOptions};
+use serde_json::{Value, json};
+
+fn shell(id: &str) -> Value {
+    json!({ "type": "shell_call", "call_id": id, "action": { "commands": ["ls"] }, "environment": { "type": "local" } })
+}
+fn shell_out(id: &str) -> Value {
+    json!({ "type": "shell_call_output", "call_id": id, "output": [] })
+}
+fn with(mut item: Value, name: &str, value: Value) -> Value {
+    item[name] = value;
+    item
+}
+fn input(items: Vec<Value>) -> Value {
+    json!({ "model": "m", "input": items })
+}
+
+#[test]
+fn r40_a_call_of_openais_own_tools_is_answered_too() {
+    let failed = json!([{ "stdout": "", "stderr": TEXT, "outcome": { "type": "exit", "exit_code": 1 } }]);
+    let patch =
+        json!({ "type": "apply_patch_call", "call_id": "a", "operation": { "type": "delete_file", "path": "p" } });
+    let local = json!({ "type": "local_shell_call", "call_id": "a", "action": { "type": "exec", "command": ["ls"] } });
+    let search = json!({ "type": "tool_search_call", "call_id": "a", "execution": "client", "arguments": {} });
+    let found = json!({ "type": "tool_search_output", "call_id": "a", "execution": "client", "tools": [] });
+    let screen = json!({ "type": "computer_call_output", "call_id": "a", "output": { "type": "computer_screenshot", "image_url": "https://x/y" } });
+    let computer = json!({ "type": "computer_call", "call_id": "a", "actions": [{ "type": "screenshot" }] });
+    for (call, made) in [
+        (shell("a"), with(shell_out("a"), "output", failed.clone())),
+        (with(shell("a"), "environment", Value::Null), with(shell_out("a"), "output", failed)),
+        (patch, json!({ "type": "apply_patch_call_output", "call_id": "a", "status": "failed", "output": TEXT })),
+        (local, json!({ "type": "local_shell_call_output", "call_id": "a", "output": TEXT })),
+        (search.clone(), found),
+    ] {
+        let given = vec![user("q"), thinks(), call.clone(), user("p")];
+        mends_responses(
+            given.clone(),
+            "dangling_call",
+            vec![user("q"), thinks(), call.clone(), made.clone(), user("p")],
+        );
+        takes(input(vec![user("q"), call.clone(), made.clone(), user("p")]), RESPONSES);
+        // Of these it is not known that nobody may speak in between.
+        takes(input(vec![user("q"), call.clone(), user("p"), made]), RESPONSES);
+        // What the server holds may have the output.
+        takes(with(input(vec![call]), "conversation", json!("conv_1")), RESPONSES);
+        let omit = RepairOptions { dangling: Dangling::Omit, dangling_text: None };
+        assert_eq!(mended_with(&input(given), RESPONSES, &omit), json!([user("q"), user("p")]));
+    }
+    // Nobody can make up a screenshot.
+    mends_responses(
+        vec![user("q"), thinks(), computer.clone(), user("p")],
+        "dangling_call",
+        vec![user("q"), user("p")],
+    );
+    takes(input(vec![user("q"), thinks(), computer, screen.clone(), user("p")]), RESPONSES);
+    // What the server ran is its own business. Recorded: a function's output answers a search.
+    for place in ["container_auto", "container_reference"] {
+        takes(input(vec![with(shell("a"), "environment", json!({ "type": place })), user("p")]), RESPONSES);
+    }
+    for (name, value) in [("execution", json!("server")), ("call_id", Value::Null)] {
+        takes(input(vec![with(search.clone(), name, value), user("p")]), RESPONSES);
+    }
+    takes(input(vec![user("q"), search, out("a", "1"), user("p")]), RESPONSES);
+    // An output that answers no call.
+    for orphan in [
+        shell_out("a"),
+        screen,
+        json!({ "type": "apply_patch_call_output", "call_id": "a", "status": "completed" }),
+        json!({ "type": "local_shell_call_output", "id": "a", "output": "x" }),
+    ] {
+        mends_responses(vec![user("q"), orphan.clone(), user("p")], "orphan_result", vec![user("q"), user("p")]);
+        takes(json!({ "previous_response_id": "resp_1", "input": [orphan] }), RESPONSES);
+    }
+    // A program's calls are answered to it (SDK: `caller`).
+    let caller = json!({ "type": "program", "caller_id": "p" });
+    let call = with(fcall("a"), "caller", caller.clone());
+    mends_responses(vec![call.clone()], "dangling_call", vec![call, with(out("a", TEXT), "caller", caller)]);
+    // An id that is too long is shortened in both places.
+    let long = "x".repeat(65);
+    let out = mended(&input(vec![shell(&long), shell_out(&long)]), RESPONSES);
+    assert_eq!(out[0]["call_id"], out[1]["call_id"]);
+}
+
+#[test]
+fn r40_an_approval_that_was_asked_for_is_given_or_not() {
+    let asked =
+        json!({ "type": "mcp_approval_request", "id": "mcpr_1", "name": "n", "server_label": "s", "arguments": "{}" });
+    let answer =
+        |approve: bool| json!({ "type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": approve });
+    for end in [vec![], vec![user("p")]] {
+        let mut given = vec![user("q"), thinks(), asked.clone()];
+        let mut want = [given.clone(), vec![answer(false)]].concat();
+        given.extend(end.clone());
+        want.extend(end);
+        mends_responses(given, "dangling_call", want);
+    }
+    takes(input(vec![user("q"), asked.clone(), answer(true), user("p")]), RESPONSES);
+    takes(with(input(vec![answer(true)]), "previous_response_id", json!("resp_1")), RESPONSES);
+    // An answer to what is not here is not known to be refused.
+    takes(input(vec![user("q"), answer(true), answer(true)]), RESPONSES);
+    takes(with(input(vec![asked]), "conversation", json!("conv_1")), RESPONSES);
+}
+
+#[test]
+fn r40_each_side_has_parts_of_its_own() {
+    let says = |role: &str, parts: Value| json!({ "role": role, "content": parts });
+    let output = |parts: Value| json!({ "type": "function_call_output", "call_id": "a", "output": parts });
+    let image = json!({ "type": "input_image", "image_url": "https://x/y" });
+    let file = json!({ "type": "input_file", "file_id": "file-1" });
+    let chat_image = json!({ "type": "image_url", "image_url": { "url": "https://x/y" } });
+    let chat_file = json!({ "type": "file", "file": { "file_id": "file-1" } });
+    let text = |kind: &str| json!({ "type": kind, "text": "x" });
+    let new = json!({ "type": "input_new", "x": 1 });
+    takes(input(vec![says("user", json!([text("input_text"), image, file, new]))]), RESPONSES);
+    takes(
+        input(vec![says("assistant", json!([text("output_text"), { "type": "refusal", "refusal": "no" }, new]))]),
+        RESPONSES,
+    );
+    takes(input(vec![fcall("a"), output(json!([text("input_text"), image, file, new]))]), RESPONSES);
+    let code = "unsupported_part";
+    for given in [json!([text("text"), chat_image, chat_file]), json!([text("output_text"), image, chat_file])] {
+        let want = json!([text("input_text"), image, file]);
+        mends_responses(vec![fcall("a"), output(given.clone())], code, vec![fcall("a"), output(want.clone())]);
+        mends_responses(vec![says("user", given)], code, vec![says("user", want)]);
+    }
+    let detailed = json!({ "type": "image_url", "image_url": { "url": "https://x/y", "detail": "low" } });
+    let plain = json!({ "type": "image_url", "image_url": "https://x/y" });
+    let low = with(image.clone(), "detail", json!("low"));
+    mends_responses(vec![says("user", json!([detailed, plain]))], code, vec![says("user", json!([low, image]))]);
+    // A user shows what nobody else may show.
+    for (role, kind) in [("system", "input_text"), ("developer", "input_text"), ("assistant", "output_text")] {
+        mends_responses(
+            vec![says(role, json!([image, text(kind), chat_file])), user("p")],
+            code,
+            vec![says(role, json!([text(kind)])), says("user", json!([image, file])), user("p")],
+        );
+    }
+    mends_responses(
+        vec![
+            thinks(),
+            with(says("assistant", json!([text("output_text"), image])), "id", json!("msg_1")),
+            fcall("a"),
+            out("a", "1"),
+        ],
+        code,
+        vec![
+            thinks(),
+            with(says("assistant", json!([text("output_text")])), "id", json!("msg_1")),
+            says("user", json!([image])),
+            fcall("a"),
+            out("a", "1"),
+        ],
+    );
+    mends_responses(
+        vec![fcall("a"), says("assistant", json!([image])), out("a", "1")],
+        code,
+        vec![fcall("a"), out("a", "1"), says("assistant", json!([])), says("user", json!([image]))],
+    );
+}
+
+#[test]
+fn r40_a_reference_needs_no_type() {
+    for reference in [
+        json!({ "id": "fc_1" }),
+        json!({ "id": "fc_1", "type": null }),
+        json!({ "type": "item_reference", "id": "fc_1" }),
+    ] {
+        takes(input(vec![user("q"), reference, out("a", "1"), user("p")]), RESPONSES);
+    }
+    mends_responses(vec![user("q"), json!({ "id": "fc_1", "x": 1 })], "malformed", vec![user("q")]);
+    // What it refers to may be the call that an id named first.
+    takes(input(vec![json!({ "id": "fc_1" }), out("a", "1"), user("p"), fcall("a"), out("a", "2")]), RESPONSES);
+}
+
+#[test]
+fn r40_reasoning_has_a_summary() {
+    let bare = json!({ "type": "reasoning", "encrypted_content": "e" });
+    let whole = with(bare.clone(), "summary", json!([]));
+    mends_responses(vec![user("q"), bare, says("x")], "malformed", vec![user("q"), whole.clone(), says("x")]);
+    let null = json!({ "type": "reasoning", "summary": null, "encrypted_content": "e" });
+    let there = json!({ "type": "reasoning", "summary": [], "encrypted_content": "e" });
+    mends_responses(vec![user("q"), null, says("x")], "malformed", vec![user("q"), there, says("x")]);
+    takes(input(vec![user("q"), whole, says("x")]), RESPONSES);
+}
+
+#[test]
+fn r41_an_input_that_says_nothing_is_warned_of() {
+    for silent in [json!(""), json!([])] {
+        let report =
+            rethread::provider::validate(json!({ "model": "m", "input": silent }).to_string().as_bytes(), RESPONSES);
+        assert_eq!(codes(&report, rethread::finding::Severity::Warning), ["malformed"]);
+    }
+    takes(json!({ "model": "m", "input": "" }), RESPONSES);
+}
+
+#[test]
+fn r40_ids_of_items_are_of_their_kind_and_not_long() {
+    let message = |id: &str| with(with(says("x"), "type", json!("message")), "id", json!(id));
+    let call = |id: &str| with(fcall("a"), "id", json!(id));
+    let free = |id: &str| json!({ "type": "custom_tool_call", "call_id": "a", "name": "f", "input": "x", "id": id });
+    let long = "x".repeat(62);
+    for (given, bare) in
+        [(call("toolu_1"), fcall("a")), (call("ctc_1"), fcall("a")), (call(&format!("fc_{long}")), fcall("a"))]
+    {
+        mends_responses(vec![given.clone(), out("a", "1")], "invalid_call_id", vec![bare, out("a", "1")]);
+        // Recorded: others have ids of their own.
+        for model in ["grok-4", "deepseek-v4"] {
+            takes(json!({ "model": model, "input": [given, out("a", "1")] }), RESPONSES);
+        }
+    }
+    assert_eq!(errors(&input(vec![free("fc_1"), out("a", "1")]), RESPONSES), ["invalid_call_id"]);
+    takes(input(vec![free("ctc_1"), out("a", "1")]), RESPONSES);
+    for wrong in ["chatcmpl-1", &format!("msg_{long}")] {
+        let bare = with(says("x"), "type", json!("message"));
+        mends_responses(vec![user("q"), message(wrong)], "invalid_call_id", vec![user("q"), bare.clone()]);
+        // Its reasoning goes with the id.
+        mends_responses(vec![user("q"), thinks(), message(wrong)], "orphan_reasoning", vec![user("q"), bare]);
+    }
+    takes(input(vec![user("q"), thinks(), message("msg_1")]), RESPONSES);
+}
