@@ -269,18 +269,26 @@ fn encode(
     settings: &Settings,
     report: &mut Report,
 ) -> (u32, bool) {
-    let start = out.len();
+    let (start, found) = (out.len(), report.len());
     let mut wire = Wire::new(out);
     codec.encode(&mut wire, item, before, settings, report);
     let count = wire.count();
+    let parts = &item.message.parts;
     let reasons = |part: &Part| matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty());
-    let stays = item.message.dialect == Some(codec.dialect()) || matches!(settings.reasoning, ReasoningField::Named(_));
-    if !stays && item.message.parts.iter().any(reasons) {
-        report.push(
-            Finding::info("unsupported_part", "reasoning stays with the provider that it came from; it is left out")
-                .of_message(&item.message.id)
-                .did(Action::Dropped),
-        );
+    let named = count > 0 && matches!(settings.reasoning, ReasoningField::Named(_));
+    let left_out = if item.message.dialect == Some(codec.dialect()) {
+        None
+    } else if !named && parts.iter().any(reasons) {
+        Some("reasoning stays with the provider that it came from; it is left out")
+    } else if report.len() == found
+        && (item.has_own(!named) || parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_))))
+    {
+        Some("what only another dialect has a form for is left out")
+    } else {
+        None
+    };
+    if let Some(what) = left_out {
+        report.push(Finding::info("unsupported_part", what).of_message(&item.message.id).did(Action::Dropped));
     }
     let text = out.get(start..).unwrap_or("");
     // Where it says nothing here, nobody else looks at the messages whose results came with it.

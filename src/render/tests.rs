@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 mod anthropic;
+mod chat;
 mod mistral;
 mod reducers;
 

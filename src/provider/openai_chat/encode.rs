@@ -20,7 +20,7 @@ pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setting
     let own = message.dialect == Some(chat.dialect);
     let ids = call_ids(chat, &item.calls);
     match (&message.shape, own) {
-        (Some(shape), true) if message.role != Role::Assistant || item.has_words() || !item.calls.is_empty() => {
+        (Some(shape), true) if item.says(settings.reasoning != ReasoningField::Drop) => {
             let out = wire.begin();
             write_shape(out, shape, &mut |name, slot, out| fill_message(chat, out, name, slot, item, &ids, settings));
         }
