@@ -398,7 +398,9 @@ impl ChatAnswer {
             message.token("refusal", &self.refusal.to_str());
             says = true;
         }
-        says |= self.reasoning.write_said(&mut message);
+        // An empty one, too: DeepSeek wants the member back that it sent.
+        self.reasoning.write(&mut message);
+        says |= self.reasoning.entries().iter().any(|(_, value)| !value.says_nothing());
         if !self.details.is_empty() {
             let mut list = ArrayWriter::new(message.key(DETAILS));
             for detail in &self.details {
