@@ -168,7 +168,7 @@ impl Renderer {
                 report,
             );
         }
-        let (mut may_begin, mut leading, mut may_end) = (true, true, true);
+        let (mut may_begin, mut leading, mut newest) = (true, true, None::<&DraftMessage<'_>>);
         for (at, item) in draft.messages.iter().enumerate() {
             if apart.taken.get(at) == Some(&true) {
                 continue;
@@ -187,17 +187,17 @@ impl Renderer {
                     body.push_fresh(codec, item, before, &settings, report)
                 }
             }
-            if body.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
+            if let Some((_, fragment)) = body.fragments.last_mut().filter(|(_, fragment)| fragment.count > 0) {
                 leading &= item.message.role != Role::User;
                 may_begin &= !leading || codec.may_begin(item);
-                may_end = codec.may_end(item);
+                fragment.sound &= newest.replace(item).is_none_or(|before| codec.may_follow(before, item));
             }
         }
         if let Some((_, first)) = body.fragments.first_mut() {
             first.sound &= may_begin;
         }
         if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
-            last.sound &= may_end;
+            last.sound &= newest.is_none_or(|item| codec.may_end(item));
         }
         let marks: usize = body.fragments.iter().map(|(_, fragment)| fragment.marks).sum();
         if marks > 0 && marks + marks_in(&body.head) > codec.most_marks() {

@@ -32,7 +32,7 @@ pub(crate) struct Ways {
     pub any: &'static str,
     /// Usage in a stream must be asked for.
     pub stream_options: bool,
-    /// A body may end in an assistant's message.
+    /// A body may end in an assistant's message, and a system message stand behind one.
     pub ends_anywhere: bool,
     /// The content of a message that has calls and no words.
     pub blank: &'static str,
@@ -89,6 +89,12 @@ impl Codec for Chat {
 
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {
         self.ways.ends_anywhere || item.message.role != Role::Assistant || !item.calls.is_empty()
+    }
+
+    fn may_follow(&self, before: &DraftMessage<'_>, item: &DraftMessage<'_>) -> bool {
+        self.ways.ends_anywhere
+            || before.message.role != Role::Assistant
+            || !matches!(item.message.role, Role::System | Role::Developer)
     }
 
     fn takes_id(&self, id: &str) -> bool {

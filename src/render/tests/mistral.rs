@@ -151,6 +151,23 @@ fn case54_a_body_that_would_end_in_an_answer_says_that_it_is_to_go_on() {
 }
 
 #[test]
+fn r42_a_system_message_after_an_answer_is_the_users() {
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a1B2c3D4e","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":"r"}"#;
+    for before in [r#"{"role":"assistant","content":"x"}"#, call] {
+        let body = format!(
+            r#"[{{"role":"user","content":"q"}},{before},{{"role":"developer","content":"s"}},{{"role":"user","content":"?"}}]"#
+        );
+        let history = history_of(CHAT, &body);
+        let rendered =
+            render_with(&mut Renderer::default(), &history, &provider(MISTRAL, "{}"), &[], &always()).unwrap();
+        let text = String::from_utf8(rendered.body).unwrap();
+        assert!(text.ends_with(r#",{"role":"user","content":"s"},{"role":"user","content":"?"}]}"#), "{text}");
+        assert!(rendered.report.iter().any(|finding| finding.code == "role_order"), "{:?}", rendered.report);
+        assert!(messages(&history, CHAT).contains(r#""developer""#));
+    }
+}
+
+#[test]
 fn r55_mistrals_head() {
     let tools = [tool("f", None)];
     let choice = |given: &str| {

@@ -161,3 +161,62 @@ fn r40_anthropic_takes_four_cache_marks() {
     want["messages"][0]["content"][0].as_object_mut().unwrap().shift_remove("cache_control");
     assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), want);
 }
+
+/// As `mends`, of a Mistral body that ends in a question.
+fn mends_mistral(given: Vec<Value>, code: &str, expected: Vec<Value>) {
+    let asked = |mut list: Vec<Value>| {
+        list.push(user("?"));
+        chat(list)
+    };
+    let body = asked(given);
+    assert!(errors(&body, MISTRAL).contains(&code), "{code} not in {body}");
+    assert_eq!(mended(&body, MISTRAL), asked(expected)["messages"]);
+    takes(asked(mended(&body, MISTRAL).as_array().unwrap().clone()), MISTRAL);
+}
+
+#[test]
+fn r40_r41_mistral_takes_no_system_message_after_an_answer_or_a_result() {
+    let (call, tool) = (calls(&["abcdefghi"]), tool("abcdefghi", "1"));
+    mends_mistral(
+        vec![user("q"), says("x"), system("s"), system("t")],
+        "role_order",
+        vec![user("q"), says("x"), user("s"), system("t")],
+    );
+    mends_mistral(
+        vec![user("q"), call.clone(), tool.clone(), json!({ "content": [text("s")], "role": "system", "name": "n" })],
+        "role_order",
+        vec![user("q"), call.clone(), tool.clone(), json!({ "content": [text("s")], "role": "user", "name": "n" })],
+    );
+    mends_mistral(
+        vec![user("q"), says("x"), json!({ "role": "developer", "content": "s" })],
+        "role_order",
+        vec![user("q"), says("x"), user("s")],
+    );
+    // Where the result is put behind its call, and where the answer goes, it stands after the user.
+    mends_mistral(
+        vec![user("q"), call.clone(), user("p"), tool.clone(), system("s")],
+        "interposed_message",
+        vec![user("q"), call, tool, user("p"), system("s")],
+    );
+    mends_mistral(vec![user("q"), says(""), system("s")], "empty_content", vec![user("q"), system("s")]);
+    takes(chat(vec![system("s"), system("t"), user("q"), system("u"), user("p"), says("x"), user("?")]), MISTRAL);
+    takes(chat(vec![user("q"), says("x"), system("s"), user("?")]), CHAT);
+}
+
+#[test]
+fn r40_r41_mistral_takes_no_answer_without_content_and_calls() {
+    for given in [
+        says(""),
+        json!({ "role": "assistant", "content": [] }),
+        json!({ "role": "assistant", "content": null }),
+        json!({ "role": "assistant" }),
+        json!({ "role": "assistant", "content": "", "tool_calls": [], "id": "x" }),
+        json!({ "role": "assistant", "content": "", "prefix": false }),
+    ] {
+        mends_mistral(vec![user("q"), given], "empty_content", vec![user("q")]);
+    }
+    let last = chat(vec![user("q"), json!({ "role": "assistant", "content": "", "prefix": true })]);
+    assert_eq!(errors(&last, MISTRAL), ["empty_content"]);
+    assert_eq!(mended(&last, MISTRAL), json!([user("q")]));
+    takes(chat(vec![user("q"), says(""), user("?")]), CHAT);
+}
