@@ -4,7 +4,7 @@ use super::codec::{Codec, codec, is_plain_id, plain};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
-use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter, list_of};
 use crate::message::Dialect;
 use crate::text::{cut, has};
 use std::borrow::Cow;
@@ -232,6 +232,7 @@ impl ProviderRequest {
                     continue;
                 }
                 "tool_choice" if !codec.is_own_choice(value) => match ToolChoice::of(value) {
+                    ToolChoice::Other(_) if write_allowed(object, value, self.dialect) => {}
                     ToolChoice::Other(_) => {
                         leave_out(&name, "said in words that this dialect does not know");
                         continue;
@@ -248,6 +249,27 @@ impl ProviderRequest {
         }
         Ok(())
     }
+}
+
+/// OpenAI's choice among some tools, which its two formats say otherwise; false where it is none, or the target has no such.
+fn write_allowed(object: &mut ObjectWriter<'_>, choice: JsonRef<'_>, to: Dialect) -> bool {
+    let nested = to == Dialect::OpenAiChat;
+    if !choice.says("type", "allowed_tools") || !nested && to != Dialect::OpenAiResponses {
+        return false;
+    }
+    let given = choice.get("allowed_tools").unwrap_or(choice);
+    let mut tools = Vec::new();
+    for tool in given.get("tools").unwrap_or_default().items().filter(|tool| tool.says("type", "function")) {
+        let name = tool.get("function").unwrap_or(tool).get("name").unwrap_or_default();
+        let own = format!(r#""name":{}"#, name.as_raw());
+        let own = if nested { format!(r#""function":{{{own}}}"#) } else { own };
+        tools.push(format!(r#"{{"type":"function",{own}}}"#));
+    }
+    let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
+    let own = format!(r#""mode":{mode},"tools":{}"#, list_of(&tools));
+    let own = if nested { format!(r#""allowed_tools":{{{own}}}"#) } else { own };
+    object.raw("tool_choice", &format!(r#"{{"type":"allowed_tools",{own}}}"#));
+    true
 }
 
 /// Definitions in the dialect's own shape, those of `params` first; none where there is no tool.
@@ -341,7 +363,7 @@ impl<'a> ToolChoice<'a> {
             "auto" | "AUTO" => Self::Auto,
             "none" | "NONE" => Self::None,
             "any" | "ANY" | "required" => only.map_or(Self::Any, Self::Named),
-            "function" | "tool" => name.map_or(Self::Other(choice), Self::Named),
+            "function" | "tool" | "custom" => name.map_or(Self::Other(choice), Self::Named),
             _ => Self::Other(choice),
         }
     }

@@ -225,3 +225,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn r42_r55_a_choice_among_tools_is_said_in_the_form_of_the_target() {
+    let (chat, responses) = (Dialect::OpenAiChat, Dialect::OpenAiResponses);
+    let nested = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
+        {"type": "function", "function": {"name": "look_up"}}]}});
+    let flat = json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "look_up"}]});
+    let mut given = chat_with("tool_choice", nested.clone());
+    let (there, _) = turn(&given.to_string(), chat, responses);
+    assert_eq!(there["tool_choice"], flat);
+    let (back, _) = turn(&there.to_string(), responses, chat);
+    assert_eq!(back["tool_choice"], nested);
+    for to in [Dialect::Anthropic, Dialect::Gemini, Dialect::Mistral] {
+        let (body, report) = turn(&given.to_string(), chat, to);
+        assert!(body.get("tool_choice").is_none() && body.get("toolConfig").is_none(), "{to:?} {body}");
+        assert!(report.iter().any(|finding| finding.message.contains("`tool_choice`")), "{report:?}");
+    }
+    // A tool of free text has no place elsewhere, and the choice goes with it.
+    given["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "custom": {"name": "sh"}}));
+    given["tool_choice"] = json!({"type": "custom", "custom": {"name": "sh"}});
+    for to in [responses, Dialect::Mistral] {
+        let (body, report) = turn(&given.to_string(), chat, to);
+        assert!(body.get("tool_choice").is_none(), "{to:?} {body}");
+        assert!(report.iter().any(|finding| finding.message.contains("`tool_choice`")), "{report:?}");
+    }
+}
+
+fn chat_with(name: &str, value: Value) -> Value {
+    let mut given = chat();
+    given[name] = value;
+    given
+}

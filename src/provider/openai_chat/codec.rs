@@ -112,7 +112,10 @@ impl Codec for Chat {
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
             Kind::String => !choice.is_text("any") || self.ways.any == "any",
-            _ => ["function", "custom", "allowed_tools"].iter().any(|kind| choice.get(kind).is_some()),
+            _ => {
+                let kinds = ["function", "custom", "allowed_tools"];
+                kinds.iter().take(if self.ways.chunks { 1 } else { 3 }).any(|kind| choice.get(kind).is_some())
+            }
         }
     }
 

@@ -104,8 +104,8 @@ impl Codec for Responses {
             Kind::String => !choice.is_text("any"),
             _ => choice.text("type").is_some_and(|kind| match &*kind {
                 "auto" | "any" | "none" | "tool" => false,
-                "function" => choice.get("function").is_none(),
-                _ => true,
+                // Chat Completions nest it.
+                kind => choice.get(kind).is_none(),
             }),
         }
     }
