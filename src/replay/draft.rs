@@ -65,6 +65,12 @@ pub enum DraftResult<'h> {
     },
 }
 
+/// Whether servers of OpenAI's format keep reasoning in a member of that name.
+#[must_use]
+pub fn names_reasoning(member: &str) -> bool {
+    member.starts_with("reasoning") || member.starts_with("thinking")
+}
+
 impl<'h> Draft<'h> {
     /// Keeps the messages that are to stay.
     pub fn retain(&mut self, stays: &mut dyn FnMut(&DraftMessage<'h>) -> bool) {
@@ -114,7 +120,7 @@ impl<'h> DraftMessage<'h> {
             let Slot::Raw(value) = slot else { continue };
             let holds = value.as_str().len() > 2 && value.as_str().starts_with(['{', '[']);
             let key = key.inside();
-            own |= holds && !matches!(key, "content" | "tool_calls") && (reasoning || !key.starts_with("reasoning"));
+            own |= holds && !matches!(key, "content" | "tool_calls") && (reasoning || !names_reasoning(key));
         }
         own && asked == self.calls.len()
             && message.role == Role::Assistant

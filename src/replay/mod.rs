@@ -11,7 +11,7 @@ mod reduce;
 mod select;
 
 pub use citations::{UNCITED, Uncited, drop_uncited};
-pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
+pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin, names_reasoning};
 pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
 pub use reduce::{Ask, CUT_NOTE, Callback, Given, Memory, Pending, Progress, Question, Reducer, shortened};

@@ -10,7 +10,7 @@ use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
 use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_ids, tool_name};
-use crate::replay::{DraftCall, DraftMessage, DraftResult};
+use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
@@ -22,12 +22,44 @@ pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setting
     match (&message.shape, own) {
         (Some(shape), true) if item.says(settings.reasoning != ReasoningField::Drop) => {
             let out = wire.begin();
-            write_shape(out, shape, &mut |name, slot, out| fill_message(chat, out, name, slot, item, &ids, settings));
+            let wanted = as_wanted(shape, settings.reasoning);
+            write_shape(out, wanted.as_ref().unwrap_or(shape), &mut |name, slot, out| {
+                fill_message(chat, out, name, slot, item, &ids, settings)
+            });
         }
         (Some(_), true) => {}
         _ => encode_plain(chat, wire, item, &ids, settings, report),
     }
     encode_results(chat, wire, item, &ids, report);
+}
+
+/// A message's own shape with its reasoning where the server wants it, if it does not want it as it came.
+fn as_wanted(shape: &Shape, reasoning: ReasoningField) -> Option<Shape> {
+    let field = match reasoning {
+        ReasoningField::AsCame => return None,
+        ReasoningField::Named(field) => field,
+        ReasoningField::Drop => "",
+    };
+    let says = |key: &JsonStr, slot: &Slot| REASONING.contains(&key.inside()) && matches!(slot, Slot::Part(_));
+    let (any, mut taken) = (shape.0.iter().any(|(key, slot)| says(key, slot)), false);
+    let mut wanted = Vec::new();
+    for (key, slot) in &shape.0 {
+        let name = key.inside();
+        let mut key = key.clone();
+        if field.is_empty() && names_reasoning(name) {
+            continue;
+        }
+        if !field.is_empty() && REASONING.contains(&name) {
+            // Servers that have both say the same in both.
+            if taken || if any { !says(&key, slot) } else { name != field } {
+                continue;
+            }
+            taken = true;
+            key = JsonStr::new(field);
+        }
+        wanted.push((key, slot.clone()));
+    }
+    Some(Shape(wanted))
 }
 
 fn role_name(chat: &Chat, message: &Message, settings: &Settings) -> &'static str {
@@ -54,13 +86,9 @@ fn fill_message(
             out.push_str(role_name(chat, message, settings));
             out.push('"');
         }
-        Slot::Raw(_) if name == "reasoning_details" && settings.reasoning == ReasoningField::Drop => return false,
         // A null beside calls may stay; without them it would leave the message empty.
         Slot::Raw(value) => out.push_str(value.as_str()),
         Slot::Part(at) => {
-            if REASONING.contains(&name) && settings.reasoning == ReasoningField::Drop {
-                return false;
-            }
             let Some(part) = usize::try_from(*at).ok().and_then(|at| message.parts.get(at)) else { return false };
             let Some(text) = text_of(part) else { return false };
             out.push_str(text.token());

@@ -85,3 +85,30 @@ fn r43_reasoning_that_no_server_is_to_see_leaves_no_empty_answer() {
     let (text, _) = shown(&history, CHAT, &always(), drop);
     assert!(text.contains(r#"{"role":"assistant","content":"","audio":{"id":"a"}}"#), "{text}");
 }
+
+#[test]
+fn r43_what_a_server_wants_of_reasoning_holds_for_its_own_answers_too() {
+    let cases = [
+        // As it came, dropped, under a name.
+        (r#""content":"y","reasoning_content":null"#, r#""content":"y""#, r#""content":"y","reasoning_content":null"#),
+        (r#""reasoning_content":"","content":"y""#, r#""content":"y""#, r#""reasoning_content":"","content":"y""#),
+        (r#""content":"y","reasoning":"R""#, r#""content":"y""#, r#""content":"y","reasoning_content":"R""#),
+        (r#""reasoning":null,"content":"y""#, r#""content":"y""#, r#""content":"y""#),
+        (
+            r#""content":"y","reasoning":"R","reasoning_content":"R","reasoning_details":[{"a":1}]"#,
+            r#""content":"y""#,
+            r#""content":"y","reasoning_content":"R","reasoning_details":[{"a":1}]"#,
+        ),
+    ];
+    for (came, dropped, named) in cases {
+        let history = history_of(CHAT, &between(came));
+        for (reasoning, want) in [
+            (ReasoningField::AsCame, came),
+            (ReasoningField::Drop, dropped),
+            (ReasoningField::Named("reasoning_content"), named),
+        ] {
+            let (text, _) = shown(&history, CHAT, &always(), Settings { reasoning, ..Settings::default() });
+            assert_eq!(text, format!(r#"{{"messages":{}}}"#, between(want)), "{reasoning:?}");
+        }
+    }
+}
