@@ -2,6 +2,7 @@
 
 use super::Chat;
 use super::decode::{REASONING, is_text_only};
+use super::rules::calls::BUILTIN;
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
@@ -265,9 +266,12 @@ fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>, ids: &[Js
 fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &JsonStr, own: bool) {
     // What came as an object goes back as one, where the dialect takes it.
     let own_object = own && chat.ways.chunks;
-    let name = JsonStr::new(&tool_name(call));
+    let shape = call.shape.as_ref().filter(|_| own);
+    let builtin = |(_, slot): &(JsonStr, Slot)| matches!(slot, Slot::Raw(kind) if kind.view().is_text(BUILTIN));
+    let builtin = shape.is_some_and(|shape| shape.0.iter().any(builtin));
+    let name = JsonStr::new(&if builtin { Cow::Borrowed(call.name.as_str()) } else { tool_name(call) });
     let arguments = arguments_of(&call.arguments, own_object);
-    let Some(shape) = call.shape.as_ref().filter(|_| own) else {
+    let Some(shape) = shape else {
         let mut object = ObjectWriter::new(out);
         object.token("id", id).text("type", "function").object("function", |function| {
             function.token("name", &name).raw("arguments", &arguments);

@@ -112,3 +112,19 @@ fn r43_what_a_server_wants_of_reasoning_holds_for_its_own_answers_too() {
         }
     }
 }
+
+#[test]
+fn r43_what_servers_of_the_format_document_goes_back_as_it_came() {
+    let call = r#""content":"","tool_calls":[{"id":"a","type":"builtin_function","function":{"name":"$web_search","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"{}","name":"$web_search""#;
+    for answer in [
+        call,
+        r#""content":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm","signature":"s"}]},{"type":"text","text":"x"}]"#,
+        r#""content":[{"type":"thinking","thinking":"hm","closed":true}]"#,
+    ] {
+        let body = between(answer);
+        let history = history_of(CHAT, &body);
+        assert_eq!(messages(&history, CHAT), body);
+        let (text, _) = shown(&history, MISTRAL, &always(), Settings::default());
+        assert!(!text.contains("hm") && !text.contains('$') && !text.contains("builtin"), "{text}");
+    }
+}

@@ -220,3 +220,40 @@ fn r40_r41_mistral_takes_no_answer_without_content_and_calls() {
     assert_eq!(mended(&last, MISTRAL), json!([user("q")]));
     takes(chat(vec![user("q"), says(""), user("?")]), CHAT);
 }
+
+#[test]
+fn r40_parts_and_calls_that_servers_of_this_format_document_stay() {
+    let (document, reasons) = (
+        json!({ "type": "document", "document": { "data": { "t": 1 }, "id": "d" } }),
+        json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": "hm", "signature": "s" }] }),
+    );
+    let thinks = json!({ "type": "thinking", "thinking": "hm", "closed": true });
+    for (role, part) in [("user", &document), ("assistant", &reasons), ("assistant", &thinks)] {
+        let with = |role: &str| chat(vec![json!({ "role": role, "content": [part, text("x")] }), user("?")]);
+        takes(with(role), CHAT);
+        assert_eq!(errors(&with("system"), CHAT), ["unsupported_part"], "{part}");
+    }
+    for part in [
+        json!({ "type": "document", "source": { "type": "text", "media_type": "text/plain", "data": "d" } }),
+        signed(),
+        super::thinks(),
+    ] {
+        for role in ["user", "assistant"] {
+            let body = chat(vec![json!({ "role": role, "content": [part, text("x")] }), user("?")]);
+            assert_eq!(errors(&body, CHAT), ["unsupported_part"], "{role} {part}");
+        }
+    }
+    // Kimi runs a tool of its own when the call comes back.
+    let call =
+        json!({ "id": "a", "type": "builtin_function", "function": { "name": "$web_search", "arguments": "{}" } });
+    let called = |call: Value| {
+        vec![user("q"), json!({ "role": "assistant", "content": "", "tool_calls": [call] }), tool("a", "{}")]
+    };
+    takes(chat(called(call.clone())), CHAT);
+    let mut other = call;
+    other["type"] = json!("function");
+    mends(called(other.clone()), "malformed", {
+        other["function"]["name"] = json!("_web_search");
+        called(other)
+    });
+}
