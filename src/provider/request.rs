@@ -35,6 +35,8 @@ pub struct ToolDefinition {
     pub description: Option<String>,
     /// JSON Schema of its arguments.
     pub parameters: Option<Json>,
+    /// Its arguments keep to the schema to the letter, where the provider can see to that.
+    pub strict: bool,
 }
 
 impl ToolDefinition {
@@ -59,6 +61,7 @@ impl ToolDefinition {
             name: plain(&name, 64),
             description: own.text("description").map(Cow::into_owned),
             parameters,
+            strict: own.get("strict").and_then(JsonRef::as_bool) == Some(true),
         });
     }
 

@@ -126,6 +126,9 @@ impl Codec for Chat {
                 function.text("description", description);
             }
             function.json("parameters", tool.schema().view());
+            if tool.strict {
+                function.bool("strict", true);
+            }
         });
     }
 

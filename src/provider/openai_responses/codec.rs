@@ -116,7 +116,7 @@ impl Codec for Responses {
             out.text("description", description);
         }
         // Unsaid it would be strict, unlike in every other dialect, and a parameter that may be left out would not be.
-        out.json("parameters", tool.schema().view()).bool("strict", false);
+        out.json("parameters", tool.schema().view()).bool("strict", tool.strict);
     }
 
     fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
