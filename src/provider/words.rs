@@ -26,8 +26,8 @@ pub struct Words<'m> {
 }
 
 impl<'m> Words<'m> {
-    /// Of that message; `own` when its opaque blocks count.
-    pub fn of(message: &'m Message, own: bool) -> Self {
+    /// Of that message; `own` when its opaque blocks count, `said` where a refusal is text as any other.
+    pub fn of(message: &'m Message, own: bool, said: bool) -> Self {
         let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false };
         let mut apart = false;
         for part in &message.parts {
@@ -36,6 +36,7 @@ impl<'m> Words<'m> {
                     words.texts.push((std::mem::take(&mut apart), text));
                     continue;
                 }
+                PartBody::Refusal(text) if said && !text.is_empty() => words.texts.push((true, text)),
                 PartBody::Refusal(text) if !text.is_empty() => words.refusal = Some(text),
                 PartBody::Image(_) | PartBody::File(_) => words.has_media = true,
                 PartBody::Opaque(_) => words.has_media |= own,

@@ -193,7 +193,8 @@ fn encode_plain(
     let message = item.message;
     let own = message.dialect == Some(chat.dialect);
     let role = role_name(chat, message, settings);
-    let words = Words::of(message, own);
+    // Where a refusal has no place of its own it is said.
+    let words = Words::of(message, own, chat.ways.chunks);
     if !own && message.parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_))) {
         report.push(
             Finding::info("unsupported_part", "a block of another dialect has no place here")
@@ -227,9 +228,7 @@ fn encode_plain(
                 .did(Action::Dropped),
         );
     }
-    // Where a refusal has no place of its own it is said.
-    let said = words.refusal.filter(|_| chat.ways.chunks).cloned();
-    let text = words.text().or(said);
+    let text = words.text();
     if text.is_none() && words.refusal.is_none() && item.calls.is_empty() {
         return;
     }
@@ -242,7 +241,7 @@ fn encode_plain(
         Some(text) => object.token("content", text),
         None => object.raw("content", if item.calls.is_empty() { "null" } else { chat.ways.blank }),
     };
-    if let Some(refusal) = words.refusal.filter(|_| !chat.ways.chunks) {
+    if let Some(refusal) = words.refusal {
         object.token("refusal", refusal);
     }
     if !item.calls.is_empty() {

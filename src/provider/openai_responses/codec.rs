@@ -72,7 +72,7 @@ impl Codec for Responses {
     fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
         let mut inside = String::new();
         for message in messages {
-            let text = Words::of(message, true).joined();
+            let text = Words::of(message, true, false).joined();
             if !inside.is_empty() && !text.is_empty() {
                 inside.push_str("\\n\\n");
             }

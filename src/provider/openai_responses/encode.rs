@@ -36,7 +36,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool) {
         };
         return write_filled(wire.begin(), shape, values);
     }
-    let words = Words::of(message, own);
+    let words = Words::of(message, own, false);
     if words.is_empty() {
         return;
     }

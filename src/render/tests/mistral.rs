@@ -125,6 +125,13 @@ fn r42_other_dialects_are_said_in_mistrals_words() {
 }
 
 #[test]
+fn r42_a_refusal_between_words_is_said_in_its_place() {
+    let body = r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"text","text":"A"},{"type":"refusal","refusal":"B"},{"type":"text","text":"C"}]},{"role":"user","content":"?"}]"#;
+    let text = messages(&history_of(CHAT, body), MISTRAL);
+    assert!(text.contains(r#"{"role":"assistant","content":"A\n\nB\n\nC"}"#), "{text}");
+}
+
+#[test]
 fn r42_mistrals_own_goes_to_the_others() {
     let body = r#"[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":"https://x/y.png"},{"type":"document_url","document_url":"https://x/y.pdf","document_name":"y"}]},{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"I look."}],"tool_calls":[{"id":"a1B2c3D4e","function":{"name":"f","arguments":{"n":1.0}}}]},{"role":"tool","name":"f","tool_call_id":"a1B2c3D4e","content":[{"type":"text","text":"r"}]}]"#;
     let history = history_of(MISTRAL, body);
