@@ -257,3 +257,20 @@ fn r40_parts_and_calls_that_servers_of_this_format_document_stay() {
         called(other)
     });
 }
+
+#[test]
+fn r40_r41_what_lacks_its_member_is_refused() {
+    for kind in ["image_url", "file", "input_audio"] {
+        mends(
+            vec![json!({ "role": "user", "content": [{ "type": kind }, text("x")] })],
+            "malformed",
+            vec![json!({ "role": "user", "content": [text("x")] })],
+        );
+        mends(
+            vec![json!({ "role": "user", "content": [{ "type": kind, kind: null }] }), user("x")],
+            "malformed",
+            vec![user("x")],
+        );
+    }
+    takes(chat(vec![json!({ "role": "user", "content": [{ "type": "file", "file_id": "f" }] })]), MISTRAL);
+}

@@ -98,6 +98,13 @@ pub(crate) fn read<'a>(
         }
         let named = |names: &[&str]| names.contains(&kind.as_str());
         let known = allowed.is_none_or(named);
+        // Mistral's file has its id in the part itself.
+        if known && named(MEDIA) && fields.find(&kind).or_else(|| fields.find("file_id")).is_none() {
+            same = false;
+            let sentence = "Missing required parameter: '{}' of a content part of that type.";
+            plan.error_with("malformed", part, "", Action::Dropped, sentence, &kind);
+            continue;
+        }
         let theirs = THEIRS.iter().any(|(at, name, member)| {
             // An item of OpenAI Responses has an id.
             role == *at && kind == *name && fields.find(member).is_some() && fields.find("id").is_none()
