@@ -4,7 +4,7 @@ use super::codec::{Codec, codec, is_plain_id, plain};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
-use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter, list_of};
+use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::text::{cut, has};
 use std::borrow::Cow;
@@ -260,18 +260,26 @@ fn write_allowed(object: &mut ObjectWriter<'_>, choice: JsonRef<'_>, to: Dialect
     if !choice.says("type", "allowed_tools") || !nested && to != Dialect::OpenAiResponses {
         return false;
     }
+    let [open, tool_open, tool_close, close] = if nested {
+        [r#""allowed_tools":{"mode":"#, r#""function":{"name":"#, "}}", "]}}"]
+    } else {
+        [r#""mode":"#, r#""name":"#, "}", "]}"]
+    };
     let given = choice.get("allowed_tools").unwrap_or(choice);
-    let mut tools = Vec::new();
+    let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
+    let out = object.key("tool_choice");
+    for piece in [r#"{"type":"allowed_tools","#, open, mode, r#","tools":["#] {
+        out.push_str(piece);
+    }
+    let mut comma = "";
     for tool in given.get("tools").unwrap_or_default().items().filter(|tool| tool.says("type", "function")) {
         let name = tool.get("function").unwrap_or(tool).get("name").unwrap_or_default();
-        let own = format!(r#""name":{}"#, name.as_raw());
-        let own = if nested { format!(r#""function":{{{own}}}"#) } else { own };
-        tools.push(format!(r#"{{"type":"function",{own}}}"#));
+        for piece in [comma, r#"{"type":"function","#, tool_open, name.as_raw(), tool_close] {
+            out.push_str(piece);
+        }
+        comma = ",";
     }
-    let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
-    let own = format!(r#""mode":{mode},"tools":{}"#, list_of(&tools));
-    let own = if nested { format!(r#""allowed_tools":{{{own}}}"#) } else { own };
-    object.raw("tool_choice", &format!(r#"{{"type":"allowed_tools",{own}}}"#));
+    out.push_str(close);
     true
 }
 

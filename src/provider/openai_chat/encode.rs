@@ -2,7 +2,6 @@
 
 use super::Chat;
 use super::decode::{REASONING, is_text_only};
-use super::rules::calls::BUILTIN;
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
@@ -22,11 +21,7 @@ pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setting
     let ids = call_ids(chat, &item.calls);
     match (&message.shape, own) {
         (Some(shape), true) if item.says(settings.reasoning != ReasoningField::Drop) => {
-            let out = wire.begin();
-            let wanted = as_wanted(shape, settings.reasoning);
-            write_shape(out, wanted.as_ref().unwrap_or(shape), &mut |name, slot, out| {
-                fill_message(chat, out, name, slot, item, &ids, settings)
-            });
+            write_own(chat, wire.begin(), shape, item, &ids, settings);
         }
         (Some(_), true) => {}
         _ => encode_plain(chat, wire, item, &ids, settings, report),
@@ -34,33 +29,43 @@ pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setting
     encode_results(chat, wire, item, &ids, report);
 }
 
-/// A message's own shape with its reasoning where the server wants it, if it does not want it as it came.
-fn as_wanted(shape: &Shape, reasoning: ReasoningField) -> Option<Shape> {
-    let field = match reasoning {
-        ReasoningField::AsCame => return None,
-        ReasoningField::Named(field) => field,
-        ReasoningField::Drop => "",
+/// Writes a message of the dialect's own, with its reasoning where the server wants it.
+fn write_own(
+    chat: &Chat,
+    out: &mut String,
+    shape: &Shape,
+    item: &DraftMessage<'_>,
+    ids: &[JsonStr],
+    settings: &Settings,
+) {
+    // Mistral has it in the content. Servers that have both members say the same in both.
+    let field = match settings.reasoning {
+        ReasoningField::Named(field) if !chat.ways.chunks => field,
+        _ => "",
     };
-    let says = |key: &JsonStr, slot: &Slot| REASONING.contains(&key.inside()) && matches!(slot, Slot::Part(_));
-    let (any, mut taken) = (shape.0.iter().any(|(key, slot)| says(key, slot)), false);
-    let mut wanted = Vec::new();
-    for (key, slot) in &shape.0 {
-        let name = key.inside();
-        let mut key = key.clone();
-        if field.is_empty() && names_reasoning(name) {
-            continue;
+    let reasons = |part: &&Part| !field.is_empty() && matches!(part.body, PartBody::Reasoning(_));
+    let mut reasoning = item.message.parts.iter().find(reasons).and_then(text_of);
+    write_shape(out, shape, &mut |name, slot, out| {
+        if names_reasoning(name) && settings.reasoning == ReasoningField::Drop {
+            return false;
         }
         if !field.is_empty() && REASONING.contains(&name) {
-            // Servers that have both say the same in both.
-            if taken || if any { !says(&key, slot) } else { name != field } {
-                continue;
+            if name != field {
+                return false;
             }
-            taken = true;
-            key = JsonStr::new(field);
+            if let Some(text) = reasoning.take() {
+                out.push_str(text.token());
+                return true;
+            }
         }
-        wanted.push((key, slot.clone()));
+        fill_message(chat, out, name, slot, item, ids, settings)
+    });
+    if let Some(text) = reasoning {
+        out.pop();
+        for piece in [",\"", field, "\":", text.token(), "}"] {
+            out.push_str(piece);
+        }
     }
-    Some(Shape(wanted))
 }
 
 fn role_name(chat: &Chat, message: &Message, settings: &Settings) -> &'static str {
@@ -195,13 +200,6 @@ fn encode_plain(
     let role = role_name(chat, message, settings);
     // Where a refusal has no place of its own it is said.
     let words = Words::of(message, own, chat.ways.chunks);
-    if !own && message.parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_))) {
-        report.push(
-            Finding::info("unsupported_part", "a block of another dialect has no place here")
-                .of_message(&message.id)
-                .did(Action::Dropped),
-        );
-    }
     if message.role != Role::Assistant {
         if words.is_empty() {
             return;
@@ -266,9 +264,9 @@ fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &JsonStr
     // What came as an object goes back as one, where the dialect takes it.
     let own_object = own && chat.ways.chunks;
     let shape = call.shape.as_ref().filter(|_| own);
-    let builtin = |(_, slot): &(JsonStr, Slot)| matches!(slot, Slot::Raw(kind) if kind.view().is_text(BUILTIN));
-    let builtin = shape.is_some_and(|shape| shape.0.iter().any(builtin));
-    let name = JsonStr::new(&if builtin { Cow::Borrowed(call.name.as_str()) } else { tool_name(call) });
+    // Kimi's own tools have such names; in a call of another type the rules mend it.
+    let own_name = shape.is_some() && call.name.starts_with('$');
+    let name = JsonStr::new(&if own_name { Cow::Borrowed(call.name.as_str()) } else { tool_name(call) });
     let arguments = arguments_of(&call.arguments, own_object);
     let Some(shape) = shape else {
         let mut object = ObjectWriter::new(out);

@@ -89,13 +89,12 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
         near: None,
         talks: Vec::new(),
     };
-    let mut roles = Vec::new();
     for (at, value) in list.items().enumerate() {
         reader.plan.at = at;
         let piece = reader.plan.edits.source(value);
-        messages.push(Message { kind: MessageKind::Other, piece, spill: Vec::new() });
+        messages.push(Message { kind: MessageKind::Other, role: "", piece, spill: Vec::new() });
         if let Some(message) = messages.last_mut() {
-            roles.push((value, reader.message(value, message)));
+            reader.message(value, message);
         }
     }
     let Reader { plan, mut pairs, talks, .. } = reader;
@@ -107,7 +106,7 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
     }
     if flavour.strict {
         mark_prefix(plan, &talks, &pairs, &messages);
-        turn_systems(plan, &roles, &messages);
+        turn_systems(plan, list, &messages);
     }
     let sentence = "Missing or invalid parameter: 'tool_call_id' must be the id of its call.";
     pairs.write_ids(plan, "id", "tool_call_id", sentence);
@@ -162,8 +161,7 @@ enum Content {
 const NO_CONTENT: &str = "Invalid type for 'messages[{at}].content': expected one of a string or array of objects.";
 
 impl<'a> Reader<'_, 'a, '_, '_> {
-    /// Gives its role.
-    fn message(&mut self, value: JsonRef<'a>, message: &mut Message) -> &'static str {
+    fn message(&mut self, value: JsonRef<'a>, message: &mut Message) {
         if !value.is_object() {
             self.near = None;
             let text = value.kind() == Kind::String;
@@ -175,10 +173,11 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             } else {
                 message.kind = MessageKind::Gone;
             }
-            return "user";
+            return;
         }
         let fields = Fields::of(value);
         let role = self.role(&fields);
+        message.role = role;
         if role != "tool" {
             self.near = None;
         }
@@ -194,7 +193,6 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             self.pairs.answer(value, id, "", self.near, String::new(), content);
             message.kind = MessageKind::Answer;
         }
-        role
     }
 
     /// Mistral: a tool message may name its tool, and then by a name.
@@ -366,19 +364,19 @@ impl<'a> Reader<'_, 'a, '_, '_> {
 
 /// Mistral: "Unexpected role 'system' after role 'assistant'", and after 'tool' (hosted, 2024-08 and 2025-08). What such a message
 /// says stays in its place.
-fn turn_systems<'a>(plan: &mut Plan<'a, '_>, roles: &[(JsonRef<'a>, &str)], messages: &[Message]) {
+fn turn_systems<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[Message]) {
     let mut before = "";
-    for ((value, role), message) in roles.iter().zip(messages) {
+    for (value, message) in list.items().zip(messages) {
         // A result that stays follows its call.
         before = match message.kind {
             MessageKind::Calls(_) => "tool",
             MessageKind::Answer | MessageKind::Gone => continue,
             MessageKind::Other => {
-                if *role == "system" && matches!(before, "assistant" | "tool") {
+                if message.role == "system" && matches!(before, "assistant" | "tool") {
                     let sentence = "Unexpected role 'system' after role '{}'";
-                    plan.rewrite("role_order", *value, "role", quoted("user"), sentence, before);
+                    plan.rewrite("role_order", value, "role", quoted("user"), sentence, before);
                 }
-                role
+                message.role
             }
         };
     }

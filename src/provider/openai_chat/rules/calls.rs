@@ -4,8 +4,6 @@ use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{Fields, Plan, as_quoted, name_fit, name_valid, quoted};
 
 const MAX_NAME: usize = 64;
-/// The type of a call that Kimi's server runs itself.
-pub(crate) const BUILTIN: &str = "builtin_function";
 
 /// Mends a call where the provider would refuse it; `loose` for Mistral, which needs no type and takes object arguments.
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool) {
@@ -14,8 +12,8 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool
     let given = fields.owned_text("type");
     let custom =
         given == "custom" || (given != "function" && object("custom").is_some() && object("function").is_none());
-    // Its name begins with a `$`.
-    let builtin = given == BUILTIN && !loose && object("function").is_some();
+    // Kimi's server runs such a tool itself; its name begins with a `$`.
+    let builtin = given == "builtin_function" && !loose && object("function").is_some();
     let (kind, argument) = if custom { ("custom", "input") } else { ("function", "arguments") };
     if given != kind && !builtin && !(loose && fields.find("type").is_none()) {
         let sentence = "Invalid value: '{}' in 'type'. Supported values are: 'function' and 'custom'.";
