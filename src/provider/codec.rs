@@ -100,6 +100,11 @@ pub(crate) trait Codec: Sync {
         true
     }
 
+    /// Whether a message may stand behind that one. Otherwise the rules look at the body.
+    fn may_follow(&self, _before: &DraftMessage<'_>, _item: &DraftMessage<'_>) -> bool {
+        true
+    }
+
     /// Whether a system message stands outside the list; `leading` while no other message came before it.
     fn stands_apart(&self, _message: &Message, _leading: bool) -> bool {
         false

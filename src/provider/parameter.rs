@@ -29,13 +29,14 @@ const TABLE: &[Row] = &[
     // One way: there it is part of the choice, which is translated as a whole.
     ["parallel_tool_calls", "parallel_tool_calls", NO_PARALLEL, "", "parallel_tool_calls"],
     ["response_format", "text.format", "", "", "response_format"],
-    ["reasoning_effort", "reasoning.effort", "", "", ""],
+    ["reasoning_effort", "reasoning.effort", "", "", "reasoning_effort"],
     ["verbosity", "text.verbosity", "", "", ""],
     ["user", "user", "", "", ""],
-    ["metadata", "metadata", "", "", ""],
+    ["metadata", "metadata", "", "", "metadata"],
+    ["prediction", "", "", "", "prediction"],
     ["store", "store", "", "", ""],
     ["service_tier", "service_tier", "", "", ""],
-    ["prompt_cache_key", "prompt_cache_key", "", "", ""],
+    ["prompt_cache_key", "prompt_cache_key", "", "", "prompt_cache_key"],
     ["safety_identifier", "safety_identifier", "", "", ""],
     ["top_logprobs", "top_logprobs", "", "", ""],
 ];

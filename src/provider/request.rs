@@ -35,6 +35,8 @@ pub struct ToolDefinition {
     pub description: Option<String>,
     /// JSON Schema of its arguments.
     pub parameters: Option<Json>,
+    /// Its arguments keep to the schema to the letter, where the provider can see to that.
+    pub strict: bool,
 }
 
 impl ToolDefinition {
@@ -59,6 +61,7 @@ impl ToolDefinition {
             name: plain(&name, 64),
             description: own.text("description").map(Cow::into_owned),
             parameters,
+            strict: own.get("strict").and_then(JsonRef::as_bool) == Some(true),
         });
     }
 
@@ -232,6 +235,7 @@ impl ProviderRequest {
                     continue;
                 }
                 "tool_choice" if !codec.is_own_choice(value) => match ToolChoice::of(value) {
+                    ToolChoice::Other(_) if write_allowed(object, value, self.dialect) => {}
                     ToolChoice::Other(_) => {
                         leave_out(&name, "said in words that this dialect does not know");
                         continue;
@@ -248,6 +252,35 @@ impl ProviderRequest {
         }
         Ok(())
     }
+}
+
+/// OpenAI's choice among some tools, which its two formats say otherwise; false where it is none, or the target has no such.
+fn write_allowed(object: &mut ObjectWriter<'_>, choice: JsonRef<'_>, to: Dialect) -> bool {
+    let nested = to == Dialect::OpenAiChat;
+    if !choice.says("type", "allowed_tools") || !nested && to != Dialect::OpenAiResponses {
+        return false;
+    }
+    let [open, tool_open, tool_close, close] = if nested {
+        [r#""allowed_tools":{"mode":"#, r#""function":{"name":"#, "}}", "]}}"]
+    } else {
+        [r#""mode":"#, r#""name":"#, "}", "]}"]
+    };
+    let given = choice.get("allowed_tools").unwrap_or(choice);
+    let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
+    let out = object.key("tool_choice");
+    for piece in [r#"{"type":"allowed_tools","#, open, mode, r#","tools":["#] {
+        out.push_str(piece);
+    }
+    let mut comma = "";
+    for tool in given.get("tools").unwrap_or_default().items().filter(|tool| tool.says("type", "function")) {
+        let name = tool.get("function").unwrap_or(tool).get("name").unwrap_or_default();
+        for piece in [comma, r#"{"type":"function","#, tool_open, name.as_raw(), tool_close] {
+            out.push_str(piece);
+        }
+        comma = ",";
+    }
+    out.push_str(close);
+    true
 }
 
 /// Definitions in the dialect's own shape, those of `params` first; none where there is no tool.
@@ -341,7 +374,7 @@ impl<'a> ToolChoice<'a> {
             "auto" | "AUTO" => Self::Auto,
             "none" | "NONE" => Self::None,
             "any" | "ANY" | "required" => only.map_or(Self::Any, Self::Named),
-            "function" | "tool" => name.map_or(Self::Other(choice), Self::Named),
+            "function" | "tool" | "custom" => name.map_or(Self::Other(choice), Self::Named),
             _ => Self::Other(choice),
         }
     }

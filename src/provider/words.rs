@@ -30,6 +30,8 @@ impl<'m> Words<'m> {
     /// Of that message, for `target`, which may be its own dialect. What cannot go there is reported.
     pub fn of(message: &'m Message, target: Dialect, report: &mut Report) -> Self {
         let own = message.dialect == Some(target);
+        // Mistral has no place of its own for a refusal: it is said.
+        let said = target == Dialect::Mistral;
         let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false };
         let mut apart = false;
         for part in &message.parts {
@@ -38,13 +40,13 @@ impl<'m> Words<'m> {
                     words.texts.push((std::mem::take(&mut apart), text));
                     continue;
                 }
+                PartBody::Refusal(text) if said && !text.is_empty() => words.texts.push((true, text)),
                 PartBody::Refusal(text) if !text.is_empty() => words.refusal = Some(text),
                 PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, target) {
                     Some(finding) if message.role != Role::Assistant => report.push(finding.of_message(&message.id)),
                     _ => words.has_media = true,
                 },
-                PartBody::Opaque(_) if own => words.has_media = true,
-                PartBody::Opaque(_) => report.push(foreign_block(message)),
+                PartBody::Opaque(_) => words.has_media |= own,
                 PartBody::Reasoning(text) if !text.is_empty() => words.reasoning.push(text),
                 PartBody::Text(_)
                 | PartBody::Refusal(_)
@@ -104,13 +106,6 @@ pub struct ResultWords {
     pub media: Vec<Part>,
     /// Whether it is a failure.
     pub is_error: bool,
-}
-
-/// A block that only its own provider knows.
-pub fn foreign_block(message: &Message) -> Finding {
-    Finding::info("unsupported_part", "a block of another dialect has no place here")
-        .of_message(&message.id)
-        .did(Action::Dropped)
 }
 
 /// What answers a call, for `target`. What cannot go there is reported, and said in its place.

@@ -44,7 +44,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
         headers: Vec::new(),
         settings: Settings { no_stream_usage: true, ..Settings::default() },
     };
-    let tools = tools(body, &mut report);
+    let tools = tools(body, to, &mut report);
     let mut policy = Policy::default();
     policy.call.freshness = Some(Window::Always);
     policy.call.error_freshness = Some(Window::Always);
@@ -132,19 +132,21 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
 }
 
 /// The definitions of a body's tools. Tools that a provider runs itself have no place elsewhere.
-fn tools(body: JsonRef<'_>, report: &mut Report) -> Vec<ToolDefinition> {
+fn tools(body: JsonRef<'_>, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
     let Some(list) = body.get("tools").filter(|list| list.kind() == Kind::Array) else { return tools };
     for (at, tool) in list.items().enumerate() {
         let before = tools.len();
         ToolDefinition::read(tool, &mut tools);
-        if tools.len() == before {
-            report.push(
-                Finding::info("unsupported_key", "a tool that is no function has no place in another dialect")
-                    .at(format!("/tools/{at}"))
-                    .did(Action::Dropped),
-            );
-        }
+        let (what, member) = match tools.get(before) {
+            None => ("a tool that is no function has no place in another dialect", ""),
+            Some(tool) if tool.strict && matches!(to, Dialect::Anthropic | Dialect::Gemini) => {
+                ("`strict` is left out; the arguments may differ from the schema", "/strict")
+            }
+            Some(_) => continue,
+        };
+        let path = format!("/tools/{at}{member}");
+        report.push(Finding::info("unsupported_key", what).at(path).did(Action::Dropped));
     }
     tools
 }

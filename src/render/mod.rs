@@ -169,7 +169,7 @@ impl Renderer {
                 report,
             );
         }
-        let (mut may_begin, mut leading, mut may_end) = (true, true, true);
+        let (mut may_begin, mut leading, mut newest) = (true, true, None::<&DraftMessage<'_>>);
         for (at, item) in draft.messages.iter().enumerate() {
             if apart.taken.get(at) == Some(&true) {
                 continue;
@@ -190,17 +190,17 @@ impl Renderer {
                     body.push_fresh(codec, item, before, &settings, report)
                 }
             }
-            if body.fragments.last().is_some_and(|(_, fragment)| fragment.count > 0) {
+            if let Some((_, fragment)) = body.fragments.last_mut().filter(|(_, fragment)| fragment.count > 0) {
                 leading &= item.message.role != Role::User;
                 may_begin &= !leading || codec.may_begin(item);
-                may_end = codec.may_end(item);
+                fragment.sound &= newest.replace(item).is_none_or(|before| codec.may_follow(before, item));
             }
         }
         if let Some((_, first)) = body.fragments.first_mut() {
             first.sound &= may_begin;
         }
         if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
-            last.sound &= may_end;
+            last.sound &= newest.is_none_or(|item| codec.may_end(item));
         }
         let marks: usize = body.fragments.iter().map(|(_, fragment)| fragment.marks).sum();
         if marks > 0 && marks + marks_in(&body.head) > codec.most_marks() {
@@ -274,18 +274,25 @@ fn encode(
     settings: &Settings,
     report: &mut Report,
 ) -> (u32, bool) {
-    let start = out.len();
+    let (start, before_it) = (out.len(), report.len());
     let mut wire = Wire::new(out);
     codec.encode(&mut wire, item, before, settings, report);
-    let count = wire.count();
+    let (count, nothing) = (wire.count(), report.len() == before_it);
+    let parts = &item.message.parts;
     let reasons = |part: &Part| matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty());
-    let stays = item.message.dialect == Some(codec.dialect()) || matches!(settings.reasoning, ReasoningField::Named(_));
-    if !stays && item.message.parts.iter().any(reasons) {
-        report.push(
-            Finding::info("unsupported_part", "reasoning stays with the provider that it came from; it is left out")
-                .of_message(&item.message.id)
-                .did(Action::Dropped),
-        );
+    let named = count > 0 && matches!(settings.reasoning, ReasoningField::Named(_));
+    if item.message.dialect != Some(codec.dialect()) {
+        let mut left_out = |what| {
+            report.push(Finding::info("unsupported_part", what).of_message(&item.message.id).did(Action::Dropped));
+            true
+        };
+        let told = !named
+            && parts.iter().any(reasons)
+            && left_out("reasoning stays with the provider that it came from; it is left out");
+        if parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_))) || nothing && !told && item.has_own(!named)
+        {
+            left_out("what only another dialect has a form for is left out");
+        }
     }
     let text = out.get(start..).unwrap_or("");
     // Where it says nothing here, nobody else looks at the messages whose results came with it.

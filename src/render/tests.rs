@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 mod anthropic;
+mod chat;
 mod mistral;
 mod reducers;
 
@@ -289,6 +290,7 @@ fn tool(name: &str, parameters: Option<&str>) -> ToolDefinition {
         name: name.into(),
         description: parameters.map(|_| "does \"it\"".into()),
         parameters: parameters.map(|text| Json::parse(text).unwrap()),
+        strict: false,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Pairing is valid by construction: a result has no place of its own, it hangs on its call.
 
-use crate::message::{Message, PartBody};
+use crate::message::{Dialect, Message, PartBody, Role, Slot};
 use crate::tool::{ToolInvocation, ToolResult};
 
 /// A draft over a history and, behind it, a turn that is not in it yet.
@@ -65,6 +65,12 @@ pub enum DraftResult<'h> {
     },
 }
 
+/// Whether servers of OpenAI's format keep reasoning in a member of that name.
+#[must_use]
+pub fn names_reasoning(member: &str) -> bool {
+    member.starts_with("reasoning") || member.starts_with("thinking")
+}
+
 impl<'h> Draft<'h> {
     /// Keeps the messages that are to stay.
     pub fn retain(&mut self, stays: &mut dyn FnMut(&DraftMessage<'h>) -> bool) {
@@ -87,6 +93,38 @@ impl<'h> DraftMessage<'h> {
             PartBody::Image(_) | PartBody::File(_) | PartBody::Opaque(_) => true,
             PartBody::Data { .. } | PartBody::Reasoning(_) | PartBody::ToolCall { .. } => false,
         })
+    }
+
+    /// Whether there is anything to send: of an answer words, calls, or what [`has_own`](Self::has_own) finds.
+    #[must_use]
+    pub fn says(&self, reasoning: bool) -> bool {
+        self.message.role != Role::Assistant || self.has_words() || !self.calls.is_empty() || self.has_own(reasoning)
+    }
+
+    /// Whether an answer says something in a form of its own: reasoning (where that counts), or a member that holds something,
+    /// such as OpenAI's `audio`. A text or a number in a member is an id, a name, a state. What stood beside a call that went
+    /// goes with it. Only servers of OpenAI's format take such an answer without words.
+    #[must_use]
+    pub fn has_own(&self, reasoning: bool) -> bool {
+        let message = self.message;
+        let mut asked = 0;
+        let mut own = false;
+        for part in &message.parts {
+            match &part.body {
+                PartBody::ToolCall { .. } => asked += 1,
+                PartBody::Reasoning(text) => own |= reasoning && !text.is_empty(),
+                _ => {}
+            }
+        }
+        for (key, slot) in message.shape.iter().flat_map(|shape| &shape.0) {
+            let Slot::Raw(value) = slot else { continue };
+            let holds = value.as_str().len() > 2 && value.as_str().starts_with(['{', '[']);
+            let key = key.inside();
+            own |= holds && !matches!(key, "content" | "tool_calls") && (reasoning || !names_reasoning(key));
+        }
+        own && asked == self.calls.len()
+            && message.role == Role::Assistant
+            && matches!(message.dialect, Some(Dialect::OpenAiChat | Dialect::Mistral))
     }
 
     /// Stands for everything that makes this draft differ from another one of the same message.

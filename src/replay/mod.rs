@@ -11,7 +11,7 @@ mod reduce;
 mod select;
 
 pub use citations::{UNCITED, Uncited, drop_uncited};
-pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
+pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin, names_reasoning};
 pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
 pub use reduce::{Ask, CUT_NOTE, Callback, Given, Memory, Pending, Progress, Question, Reducer, shortened};
@@ -19,7 +19,7 @@ pub use reduce::{Ask, CUT_NOTE, Callback, Given, Memory, Pending, Progress, Ques
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
 use crate::history::History;
-use crate::message::{PartBody, Role};
+use crate::message::{Part, PartBody, Role};
 
 /// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet. `uncited` has caught up with
 /// both history and policy; `told` is what the application answered so far.
@@ -46,12 +46,14 @@ pub fn replay<'h>(
     );
     citations::citations(&mut draft, history, uncited, policy, report);
     reduce::reduce(&mut draft, history, policy, told.0, told.1, report)?;
-    for message in draft.messages.iter().map(|item| item.message).filter(|message| !message.parts.is_empty()) {
+    for item in &draft.messages {
         // As its provider signed it.
-        if message.parts.iter().all(|part| matches!(part.body, PartBody::Reasoning(_)) && part.shape.is_some()) {
+        let signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.shape.is_some();
+        let parts = &item.message.parts;
+        if !parts.is_empty() && parts.iter().all(signed) && !item.says(true) {
             let finding =
                 Finding::info("orphan_reasoning", "a message of reasoning alone says nothing; it is left out");
-            report.push(finding.of_message(&message.id).did(Action::Dropped));
+            report.push(finding.of_message(&item.message.id).did(Action::Dropped));
         }
     }
     pairing::pairing(&mut draft, policy, report);

@@ -44,7 +44,7 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
             true
         });
     }
-    draft.retain(&mut |item| item.message.role != Role::Assistant || item.has_words() || !item.calls.is_empty());
+    draft.retain(&mut |item| item.says(true));
     join_results(draft);
     join_answers(draft);
 }

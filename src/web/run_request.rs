@@ -144,7 +144,7 @@ fn tools(request: &JsValue) -> Result<Toolbox> {
         };
         let description = text(&tool, "description")?;
         let parameters = json_at(&tool, "parameters")?;
-        tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters });
+        tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
         let freshness = window(&tool, "freshness")?;
         let ends_run = flag(&tool, "endsRun");
         tools.treatment.insert(name, Treatment { ends_run, on_interrupted, freshness });

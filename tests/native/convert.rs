@@ -345,3 +345,76 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn r42_r55_a_choice_among_tools_is_said_in_the_form_of_the_target() {
+    let (chat, responses) = (Dialect::OpenAiChat, Dialect::OpenAiResponses);
+    let nested = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
+        {"type": "function", "function": {"name": "look_up"}}]}});
+    let flat = json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "look_up"}]});
+    let mut given = chat_with("tool_choice", nested.clone());
+    let (there, _) = turn(&given.to_string(), chat, responses);
+    assert_eq!(there["tool_choice"], flat);
+    let (back, _) = turn(&there.to_string(), responses, chat);
+    assert_eq!(back["tool_choice"], nested);
+    for to in [Dialect::Anthropic, Dialect::Gemini, Dialect::Mistral] {
+        let (body, report) = turn(&given.to_string(), chat, to);
+        assert!(body.get("tool_choice").is_none() && body.get("toolConfig").is_none(), "{to:?} {body}");
+        assert!(report.iter().any(|finding| finding.message.contains("`tool_choice`")), "{report:?}");
+    }
+    // A tool of free text has no place elsewhere, and the choice goes with it.
+    given["tools"].as_array_mut().unwrap().push(json!({"type": "custom", "custom": {"name": "sh"}}));
+    given["tool_choice"] = json!({"type": "custom", "custom": {"name": "sh"}});
+    for to in [responses, Dialect::Mistral] {
+        let (body, report) = turn(&given.to_string(), chat, to);
+        assert!(body.get("tool_choice").is_none(), "{to:?} {body}");
+        assert!(report.iter().any(|finding| finding.message.contains("`tool_choice`")), "{report:?}");
+    }
+}
+
+fn chat_with(name: &str, value: Value) -> Value {
+    let mut given = chat();
+    given[name] = value;
+    given
+}
+
+#[test]
+fn r42_r55_strict_goes_along_or_is_reported() {
+    let (chat, responses) = (Dialect::OpenAiChat, Dialect::OpenAiResponses);
+    let mut given = chat_with("stream", json!(false));
+    given["tools"][0]["function"]["strict"] = json!(true);
+    let (there, _) = turn(&given.to_string(), chat, responses);
+    assert_eq!(there["tools"][0]["strict"], true);
+    let (back, _) = turn(&there.to_string(), responses, chat);
+    assert_eq!(back["tools"], given["tools"]);
+    let (body, _) = turn(&given.to_string(), chat, Dialect::Mistral);
+    assert_eq!(body["tools"], given["tools"]);
+    for to in [Dialect::Anthropic, Dialect::Gemini] {
+        let (body, report) = turn(&given.to_string(), chat, to);
+        assert!(!body["tools"].to_string().contains("strict"), "{body}");
+        assert!(report.iter().any(|f| f.path.as_deref() == Some("/tools/0/strict")), "{report:?}");
+    }
+    // Unsaid, it is strict in Responses alone.
+    let (there, report) = turn(&self::chat().to_string(), chat, responses);
+    assert_eq!(there["tools"][0]["strict"], false);
+    assert!(report.iter().all(|f| !f.message.contains("strict")), "{report:?}");
+}
+
+#[test]
+fn r42_parameters_that_mistral_has_too_stay() {
+    let more = [
+        ("reasoning_effort", json!("high")),
+        ("metadata", json!({"a": "b"})),
+        ("prompt_cache_key", json!("k")),
+        ("prediction", json!({"type": "content", "content": "x"})),
+    ];
+    let mut given = chat();
+    for (name, value) in &more {
+        given[*name] = value.clone();
+    }
+    let (there, _) = turn(&given.to_string(), Dialect::OpenAiChat, Dialect::Mistral);
+    let (back, _) = turn(&there.to_string(), Dialect::Mistral, Dialect::OpenAiChat);
+    for (name, value) in &more {
+        assert_eq!((&there[*name], &back[*name]), (value, value), "{name}");
+    }
+}

@@ -290,8 +290,9 @@ fn r55_parameters_tools_and_choice() {
             name: "f".into(),
             description: Some("d".into()),
             parameters: Some(Json::parse(r#"{"$schema":"x","type":"object"}"#).unwrap()),
+            strict: false,
         },
-        ToolDefinition { name: "g".into(), description: None, parameters: None },
+        ToolDefinition { name: "g".into(), description: None, parameters: None, strict: false },
     ];
     let head = |params: &str| {
         let (text, report) = session.render(GEMINI, "https://x", params, &tools);

@@ -289,7 +289,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
         instructions: Some("Be brief.".into()),
         tools: names
             .iter()
-            .map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None })
+            .map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None, strict: false })
             .collect(),
         treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect(),
         persist: std::iter::empty().collect(),

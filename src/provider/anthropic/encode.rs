@@ -9,7 +9,7 @@ use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::media::refused;
 use crate::provider::shape::{is_shape, write_filled, write_part};
-use crate::provider::words::{arguments_object, foreign_block, result_words};
+use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::ToolInvocation;
@@ -138,11 +138,8 @@ fn may_go(part: &Part, message: &Message, own: bool, beside: bool, report: &mut 
             }
             None => true,
         },
-        PartBody::Opaque(_) if !own => {
-            report.push(foreign_block(message));
-            false
-        }
-        PartBody::Opaque(_) => true,
+        // Told where a message is encoded, for every dialect.
+        PartBody::Opaque(_) => own,
         PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
     }
 }

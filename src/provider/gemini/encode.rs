@@ -7,7 +7,7 @@ use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot}
 use crate::provider::media::{kind_of, refused};
 use crate::provider::settings::Settings;
 use crate::provider::shape::{self, is_shape, write_filled};
-use crate::provider::words::{arguments_object, foreign_block, result_words};
+use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::sorted::in_order;
@@ -111,12 +111,11 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
         PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
         _ if own => return true,
         // Said for every dialect where a message is encoded.
-        PartBody::Reasoning(_) => return false,
+        PartBody::Reasoning(_) | PartBody::Opaque(_) => return false,
         PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Gemini) {
             Some(finding) => finding.of_message(&message.id),
             None => return true,
         },
-        PartBody::Opaque(_) => foreign_block(message),
     };
     report.push(finding);
     false

@@ -31,7 +31,7 @@ const MISTRAL: Flavour = Flavour {
     loose: true,
     parts: |_, _| Some(CHUNKS),
     developer: false,
-    prefix: true,
+    strict: true,
 };
 
 /// Plans the repair of a Mistral body.

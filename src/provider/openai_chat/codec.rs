@@ -32,7 +32,7 @@ pub(crate) struct Ways {
     pub any: &'static str,
     /// Usage in a stream must be asked for.
     pub stream_options: bool,
-    /// A body may end in an assistant's message.
+    /// A body may end in an assistant's message, and a system message stand behind one.
     pub ends_anywhere: bool,
     /// The content of a message that has calls and no words.
     pub blank: &'static str,
@@ -91,6 +91,12 @@ impl Codec for Chat {
         self.ways.ends_anywhere || item.message.role != Role::Assistant || !item.calls.is_empty()
     }
 
+    fn may_follow(&self, before: &DraftMessage<'_>, item: &DraftMessage<'_>) -> bool {
+        self.ways.ends_anywhere
+            || before.message.role != Role::Assistant
+            || !matches!(item.message.role, Role::System | Role::Developer)
+    }
+
     fn takes_id(&self, id: &str) -> bool {
         (self.ways.takes_id)(id)
     }
@@ -106,7 +112,10 @@ impl Codec for Chat {
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
             Kind::String => !choice.is_text("any") || self.ways.any == "any",
-            _ => ["function", "custom", "allowed_tools"].iter().any(|kind| choice.get(kind).is_some()),
+            _ => {
+                let kinds = ["function", "custom", "allowed_tools"];
+                kinds.iter().take(if self.ways.chunks { 1 } else { 3 }).any(|kind| choice.get(kind).is_some())
+            }
         }
     }
 
@@ -117,6 +126,9 @@ impl Codec for Chat {
                 function.text("description", description);
             }
             function.json("parameters", tool.schema().view());
+            if tool.strict {
+                function.bool("strict", true);
+            }
         });
     }
 

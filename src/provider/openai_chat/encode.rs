@@ -11,7 +11,7 @@ use crate::provider::settings::{ReasoningField, Settings};
 use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
 use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_ids, tool_name};
-use crate::replay::{DraftCall, DraftMessage, DraftResult};
+use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
@@ -21,14 +21,52 @@ pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setting
     let own = message.dialect == Some(chat.dialect);
     let ids = call_ids(chat, &item.calls);
     match (&message.shape, own) {
-        (Some(shape), true) if message.role != Role::Assistant || item.has_words() || !item.calls.is_empty() => {
-            let out = wire.begin();
-            write_shape(out, shape, &mut |name, slot, out| fill_message(chat, out, name, slot, item, &ids, settings));
+        (Some(shape), true) if item.says(settings.reasoning != ReasoningField::Drop) => {
+            write_own(chat, wire.begin(), shape, item, &ids, settings);
         }
         (Some(_), true) => {}
         _ => encode_plain(chat, wire, item, &ids, settings, report),
     }
     encode_results(chat, wire, item, &ids, report);
+}
+
+/// Writes a message of the dialect's own, with its reasoning where the server wants it.
+fn write_own(
+    chat: &Chat,
+    out: &mut String,
+    shape: &Shape,
+    item: &DraftMessage<'_>,
+    ids: &[JsonStr],
+    settings: &Settings,
+) {
+    // Mistral has it in the content. Servers that have both members say the same in both.
+    let field = match settings.reasoning {
+        ReasoningField::Named(field) if !chat.ways.chunks => field,
+        _ => "",
+    };
+    let reasons = |part: &&Part| !field.is_empty() && matches!(part.body, PartBody::Reasoning(_));
+    let mut reasoning = item.message.parts.iter().find(reasons).and_then(text_of);
+    write_shape(out, shape, &mut |name, slot, out| {
+        if names_reasoning(name) && settings.reasoning == ReasoningField::Drop {
+            return false;
+        }
+        if !field.is_empty() && REASONING.contains(&name) {
+            if name != field {
+                return false;
+            }
+            if let Some(text) = reasoning.take() {
+                out.push_str(text.token());
+                return true;
+            }
+        }
+        fill_message(chat, out, name, slot, item, ids, settings)
+    });
+    if let Some(text) = reasoning {
+        out.pop();
+        for piece in [",\"", field, "\":", text.token(), "}"] {
+            out.push_str(piece);
+        }
+    }
 }
 
 fn role_name(chat: &Chat, message: &Message, settings: &Settings) -> &'static str {
@@ -55,13 +93,9 @@ fn fill_message(
             out.push_str(role_name(chat, message, settings));
             out.push('"');
         }
-        Slot::Raw(_) if name == "reasoning_details" && settings.reasoning == ReasoningField::Drop => return false,
         // A null beside calls may stay; without them it would leave the message empty.
         Slot::Raw(value) => out.push_str(value.as_str()),
         Slot::Part(at) => {
-            if REASONING.contains(&name) && settings.reasoning == ReasoningField::Drop {
-                return false;
-            }
             let Some(part) = usize::try_from(*at).ok().and_then(|at| message.parts.get(at)) else { return false };
             let Some(text) = text_of(part) else { return false };
             out.push_str(text.token());
@@ -192,9 +226,7 @@ fn encode_plain(
                 .did(Action::Dropped),
         );
     }
-    // Where a refusal has no place of its own it is said.
-    let said = words.refusal.filter(|_| chat.ways.chunks).cloned();
-    let text = words.text().or(said);
+    let text = words.text();
     if text.is_none() && words.refusal.is_none() && item.calls.is_empty() {
         return;
     }
@@ -207,7 +239,7 @@ fn encode_plain(
         Some(text) => object.token("content", text),
         None => object.raw("content", if item.calls.is_empty() { "null" } else { chat.ways.blank }),
     };
-    if let Some(refusal) = words.refusal.filter(|_| !chat.ways.chunks) {
+    if let Some(refusal) = words.refusal {
         object.token("refusal", refusal);
     }
     if !item.calls.is_empty() {
@@ -231,9 +263,12 @@ fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>, ids: &[Js
 fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &JsonStr, own: bool) {
     // What came as an object goes back as one, where the dialect takes it.
     let own_object = own && chat.ways.chunks;
-    let name = JsonStr::new(&tool_name(call));
+    let shape = call.shape.as_ref().filter(|_| own);
+    // Kimi's own tools have such names; in a call of another type the rules mend it.
+    let own_name = shape.is_some() && call.name.starts_with('$');
+    let name = JsonStr::new(&if own_name { Cow::Borrowed(call.name.as_str()) } else { tool_name(call) });
     let arguments = arguments_of(&call.arguments, own_object);
-    let Some(shape) = call.shape.as_ref().filter(|_| own) else {
+    let Some(shape) = shape else {
         let mut object = ObjectWriter::new(out);
         object.token("id", id).text("type", "function").object("function", |function| {
             function.token("name", &name).raw("arguments", &arguments);

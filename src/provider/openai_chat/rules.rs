@@ -26,8 +26,9 @@ pub(crate) struct Flavour {
     /// Part types that each role may hold; anything goes where there is none.
     pub parts: fn(role: &str, model: &str) -> Option<&'static [&'static str]>,
     pub developer: bool,
-    /// A final assistant message must say that it is one to go on with.
-    pub prefix: bool,
+    /// Mistral's order: a final assistant message must say that it is one to go on with, any must say something, and no system
+    /// message comes behind one.
+    pub strict: bool,
 }
 
 pub(crate) const MAX_ID: usize = 64;
@@ -67,7 +68,7 @@ const OPENAI: Flavour = Flavour {
     loose: false,
     parts: parts::allowed,
     developer: true,
-    prefix: false,
+    strict: false,
 };
 
 /// Plans the repair of an OpenAI chat body.
@@ -91,7 +92,7 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
     for (at, value) in list.items().enumerate() {
         reader.plan.at = at;
         let piece = reader.plan.edits.source(value);
-        messages.push(Message { kind: MessageKind::Other, piece, spill: Vec::new() });
+        messages.push(Message { kind: MessageKind::Other, role: "", piece, spill: Vec::new() });
         if let Some(message) = messages.last_mut() {
             reader.message(value, message);
         }
@@ -100,11 +101,12 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
     pairs.settle(plan, &flavour.ids);
     for talk in &talks {
         if let Some(message) = messages.get_mut(talk.at) {
-            settle(plan, talk, &pairs, message);
+            settle(plan, talk, &pairs, message, flavour.strict);
         }
     }
-    if flavour.prefix {
+    if flavour.strict {
         mark_prefix(plan, &talks, &pairs, &messages);
+        turn_systems(plan, list, &messages);
     }
     let sentence = "Missing or invalid parameter: 'tool_call_id' must be the id of its call.";
     pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_call_id" }, sentence);
@@ -175,6 +177,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         }
         let fields = Fields::of(value);
         let role = self.role(&fields);
+        message.role = role;
         if role != "tool" {
             self.near = None;
         }
@@ -194,7 +197,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
 
     /// Mistral: a tool message may name its tool, and then by a name.
     fn tool_name(&mut self, fields: &Fields<'a>) {
-        let Some(given) = fields.find("name").filter(|_| self.flavour.prefix) else { return };
+        let Some(given) = fields.find("name").filter(|_| self.flavour.strict) else { return };
         let name = given.as_text().unwrap_or_default();
         if !name_valid(&name, MAX_ID) {
             let sentence = "Function name was {} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.";
@@ -359,12 +362,33 @@ impl<'a> Reader<'_, 'a, '_, '_> {
     }
 }
 
+/// Mistral: "Unexpected role 'system' after role 'assistant'", and after 'tool' (hosted, 2024-08 and 2025-08). What such a message
+/// says stays in its place.
+fn turn_systems<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[Message]) {
+    let mut before = "";
+    for (value, message) in list.items().zip(messages) {
+        // A result that stays follows its call.
+        before = match message.kind {
+            MessageKind::Calls(_) => "tool",
+            MessageKind::Answer | MessageKind::Gone => continue,
+            MessageKind::Other => {
+                if message.role == "system" && matches!(before, "assistant" | "tool") {
+                    let sentence = "Unexpected role 'system' after role '{}'";
+                    plan.rewrite("role_order", value, "role", quoted("user"), sentence, before);
+                }
+                message.role
+            }
+        };
+    }
+}
+
 /// Mistral: "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant", and
 /// "Assistant message with prefix True must be last message".
 fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_>, messages: &[Message]) {
     let last = messages.iter().rposition(|message| matches!(message.kind, MessageKind::Other | MessageKind::Calls(_)));
     for talk in talks.iter().filter(|talk| Some(talk.at) != last) {
-        let stays = messages.get(talk.at).is_some_and(|message| message.piece.is_source());
+        let stays = |message: &Message| message.kind != MessageKind::Gone && message.piece.is_source();
+        let stays = messages.get(talk.at).is_some_and(stays);
         if stays && talk.value.get("prefix").and_then(JsonRef::as_bool) == Some(true) {
             let sentence = "Assistant message with prefix True must be last message";
             plan.rewrite("role_order", talk.value, "prefix", "false".into(), sentence, "");
@@ -381,7 +405,7 @@ fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_
 }
 
 /// Writes the calls' ids, takes out those that go, and drops a message that says nothing then.
-fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, message: &mut Message) {
+fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, message: &mut Message, strict: bool) {
     let mut items = Vec::new();
     for call in pairs.calls.get(talk.calls.clone()).unwrap_or_default() {
         if !call.omitted {
@@ -400,7 +424,10 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
         }
     }
     let empty = talk.content.is_some_and(|content| content.is_text(""));
-    let none = talk.content_gone || talk.content.is_none_or(JsonRef::is_null);
+    let silent = |content: JsonRef<'_>| {
+        content.is_null() || strict && (empty || content.kind() == Kind::Array && content.items().next().is_none())
+    };
+    let none = talk.content_gone || talk.content.is_none_or(silent);
     if let Some(content) = talk.content.filter(|_| talk.content_gone && (calls || talk.says)) {
         plan.edits.replace(content, Piece::New("null".into()));
     }
@@ -412,16 +439,21 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
         return;
     }
     let reported = omitted || talk.content_gone;
-    if talk.extra {
+    let extra = talk.extra && !strict;
+    if extra {
         // It may hold reasoning that a compatible server wants back.
         plan.edits.set(talk.value, "content", "\"\"".into());
     } else {
         message.leave();
     }
-    if !reported || talk.extra {
-        let action = if talk.extra { Action::Rewritten } else { Action::Dropped };
+    if !reported || extra {
+        let action = if extra { Action::Rewritten } else { Action::Dropped };
         plan.at = talk.at;
-        let sentence = "Invalid value for 'messages[{at}].content': expected a string, got null. Only a message with 'tool_calls' may go without.";
+        let sentence = if strict {
+            "Assistant message must have either content or tool_calls, but not none."
+        } else {
+            "Invalid value for 'messages[{at}].content': expected a string, got null. Only a message with 'tool_calls' may go without."
+        };
         plan.error("empty_content", talk.value, "", action, sentence);
     }
 }

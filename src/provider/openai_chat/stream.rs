@@ -19,9 +19,7 @@ const DETAILS: &str = "reasoning_details";
 #[derive(Default)]
 pub(crate) struct ChatAnswer {
     facts: Facts,
-    text: Growing,
-    /// Only where the content came as a list that holds more than text.
-    pieces: Vec<Piece>,
+    said: Pieced,
     refusal: Growing,
     reasoning: Fields,
     /// Which reasoning member is told as events: servers send the same words under two names.
@@ -36,14 +34,73 @@ pub(crate) struct ChatAnswer {
     blank: &'static str,
 }
 
+/// A text that grows, with what stands between its words.
+#[derive(Default)]
+struct Pieced {
+    text: Growing,
+    /// Only where it came as a list that holds more than text.
+    pieces: Vec<Piece>,
+}
+
 /// One part of a content that is a list.
 enum Piece {
     /// A range of the text.
     Text { from: usize, to: usize },
-    /// Mistral's reasoning part: its text, and its other members.
-    Thinking { text: Growing, rest: Fields },
+    /// Mistral's reasoning part: its words, and its other members.
+    Thinking { said: Pieced, rest: Fields },
     /// As it came.
     Other(String),
+}
+
+impl Pieced {
+    fn append(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let from = self.text.inside().len();
+        self.text.append(text);
+        let end = from + text.len();
+        match self.pieces.last_mut() {
+            Some(Piece::Text { to, .. }) => *to = end,
+            Some(_) => self.pieces.push(Piece::Text { from, to: end }),
+            None => {}
+        }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        let to = self.text.inside().len();
+        if self.pieces.is_empty() && to > 0 {
+            self.pieces.push(Piece::Text { from: 0, to });
+        }
+        self.pieces.push(piece);
+    }
+
+    fn write(&self, out: &mut String) {
+        if self.pieces.is_empty() {
+            return out.push_str(&thought(&self.text.to_str()));
+        }
+        let mut parts = ArrayWriter::new(out);
+        for piece in &self.pieces {
+            if let Piece::Other(raw) = piece {
+                parts.item().push_str(raw);
+                continue;
+            }
+            let mut part = ObjectWriter::new(parts.item());
+            match piece {
+                Piece::Text { from, to } => {
+                    let text = JsonStr::from_inside(self.text.inside().get(*from..*to).unwrap_or_default());
+                    part.text("type", "text").token("text", &text);
+                }
+                Piece::Thinking { said, rest } => {
+                    said.write(part.text("type", "thinking").key("thinking"));
+                    rest.write(&mut part);
+                }
+                Piece::Other(_) => {}
+            }
+            part.end();
+        }
+        parts.end();
+    }
 }
 
 impl Assembling for ChatAnswer {
@@ -58,8 +115,8 @@ impl Assembling for ChatAnswer {
         match self.grew {
             Some(place) => self.calls.append(place, fragment, out),
             None => {
-                self.append_text(fragment);
-                self.text.tell(StreamEvent::TextDelta, out);
+                self.said.append(fragment);
+                self.said.text.tell(StreamEvent::TextDelta, out);
             }
         }
     }
@@ -86,7 +143,7 @@ impl Assembling for ChatAnswer {
         for call in self.calls.iter() {
             calls.push(call.assemble(complete));
         }
-        let mut answer = self.facts.assembled(status, self.text.inside(), calls, self.wire(complete));
+        let mut answer = self.facts.assembled(status, self.said.text.inside(), calls, self.wire(complete));
         if let (AnswerStatus::Failed, None, Some(reason)) = (status, &answer.error, &answer.finish_reason) {
             let message = format!("the provider ended the response with the reason {reason}");
             answer.error = Some(WireError { code: Some(reason.clone()), message });
@@ -174,7 +231,7 @@ impl ChatAnswer {
         // A whole message beside or after deltas repeats them.
         let fragment = match (delta, message) {
             (Some(delta), _) => self.delta(delta, false, out),
-            (None, Some(message)) if self.whole || (self.text.is_empty() && self.calls.is_empty()) => {
+            (None, Some(message)) if self.whole || (self.said.text.is_empty() && self.calls.is_empty()) => {
                 self.delta(message, true, out).filter(|_| false)
             }
             _ => None,
@@ -237,7 +294,7 @@ impl ChatAnswer {
         let mut fragment = None;
         if let Some(content) = content {
             self.content(content, out);
-            self.text.tell(StreamEvent::TextDelta, out);
+            self.said.text.tell(StreamEvent::TextDelta, out);
             (self.grew, fragment) = (None, inside(content));
         }
         self.calls.next_chunk();
@@ -266,65 +323,45 @@ impl ChatAnswer {
     /// Content is a text, or a list of parts.
     fn content(&mut self, content: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(text) = inside(content) {
-            self.append_text(text);
+            self.said.append(text);
             return;
         }
         for part in content.items() {
             match (inside(part), said(part.get("type")).as_deref()) {
-                (Some(text), _) => self.append_text(text),
+                (Some(text), _) => self.said.append(text),
                 (None, Some("text" | "output_text") | None) => {
-                    self.append_text(part.get("text").and_then(inside).unwrap_or_default());
+                    self.said.append(part.get("text").and_then(inside).unwrap_or_default());
                 }
                 (None, Some("refusal")) => {
                     self.refusal.append(part.get("refusal").and_then(inside).unwrap_or_default());
                 }
-                (None, Some("thinking")) => self.thinking(part, out),
-                (None, Some(_)) => {
-                    self.begin_pieces();
-                    self.pieces.push(Piece::Other(part.as_raw().to_owned()));
-                }
+                (None, Some("thinking")) if !self.whole => self.thinking(part, out),
+                (None, Some(_)) => self.said.push(Piece::Other(part.as_raw().to_owned())),
             }
-        }
-    }
-
-    fn append_text(&mut self, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        let from = self.text.inside().len();
-        self.text.append(text);
-        let end = from + text.len();
-        match self.pieces.last_mut() {
-            Some(Piece::Text { to, .. }) => *to = end,
-            Some(_) => self.pieces.push(Piece::Text { from, to: end }),
-            None => {}
-        }
-    }
-
-    fn begin_pieces(&mut self) {
-        let to = self.text.inside().len();
-        if self.pieces.is_empty() && to > 0 {
-            self.pieces.push(Piece::Text { from: 0, to });
         }
     }
 
     fn thinking(&mut self, part: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        self.begin_pieces();
-        if !matches!(self.pieces.last(), Some(Piece::Thinking { .. })) {
-            self.pieces.push(Piece::Thinking { text: Growing::default(), rest: Fields::default() });
+        // Every chunk may say that it is closed (recorded): a signature alone ends a part.
+        let goes_on = |piece: &Piece| matches!(piece, Piece::Thinking { rest, .. } if rest.get("signature").is_none());
+        if !self.said.pieces.last().is_some_and(goes_on) {
+            self.said.push(Piece::Thinking { said: Pieced::default(), rest: Fields::default() });
         }
-        let Some(Piece::Thinking { text, rest }) = self.pieces.last_mut() else { return };
+        let Some(Piece::Thinking { said, rest }) = self.said.pieces.last_mut() else { return };
         for (key, value) in part.entries().filter(|(key, _)| !key.is_text("type")) {
-            if key.is_text("thinking") {
-                text.append(inside(value).unwrap_or_default());
-                for item in value.items() {
-                    text.append(item.get("text").and_then(inside).unwrap_or_default());
-                }
-            } else {
+            if !key.is_text("thinking") {
                 rest.merge(key, value, false);
+                continue;
+            }
+            said.append(inside(value).unwrap_or_default());
+            for item in value.items() {
+                match item.get("text").and_then(inside) {
+                    Some(text) => said.append(text),
+                    None => said.push(Piece::Other(item.as_raw().to_owned())),
+                }
             }
         }
-        text.tell(StreamEvent::ReasoningDelta, out);
+        said.text.tell(StreamEvent::ReasoningDelta, out);
     }
 
     /// OpenRouter's list of reasoning blocks: in a stream, fragments of one block come one after the other.
@@ -369,7 +406,9 @@ impl ChatAnswer {
             // The end of a whole body is proof enough; a stream's end is none.
             None if !self.whole => AnswerStatus::Truncated,
             Some(cut) if cut != AnswerStatus::Complete => cut,
-            _ if !self.refusal.is_empty() && self.text.is_empty() && self.calls.is_empty() => AnswerStatus::Refused,
+            _ if !self.refusal.is_empty() && self.said.text.is_empty() && self.calls.is_empty() => {
+                AnswerStatus::Refused
+            }
             _ => AnswerStatus::Complete,
         }
     }
@@ -381,24 +420,22 @@ impl ChatAnswer {
         let mut message = ObjectWriter::new(&mut out);
         message.text("role", "assistant");
         let mut says = has_calls;
-        if !self.pieces.is_empty() {
-            let mut parts = ArrayWriter::new(message.key("content"));
-            for piece in &self.pieces {
-                self.write_piece(piece, parts.item());
-            }
-            parts.end();
+        if !self.said.pieces.is_empty() {
+            self.said.write(message.key("content"));
             says = true;
-        } else if self.text.is_empty() && (has_calls || !self.refusal.is_empty()) {
+        } else if self.said.text.is_empty() && (has_calls || !self.refusal.is_empty()) {
             message.raw("content", self.blank);
         } else {
-            message.token("content", &self.text.to_str());
-            says |= !self.text.is_empty();
+            message.token("content", &self.said.text.to_str());
+            says |= !self.said.text.is_empty();
         }
         if !self.refusal.is_empty() {
             message.token("refusal", &self.refusal.to_str());
             says = true;
         }
-        says |= self.reasoning.write_said(&mut message);
+        // An empty one, too: DeepSeek wants the member back that it sent.
+        self.reasoning.write(&mut message);
+        says |= self.reasoning.entries().iter().any(|(_, value)| !value.says_nothing());
         if !self.details.is_empty() {
             let mut list = ArrayWriter::new(message.key(DETAILS));
             for detail in &self.details {
@@ -421,24 +458,6 @@ impl ChatAnswer {
         }
         message.end();
         says.then(|| Json::trusted(out))
-    }
-
-    fn write_piece(&self, piece: &Piece, out: &mut String) {
-        match piece {
-            Piece::Other(raw) => out.push_str(raw),
-            Piece::Text { from, to } => {
-                let text = JsonStr::from_inside(self.text.inside().get(*from..*to).unwrap_or_default());
-                let mut part = ObjectWriter::new(out);
-                part.text("type", "text").token("text", &text);
-                part.end();
-            }
-            Piece::Thinking { text, rest } => {
-                let mut part = ObjectWriter::new(out);
-                part.text("type", "thinking").raw("thinking", &thought(&text.to_str()));
-                rest.write(&mut part);
-                part.end();
-            }
-        }
     }
 }
 

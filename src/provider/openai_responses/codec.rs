@@ -113,8 +113,8 @@ impl Codec for Responses {
             Kind::String => !choice.is_text("any"),
             _ => choice.text("type").is_some_and(|kind| match &*kind {
                 "auto" | "any" | "none" | "tool" => false,
-                "function" => choice.get("function").is_none(),
-                _ => true,
+                // Chat Completions nest it.
+                kind => choice.get(kind).is_none(),
             }),
         }
     }
@@ -125,7 +125,7 @@ impl Codec for Responses {
             out.text("description", description);
         }
         // Unsaid it would be strict, unlike in every other dialect, and a parameter that may be left out would not be.
-        out.json("parameters", tool.schema().view()).bool("strict", false);
+        out.json("parameters", tool.schema().view()).bool("strict", tool.strict);
     }
 
     fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {

@@ -9,7 +9,7 @@ use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::media::{default_name, refused};
 use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
-use crate::provider::words::{Words, foreign_block, result_words, text_of};
+use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
@@ -337,7 +337,6 @@ fn foreign_words(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report:
                     .of_message(&message.id)
                     .did(Action::Dropped),
             ),
-            PartBody::Opaque(_) => report.push(foreign_block(message)),
             _ => {}
         }
         apart = true;

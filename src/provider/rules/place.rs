@@ -10,6 +10,8 @@ use crate::json::JsonRef;
 #[derive(Debug)]
 pub(crate) struct Message {
     pub kind: MessageKind,
+    /// As it is read; empty where nobody asks.
+    pub role: &'static str,
     /// What stands for it in the new list.
     pub piece: Piece,
     /// Parts that may not stay in it, to stand in a user message behind it.

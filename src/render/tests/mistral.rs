@@ -125,6 +125,13 @@ fn r42_other_dialects_are_said_in_mistrals_words() {
 }
 
 #[test]
+fn r42_a_refusal_between_words_is_said_in_its_place() {
+    let body = r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"text","text":"A"},{"type":"refusal","refusal":"B"},{"type":"text","text":"C"}]},{"role":"user","content":"?"}]"#;
+    let text = messages(&history_of(CHAT, body), MISTRAL);
+    assert!(text.contains(r#"{"role":"assistant","content":"A\n\nB\n\nC"}"#), "{text}");
+}
+
+#[test]
 fn r42_mistrals_own_goes_to_the_others() {
     let body = r#"[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":"https://x/y.png"},{"type":"document_url","document_url":"https://x/y.pdf","document_name":"y"}]},{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"I look."}],"tool_calls":[{"id":"a1B2c3D4e","function":{"name":"f","arguments":{"n":1.0}}}]},{"role":"tool","name":"f","tool_call_id":"a1B2c3D4e","content":[{"type":"text","text":"r"}]}]"#;
     let history = history_of(MISTRAL, body);
@@ -148,6 +155,23 @@ fn case54_a_body_that_would_end_in_an_answer_says_that_it_is_to_go_on() {
     assert!(messages(&history_of(MISTRAL, &body), MISTRAL).contains(r#""prefix":false"#));
     let body = format!(r#"[{asked},{{"role":"assistant","content":"x","prefix":true}}]"#);
     assert_eq!(messages(&history_of(MISTRAL, &body), MISTRAL), body);
+}
+
+#[test]
+fn r42_a_system_message_after_an_answer_is_the_users() {
+    let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a1B2c3D4e","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":"r"}"#;
+    for before in [r#"{"role":"assistant","content":"x"}"#, call] {
+        let body = format!(
+            r#"[{{"role":"user","content":"q"}},{before},{{"role":"developer","content":"s"}},{{"role":"user","content":"?"}}]"#
+        );
+        let history = history_of(CHAT, &body);
+        let rendered =
+            render_with(&mut Renderer::default(), &history, &provider(MISTRAL, "{}"), &[], &always()).unwrap();
+        let text = String::from_utf8(rendered.body).unwrap();
+        assert!(text.ends_with(r#",{"role":"user","content":"s"},{"role":"user","content":"?"}]}"#), "{text}");
+        assert!(rendered.report.iter().any(|finding| finding.code == "role_order"), "{:?}", rendered.report);
+        assert!(messages(&history, CHAT).contains(r#""developer""#));
+    }
 }
 
 #[test]

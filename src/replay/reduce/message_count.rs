@@ -48,6 +48,6 @@ fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
     let mut at = 0;
     draft.retain(&mut |item| {
         at += 1;
-        at > end || item.message.role != crate::message::Role::Assistant || item.has_words() || !item.calls.is_empty()
+        at > end || item.says(true)
     });
 }

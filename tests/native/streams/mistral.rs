@@ -132,3 +132,51 @@ fn r44_a_refused_request_says_why() {
         assert!(got.error.as_ref().unwrap().message.contains(words), "{got:?}");
     }
 }
+
+#[test]
+fn r43_thinking_keeps_its_parts_and_what_stands_between_its_words() {
+    let think = |chunks: &str, more: &str| format!(r#"{{"type":"thinking","thinking":[{chunks}]{more}}}"#);
+    let text = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
+    let (a, b, c) = (text("a"), text("b"), text("c"));
+    let reference = r#"{"type":"reference","reference_ids":[1.0]}"#;
+    let signed = r#","closed":true,"signature":"c2ln""#;
+    let message = |content: &str| format!(r#"{{"role":"assistant","content":[{content}]}}"#);
+    // Whole, they are as they came.
+    let content = [
+        think(&format!("{a},{b},{reference},{c}"), signed),
+        think(&c, r#","closed":true"#),
+        r#"{"type":"thinking","thinking":"d"}"#.to_owned(),
+        text("B"),
+        reference.to_owned(),
+    ]
+    .join(",");
+    let body =
+        format!(r#"{{"id":"m","choices":[{{"index":0,"message":{},"finish_reason":"stop"}}]}}"#, message(&content));
+    assert_eq!(wire_of(&read_response(Dialect::Mistral, body.as_bytes())), message(&content));
+    // Streamed, words in a row are one text; every chunk may say `closed` (recorded), a signature ends a part.
+    let delta = |part: String| message(&part);
+    let deltas = [
+        delta(think(&a, r#","closed":true"#)),
+        delta(think(&b, r#","closed":true"#)),
+        delta(think(reference, "")),
+        delta(think(&c, signed)),
+        delta(think(&a, r#","signature":"eA==""#)),
+        delta(text("B")),
+        delta(think(&c, "")),
+    ];
+    let mut list: Vec<(&str, Option<&str>)> = deltas.iter().map(|delta| (delta.as_str(), None)).collect();
+    list.push((r#"{"content":""}"#, Some("stop")));
+    let want = [
+        think(&format!(r#"{},{reference},{c}"#, text("ab")), signed),
+        think(&a, r#","signature":"eA==""#),
+        text("B"),
+        think(&c, ""),
+    ];
+    let (got, events) = read(&list);
+    assert_eq!(wire_of(&got), message(&want.join(",")));
+    let told = events.iter().filter_map(|event| match event {
+        StreamEvent::ReasoningDelta(text) => Some(text.decode().into_owned()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<String>(), "abcac");
+}

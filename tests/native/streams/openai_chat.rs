@@ -469,3 +469,17 @@ fn r44_broken_arguments_of_a_whole_answer_go_to_the_run() {
     let got = chat(&[&nameless, STOP]);
     assert_eq!((calls_of(&got)[0].3, got.wire), (false, None));
 }
+
+#[test]
+fn r43_reasoning_that_came_empty_stays_for_the_next_request() {
+    // DeepSeek: "The `reasoning_content` in the thinking mode must be passed back to the API".
+    let used = r#""tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]"#;
+    let wire = r#"{"role":"assistant","content":null,"reasoning_content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    let streamed = chat(&[&delta(r#""role":"assistant","content":null,"reasoning_content":"""#), &delta(used), STOP]);
+    assert_eq!(wire_of(&streamed), wire);
+    assert_eq!(wire_of(&whole(wire, "tool_calls")), wire);
+    // What is null is no text, and an empty one alone is no answer.
+    let null = chat(&[&delta(r#""role":"assistant","content":null,"reasoning_content":null"#), &delta(used), STOP]);
+    assert_eq!(wire_of(&null), wire.replace(r#""reasoning_content":"","#, ""));
+    assert!(chat(&[&delta(r#""content":"","reasoning_content":"""#), STOP]).wire.is_none());
+}

@@ -456,7 +456,7 @@ fn wf_54_a_history_that_ends_in_an_answer_is_legal_on_every_wire() {
 
 #[test]
 fn wf_55_a_call_of_a_tool_that_is_gone_is_still_paired() {
-    let tools = [ToolDefinition { name: "other".into(), description: None, parameters: None }];
+    let tools = [ToolDefinition { name: "other".into(), description: None, parameters: None, strict: false }];
     for from in ALL {
         let mut body = write(from, "u q; c a b; r b=2 a=1; a x; u p; c c");
         for to in ALL {

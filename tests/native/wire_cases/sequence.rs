@@ -274,17 +274,20 @@ fn wf_09_user_text_between_call_and_result_moves_behind() {
 
 #[test]
 fn wf_10_system_text_between_call_and_result_moves_behind() {
-    // Gemini has no place for it but beside the list.
+    // Gemini has no place for it but beside the list; Mistral takes none there that is a system's.
+    let more = |dialect| if dialect == MISTRAL { "u more; " } else { "s more; " };
     for from in [CHAT, Dialect::OpenAiResponses, CLAUDE, MISTRAL] {
         let body = write(from, "u q; c a; s more; r a=1; a x; u p");
         let (out, report) = repaired(&body, from);
-        assert_eq!(read(from, &out), "u q; c 1; r 1=1; s more; a x; u p", "{from:?} {out}");
+        assert_eq!(read(from, &out), format!("u q; c 1; r 1=1; {}a x; u p", more(from)), "{from:?} {out}");
         assert!(has(&report, &["interposed_message"]), "{report:?}");
         for to in ALL {
             for out in [Stored::of(from, &body).body(to), converted(&body, from, to).0] {
                 let said = read(to, &out);
-                assert!(said.contains("c 1; r 1=1") && said.contains("s more"), "{from:?} {to:?} {said} {out}");
-                assert_eq!(said.replace("s more; ", ""), "u q; c 1; r 1=1; a x; u p");
+                // Converted from Mistral, it is repaired first.
+                let own = [more(from), more(to)].into_iter().find(|more| said.contains(more)).unwrap_or("?");
+                assert!(said.contains("c 1; r 1=1"), "{from:?} {to:?} {said} {out}");
+                assert_eq!(said.replace(own, ""), "u q; c 1; r 1=1; a x; u p", "{from:?} {to:?} {said} {out}");
             }
         }
     }

@@ -161,3 +161,116 @@ fn r40_anthropic_takes_four_cache_marks() {
     want["messages"][0]["content"][0].as_object_mut().unwrap().shift_remove("cache_control");
     assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), want);
 }
+
+/// As `mends`, of a Mistral body that ends in a question.
+fn mends_mistral(given: Vec<Value>, code: &str, expected: Vec<Value>) {
+    let asked = |mut list: Vec<Value>| {
+        list.push(user("?"));
+        chat(list)
+    };
+    let body = asked(given);
+    assert!(errors(&body, MISTRAL).contains(&code), "{code} not in {body}");
+    assert_eq!(mended(&body, MISTRAL), asked(expected)["messages"]);
+    takes(asked(mended(&body, MISTRAL).as_array().unwrap().clone()), MISTRAL);
+}
+
+#[test]
+fn r40_r41_mistral_takes_no_system_message_after_an_answer_or_a_result() {
+    let (call, tool) = (calls(&["abcdefghi"]), tool("abcdefghi", "1"));
+    mends_mistral(
+        vec![user("q"), says("x"), system("s"), system("t")],
+        "role_order",
+        vec![user("q"), says("x"), user("s"), system("t")],
+    );
+    mends_mistral(
+        vec![user("q"), call.clone(), tool.clone(), json!({ "content": [text("s")], "role": "system", "name": "n" })],
+        "role_order",
+        vec![user("q"), call.clone(), tool.clone(), json!({ "content": [text("s")], "role": "user", "name": "n" })],
+    );
+    mends_mistral(
+        vec![user("q"), says("x"), json!({ "role": "developer", "content": "s" })],
+        "role_order",
+        vec![user("q"), says("x"), user("s")],
+    );
+    // Where the result is put behind its call, and where the answer goes, it stands after the user.
+    mends_mistral(
+        vec![user("q"), call.clone(), user("p"), tool.clone(), system("s")],
+        "interposed_message",
+        vec![user("q"), call, tool, user("p"), system("s")],
+    );
+    mends_mistral(vec![user("q"), says(""), system("s")], "empty_content", vec![user("q"), system("s")]);
+    takes(chat(vec![system("s"), system("t"), user("q"), system("u"), user("p"), says("x"), user("?")]), MISTRAL);
+    takes(chat(vec![user("q"), says("x"), system("s"), user("?")]), CHAT);
+}
+
+#[test]
+fn r40_r41_mistral_takes_no_answer_without_content_and_calls() {
+    for given in [
+        says(""),
+        json!({ "role": "assistant", "content": [] }),
+        json!({ "role": "assistant", "content": null }),
+        json!({ "role": "assistant" }),
+        json!({ "role": "assistant", "content": "", "tool_calls": [], "id": "x" }),
+        json!({ "role": "assistant", "content": "", "prefix": false }),
+    ] {
+        mends_mistral(vec![user("q"), given], "empty_content", vec![user("q")]);
+    }
+    let last = chat(vec![user("q"), json!({ "role": "assistant", "content": "", "prefix": true })]);
+    assert_eq!(errors(&last, MISTRAL), ["empty_content"]);
+    assert_eq!(mended(&last, MISTRAL), json!([user("q")]));
+    takes(chat(vec![user("q"), says(""), user("?")]), CHAT);
+}
+
+#[test]
+fn r40_parts_and_calls_that_servers_of_this_format_document_stay() {
+    let (document, reasons) = (
+        json!({ "type": "document", "document": { "data": { "t": 1 }, "id": "d" } }),
+        json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": "hm", "signature": "s" }] }),
+    );
+    let thinks = json!({ "type": "thinking", "thinking": "hm", "closed": true });
+    for (role, part) in [("user", &document), ("assistant", &reasons), ("assistant", &thinks)] {
+        let with = |role: &str| chat(vec![json!({ "role": role, "content": [part, text("x")] }), user("?")]);
+        takes(with(role), CHAT);
+        assert_eq!(errors(&with("system"), CHAT), ["unsupported_part"], "{part}");
+    }
+    for part in [
+        json!({ "type": "document", "source": { "type": "text", "media_type": "text/plain", "data": "d" } }),
+        signed(),
+        super::thinks(),
+    ] {
+        for role in ["user", "assistant"] {
+            let body = chat(vec![json!({ "role": role, "content": [part, text("x")] }), user("?")]);
+            assert_eq!(errors(&body, CHAT), ["unsupported_part"], "{role} {part}");
+        }
+    }
+    // Kimi runs a tool of its own when the call comes back.
+    let call =
+        json!({ "id": "a", "type": "builtin_function", "function": { "name": "$web_search", "arguments": "{}" } });
+    let called = |call: Value| {
+        vec![user("q"), json!({ "role": "assistant", "content": "", "tool_calls": [call] }), tool("a", "{}")]
+    };
+    takes(chat(called(call.clone())), CHAT);
+    let mut other = call;
+    other["type"] = json!("function");
+    mends(called(other.clone()), "malformed", {
+        other["function"]["name"] = json!("_web_search");
+        called(other)
+    });
+}
+
+#[test]
+fn r40_r41_what_lacks_its_member_is_refused() {
+    for kind in ["image_url", "file", "input_audio"] {
+        mends(
+            vec![json!({ "role": "user", "content": [{ "type": kind }, text("x")] })],
+            "malformed",
+            vec![json!({ "role": "user", "content": [text("x")] })],
+        );
+        mends(
+            vec![json!({ "role": "user", "content": [{ "type": kind, kind: null }] }), user("x")],
+            "malformed",
+            vec![user("x")],
+        );
+    }
+    takes(chat(vec![json!({ "role": "user", "content": [{ "type": "file", "file_id": "f" }] })]), MISTRAL);
+}

@@ -12,8 +12,10 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool
     let given = fields.owned_text("type");
     let custom =
         given == "custom" || (given != "function" && object("custom").is_some() && object("function").is_none());
+    // Kimi's server runs such a tool itself; its name begins with a `$`.
+    let builtin = given == "builtin_function" && !loose && object("function").is_some();
     let (kind, argument) = if custom { ("custom", "input") } else { ("function", "arguments") };
-    if given != kind && !(loose && fields.find("type").is_none()) {
+    if given != kind && !builtin && !(loose && fields.find("type").is_none()) {
         let sentence = "Invalid value: '{}' in 'type'. Supported values are: 'function' and 'custom'.";
         plan.rewrite("malformed", value, "type", quoted(kind), sentence, &given);
     }
@@ -32,7 +34,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool
     };
     let inside = Fields::of(inner);
     let name = inside.owned_text("name");
-    if !name_valid(&name, MAX_NAME) {
+    if !builtin && !name_valid(&name, MAX_NAME) {
         let sentence = "Invalid call name '{}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$', 64 at most.";
         plan.rewrite("malformed", inner, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);
     }

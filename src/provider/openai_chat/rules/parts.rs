@@ -27,6 +27,10 @@ const FOREIGN: &[&str] = &[
     "function_call_output",
     "reasoning",
 ];
+/// Parts of servers of this format under the names of those: the role, the type, and the member that other formats' have not.
+/// Groq's documents, Databricks' reasoning, vLLM's thinking.
+const THEIRS: [(&str, &str, &str); 3] =
+    [("user", "document", "document"), ("assistant", "reasoning", "summary"), ("assistant", "thinking", "closed")];
 /// Up to this size a part that cannot stay is kept as its JSON text.
 const QUOTABLE: usize = 4096;
 
@@ -94,7 +98,18 @@ pub(crate) fn read<'a>(
         }
         let named = |names: &[&str]| names.contains(&kind.as_str());
         let known = allowed.is_none_or(named);
-        let own = !kind.is_empty() && !known && !named(MEDIA) && !named(FOREIGN);
+        // Mistral's file has its id in the part itself.
+        if known && named(MEDIA) && fields.find(&kind).or_else(|| fields.find("file_id")).is_none() {
+            same = false;
+            let sentence = "Missing required parameter: '{}' of a content part of that type.";
+            plan.error_with("malformed", part, "", Action::Dropped, sentence, &kind);
+            continue;
+        }
+        let theirs = THEIRS.iter().any(|(at, name, member)| {
+            // An item of OpenAI Responses has an id.
+            role == *at && kind == *name && fields.find(member).is_some() && fields.find("id").is_none()
+        });
+        let own = !kind.is_empty() && !known && !named(MEDIA) && (theirs || !named(FOREIGN));
         if (known && !kind.is_empty()) || own {
             if own {
                 let sentence = "Content parts of type '{}' are no part of this format: some servers take them.";

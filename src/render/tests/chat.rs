@@ -1,0 +1,130 @@
+//! What servers of OpenAI's format have beside words and calls.
+
+use super::*;
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+const MISTRAL: Dialect = Dialect::Mistral;
+
+/// An answer between two questions.
+fn between(answer: &str) -> String {
+    format!(r#"[{{"role":"user","content":"q"}},{{"role":"assistant",{answer}}},{{"role":"user","content":"?"}}]"#)
+}
+
+/// What a body says in a dialect, and the codes of what was found.
+fn shown(history: &History, dialect: Dialect, policy: &Policy, settings: Settings) -> (String, Vec<&'static str>) {
+    let params = if dialect == CLAUDE { r#"{"max_tokens":9}"# } else { "{}" };
+    let provider = ProviderRequest { settings, ..provider(dialect, params) };
+    let rendered = render_with(&mut Renderer::default(), history, &provider, &[], policy).unwrap();
+    let codes = rendered.report.iter().map(|finding| finding.code).collect();
+    (String::from_utf8(rendered.body).unwrap(), codes)
+}
+
+#[test]
+fn r43_an_answer_that_speaks_in_its_own_form_alone_goes_back_as_it_came() {
+    let cases = [
+        (CHAT, r#""audio":{"id":"audio_1"}"#),
+        (CHAT, r#""content":null,"audio":{"id":"audio_1"}"#),
+        (CHAT, r#""content":"","audio":{"id":"audio_1"}"#),
+        (CHAT, r#""content":"","images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}}]"#),
+        (CHAT, r#""content":"","reasoning_details":[{"type":"reasoning.encrypted","data":"x","index":0}]"#),
+        (CHAT, r#""content":"","reasoning_content":"hm""#),
+        (CHAT, r#""content":"","prefix":true,"reasoning":"hm","name":"n""#),
+        (MISTRAL, r#""content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]}]"#),
+        (MISTRAL, r#""content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}],"closed":false}]"#),
+    ];
+    for (own, answer) in cases {
+        let body = between(answer);
+        let history = history_of(own, &body);
+        for dialect in Dialect::ALL {
+            let (text, codes) = shown(&history, dialect, &always(), Settings::default());
+            if dialect == own {
+                assert_eq!(messages(&history, own), body);
+                assert!(codes.is_empty(), "{codes:?}");
+            } else {
+                assert_eq!(codes, ["unsupported_part"], "{dialect:?} of {answer}");
+                assert!(!text.contains("hm") && !text.contains(r#""assistant""#), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn r43_an_answer_that_says_nothing_still_goes() {
+    for (dialect, answer) in [
+        (CHAT, r#""content":"""#),
+        (
+            CHAT,
+            r#""content":"","id":"msg_1","index":0,"annotations":[],"audio":{},"reasoning_content":"","refusal":null"#,
+        ),
+        (MISTRAL, r#""content":[]"#),
+        (MISTRAL, r#""content":"","tool_calls":[]"#),
+        (MISTRAL, r#""content":[{"type":"text","text":""}]"#),
+    ] {
+        let history = history_of(dialect, &between(answer));
+        assert!(!messages(&history, dialect).contains("assistant"), "{answer}");
+    }
+}
+
+#[test]
+fn r11_reasoning_goes_with_the_calls_that_it_led_to() {
+    let body = r#"[{"role":"user","content":"q"},{"role":"assistant","content":"","reasoning_content":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"assistant","content":"x"},{"role":"user","content":"?"}]"#;
+    let history = history_of(CHAT, body);
+    let (text, _) = shown(&history, CHAT, &Policy::default(), Settings::default());
+    assert!(!text.contains("hm") && text.contains(r#""content":"x""#), "{text}");
+    assert!(messages(&history, CHAT).contains("hm"));
+}
+
+#[test]
+fn r43_reasoning_that_no_server_is_to_see_leaves_no_empty_answer() {
+    let drop = Settings { reasoning: ReasoningField::Drop, ..Settings::default() };
+    let history = history_of(CHAT, &between(r#""content":"","reasoning_content":"hm","reasoning_details":[{"a":1}]"#));
+    let (text, _) = shown(&history, CHAT, &always(), drop);
+    assert!(!text.contains("assistant"), "{text}");
+    let history = history_of(CHAT, &between(r#""content":"","reasoning_content":"hm","audio":{"id":"a"}"#));
+    let (text, _) = shown(&history, CHAT, &always(), drop);
+    assert!(text.contains(r#"{"role":"assistant","content":"","audio":{"id":"a"}}"#), "{text}");
+}
+
+#[test]
+fn r43_what_a_server_wants_of_reasoning_holds_for_its_own_answers_too() {
+    let cases = [
+        // As it came, dropped, under a name.
+        (r#""content":"y","reasoning_content":null"#, r#""content":"y""#, r#""content":"y","reasoning_content":null"#),
+        (r#""reasoning_content":"","content":"y""#, r#""content":"y""#, r#""reasoning_content":"","content":"y""#),
+        (r#""content":"y","reasoning":"R""#, r#""content":"y""#, r#""content":"y","reasoning_content":"R""#),
+        (r#""reasoning":null,"content":"y""#, r#""content":"y""#, r#""content":"y""#),
+        (
+            r#""content":"y","reasoning":"R","reasoning_content":"R","reasoning_details":[{"a":1}]"#,
+            r#""content":"y""#,
+            r#""content":"y","reasoning_content":"R","reasoning_details":[{"a":1}]"#,
+        ),
+    ];
+    for (came, dropped, named) in cases {
+        let history = history_of(CHAT, &between(came));
+        for (reasoning, want) in [
+            (ReasoningField::AsCame, came),
+            (ReasoningField::Drop, dropped),
+            (ReasoningField::Named("reasoning_content"), named),
+        ] {
+            let (text, _) = shown(&history, CHAT, &always(), Settings { reasoning, ..Settings::default() });
+            assert_eq!(text, format!(r#"{{"messages":{}}}"#, between(want)), "{reasoning:?}");
+        }
+    }
+}
+
+#[test]
+fn r43_what_servers_of_the_format_document_goes_back_as_it_came() {
+    let call = r#""content":"","tool_calls":[{"id":"a","type":"builtin_function","function":{"name":"$web_search","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"{}","name":"$web_search""#;
+    for answer in [
+        call,
+        r#""content":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm","signature":"s"}]},{"type":"text","text":"x"}]"#,
+        r#""content":[{"type":"thinking","thinking":"hm","closed":true}]"#,
+    ] {
+        let body = between(answer);
+        let history = history_of(CHAT, &body);
+        assert_eq!(messages(&history, CHAT), body);
+        let (text, _) = shown(&history, MISTRAL, &always(), Settings::default());
+        assert!(!text.contains("hm") && !text.contains('$') && !text.contains("builtin"), "{text}");
+    }
+}
