@@ -11,8 +11,8 @@ pub struct Settings {
     pub reasoning: ReasoningField,
     /// Ask for usage in a stream (OpenAI chat); on unless said otherwise.
     pub no_stream_usage: bool,
-    /// The model asks for no signature on calls that another one made (Gemini before version 3).
-    pub no_signatures: bool,
+    /// The model's version where its name says one: 306 for 3.6, else 0 (Gemini).
+    pub version: u16,
 }
 
 /// What becomes of reasoning in a dialect that has no place of its own for it.
@@ -38,6 +38,6 @@ impl Settings {
             ReasoningField::Named(_) => 2,
             ReasoningField::Drop => 3,
         };
-        (role * 4 + reasoning) * 2 + u64::from(self.no_signatures)
+        (role * 4 + reasoning) << 16 | u64::from(self.version)
     }
 }

@@ -162,7 +162,7 @@ fn settings_that_change_the_bytes_encode_anew_and_those_that_do_not_keep() {
     let mut renderer = Renderer::default();
     let plain = provider(CHAT, "{}");
     let with = |system_role, reasoning| ProviderRequest {
-        settings: Settings { system_role, reasoning, no_stream_usage: false, no_signatures: false },
+        settings: Settings { system_role, reasoning, no_stream_usage: false, version: 0 },
         ..plain.clone()
     };
     let first = body(&mut renderer, &history, &plain).0;

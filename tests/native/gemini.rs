@@ -113,6 +113,23 @@ fn r43_r45_calls_and_results_return_to_the_byte() {
 }
 
 #[test]
+fn r43_r45_words_beside_results_keep_their_places() {
+    let calls =
+        r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]}"#;
+    let [f, g] =
+        ["f", "g"].map(|name| format!(r#"{{"functionResponse":{{"name":"{name}","response":{{"output":1}}}}}}"#));
+    let say = r#"{"text":"wait"}"#;
+    for parts in [[say, &f, &g, say], [&f, say, &g, say], [say, say, &g, &f], [&g, &f, say, say], [say, &f, say, &g]] {
+        returns(&[ASK, calls, &format!(r#"{{"role":"user","parts":[{}]}}"#, parts.join(","))]);
+    }
+    // Newer models read such a content as the model's, if it is the last one.
+    let list = format!(r#"[{ASK},{calls},{{"role":"user","parts":[{say},{f},{g},{say}]}}]"#);
+    let (text, _) = Session::of(GEMINI, &[&list]).render(GEMINI, "https://x", r#"{"model":"gemini-3.6-flash"}"#, &[]);
+    let apart = format!(r#"{{"role":"user","parts":[{f},{g}]}},{{"role":"user","parts":[{say},{say}]}}]}}"#);
+    assert!(text.ends_with(&apart), "{text}");
+}
+
+#[test]
 fn r45_results_stay_in_their_order_and_those_that_were_apart_come_together() {
     let calls = r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":1}}},{"functionCall":{"name":"g","args":{}}},{"functionCall":{"name":"f","args":{"a":2}}}]}"#;
     let response = |name: &str, text: &str| {
@@ -259,9 +276,23 @@ fn r42_anthropic_in_gemini() {
     let (text, report) = Session::of(CLAUDE, &[list]).render(GEMINI, "gemini-2.5", "{}", &[]);
     assert_eq!(
         text,
-        r#"{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{"n":1.10}}},{"functionCall":{"id":"b","name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"error":"bad"}}},{"functionResponse":{"id":"b","name":"f","response":{"output":"one\n\ntwo"}}},{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"and?"}]}]}"#
+        r#"{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{"n":1.10}}},{"functionCall":{"id":"b","name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"error":"bad"}}},{"functionResponse":{"id":"b","name":"f","response":{"output":"one\n\ntwo"}}}]},{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"and?"}]}]}"#
     );
     assert_eq!(report.iter().map(|found| found.code).collect::<Vec<_>>(), ["unsupported_part"]);
+    // From version 3 on, a response holds the image itself.
+    for url in ["gemini-3-pro", "gemini-10.1", "x"] {
+        let (text, _) = Session::of(CLAUDE, &[list]).render(GEMINI, url, "{}", &[]);
+        let held = r#""response":{"output":"one\n\ntwo"},"parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}}]}}]},{"role":"user","parts":[{"text":"and?"}]}]}"#;
+        assert!(text.ends_with(held), "{url} {text}");
+    }
+    // What it cannot hold stands behind it, in a content of its own.
+    let list = list.replace("image/png", "image/gif").replace(r#",{"type":"text","text":"and?"}"#, "");
+    let contents = Session::of(CLAUDE, &[&list]).value(GEMINI);
+    assert_eq!(contents[2]["parts"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        contents[3],
+        json!({"role": "user", "parts": [{"inlineData": {"mimeType": "image/gif", "data": "AA=="}}]})
+    );
 }
 
 #[test]

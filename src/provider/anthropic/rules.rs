@@ -71,7 +71,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         let id = quoted(&call.new_id);
         format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true}}")
     };
-    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
+    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made, false);
     end::mend(plan, &mut turns);
     marks::mend(plan, list, &turns);
     write_turns(plan, list, &mut turns, &SHAPE);

@@ -1,6 +1,6 @@
 //! Gemini generateContent: its side of the door.
 
-use super::{config, decode, encode, stream};
+use super::{config, decode, encode, stream, version};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
@@ -43,12 +43,10 @@ impl Codec for Gemini {
         encode::write_part(out, part, own)
     }
 
-    /// Up to version 2.5 nobody asks for signatures; the model's name, where it is known, says which version it is.
+    /// The model's name, where it is known, says which version it is.
     fn settings(&self, request: &ProviderRequest) -> Settings {
-        let old = |name: &str| has(name, "gemini-2") || has(name, "gemini-1");
-        let named = request.params.view().text("model");
-        let no_signatures = old(&request.url) || named.is_some_and(|name| old(&name));
-        Settings { no_signatures, ..request.settings }
+        let named = version(&request.params.view().text("model").unwrap_or_default());
+        Settings { version: if named > 0 { named } else { version(&request.url) }, ..request.settings }
     }
 
     fn encode(

@@ -1,6 +1,6 @@
 //! Gemini generateContent: from drafts to contents, the results of a round in one content behind it.
 
-use super::Gemini;
+use super::{Gemini, STRICT, THIRD};
 use crate::finding::{Action, Finding, Report};
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
@@ -32,11 +32,12 @@ pub fn encode(
     for item in before {
         add_answered(item, &mut answered);
     }
-    let mut parts = Vec::new();
+    let (mut parts, mut responses, mut around) = (Vec::new(), Vec::new(), None);
     if message.role != Role::Assistant {
-        write_responses(&mut parts, std::mem::take(&mut answered), message, report);
+        around = around_of(&answered);
+        responses = write_responses(&mut parts, std::mem::take(&mut answered), message, settings, report);
     }
-    let mut signed = own || settings.no_signatures;
+    let mut signed = own || (1..THIRD).contains(&settings.version);
     for part in &message.parts {
         let mut text = String::new();
         let written = match &part.body {
@@ -50,15 +51,33 @@ pub fn encode(
             parts.push(text);
         }
     }
+    if own && settings.version < STRICT {
+        // In one content, each where it stood.
+        let mut places = Vec::new();
+        for (key, slot) in message.shape.iter().flat_map(|shape| &shape.0) {
+            if let (Slot::Part(place), true) = (slot, key.is_empty()) {
+                places.push(*place as usize);
+            }
+        }
+        while let Some(response) = responses.pop() {
+            let place = places.get(responses.len()).copied().unwrap_or(0);
+            parts.insert(place.min(parts.len()), response);
+        }
+    } else if !responses.is_empty() {
+        write_around(wire.begin(), around, &responses);
+    }
     if !parts.is_empty() {
         write_content(wire.begin(), message, own, &parts);
     }
     add_answered(item, &mut answered);
     if !item.results_go_on && !item.calls.is_empty() {
-        let around = answered.iter().find_map(|(call, _)| around(call));
-        let mut parts = Vec::new();
-        write_responses(&mut parts, answered, message, report);
-        write_around(wire.begin(), around, &parts);
+        let around = around_of(&answered);
+        let mut shown = Vec::new();
+        let responses = write_responses(&mut shown, answered, message, settings, report);
+        write_around(wire.begin(), around, &responses);
+        if !shown.is_empty() {
+            write_around(wire.begin(), None, &shown);
+        }
     }
 }
 
@@ -242,9 +261,9 @@ fn place_of(call: &DraftCall<'_>) -> Option<(u32, u32)> {
 }
 
 /// What was around a content of results; the first of them knows.
-fn around<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
-    shape_of_result(call)
-        .filter(|shape| shape.0.iter().any(|(key, slot)| key.inside() == "parts" && matches!(slot, Slot::Shape(_))))
+fn around_of<'h>(answered: &[Answered<'_, 'h>]) -> Option<&'h Shape> {
+    let knows = |(key, slot): &(JsonStr, Slot)| key.inside() == "parts" && matches!(slot, Slot::Shape(_));
+    answered.iter().find_map(|(call, _)| shape_of_result(call).filter(|shape| shape.0.iter().any(knows)))
 }
 
 fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
@@ -266,34 +285,36 @@ fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
     content.end();
 }
 
-/// The responses, then what other dialects show in a result: that stands beside them, where every model takes it.
+/// The responses. What other dialects show in a result, and a response cannot hold, comes to `shown`: behind a response in its
+/// own content newer models refuse it.
 fn write_responses(
-    parts: &mut Vec<String>,
+    shown: &mut Vec<String>,
     mut answered: Vec<Answered<'_, '_>>,
     message: &Message,
+    settings: &Settings,
     report: &mut Report,
-) {
+) -> Vec<String> {
     // As they stood, where all of them stood in one content; others as their calls.
     let among = answered.first().and_then(|(call, _)| place_of(call)).map(|(_, all)| all);
     if answered.iter().all(|(call, _)| place_of(call).map(|(_, all)| all) == among) {
         answered = in_order(answered, &|(a, _), (b, _)| place_of(a).cmp(&place_of(b)));
     }
-    let mut shown = Vec::new();
+    let mut responses = Vec::new();
     for (call, own) in answered {
         let mut text = String::new();
-        for part in write_response(&mut text, call, own) {
+        for part in write_response(&mut text, call, own, settings) {
             let mut text = String::new();
             if may_go(&part, message, false, report) && write_part(&mut text, &part, false) {
                 shown.push(text);
             }
         }
-        parts.push(text);
+        responses.push(text);
     }
-    parts.append(&mut shown);
+    responses
 }
 
-/// Writes a response; gives what it shows beside its words.
-fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part> {
+/// Writes a response; gives what it shows beside its words and has no place in it.
+fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool, settings: &Settings) -> Vec<Part> {
     let invocation = call.invocation;
     let (id, name) = (id_of(invocation, own), JsonStr::new(&name_of(invocation)));
     let stored = match call.result {
@@ -308,14 +329,22 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part
         write_named(out, inner.unwrap_or(shape), &id, &name, (Slot::Content, result.content.as_str()));
         return Vec::new();
     }
-    let mut shown = Vec::new();
+    let (mut shown, mut held) = (Vec::new(), Vec::new());
     // What a tool gave here, or what came in this dialect, is a value; of other dialects it is what they say.
     let value = stored.filter(|result| matches!(result.dialect, None | Some(Dialect::Gemini)));
     let (content, is_error) = match value {
         Some(result) => (result.content.clone(), result.is_error),
         None => {
             let mut words = result_words(Dialect::Gemini, call);
-            shown = words.media;
+            for part in words.media {
+                if fits_response(&part, settings) {
+                    let mut text = String::new();
+                    write_part(&mut text, &part, false);
+                    held.push(text);
+                } else {
+                    shown.push(part);
+                }
+            }
             words.texts.retain(|text| !text.is_empty());
             (JsonStr::joined(&mut words.texts.iter(), "\\n\\n").to_json(), words.is_error)
         }
@@ -328,9 +357,21 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool) -> Vec<Part
         inner.token("name", &name);
         let word = if is_error { "error" } else { "output" };
         inner.object("response", |response| _ = response.json(word, content.view()));
+        if !held.is_empty() {
+            inner.list("parts", &held);
+        }
     });
     part.end();
     shown
+}
+
+/// Whether a response holds that itself. Models before version 3 take no parts in it; later ones bytes of these types, not
+/// addresses ("Multimodal function responses" in Google's guide).
+fn fits_response(part: &Part, settings: &Settings) -> bool {
+    let (PartBody::Image(media) | PartBody::File(media)) = &part.body else { return false };
+    let taken =
+        |kind: &str| matches!(kind, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain");
+    !(1..THIRD).contains(&settings.version) && media.inline().is_some_and(|(kind, _)| taken(&kind))
 }
 
 // What is plain needs no shape of its own.

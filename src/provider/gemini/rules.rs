@@ -6,6 +6,7 @@
 
 mod parts;
 
+use super::{STRICT, THIRD, version};
 use crate::finding::Action;
 use crate::id::{IdMap, Seed};
 use crate::json::{JsonRef, Kind};
@@ -94,9 +95,11 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         let id = if single { format!("\"id\":{},", quoted(&call.new_id)) } else { String::new() };
         format!("{{\"functionResponse\":{{{id}\"name\":{},\"response\":{filler}}}}}", quoted(&call.label))
     };
-    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
-    sign(plan, &turns);
+    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made, true);
+    let version = version_of(plan);
+    sign(plan, &turns, version);
     frame(plan, list, &mut turns);
+    part(plan, list, &mut turns, version);
     write_turns(plan, list, &mut turns, &SHAPE);
 }
 
@@ -126,10 +129,31 @@ fn frame<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a
     }
 }
 
+/// The version of the model, where the body names it: as a rule only the address does.
+fn version_of(plan: &Plan<'_, '_>) -> u16 {
+    version(&plan.body.text("model").unwrap_or_default())
+}
+
+/// Words behind a response in the last content: 2.5 took them (recorded), 3.6 and 3.7 take the content for the model's.
+fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>>, version: u16) {
+    let Some(last) = turns.iter_mut().rev().find(|turn| !turn.gone) else { return };
+    let answer = last.blocks.iter().position(|block| matches!(block.kind, BlockKind::Answer(_)));
+    if last.blocks.iter().skip(answer.unwrap_or(usize::MAX)).all(|block| block.kind != BlockKind::Other) {
+        return;
+    }
+    let sentence = "Requests ending with a model turn are not supported: so newer models read what stands behind a functionResponse in the last content.";
+    if version < STRICT {
+        return plan.warn("role_order", last.about, "", sentence, "");
+    }
+    plan.error("role_order", last.about, "", Action::Moved, sentence);
+    let rest = last.part_ways();
+    turns.push(Turn::made(Speaker::User, list, rest));
+}
+
 /// Gemini 3 wants the signature of the first call of each step in the current turn, which begins at the last user content
-/// that says something. Only the address names the model as a rule, so mostly this can but warn.
-fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>]) {
-    let third = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "gemini-3"));
+/// that says something. Where the model is not named, this can but warn.
+fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>], version: u16) {
+    let third = version >= THIRD;
     let signature =
         |part: JsonRef<'_>| SIGNATURE.iter().any(|key| part.find(key).is_some_and(|value| !value.is_text("")));
     // The current turn begins behind the last user content that says something.

@@ -79,6 +79,18 @@ impl<'a> Turn<'a> {
         Self { speaker, value: None, blocks, touched: true, ..Self::new(about) }
     }
 
+    /// Takes out what stands behind a result and is none.
+    pub fn part_ways(&mut self) -> Vec<Block<'a>> {
+        let (mut rest, mut behind) = (Vec::new(), false);
+        for block in std::mem::take(&mut self.blocks) {
+            let answer = matches!(block.kind, BlockKind::Answer(_));
+            behind |= answer;
+            if behind && !answer { rest.push(block) } else { self.blocks.push(block) }
+        }
+        self.touched |= !rest.is_empty();
+        rest
+    }
+
     /// Leaves out the blocks of a kind.
     pub fn leave(&mut self, kind: BlockKind) {
         let before = self.blocks.len();
@@ -287,7 +299,8 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
 }
 
 /// Puts every result at the head of the reply to its call, closes or leaves out what is open, and reports it.
-/// `made` writes a synthetic result for a call. A turn left without a block by that is gone.
+/// `made` writes a synthetic result for a call. A turn left without a block by that is gone. Where results stand `apart`,
+/// what comes to them gets no words of the user's behind it.
 pub(crate) fn place_blocks<'a>(
     plan: &mut Plan<'a, '_>,
     list: JsonRef<'a>,
@@ -295,6 +308,7 @@ pub(crate) fn place_blocks<'a>(
     pairs: &Pairs<'a>,
     words: &Words,
     made: &dyn Fn(&super::Call<'a>) -> String,
+    apart: bool,
 ) -> Vec<Turn<'a>> {
     report_pairs(plan, pairs, words);
     let mut moved: Vec<Option<Block<'a>>> = Vec::new();
@@ -341,17 +355,26 @@ pub(crate) fn place_blocks<'a>(
             open = turn.run;
         } else if let Some(run) = open.take() {
             let due = due(run);
-            if turn.speaker != Speaker::User {
-                if !due.is_empty() {
-                    out.push(reply(due));
-                }
-            } else if !due.is_empty() {
-                // Behind the results that stand at the turn's head already.
-                let head = turn.blocks.iter().take_while(|block| matches!(block.kind, BlockKind::Answer(_))).count();
-                let rest = turn.blocks.split_off(head);
+            let answer = |block: &Block<'_>| matches!(block.kind, BlockKind::Answer(_));
+            if due.is_empty() {
+            } else if turn.speaker != Speaker::User || apart && !turn.blocks.iter().any(answer) {
+                out.push(reply(due));
+            } else {
+                // Behind the results that stand in the turn already.
+                let rest = if apart {
+                    turn.part_ways()
+                } else {
+                    let head = turn.blocks.iter().take_while(|block| answer(block)).count();
+                    turn.blocks.split_off(head)
+                };
                 turn.blocks.extend(due);
-                turn.blocks.extend(rest);
                 turn.touched = true;
+                if apart && !rest.is_empty() {
+                    out.push(turn);
+                    turn = reply(rest);
+                } else {
+                    turn.blocks.extend(rest);
+                }
             }
         }
         out.push(turn);

@@ -87,7 +87,7 @@ fn wf_03_a_dangling_call_before_a_user_message_is_closed_before_it() {
     mends_gemini(
         vec![q(), acts(vec![fc("f")]), asks(vec![say("p")])],
         "dangling_call",
-        vec![q(), acts(vec![fc("f")]), asks(vec![failed("f"), say("p")])],
+        vec![q(), acts(vec![fc("f")]), asks(vec![failed("f")]), asks(vec![say("p")])],
     );
     mends_responses(
         vec![user("q"), fcall("a"), user("p")],
@@ -263,7 +263,7 @@ fn wf_09_user_text_between_call_and_result_moves_behind() {
     mends_gemini(
         vec![q(), acts(vec![fc("f")]), asks(vec![say("p")]), asks(vec![fr("f", "1")])],
         "interposed_message",
-        vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1"), say("p")])],
+        vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1")]), asks(vec![say("p")])],
     );
     mends_responses(
         vec![fcall("a"), user("p"), out("a", "1")],
