@@ -218,14 +218,18 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
             return Ok(items);
         }
     }
-    let Some(list) = list.filter(|list| list.kind() == Kind::Array) else {
+    // One content may stand without its list.
+    let alone = list.filter(|list| dialect == Dialect::Gemini && list.is_object());
+    let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
         return Err(Error::invalid(format!(
             "a body of the dialect \"{}\" is an object with a list `{name}`",
             dialect.as_str()
         )));
     };
     codec.decode_head(body, &mut items);
-    codec.decode(&list.items().collect::<Vec<_>>(), &mut items);
+    let mut wires: Vec<JsonRef<'_>> = list.items().collect();
+    wires.extend(alone);
+    codec.decode(&wires, &mut items);
     Ok(items)
 }
 

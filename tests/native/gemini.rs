@@ -130,6 +130,16 @@ fn r43_r45_words_beside_results_keep_their_places() {
 }
 
 #[test]
+fn r43_r45_roles_in_capitals_are_the_same_roles() {
+    let call = r#"{"role":"MODEL","parts":[{"functionCall":{"name":"f","args":{}}}]}"#;
+    let result = r#"{"role":"USER","parts":[{"functionResponse":{"name":"f","response":{"output":1}}}]}"#;
+    returns(&[r#"{"parts":[{"text":"q"}],"role":"User"}"#, call, result, r#"{"role":"USER","parts":[{"text":"q"}]}"#]);
+    assert_eq!(pairs(&Session::of(GEMINI, &[&format!("[{call},{result}]")]))[0].1.as_deref(), Some("1"));
+    let one = r#"{"contents":{"role":"USER","parts":{"text":"q"}}}"#;
+    assert_eq!(Session::of(GEMINI, &[one]).list(GEMINI), format!("[{ASK}]"));
+}
+
+#[test]
 fn r45_results_stay_in_their_order_and_those_that_were_apart_come_together() {
     let calls = r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":1}}},{"functionCall":{"name":"g","args":{}}},{"functionCall":{"name":"f","args":{"a":2}}}]}"#;
     let response = |name: &str, text: &str| {

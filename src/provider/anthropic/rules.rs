@@ -46,7 +46,7 @@ const SHAPE: Shape = Shape {
     text: TEXT,
     role: "assistant",
     roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::Aside)],
-    roleless: false,
+    lax: false,
     no_role: "messages.{at}.role: Input should be 'user' or 'assistant'",
     no_turn: "messages.{at}: Input should be a valid dictionary or object to extract fields from",
     misplaced: "messages.{at}: `{}` blocks can only be in `assistant` messages",
@@ -93,6 +93,7 @@ fn message<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
         Kind::Array => reader.blocks(fields, content),
         Kind::Object => {
             reader.plan.error("malformed", value, "content", Action::Rewritten, sentence);
+            reader.plan.edits.wrap(content, "[", "]");
             reader.blocks(fields, content);
         }
         _ => {

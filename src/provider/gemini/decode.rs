@@ -70,7 +70,8 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         return items.push(Incoming::Unknown(wire.to_owned()));
     }
     // The rules read other names than "user" and "model" so, too.
-    let (role, known) = match wire.find("role").map(|role| role.as_text().unwrap_or_default()).as_deref() {
+    let given = wire.find("role").map(|role| role.as_text().unwrap_or_default().to_ascii_lowercase());
+    let (role, known) = match given.as_deref() {
         None | Some("user" | "function" | "") => (Role::User, true),
         Some("model") => (Role::Assistant, true),
         Some("assistant" | "ai" | "bot" | "agent") => (Role::Assistant, false),

@@ -39,7 +39,7 @@ const SHAPE: Shape = Shape {
     text: TEXT,
     role: "model",
     roles: &[("user", Speaker::User), ("function", Speaker::User), ("", Speaker::User), ("model", Speaker::Model)],
-    roleless: true,
+    lax: true,
     no_role: "Please use a valid role: user, model.",
     no_turn: "Invalid value at 'contents[{at}]': an object was expected.",
     misplaced: "Please ensure that function call parts stand in a model turn.",
@@ -205,9 +205,15 @@ fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {
         Some((parts, Kind::Array)) if parts.items().next().is_some() => reader.blocks(fields, parts),
-        Some((parts, Kind::Object | Kind::String)) => {
+        Some((parts, kind @ (Kind::Object | Kind::String))) => {
             let sentence = "Invalid value at 'contents[{at}].parts': a list was expected.";
-            reader.plan.error("malformed", value, "parts", Action::Rewritten, sentence);
+            if kind == Kind::Object {
+                // Google's own examples have one part so.
+                reader.plan.warn("malformed", value, "parts", sentence, "");
+            } else {
+                reader.plan.error("malformed", value, "parts", Action::Rewritten, sentence);
+                reader.plan.edits.wrap(parts, "[", "]");
+            }
             reader.blocks(fields, parts);
         }
         _ => {

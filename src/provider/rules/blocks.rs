@@ -115,8 +115,8 @@ pub(crate) struct Shape {
     /// The role of the model.
     pub role: &'static str,
     pub roles: &'static [(&'static str, Speaker)],
-    /// A turn may go without a role: then the user says it.
-    pub roleless: bool,
+    /// A turn may go without a role, then the user says it, and with one in capitals, as in Google's own examples.
+    pub lax: bool,
     /// The provider's sentences of a role, of what is no turn, and of a block in the wrong turn.
     pub no_role: &'static str,
     pub no_turn: &'static str,
@@ -192,12 +192,14 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
 
     fn role(&mut self, fields: &Fields<'a>) -> Speaker {
         let given = fields.find("role");
-        if given.is_none() && self.shape.roleless {
+        if given.is_none() && self.shape.lax {
             return Speaker::User;
         }
         let text = given.and_then(JsonRef::as_text);
+        let lax = self.shape.lax;
+        let is = |text: &str, role: &str| text == role || lax && text.eq_ignore_ascii_case(role);
         if let Some(text) = &text
-            && let Some((_, speaker)) = self.shape.roles.iter().find(|(role, _)| text == role)
+            && let Some((_, speaker)) = self.shape.roles.iter().find(|(role, _)| is(text, role))
         {
             return *speaker;
         }
@@ -245,7 +247,7 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         }
     }
 
-    /// The last turn's blocks: a list of them, or one that stands alone and gets a list. What stands in a turn of the
+    /// The last turn's blocks: a list of them, or one that stands alone. What stands in a turn of the
     /// wrong speaker makes a turn of its own behind it.
     pub fn blocks(&mut self, message: &Fields<'a>, content: JsonRef<'a>) {
         let start = self.turns.len();
@@ -253,9 +255,6 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         turn.content = Some(content);
         let own = turn.speaker;
         let mut alone = Some(content).filter(|content| content.kind() != Kind::Array);
-        if alone.is_some() {
-            self.plan.edits.wrap(content, "[", "]");
-        }
         let (mut items, mut opened, mut changed) = (content.items(), false, false);
         while let Some(value) = alone.take().or_else(|| items.next()) {
             let fields = Fields::of(value);

@@ -53,3 +53,31 @@ fn r41_what_repair_makes_gets_no_words_behind_it() {
         vec![q(), acts(vec![fc("f"), fc("g")]), asks(vec![say("a"), fr("f", "1"), failed("g")]), asks(vec![say("b")])],
     );
 }
+
+#[test]
+fn r40_r41_roles_in_capitals_and_lists_of_one() {
+    // As in Google's own examples.
+    let said = |text: &str, role: &str| json!({ "role": role, "parts": { "text": text } });
+    takes(body(vec![said("q", "USER"), said("a", "Model"), said("b", "USER")]), GEMINI);
+    takes(json!({ "contents": said("q", "USER") }), GEMINI);
+    assert_eq!(warnings(&json!({ "contents": said("q", "USER") })), ["malformed"]);
+    let given = json!({ "contents": { "role": "MODEL", "parts": { "functionCall": { "name": "f", "args": {} } } } });
+    assert!(errors(&given, GEMINI).contains(&"malformed"));
+    let out = mended(&given, GEMINI);
+    assert_eq!((&out[1], &out[2]), (&given["contents"], &asks(vec![failed("f")])));
+    // Nothing of it moves.
+    takes(
+        body(vec![
+            json!({ "role": "USER", "parts": [{ "text": "q" }] }),
+            json!({ "role": "MODEL", "parts": { "functionCall": { "name": "f" } } }),
+            json!({ "role": "USER", "parts": [fr("f", "1")] }),
+        ]),
+        GEMINI,
+    );
+    // For others it is an error, and the model's words stay the model's.
+    mends(
+        vec![user("q"), json!({ "role": "MODEL", "content": "x" }), user("p")],
+        "role_order",
+        vec![user("q"), says("x"), user("p")],
+    );
+}
