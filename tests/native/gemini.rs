@@ -233,6 +233,10 @@ fn r05_ids_that_only_one_side_has() {
         assert_eq!(pairs(&session), [("{}".to_owned(), Some("1".to_owned()))], "{of_call} {of_result}");
         assert!(!session.list(GEMINI).contains("made_up"));
     }
+    // Newer models want it in the result, too.
+    let session = Session::of(GEMINI, &[&call(r#""id":"7","#), &result("")]);
+    let of_model = |name: &str| session.render(GEMINI, name, "{}", &[]).0.matches(r#""id":"7","name":"f""#).count();
+    assert_eq!(["gemini-2.5", "gemini-3.6"].map(of_model), [1, 2]);
     // Another call's id is no name.
     let session = Session::of(GEMINI, &[&call(r#""id":"7","#), &result(r#""id":"8","#)]);
     assert_eq!(pairs(&session)[0].1, None);

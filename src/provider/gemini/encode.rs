@@ -326,7 +326,17 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool, settings: &
             Slot::Shape(part) if key.inside() == "parts" => Some(part),
             _ => None,
         });
-        write_named(out, inner.unwrap_or(shape), &id, &name, (Slot::Content, result.content.as_str()));
+        let mut shape = Cow::Borrowed(inner.unwrap_or(shape));
+        if settings.version >= STRICT {
+            for (_, slot) in &mut shape.to_mut().0 {
+                if let Slot::Shape(inner) = slot
+                    && inner.0.iter().all(|(_, slot)| *slot != Slot::Id)
+                {
+                    inner.0.insert(0, (JsonStr::new("id"), Slot::Id));
+                }
+            }
+        }
+        write_named(out, &shape, &id, &name, (Slot::Content, result.content.as_str()));
         return Vec::new();
     }
     let (mut shown, mut held) = (Vec::new(), Vec::new());

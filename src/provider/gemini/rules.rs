@@ -8,7 +8,6 @@ mod parts;
 
 use super::{STRICT, THIRD, version};
 use crate::finding::Action;
-use crate::id::{IdMap, Seed};
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
     Block, BlockKind, Call, Fields, IdRule, Plan, Reader, Shape, Speaker, Turn, Words, object_text, place_blocks,
@@ -64,39 +63,42 @@ const UNSIGNED: &str = "\"skip_thought_signature_validator\"";
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let filler = format!("{{\"error\":{}}}", quoted(plan.options.text()));
     let Reader { plan, mut pairs, turns, .. } = Reader::read(plan, list, filler.clone(), &SHAPE);
+    let version = version_of(plan);
     pairs.settle(plan, &IDS);
     for call in &pairs.calls {
-        if !call.omitted && call.id.is_some() && !call.sound {
+        if !call.omitted && call.id.is_some() && (!call.sound || call.id.as_ref() != Some(&call.new_id)) {
             plan.edits.set(call.value, "id", quoted(&call.new_id));
         }
     }
     for answer in &pairs.answers {
         let Some(call) = pairs.answered_by(answer) else { continue };
-        if let Some(id) = answer.id.as_deref().filter(|_| !answer.sound) {
-            let sentence = "Invalid value at 'functionResponse.id' (TYPE_STRING)";
-            plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
-            plan.edits.set(answer.value, "id", quoted(id));
+        // The id of the call, if that has one.
+        let id = if call.id.is_some() { Some(&call.new_id) } else { answer.id.as_ref() };
+        if let Some(id) = id.filter(|id| !answer.sound || answer.id.as_ref() != Some(*id)) {
+            let sentence = "functionResponse.id: the id of its call was expected: newer models refuse the request.";
+            if answer.id.is_none() && answer.label == call.label && version < STRICT {
+                plan.warn("invalid_call_id", answer.place.0, answer.place.1, sentence, "");
+            } else {
+                plan.edits.set(answer.value, "id", quoted(id));
+                // Else it was reported at the call.
+                if !answer.sound || answer.id != call.id {
+                    plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
+                }
+            }
         }
-        if answer.label.is_empty() {
-            let sentence = "functionResponse.name: Name cannot be empty: it is the name of the call.";
+        if answer.label != call.label {
+            let sentence = "functionResponse.name: the name of its call was expected.";
             let place = (answer.place.0, "functionResponse/name");
             plan.call_error("malformed", place, &call.new_id, Action::Rewritten, sentence);
             plan.edits.set(answer.value, "name", quoted(&call.label));
         }
     }
-    // Where parallel calls share an id, the name tells them apart.
-    let key = |call: &Call<'_>| format!("{} {}", call.group, call.new_id);
-    let mut ids: IdMap<usize> = IdMap::with_hasher(Seed::default());
-    for call in &pairs.calls {
-        *ids.get_or_insert(&key(call), 0) += 1;
-    }
     let made = |call: &Call<'_>| {
-        let single = !call.new_id.is_empty() && ids.get(&key(call)) == Some(&1);
-        let id = if single { format!("\"id\":{},", quoted(&call.new_id)) } else { String::new() };
+        let id = &call.new_id;
+        let id = if id.is_empty() { String::new() } else { format!("\"id\":{},", quoted(id)) };
         format!("{{\"functionResponse\":{{{id}\"name\":{},\"response\":{filler}}}}}", quoted(&call.label))
     };
     let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made, true);
-    let version = version_of(plan);
     sign(plan, &turns, version);
     frame(plan, list, &mut turns);
     part(plan, list, &mut turns, version);

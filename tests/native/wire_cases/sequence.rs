@@ -339,9 +339,7 @@ fn wf_11_of_two_results_the_first_real_one_stays() {
 #[test]
 fn wf_12_the_second_of_two_calls_with_one_id_is_renamed_with_its_result() {
     let (given, want) = ("u q; c a a; r a=1 a=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p");
-    comes_to_in(&[CHAT, Dialect::OpenAiResponses, CLAUDE, MISTRAL], given, want, &["duplicate_call_id"]);
-    // Gemini needs no ids, and its order counts: what it takes is left as it is.
-    comes_to_in(&[Dialect::Gemini], given, want, &[]);
+    comes_to(given, want, &["duplicate_call_id"]);
     for from in ALL {
         let stored = Stored::of(from, &write(from, "u q; c a a b; r a=1 a=2 b=3; u p"));
         for to in [CHAT, MISTRAL, CLAUDE, Dialect::OpenAiResponses] {

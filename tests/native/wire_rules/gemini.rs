@@ -26,6 +26,14 @@ fn warnings(body: &Value) -> Vec<&'static str> {
     codes(&validate(body.to_string().as_bytes(), GEMINI), Severity::Warning)
 }
 
+/// A call by that id, and a response.
+fn fc_by(id: &str, name: &str) -> Value {
+    json!({ "functionCall": { "id": id, "name": name, "args": {} } })
+}
+fn fr_by(id: &str, name: &str, result: &str) -> Value {
+    json!({ "functionResponse": { "id": id, "name": name, "response": { "result": result } } })
+}
+
 #[test]
 fn r40_r41_words_behind_responses_end_no_body() {
     let given = vec![q(), acts(vec![fc("f")]), asks(vec![say("a"), fr("f", "1"), say("b")])];
@@ -80,4 +88,69 @@ fn r40_r41_roles_in_capitals_and_lists_of_one() {
         "role_order",
         vec![user("q"), says("x"), user("p")],
     );
+}
+
+#[test]
+fn r40_r41_one_id_twice_in_a_turn_becomes_two() {
+    mends_gemini(
+        vec![q(), acts(vec![fc_by("x", "f"), fc_by("x", "f")]), asks(vec![fr_by("x", "f", "1"), fr_by("x", "f", "2")])],
+        "duplicate_call_id",
+        vec![
+            q(),
+            acts(vec![fc_by("x", "f"), fc_by("x_2", "f")]),
+            asks(vec![fr_by("x", "f", "1"), fr_by("x_2", "f", "2")]),
+        ],
+    );
+    // The tool tells which response is whose.
+    mends_gemini(
+        vec![q(), acts(vec![fc_by("x", "f"), fc_by("x", "g")]), asks(vec![fr_by("x", "g", "2"), fr_by("x", "f", "1")])],
+        "duplicate_call_id",
+        vec![
+            q(),
+            acts(vec![fc_by("x", "f"), fc_by("x_2", "g")]),
+            asks(vec![fr_by("x_2", "g", "2"), fr_by("x", "f", "1")]),
+        ],
+    );
+    let turn = || [acts(vec![fc_by("x", "f")]), asks(vec![fr_by("x", "f", "1")])];
+    let twice = body([vec![q()], turn().into(), vec![acts(vec![say("a")]), q()], turn().into()].concat());
+    takes(twice.clone(), GEMINI);
+    assert!(warnings(&twice).is_empty());
+}
+
+#[test]
+fn r40_r41_a_response_that_does_not_fit_its_call_is_rewritten_from_it() {
+    let real = vec![q(), acts(vec![fc_by("x", "f")]), asks(vec![fr_by("x", "f", "1")])];
+    mends_gemini(vec![q(), acts(vec![fc_by("x", "f")]), asks(vec![fr_by("x", "g", "1")])], "malformed", real.clone());
+    mends_gemini(
+        vec![q(), acts(vec![fc_by("x", "f")]), asks(vec![fr_by("y", "f", "1")])],
+        "invalid_call_id",
+        real.clone(),
+    );
+    mends_gemini(
+        vec![q(), acts(vec![fc("f")]), asks(vec![fr("unknown", "1")])],
+        "malformed",
+        vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1")])],
+    );
+    mends_gemini(
+        vec![q(), acts(vec![fc_by("a", "f"), fc_by("b", "g")]), asks(vec![fr("x", "1"), fr_by("y", "g", "2")])],
+        "invalid_call_id",
+        vec![q(), acts(vec![fc_by("a", "f"), fc_by("b", "g")]), asks(vec![fr_by("a", "f", "1"), fr_by("b", "g", "2")])],
+    );
+    // Another id and another tool, or another number of them: no response of these calls.
+    for contents in [
+        vec![q(), acts(vec![fc_by("x", "f")]), asks(vec![fr_by("y", "g", "1")])],
+        vec![q(), acts(vec![fc("f")]), asks(vec![fr("x", "1"), fr("y", "2")])],
+    ] {
+        assert!(errors(&body(contents), GEMINI).contains(&"orphan_result"));
+    }
+    // Without an id, where its call has one, it is taken by older models.
+    let bare = asks(vec![fr("f", "1")]);
+    let given = vec![q(), acts(vec![fc_by("x", "f")]), bare.clone()];
+    takes(body(given.clone()), GEMINI);
+    assert_eq!(warnings(&body(given)), ["invalid_call_id"]);
+    let mut call = signed("f");
+    call["functionCall"]["id"] = json!("x");
+    let strict = of_model("models/gemini-4-flash", vec![q(), acts(vec![call.clone()]), bare]);
+    assert_eq!(errors(&strict, GEMINI), ["invalid_call_id"]);
+    assert_eq!(mended(&strict, GEMINI)[2], real[2]);
 }
