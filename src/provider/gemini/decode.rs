@@ -69,10 +69,10 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     if !wire.is_object() {
         return items.push(Incoming::Unknown(wire.to_owned()));
     }
-    // The rules read other names than "user" and "model" so, too.
+    // The rules read other names than "user" and "model" so, too. "function" returns as "user", which every model takes.
     let given = wire.find("role").map(|role| role.as_text().unwrap_or_default().to_ascii_lowercase());
     let (role, known) = match given.as_deref() {
-        None | Some("user" | "function" | "") => (Role::User, true),
+        None | Some("user" | "") => (Role::User, true),
         Some("model") => (Role::Assistant, true),
         Some("assistant" | "ai" | "bot" | "agent") => (Role::Assistant, false),
         Some("system" | "developer") => (Role::System, false),

@@ -204,6 +204,13 @@ fn object<'a>(fields: &Fields<'a>, names: [&str; 2]) -> Option<JsonRef<'a>> {
 /// A content's parts.
 fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     let value = fields.object;
+    if fields.text("role").is_some_and(|role| role.eq_ignore_ascii_case("function")) {
+        if version_of(reader.plan) < STRICT {
+            reader.plan.warn("role_order", value, "role", SHAPE.no_role, "");
+        } else {
+            reader.plan.rewrite("role_order", value, "role", quoted("user"), SHAPE.no_role, "");
+        }
+    }
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {
         Some((parts, Kind::Array)) if parts.items().next().is_some() => reader.blocks(fields, parts),

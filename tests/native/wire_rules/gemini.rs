@@ -154,3 +154,14 @@ fn r40_r41_a_response_that_does_not_fit_its_call_is_rewritten_from_it() {
     assert_eq!(errors(&strict, GEMINI), ["invalid_call_id"]);
     assert_eq!(mended(&strict, GEMINI)[2], real[2]);
 }
+
+#[test]
+fn r40_r41_the_role_function_is_one_of_older_models() {
+    let results = |role: &str| json!({ "role": role, "parts": [fr("f", "1")] });
+    let given = |role: &str| vec![q(), acts(vec![signed("f")]), results(role)];
+    takes(body(given("function")), GEMINI);
+    assert_eq!(warnings(&body(given("function"))), ["role_order"]);
+    let strict = of_model("gemini-3.7-pro", given("function"));
+    assert_eq!(errors(&strict, GEMINI), ["role_order"]);
+    assert_eq!(mended(&strict, GEMINI), Value::from(given("user")));
+}
