@@ -286,6 +286,31 @@ fn r42_chat_in_gemini() {
 }
 
 #[test]
+fn r42_r45_unsigned_calls_are_signed_for_a_model_that_asks() {
+    let call =
+        |more: &str| format!(r#"{{"role":"model","parts":[{{"functionCall":{{"name":"f","args":{{}}}}{more}}}]}}"#);
+    let result = r#"{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":1}}}]}"#;
+    let step = [r#","x":1"#, "", r#","thought_signature":"own""#].map(|more| format!("{},{result}", call(more)));
+    let session = Session::of(GEMINI, &[&format!("[{ASK},{}]", step.join(","))]);
+    let signatures =
+        |url: &str, params: &str| session.render(GEMINI, url, params, &[]).0.matches("ignature\":").count();
+    assert_eq!(signatures("https://x", "{}"), 1);
+    assert_eq!(signatures("https://x/models/gemini-2.5-pro:generateContent", "{}"), 1);
+    assert_eq!(signatures("https://x/models/gemini-4-pro:generateContent", "{}"), 3);
+    assert_eq!(signatures("https://x", r#"{"model":"gemini-3-pro-preview"}"#), 3);
+}
+
+#[test]
+fn r42_r43_a_part_with_two_data_is_two_parts() {
+    let body = r#"[{"role":"user","parts":[{"text":"q","inlineData":{"mimeType":"image/png","data":"AA=="}}]},{"role":"model","parts":[{"text":"t","functionCall":{"name":"f","args":{}}}]}]"#;
+    let session = Session::of(GEMINI, &[body]);
+    let chat = session.value(CHAT);
+    assert_eq!(chat[0]["content"][1]["image_url"]["url"], "data:image/png;base64,AA==");
+    assert_eq!((&chat[1]["content"], chat[1]["tool_calls"].as_array().map(Vec::len)), (&json!("t"), Some(1)));
+    assert_eq!(session.value(GEMINI)[1]["parts"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn r42_anthropic_in_gemini() {
     let list = r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"a","name":"f","input":{"n":1.10}},{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"bad","is_error":true},{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"one"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"text","text":"two"}]},{"type":"text","text":"and?"}]}]"#;
     let (text, report) = Session::of(CLAUDE, &[list]).render(GEMINI, "gemini-2.5", "{}", &[]);

@@ -1,6 +1,6 @@
 //! Gemini generateContent: from drafts to contents, the results of a round in one content behind it.
 
-use super::{Gemini, STRICT, THIRD};
+use super::{Gemini, SIGNATURE, STRICT, THIRD};
 use crate::finding::{Action, Finding, Report};
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 
 /// Google's own stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64
 /// as recorded requests have it. Gemini 3 refuses the first call of a step that has none.
-const UNSIGNED: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
+pub const UNSIGNED: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
 
 /// Writes a message and, behind it, the results of its calls. `before` are the messages whose results stand in this one, or
 /// with its own.
@@ -37,7 +37,8 @@ pub fn encode(
         around = around_of(&answered);
         responses = write_responses(&mut parts, std::mem::take(&mut answered), message, settings, report);
     }
-    let mut signed = own || (1..THIRD).contains(&settings.version);
+    // What came here unsigned stays so, unless the model is known to want it.
+    let mut signed = settings.version < THIRD && (own || settings.version > 0);
     for part in &message.parts {
         let mut text = String::new();
         let written = match &part.body {
@@ -223,7 +224,11 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, re
     let arguments = arguments_object(call, report);
     let (id, name) = (id_of(call, own), JsonStr::new(&name_of(call)));
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        return write_named(out, shape, &id, &name, (Slot::Arguments, arguments.as_str()));
+        write_named(out, shape, &id, &name, (Slot::Arguments, arguments.as_str()));
+        if sign && !shape.0.iter().any(|(key, _)| SIGNATURE.contains(&key.inside())) && out.pop().is_some() {
+            out.push_str(&format!(",\"thoughtSignature\":{UNSIGNED}}}"));
+        }
+        return;
     }
     let mut part = ObjectWriter::new(out);
     part.object("functionCall", |inner| {

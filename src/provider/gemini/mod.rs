@@ -7,6 +7,7 @@ mod encode;
 pub(crate) mod rules;
 mod stream;
 
+use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::text::cut;
 
 pub(crate) use codec::Gemini;
@@ -17,6 +18,58 @@ const THIRD: u16 = 300;
 /// The first version that refuses what older ones took: words behind a response at a body's end, the role "function", a
 /// response without the id of its call.
 const STRICT: u16 = 306;
+
+/// Members under their own names and their names in snake case: both are read.
+const CALL: [&str; 2] = ["functionCall", "function_call"];
+const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
+const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
+const MEDIA: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
+/// Of these a part has one.
+const DATA: [&[&str]; 5] = [
+    &["text"],
+    &CALL,
+    &RESPONSE,
+    &MEDIA,
+    &["executableCode", "executable_code", "codeExecutionResult", "code_execution_result", "toolCall", "toolResponse"],
+];
+
+/// The parts that one with several data comes to: a signature stays with the call, `thought` with the text, what is said of a
+/// file with it. None where it has one.
+fn split(part: JsonRef<'_>) -> Vec<Json> {
+    let (mut data, mut rest) = (Vec::<(JsonRef<'_>, JsonRef<'_>)>::new(), Vec::new());
+    for (key, value) in part.entries() {
+        let known = DATA.iter().any(|names| is_one_of(key, names)) && (value.is_object() || key.is_text("text"));
+        match data.iter_mut().find(|(own, _)| own.as_raw() == key.as_raw()) {
+            Some(own) => own.1 = value,
+            None if known && !value.is_null() => data.push((key, value)),
+            None => rest.push((key, value)),
+        }
+    }
+    let mut parts = Vec::new();
+    if data.len() > 1 {
+        data.retain(|(_, value)| !value.is_text(""));
+        for (at, (key, value)) in data.iter().enumerate() {
+            parts.push(ObjectWriter::build(|out| {
+                out.copy(*key, *value);
+                for (key, value) in &rest {
+                    let home = data.iter().position(|(own, _)| {
+                        is_one_of(*key, &SIGNATURE) && is_one_of(*own, &CALL)
+                            || key.is_text("thought") && own.is_text("text")
+                            || is_one_of(*key, &["videoMetadata", "video_metadata"]) && is_one_of(*own, &MEDIA)
+                    });
+                    if home.unwrap_or(0) == at {
+                        out.copy(*key, *value);
+                    }
+                }
+            }));
+        }
+    }
+    parts
+}
+
+fn is_one_of(key: JsonRef<'_>, names: &[&str]) -> bool {
+    names.iter().any(|name| key.is_text(name))
+}
 
 /// The version that the name of a model, or the address of a request, says: 306 for `gemini-3.6-pro`. 0 where it says none.
 fn version(name: &str) -> u16 {

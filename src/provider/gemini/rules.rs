@@ -6,12 +6,13 @@
 
 mod parts;
 
-use super::{STRICT, THIRD, version};
+use super::encode::UNSIGNED;
+use super::{CALL, RESPONSE, SIGNATURE, STRICT, THIRD, split, version};
 use crate::finding::Action;
-use crate::json::{JsonRef, Kind};
+use crate::json::{Json, JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, Call, Fields, IdRule, Plan, Reader, Shape, Speaker, Turn, Words, object_text, place_blocks,
-    quoted, write_turns,
+    Block, BlockKind, Call, Fields, IdRule, Piece, Plan, Reader, Shape, Speaker, Turn, Words, object_text,
+    place_blocks, quoted, write_turns,
 };
 
 const IDS: IdRule = IdRule {
@@ -50,14 +51,8 @@ const SHAPE: Shape = Shape {
 
 /// How a text part begins.
 const TEXT: &str = "{\"text\":";
-/// Members under their own names and their names in snake case: both are read.
-const CALL: [&str; 2] = ["functionCall", "function_call"];
-const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
-const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
 /// What a user turn says that stands only where a provider wants one.
 const GO_ON: &str = "{\"text\":\"Continue.\"}";
-/// Google's own stand-in for a signature that another model never gave (gsd-pi#155); a last resort.
-const UNSIGNED: &str = "\"skip_thought_signature_validator\"";
 
 /// Plans the repair of a Gemini body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
@@ -235,14 +230,40 @@ fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
 
 fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, _: Speaker) -> Option<Block<'a>> {
     let part = fields.object;
+    let mut pieces = split(part);
+    let last = pieces.pop();
     let kind = if let Some(inner) = object(fields, CALL) {
         BlockKind::Call(call(reader, part, inner))
     } else if let Some(inner) = object(fields, RESPONSE) {
         BlockKind::Answer(response(reader, part, inner))
     } else {
-        return Some(Block { kind: BlockKind::Other, value: Some(part), piece: parts::read(reader.plan, fields) });
+        BlockKind::Other
     };
-    Some(Block { kind, value: Some(part), piece: reader.plan.edits.source(part) })
+    let Some(last) = last else {
+        let other = kind == BlockKind::Other;
+        let piece = if other { parts::read(reader.plan, fields) } else { reader.plan.edits.source(part) };
+        return Some(Block { kind, value: Some(part), piece });
+    };
+    reader.plan.error(
+        "malformed",
+        part,
+        "",
+        Action::Rewritten,
+        "oneof field 'data' is already set: a part holds one thing.",
+    );
+    let turn = reader.turns.last_mut()?;
+    let block = |piece: Json| {
+        let members = Fields::of(piece.view());
+        // The next round looks into it.
+        let own = match kind {
+            BlockKind::Call(_) => object(&members, CALL).is_some(),
+            _ => object(&members, RESPONSE).is_some(),
+        };
+        let kind = if own { kind } else { BlockKind::Other };
+        Block { kind, value: Some(part), piece: Piece::New(piece.as_str().to_owned()) }
+    };
+    turn.blocks.extend(pieces.into_iter().map(block));
+    Some(block(last))
 }
 
 /// Takes the id from a call or response where it is none.

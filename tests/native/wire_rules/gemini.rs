@@ -165,3 +165,47 @@ fn r40_r41_the_role_function_is_one_of_older_models() {
     assert_eq!(errors(&strict, GEMINI), ["role_order"]);
     assert_eq!(mended(&strict, GEMINI), Value::from(given("user")));
 }
+
+#[test]
+fn r40_r41_a_part_with_two_data_becomes_two() {
+    let call = json!({ "functionCall": { "name": "f", "args": {} } });
+    let mut both = signed("f");
+    both["text"] = json!("x");
+    both["thought"] = json!(true);
+    mends_gemini(
+        vec![q(), acts(vec![both]), asks(vec![fr("f", "1")])],
+        "malformed",
+        vec![q(), acts(vec![signed("f"), json!({ "text": "x", "thought": true })]), asks(vec![fr("f", "1")])],
+    );
+    let png = json!({ "mimeType": "image/png", "data": "AA==" });
+    mends_gemini(
+        vec![asks(vec![json!({ "text": "q", "inlineData": png, "video_metadata": { "fps": 1 } })])],
+        "malformed",
+        vec![asks(vec![say("q"), json!({ "inlineData": png, "video_metadata": { "fps": 1 } })])],
+    );
+    let mut beside = fr("f", "1");
+    beside["inline_data"] = png.clone();
+    mends_gemini(
+        vec![q(), acts(vec![json!({ "text": "", "functionCall": call["functionCall"] })]), asks(vec![beside.clone()])],
+        "malformed",
+        vec![q(), acts(vec![call.clone()]), asks(vec![fr("f", "1"), json!({ "inline_data": png })])],
+    );
+    // One alone gets a list; a response without a call goes, what stood beside it stays.
+    mends_gemini(
+        vec![json!({ "role": "user", "parts": beside })],
+        "orphan_result",
+        vec![asks(vec![json!({ "inline_data": png })])],
+    );
+    takes(body(vec![asks(vec![json!({ "text": "q", "inlineData": null })])]), GEMINI);
+}
+
+#[test]
+fn r40_r41_versions_are_known_by_their_number() {
+    let given = vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1")])];
+    for name in ["gemini-3-pro-preview", "models/gemini-4.0-argon", "gemini-12", "my-gemini-x/gemini-3.1"] {
+        assert_eq!(errors(&of_model(name, given.clone()), GEMINI), ["unsigned_thinking"], "{name}");
+    }
+    for name in ["gemini-2.5-flash", "gemini-flash-latest", "gemini-x", "m"] {
+        takes(of_model(name, given.clone()), GEMINI);
+    }
+}
