@@ -10,7 +10,7 @@ use rethread::history::{History, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
-use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body, validate};
+use rethread::provider::{ProviderRequest, RepairOptions, Settings, ToolDefinition, decode_body, validate};
 use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::{Policy, PolicyLayer};
 use rethread::tool::Window;
@@ -396,4 +396,37 @@ fn r55_parameters_tools_and_choice() {
     assert_eq!(choice(r#"{"type":"none"}"#), json!({"mode": "NONE"}));
     let (body, found) = head(r#"{"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED"}},"tool_choice":"none"}"#);
     assert_eq!((body["toolConfig"]["functionCallingConfig"]["mode"].as_str(), found.len()), (Some("VALIDATED"), 1));
+}
+
+#[test]
+fn r55_both_spellings_of_a_setting_are_read() {
+    let session = Session::of(GEMINI, &[&format!("[{ASK}]")]);
+    let of = |params: &str| serde_json::from_str::<Value>(&session.render(GEMINI, "https://x", params, &[]).0).unwrap();
+    let body = of(
+        r#"{"max_tokens":9,"temperature":1,"generation_config":{"max_output_tokens":5},"tool_choice":"none","tool_config":{"function_calling_config":{"mode":"ANY"}},"tools":[{"function_declarations":[{"name":"f"}]}]}"#,
+    );
+    assert_eq!(body["generationConfig"], json!({"max_output_tokens": 5, "temperature": 1}));
+    assert_eq!(
+        (body.get("toolConfig"), &body["tool_config"]["function_calling_config"]["mode"]),
+        (None, &json!("ANY"))
+    );
+    // A choice among functions needs one.
+    let body = of(r#"{"tool_choice":"auto","tools":[{"google_search":{}}]}"#);
+    assert_eq!((body.get("toolConfig"), &body["tools"]), (None, &json!([{"google_search": {}}])));
+    let body = of(r#"{"tool_choice":"auto","tools":[{"google_search":{}},{"function_declarations":[{"name":"f"}]}]}"#);
+    assert_eq!(body["toolConfig"]["functionCallingConfig"]["mode"], "AUTO");
+}
+
+#[test]
+fn r42_r55_snake_case_settings_in_another_dialect() {
+    let body = format!(
+        r#"{{"contents":[{ASK}],"tools":[{{"function_declarations":[{{"name":"f"}}]}}],"tool_config":{{"function_calling_config":{{"mode":"ANY","allowed_function_names":["f"]}}}},"generation_config":{{"max_output_tokens":5,"temperature":0,"stop_sequences":["E"]}}}}"#
+    );
+    let (out, _) = rethread::render::convert(body.as_bytes(), GEMINI, CHAT, &RepairOptions::default()).unwrap();
+    let out: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(out["tool_choice"], json!({"type": "function", "function": {"name": "f"}}));
+    assert_eq!(
+        (&out["max_completion_tokens"], &out["temperature"], &out["stop"]),
+        (&json!(5), &json!(0), &json!(["E"]))
+    );
 }

@@ -2,7 +2,7 @@
 
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::Dialect;
-use crate::provider::{place_in, value_in};
+use crate::provider::{place_in, spelled, value_in};
 
 /// The member, and its name in snake case.
 const NAMES: [&str; 2] = ["generationConfig", "generation_config"];
@@ -22,11 +22,15 @@ pub fn gathers(name: &str) -> bool {
 /// Writes `generationConfig` from the parameters: what it says itself, then what other dialects' words say beside that.
 pub fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
     let given = NAMES.iter().find_map(|name| params.find(name)).filter(|given| given.is_object());
+    let mut said = Vec::new();
+    for (key, _) in given.unwrap_or_default().entries() {
+        said.push(spelled(Dialect::Gemini, &key.as_text().unwrap_or_default()).into_owned());
+    }
     let mut found: Vec<(&'static str, JsonRef<'_>)> = Vec::new();
     for (key, value) in params.entries() {
         let name = key.as_text().and_then(|key| name_of(&key)).filter(|_| !value.is_null());
         if let Some(name) = name
-            && given.is_none_or(|given| given.get(name).is_none())
+            && !said.iter().any(|own| own == name)
             && found.iter().all(|(own, _)| *own != name)
         {
             found.push((name, value));

@@ -34,7 +34,8 @@ pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
     match system.as_json_str() {
         Some(text) => parts.push(IncomingPart::Part(PartBody::Text(text).into())),
         None => {
-            for part in parts_of(system) {
+            // An empty part is refused.
+            for part in parts_of(system).into_iter().filter(|part| part.entries().next().is_some()) {
                 parts.push(IncomingPart::Part(decode_part(part)));
             }
         }

@@ -98,6 +98,23 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     frame(plan, list, &mut turns);
     part(plan, list, &mut turns, version);
     write_turns(plan, list, &mut turns, &SHAPE);
+    for name in ["systemInstruction", "system_instruction"] {
+        let parts = plan.body.find(name).and_then(|system| system.get("parts"));
+        let mut left = Vec::new();
+        let mut whole = true;
+        for part in parts.unwrap_or_default().items() {
+            if parts::stays(plan, &Fields::of(part), "") {
+                left.push(plan.edits.source(part));
+            } else {
+                whole = false;
+            }
+        }
+        match parts {
+            _ if whole => {}
+            Some(parts) if !left.is_empty() => plan.edits.rebuild(parts, left),
+            _ => plan.edits.remove(plan.body.object, name),
+        }
+    }
 }
 
 /// A user turn before a call that would come first, and after a model turn that would come last.

@@ -2,7 +2,7 @@
 
 use crate::*;
 use rethread::finding::Severity;
-use rethread::provider::validate;
+use rethread::provider::{RepairOptions, repair, validate};
 use serde_json::{Value, json};
 
 fn q() -> Value {
@@ -207,5 +207,20 @@ fn r40_r41_versions_are_known_by_their_number() {
     }
     for name in ["gemini-2.5-flash", "gemini-flash-latest", "gemini-x", "m"] {
         takes(of_model(name, given.clone()), GEMINI);
+    }
+}
+
+#[test]
+fn r40_r41_an_empty_part_of_the_system_instruction_goes() {
+    for name in ["systemInstruction", "system_instruction"] {
+        let given = |parts: Value| json!({ name: { "parts": parts }, "contents": [q()] });
+        takes(given(json!([say("s"), say("t")])), GEMINI);
+        assert_eq!(errors(&given(json!([{}])), GEMINI), ["empty_content"]);
+        let out = |parts: Value| {
+            let (out, _) = repair(given(parts).to_string().as_bytes(), GEMINI, &RepairOptions::default());
+            serde_json::from_slice::<Value>(&out).unwrap()
+        };
+        assert_eq!(out(json!([{}])), body(vec![q()]));
+        assert_eq!(out(json!([{}, say("s")])), given(json!([say("s")])));
     }
 }
