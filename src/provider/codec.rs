@@ -146,6 +146,11 @@ pub(crate) trait Codec: Sync {
         None
     }
 
+    /// The name by which the model is told of a tool.
+    fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        Cow::Borrowed(name)
+    }
+
     /// Whether a `tool_choice` is said in this dialect's own words, and goes out as it is.
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool;
 

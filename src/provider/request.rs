@@ -290,7 +290,7 @@ fn encode_tools(codec: &dyn Codec, tools: &[ToolDefinition], given: Option<JsonR
         if tool.parameters.as_ref().is_some_and(|schema| !schema.view().is_object()) {
             return Err(Error::config(format!("`parameters` of the tool \"{}\" is a JSON Schema object", tool.name)));
         }
-        name(tool.name.clone())?;
+        name(codec.tool_name(&tool.name).into_owned())?;
         if !own.is_empty() {
             own.push(',');
         }

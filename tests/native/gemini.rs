@@ -301,12 +301,9 @@ fn r42_r45_unsigned_calls_are_signed_for_a_model_that_asks() {
 }
 
 #[test]
-fn r42_r43_a_part_with_two_data_is_two_parts() {
+fn r41_r43_a_part_with_two_data_goes_out_as_two() {
     let body = r#"[{"role":"user","parts":[{"text":"q","inlineData":{"mimeType":"image/png","data":"AA=="}}]},{"role":"model","parts":[{"text":"t","functionCall":{"name":"f","args":{}}}]}]"#;
     let session = Session::of(GEMINI, &[body]);
-    let chat = session.value(CHAT);
-    assert_eq!(chat[0]["content"][1]["image_url"]["url"], "data:image/png;base64,AA==");
-    assert_eq!((&chat[1]["content"], chat[1]["tool_calls"].as_array().map(Vec::len)), (&json!("t"), Some(1)));
     assert_eq!(session.value(GEMINI)[1]["parts"].as_array().unwrap().len(), 2);
 }
 
@@ -326,13 +323,12 @@ fn r42_anthropic_in_gemini() {
         assert!(text.ends_with(held), "{url} {text}");
     }
     // What it cannot hold stands behind it, in a content of its own.
-    let list = list.replace("image/png", "image/gif").replace(r#",{"type":"text","text":"and?"}"#, "");
-    let contents = Session::of(CLAUDE, &[&list]).value(GEMINI);
+    let url = r#"{"type":"url","url":"https://x/y.png"}"#;
+    let list = list.replace(r#"{"type":"base64","media_type":"image/png","data":"AA=="}"#, url);
+    let contents = Session::of(CLAUDE, &[&list.replace(r#",{"type":"text","text":"and?"}"#, "")]).value(GEMINI);
     assert_eq!(contents[2]["parts"].as_array().unwrap().len(), 2);
-    assert_eq!(
-        contents[3],
-        json!({"role": "user", "parts": [{"inlineData": {"mimeType": "image/gif", "data": "AA=="}}]})
-    );
+    let file = json!({"fileData": {"mimeType": "image/png", "fileUri": "https://x/y.png"}});
+    assert_eq!(contents[3], json!({"role": "user", "parts": [file]}));
 }
 
 #[test]
@@ -429,4 +425,15 @@ fn r42_r55_snake_case_settings_in_another_dialect() {
         (&out["max_completion_tokens"], &out["temperature"], &out["stop"]),
         (&json!(5), &json!(0), &json!(["E"]))
     );
+}
+
+#[test]
+fn r42_r55_a_name_begins_with_a_letter_or_an_underscore() {
+    let body = r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"1f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}],"tool_choice":{"type":"function","function":{"name":"1f"}},"tools":[{"type":"function","function":{"name":"1f"}}]}"#;
+    let convert = |body: &str| rethread::render::convert(body.as_bytes(), CHAT, GEMINI, &RepairOptions::default());
+    let out = String::from_utf8(convert(body).unwrap().0).unwrap();
+    assert_eq!((out.matches("\"1f\"").count(), out.matches("\"_1f\"").count()), (0, 4), "{out}");
+    // Two tools of one name are refused, not told.
+    let both = body.replace(r#""tools":["#, r#""tools":[{"type":"function","function":{"name":"_1f"}},"#);
+    assert!(convert(&both).unwrap_err().to_string().contains("defined twice"));
 }

@@ -137,13 +137,17 @@ impl Codec for Gemini {
         Some("functionDeclarations")
     }
 
+    fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        encode::taken_name(name)
+    }
+
     fn is_own_choice(&self, _choice: JsonRef<'_>) -> bool {
         false
     }
 
     /// `parametersJsonSchema` takes any JSON Schema, `parameters` a part of OpenAPI's only.
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {
-        out.text("name", &tool.name);
+        out.text("name", &self.tool_name(&tool.name));
         if let Some(description) = &tool.description {
             out.text("description", description);
         }
@@ -163,7 +167,7 @@ impl Codec for Gemini {
             config.object("functionCallingConfig", |config| {
                 config.text("mode", mode);
                 if let ToolChoice::Named(name) = choice {
-                    config.array("allowedFunctionNames", |names| names.text(name));
+                    config.array("allowedFunctionNames", |names| names.text(&self.tool_name(name)));
                 }
             });
         });

@@ -22,15 +22,14 @@ pub fn gathers(name: &str) -> bool {
 /// Writes `generationConfig` from the parameters: what it says itself, then what other dialects' words say beside that.
 pub fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
     let given = NAMES.iter().find_map(|name| params.find(name)).filter(|given| given.is_object());
-    let mut said = Vec::new();
-    for (key, _) in given.unwrap_or_default().entries() {
-        said.push(spelled(Dialect::Gemini, &key.as_text().unwrap_or_default()).into_owned());
-    }
     let mut found: Vec<(&'static str, JsonRef<'_>)> = Vec::new();
     for (key, value) in params.entries() {
         let name = key.as_text().and_then(|key| name_of(&key)).filter(|_| !value.is_null());
         if let Some(name) = name
-            && !said.iter().any(|own| own == name)
+            && !given
+                .unwrap_or_default()
+                .entries()
+                .any(|(own, _)| own.as_text().is_some_and(|own| spelled(Dialect::Gemini, &own) == name))
             && found.iter().all(|(own, _)| *own != name)
         {
             found.push((name, value));

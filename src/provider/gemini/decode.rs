@@ -2,7 +2,7 @@
 //!
 //! Its API reads names in camel case and in snake case; either comes back as it came.
 
-use super::{Gemini, encode, split};
+use super::{Gemini, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
@@ -34,8 +34,7 @@ pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
     match system.as_json_str() {
         Some(text) => parts.push(IncomingPart::Part(PartBody::Text(text).into())),
         None => {
-            // An empty part is refused.
-            for part in parts_of(system).into_iter().filter(|part| part.entries().next().is_some()) {
+            for part in parts_of(system) {
                 parts.push(IncomingPart::Part(decode_part(part)));
             }
         }
@@ -83,20 +82,7 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let mut results = Vec::new();
     // How many of the other parts stand before each result.
     let mut before = Vec::new();
-    let mut whole = parts_of(wire);
-    let mut pieces = Vec::new();
-    for part in &whole {
-        pieces.push(split(*part));
-    }
-    if pieces.iter().any(|pieces| !pieces.is_empty()) {
-        let mut each = Vec::new();
-        for (part, pieces) in whole.iter().zip(&pieces) {
-            each.extend(Some(*part).filter(|_| pieces.is_empty()));
-            each.extend(pieces.iter().map(Json::view));
-        }
-        whole = each;
-    }
-    for part in whole {
+    for part in parts_of(wire) {
         if let Some(response) = response_in(part) {
             results.push(decode_result(part, response));
             before.push(parts.len());

@@ -32,9 +32,8 @@ pub fn encode(
     for item in before {
         add_answered(item, &mut answered);
     }
-    let (mut parts, mut responses, mut around) = (Vec::new(), Vec::new(), None);
+    let (mut parts, mut responses) = (Vec::new(), Vec::new());
     if message.role != Role::Assistant {
-        around = around_of(&answered);
         responses = write_responses(&mut parts, std::mem::take(&mut answered), message, settings, report);
     }
     // What came here unsigned stays so, unless the model is known to want it.
@@ -65,7 +64,7 @@ pub fn encode(
             parts.insert(place.min(parts.len()), response);
         }
     } else if !responses.is_empty() {
-        write_around(wire.begin(), around, &responses);
+        write_around(wire.begin(), None, &responses);
     }
     if !parts.is_empty() {
         write_content(wire.begin(), message, own, &parts);
@@ -200,9 +199,18 @@ fn kind_of(address: &str) -> Option<&'static str> {
 fn name_of(call: &ToolInvocation) -> Cow<'_, str> {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     if !call.name.is_empty() && call.name.len() <= 128 && call.name.chars().all(legal) {
-        Cow::Borrowed(&call.name)
+        taken_name(&call.name)
     } else {
-        tool_name(call)
+        Cow::Owned(taken_name(&tool_name(call)).into_owned())
+    }
+}
+
+/// A name with a `_` in front where Gemini would not take its beginning: "Must start with a letter or an underscore".
+pub fn taken_name(name: &str) -> Cow<'_, str> {
+    if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(format!("_{name}"))
     }
 }
 
@@ -380,13 +388,10 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool, settings: &
     shown
 }
 
-/// Whether a response holds that itself. Models before version 3 take no parts in it; later ones bytes of these types, not
-/// addresses ("Multimodal function responses" in Google's guide).
+/// Whether a response holds that itself. Models before version 3 take no parts in it; later ones an image's bytes, no address
+/// ("Multimodal function responses" in Google's guide).
 fn fits_response(part: &Part, settings: &Settings) -> bool {
-    let (PartBody::Image(media) | PartBody::File(media)) = &part.body else { return false };
-    let taken =
-        |kind: &str| matches!(kind, "image/png" | "image/jpeg" | "image/webp" | "application/pdf" | "text/plain");
-    !(1..THIRD).contains(&settings.version) && media.inline().is_some_and(|(kind, _)| taken(&kind))
+    !(1..THIRD).contains(&settings.version) && matches!(&part.body, PartBody::Image(media) if media.inline().is_some())
 }
 
 // What is plain needs no shape of its own.

@@ -33,6 +33,10 @@ const DATA: [&[&str]; 5] = [
     &["executableCode", "executable_code", "codeExecutionResult", "code_execution_result", "toolCall", "toolResponse"],
 ];
 
+/// What belongs to which of them.
+const HOMES: [(&[&str], &[&str]); 3] =
+    [(&SIGNATURE, &CALL), (&["thought"], &["text"]), (&["videoMetadata", "video_metadata"], &MEDIA)];
+
 /// The parts that one with several data comes to: a signature stays with the call, `thought` with the text, what is said of a
 /// file with it. None where it has one.
 fn split(part: JsonRef<'_>) -> Vec<Json> {
@@ -46,23 +50,27 @@ fn split(part: JsonRef<'_>) -> Vec<Json> {
         }
     }
     let mut parts = Vec::new();
-    if data.len() > 1 {
-        data.retain(|(_, value)| !value.is_text(""));
-        for (at, (key, value)) in data.iter().enumerate() {
-            parts.push(ObjectWriter::build(|out| {
-                out.copy(*key, *value);
-                for (key, value) in &rest {
-                    let home = data.iter().position(|(own, _)| {
-                        is_one_of(*key, &SIGNATURE) && is_one_of(*own, &CALL)
-                            || key.is_text("thought") && own.is_text("text")
-                            || is_one_of(*key, &["videoMetadata", "video_metadata"]) && is_one_of(*own, &MEDIA)
-                    });
-                    if home.unwrap_or(0) == at {
-                        out.copy(*key, *value);
-                    }
+    if data.len() < 2 {
+        return parts;
+    }
+    data.retain(|(_, value)| !value.is_text(""));
+    for (at, (key, value)) in data.iter().enumerate() {
+        let mut out = String::new();
+        let mut part = ObjectWriter::new(&mut out);
+        part.copy(*key, *value);
+        for (key, value) in &rest {
+            let mut home = 0;
+            for (at, (own, _)) in data.iter().enumerate() {
+                if HOMES.iter().any(|(extra, names)| is_one_of(*key, extra) && is_one_of(*own, names)) {
+                    home = at;
                 }
-            }));
+            }
+            if home == at {
+                part.copy(*key, *value);
+            }
         }
+        part.end();
+        parts.push(Json::trusted(out));
     }
     parts
 }

@@ -9,7 +9,7 @@ mod parts;
 use super::encode::UNSIGNED;
 use super::{CALL, RESPONSE, SIGNATURE, STRICT, THIRD, split, version};
 use crate::finding::Action;
-use crate::json::{Json, JsonRef, Kind};
+use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
     Block, BlockKind, Call, Fields, IdRule, Piece, Plan, Reader, Shape, Speaker, Turn, Words, object_text,
     place_blocks, quoted, write_turns,
@@ -70,7 +70,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         // The id of the call, if that has one.
         let id = if call.id.is_some() { Some(&call.new_id) } else { answer.id.as_ref() };
         if let Some(id) = id.filter(|id| !answer.sound || answer.id.as_ref() != Some(*id)) {
-            let sentence = "functionResponse.id: the id of its call was expected: newer models refuse the request.";
+            let sentence = "functionResponse.id: the id of its call was expected.";
             if answer.id.is_none() && answer.label == call.label && version < STRICT {
                 plan.warn("invalid_call_id", answer.place.0, answer.place.1, sentence, "");
             } else {
@@ -98,23 +98,6 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     frame(plan, list, &mut turns);
     part(plan, list, &mut turns, version);
     write_turns(plan, list, &mut turns, &SHAPE);
-    for name in ["systemInstruction", "system_instruction"] {
-        let parts = plan.body.find(name).and_then(|system| system.get("parts"));
-        let mut left = Vec::new();
-        let mut whole = true;
-        for part in parts.unwrap_or_default().items() {
-            if parts::stays(plan, &Fields::of(part), "") {
-                left.push(plan.edits.source(part));
-            } else {
-                whole = false;
-            }
-        }
-        match parts {
-            _ if whole => {}
-            Some(parts) if !left.is_empty() => plan.edits.rebuild(parts, left),
-            _ => plan.edits.remove(plan.body.object, name),
-        }
-    }
 }
 
 /// A user turn before a call that would come first, and after a model turn that would come last.
@@ -155,7 +138,8 @@ fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>
     if last.blocks.iter().skip(answer.unwrap_or(usize::MAX)).all(|block| block.kind != BlockKind::Other) {
         return;
     }
-    let sentence = "Requests ending with a model turn are not supported: so newer models read what stands behind a functionResponse in the last content.";
+    let sentence =
+        "Requests ending with a model turn are not supported: newer models say so of words behind a functionResponse.";
     if version < STRICT {
         return plan.warn("role_order", last.about, "", sentence, "");
     }
@@ -217,11 +201,8 @@ fn object<'a>(fields: &Fields<'a>, names: [&str; 2]) -> Option<JsonRef<'a>> {
 fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     let value = fields.object;
     if fields.text("role").is_some_and(|role| role.eq_ignore_ascii_case("function")) {
-        if version_of(reader.plan) < STRICT {
-            reader.plan.warn("role_order", value, "role", SHAPE.no_role, "");
-        } else {
-            reader.plan.rewrite("role_order", value, "role", quoted("user"), SHAPE.no_role, "");
-        }
+        // Newer models refuse it.
+        reader.plan.warn("role_order", value, "role", SHAPE.no_role, "");
     }
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {
@@ -261,26 +242,20 @@ fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, _: S
         let piece = if other { parts::read(reader.plan, fields) } else { reader.plan.edits.source(part) };
         return Some(Block { kind, value: Some(part), piece });
     };
-    reader.plan.error(
-        "malformed",
-        part,
-        "",
-        Action::Rewritten,
-        "oneof field 'data' is already set: a part holds one thing.",
-    );
-    let turn = reader.turns.last_mut()?;
-    let block = |piece: Json| {
-        let members = Fields::of(piece.view());
-        // The next round looks into it.
-        let own = match kind {
-            BlockKind::Call(_) => object(&members, CALL).is_some(),
-            _ => object(&members, RESPONSE).is_some(),
-        };
+    reader.plan.error("malformed", part, "", Action::Rewritten, "oneof field 'data' is already set");
+    pieces.push(last);
+    let names = if matches!(kind, BlockKind::Call(_)) { CALL } else { RESPONSE };
+    let mut made = None;
+    for piece in pieces {
+        // What is said beside a call or response; the next round looks into it.
+        let own = object(&Fields::of(piece.view()), names).is_some();
         let kind = if own { kind } else { BlockKind::Other };
-        Block { kind, value: Some(part), piece: Piece::New(piece.as_str().to_owned()) }
-    };
-    turn.blocks.extend(pieces.into_iter().map(block));
-    Some(block(last))
+        let block = Block { kind, value: Some(part), piece: Piece::New(piece.as_str().to_owned()) };
+        if let (Some(before), Some(turn)) = (made.replace(block), reader.turns.last_mut()) {
+            turn.blocks.push(before);
+        }
+    }
+    made
 }
 
 /// Takes the id from a call or response where it is none.

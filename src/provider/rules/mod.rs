@@ -130,7 +130,10 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
         && mended.as_ref().is_some_and(|text| round(text.as_bytes(), dialect, options).0.is_none())
     {
         mended = None;
-        report = report.into_iter().map(|finding| finding.as_severe(Severity::Warning).did(Action::Kept)).collect();
+        for finding in &mut report {
+            finding.severity = Severity::Warning;
+            finding.action = Some(Action::Kept);
+        }
     }
     (mended, report)
 }
