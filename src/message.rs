@@ -326,7 +326,8 @@ pub enum Slot {
     /// Kept as it came.
     Raw(Json),
     /// The text of the message's part at that index. In a result, without a key and in front, where it came among others in
-    /// one wire message: its place there, and then how many there were.
+    /// one wire message: its place there, and then how many there were. In a message, without a key and behind, how many of its
+    /// parts stood before each result.
     Part(u32),
     /// All parts that no other slot names, as the dialect's array of blocks.
     Parts,

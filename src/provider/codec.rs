@@ -151,6 +151,11 @@ pub(crate) trait Codec: Sync {
         None
     }
 
+    /// The name by which the model is told of a tool.
+    fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        Cow::Borrowed(name)
+    }
+
     /// Whether a `tool_choice` is said in this dialect's own words, and goes out as it is.
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool;
 
@@ -223,14 +228,18 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
             return Ok(items);
         }
     }
-    let Some(list) = list.filter(|list| list.kind() == Kind::Array) else {
+    // One content may stand without its list.
+    let alone = list.filter(|list| dialect == Dialect::Gemini && list.is_object());
+    let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
         return Err(Error::invalid(format!(
             "a body of the dialect \"{}\" is an object with a list `{name}`",
             dialect.as_str()
         )));
     };
     codec.decode_head(body, &mut items);
-    codec.decode(&list.items().collect::<Vec<_>>(), &mut items);
+    let mut wires: Vec<JsonRef<'_>> = list.items().collect();
+    wires.extend(alone);
+    codec.decode(&wires, &mut items);
     Ok(items)
 }
 

@@ -25,6 +25,7 @@ pub(crate) use assembler::read_whole;
 pub use assembler::{StreamAssembler, read_response};
 pub(crate) use codec::{Codec, call_id, call_ids, codec};
 pub use codec::{Wire, blocks_of, decode_answer, decode_body, tool_name};
+pub(crate) use parameter::spelled;
 pub use parameter::{NO_PARALLEL, is_group, place_in, value_in};
 pub use request::{ProviderRequest, ToolChoice, ToolDefinition};
 pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};

@@ -2,6 +2,7 @@
 
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::Dialect;
+use std::borrow::Cow;
 
 /// One parameter, by its place in the body of each dialect, in the order of [`Dialect::ALL`]: OpenAI chat, OpenAI Responses,
 /// Anthropic, Gemini, Mistral. `a.b` is the member `b` of the object `a`; an empty place: the dialect has none.
@@ -44,6 +45,7 @@ const TABLE: &[Row] = &[
 /// Where the parameter that stands at `place` in one dialect stands in another; none where it has no place there.
 #[must_use]
 pub fn place_in(from: Dialect, place: &str, to: Dialect) -> Option<&'static str> {
+    let place = &*spelled(from, place);
     let column = |row: &'static Row, dialect: Dialect| row.get(dialect as usize).copied().unwrap_or("");
     let row = TABLE.iter().find(|row| column(row, from) == place && !place.is_empty())?;
     Some(column(row, to)).filter(|place| !place.is_empty())
@@ -52,7 +54,24 @@ pub fn place_in(from: Dialect, place: &str, to: Dialect) -> Option<&'static str>
 /// Whether a member of that name holds parameters of that dialect, as an object.
 #[must_use]
 pub fn is_group(dialect: Dialect, name: &str) -> bool {
+    let name = &*spelled(dialect, name);
     TABLE.iter().filter_map(|row| row.get(dialect as usize)?.split_once('.')).any(|(group, _)| group == name)
+}
+
+/// A name as the table has it: Gemini reads names in snake case, too.
+pub(crate) fn spelled(dialect: Dialect, name: &str) -> Cow<'_, str> {
+    if dialect != Dialect::Gemini {
+        return Cow::Borrowed(name);
+    }
+    let (mut out, mut upper) = (String::new(), false);
+    for c in name.chars() {
+        if c == '_' {
+            upper = true;
+        } else {
+            out.push(if std::mem::take(&mut upper) { c.to_ascii_uppercase() } else { c });
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// A parameter's value where it is told otherwise: Anthropic and Gemini take a list of stop sequences only; OpenAI Responses

@@ -42,7 +42,7 @@ pub struct ToolDefinition {
 impl ToolDefinition {
     /// Reads an entry of `tools` of any dialect: a function, or several; what is none adds nothing.
     pub(crate) fn read(tool: JsonRef<'_>, tools: &mut Vec<Self>) {
-        if let Some(list) = tool.get("functionDeclarations").or_else(|| tool.get("function_declarations")) {
+        if let Some(list) = declared(tool, "functionDeclarations") {
             return list.items().for_each(|tool| Self::read(tool, tools));
         }
         let own = tool.get("function").unwrap_or(tool);
@@ -210,6 +210,10 @@ impl ProviderRequest {
         let codec = codec(self.dialect);
         let params = self.params.view();
         let tools = encode_tools(codec, tools, params.find("tools"))?;
+        // "Function calling config is set without function_declarations", says Gemini where a server's own tools are all.
+        let callable = tools.as_ref().is_some_and(|tools| {
+            codec.tools_in().is_none_or(|wrap| tools.view().items().any(|tool| declared(tool, wrap).is_some()))
+        });
         let mut named = Vec::new();
         let mut leave_out = |name: &str, why: &str| {
             report.push(
@@ -222,11 +226,14 @@ impl ProviderRequest {
                 "tools" | "stream" => continue,
                 gathered if codec.gathers(gathered) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
-                "tool_choice" | "parallel_tool_calls" if tools.is_none() => {
+                "tool_choice" | "parallel_tool_calls" if !callable => {
                     leave_out(&name, "refused without tools");
                     continue;
                 }
-                "tool_choice" if self.dialect == Dialect::Gemini && params.get("toolConfig").is_some() => {
+                "tool_choice"
+                    if self.dialect == Dialect::Gemini
+                        && ["toolConfig", "tool_config"].iter().any(|own| params.get(own).is_some()) =>
+                {
                     leave_out(&name, "said by `toolConfig` already");
                     continue;
                 }
@@ -296,7 +303,7 @@ fn encode_tools(codec: &dyn Codec, tools: &[ToolDefinition], given: Option<JsonR
     let wrap = codec.tools_in();
     let mut out = String::from("[");
     for tool in given.unwrap_or_default().items() {
-        let inner = wrap.and_then(|wrap| tool.get(wrap));
+        let inner = wrap.and_then(|wrap| declared(tool, wrap));
         for tool in inner.unwrap_or_default().items() {
             name(tool.get("function").unwrap_or(tool).string("name"))?;
         }
@@ -316,7 +323,7 @@ fn encode_tools(codec: &dyn Codec, tools: &[ToolDefinition], given: Option<JsonR
         if tool.parameters.as_ref().is_some_and(|schema| !schema.view().is_object()) {
             return Err(Error::config(format!("`parameters` of the tool \"{}\" is a JSON Schema object", tool.name)));
         }
-        name(tool.name.clone())?;
+        name(codec.tool_name(&tool.name).into_owned())?;
         if !own.is_empty() {
             own.push(',');
         }
@@ -331,6 +338,11 @@ fn encode_tools(codec: &dyn Codec, tools: &[ToolDefinition], given: Option<JsonR
     }
     out.push(']');
     Ok((out.len() > 2).then(|| Json::trusted(out)))
+}
+
+/// The definitions in an entry of `tools`, in the member of that name or of its name in snake case.
+fn declared<'a>(tool: JsonRef<'a>, wrap: &str) -> Option<JsonRef<'a>> {
+    tool.get(wrap).or_else(|| tool.get("function_declarations"))
 }
 
 fn push_item(out: &mut String, item: &str) {
@@ -359,13 +371,15 @@ impl<'a> ToolChoice<'a> {
     /// Reads a `tool_choice` of any dialect, or Gemini's `toolConfig`.
     #[must_use]
     pub fn of(choice: JsonRef<'a>) -> Self {
-        let gemini = choice.get("functionCallingConfig");
+        let gemini = choice.get("functionCallingConfig").or_else(|| choice.get("function_calling_config"));
         let word = choice
             .as_text()
             .or_else(|| gemini.and_then(|config| config.text("mode")))
             .or_else(|| choice.text("type"))
             .unwrap_or_default();
-        let only = gemini.and_then(|config| config.get("allowedFunctionNames")).and_then(|names| {
+        let only = gemini
+            .and_then(|config| config.get("allowedFunctionNames").or_else(|| config.get("allowed_function_names")));
+        let only = only.and_then(|names| {
             let mut names = names.items();
             names.next().filter(|_| names.next().is_none())?.as_text()
         });

@@ -11,8 +11,8 @@ pub struct Settings {
     pub reasoning: ReasoningField,
     /// Ask for usage in a stream (OpenAI chat); on unless said otherwise.
     pub no_stream_usage: bool,
-    /// The model asks for no signature on calls that another one made (Gemini before version 3).
-    pub no_signatures: bool,
+    /// The model's version where its name says one: 306 for 3.6, else 0 (Gemini).
+    pub version: u16,
     /// Whose model it is, where rules tell that apart (OpenAI Responses); otherwise empty. Names are of different lengths.
     pub model: &'static str,
 }
@@ -40,6 +40,6 @@ impl Settings {
             ReasoningField::Named(_) => 2,
             ReasoningField::Drop => 3,
         };
-        ((role * 4 + reasoning) * 2 + u64::from(self.no_signatures)) ^ (self.model.len() as u64) << 8
+        ((role * 4 + reasoning) << 16 | u64::from(self.version)) ^ (self.model.len() as u64) << 32
     }
 }

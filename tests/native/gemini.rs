@@ -10,7 +10,7 @@ use rethread::history::{History, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
-use rethread::provider::{ProviderRequest, Settings, ToolDefinition, decode_body, validate};
+use rethread::provider::{ProviderRequest, RepairOptions, Settings, ToolDefinition, decode_body, validate};
 use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::{Policy, PolicyLayer};
 use rethread::tool::Window;
@@ -106,10 +106,37 @@ fn r43_r45_calls_and_results_return_to_the_byte() {
         r#"{"role":"model","parts":[{"text":"t"},{"functionCall":{"name":"f","args":{"n":1.10,"n":1E+5,"s":"\ud800\/"}},"thoughtSignature":"c2ln"},{"functionCall":{"id":"7","name":"default_api:g","args":{}}},{"function_call":{"args":{},"name":"h"},"thought_signature":"x"}]}"#,
         r#"{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":1.50}}},{"functionResponse":{"id":"7","name":"default_api:g","response":{"error":"no","code":5}}},{"function_response":{"response":{"result":["\u0041"]},"name":"h","parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}}]}},{"text":"and?"}]}"#,
         r#"{"role":"model","parts":[{"functionCall":{"name":"f"}}]}"#,
-        r#"{"parts":[{"functionResponse":{"name":"f","response":{},"scheduling":"SILENT"}}],"role":"function"}"#,
+        r#"{"parts":[{"functionResponse":{"name":"f","response":{},"scheduling":"SILENT"}}],"role":"user"}"#,
         SAY,
         r#"{"role":"user","parts":[{"text":"x"}]}"#,
     ]);
+}
+
+#[test]
+fn r43_r45_words_beside_results_keep_their_places() {
+    let calls =
+        r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]}"#;
+    let [f, g] =
+        ["f", "g"].map(|name| format!(r#"{{"functionResponse":{{"name":"{name}","response":{{"output":1}}}}}}"#));
+    let say = r#"{"text":"wait"}"#;
+    for parts in [[say, &f, &g, say], [&f, say, &g, say], [say, say, &g, &f], [&g, &f, say, say], [say, &f, say, &g]] {
+        returns(&[ASK, calls, &format!(r#"{{"role":"user","parts":[{}]}}"#, parts.join(","))]);
+    }
+    // Newer models read such a content as the model's, if it is the last one.
+    let list = format!(r#"[{ASK},{calls},{{"role":"user","parts":[{say},{f},{g},{say}]}}]"#);
+    let (text, _) = Session::of(GEMINI, &[&list]).render(GEMINI, "https://x", r#"{"model":"gemini-3.6-flash"}"#, &[]);
+    let apart = format!(r#"{{"role":"user","parts":[{f},{g}]}},{{"role":"user","parts":[{say},{say}]}}]}}"#);
+    assert!(text.ends_with(&apart), "{text}");
+}
+
+#[test]
+fn r43_r45_roles_in_capitals_are_the_same_roles() {
+    let call = r#"{"role":"MODEL","parts":[{"functionCall":{"name":"f","args":{}}}]}"#;
+    let result = r#"{"role":"USER","parts":[{"functionResponse":{"name":"f","response":{"output":1}}}]}"#;
+    returns(&[r#"{"parts":[{"text":"q"}],"role":"User"}"#, call, result, r#"{"role":"USER","parts":[{"text":"q"}]}"#]);
+    assert_eq!(pairs(&Session::of(GEMINI, &[&format!("[{call},{result}]")]))[0].1.as_deref(), Some("1"));
+    let one = r#"{"contents":{"role":"USER","parts":{"text":"q"}}}"#;
+    assert_eq!(Session::of(GEMINI, &[one]).list(GEMINI), format!("[{ASK}]"));
 }
 
 #[test]
@@ -126,11 +153,12 @@ fn r45_results_stay_in_their_order_and_those_that_were_apart_come_together() {
     assert_eq!(Session::of(GEMINI, &[&given]).list(GEMINI), format!("[{ASK},{calls},{whole}]"));
     returns(&[ASK, calls, &content(&[response("f", "1"), response("g", "2"), response("f", "3")]), ASK]);
     returns(&[ASK, calls, &content(&[response("g", "2"), response("f", "1"), response("f", "3")]), ASK]);
-    returns(&[
-        ASK,
-        calls,
-        &content(&[response("g", "2"), response("f", "1"), response("f", "3")]).replace("user", "function"),
-    ]);
+    // Newer models know no role "function".
+    let old = whole.replace("user", "function");
+    assert_eq!(
+        Session::of(GEMINI, &[&format!("[{ASK},{calls},{old}]")]).list(GEMINI),
+        format!("[{ASK},{calls},{whole}]")
+    );
 }
 
 #[test]
@@ -206,6 +234,10 @@ fn r05_ids_that_only_one_side_has() {
         assert_eq!(pairs(&session), [("{}".to_owned(), Some("1".to_owned()))], "{of_call} {of_result}");
         assert!(!session.list(GEMINI).contains("made_up"));
     }
+    // Newer models want it in the result, too.
+    let session = Session::of(GEMINI, &[&call(r#""id":"7","#), &result("")]);
+    let of_model = |name: &str| session.render(GEMINI, name, "{}", &[]).0.matches(r#""id":"7","name":"f""#).count();
+    assert_eq!(["gemini-2.5", "gemini-3.6"].map(of_model), [1, 2]);
     // Another call's id is no name.
     let session = Session::of(GEMINI, &[&call(r#""id":"7","#), &result(r#""id":"8","#)]);
     assert_eq!(pairs(&session)[0].1, None);
@@ -254,14 +286,49 @@ fn r42_chat_in_gemini() {
 }
 
 #[test]
+fn r42_r45_unsigned_calls_are_signed_for_a_model_that_asks() {
+    let call =
+        |more: &str| format!(r#"{{"role":"model","parts":[{{"functionCall":{{"name":"f","args":{{}}}}{more}}}]}}"#);
+    let result = r#"{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":1}}}]}"#;
+    let step = [r#","x":1"#, "", r#","thought_signature":"own""#].map(|more| format!("{},{result}", call(more)));
+    let session = Session::of(GEMINI, &[&format!("[{ASK},{}]", step.join(","))]);
+    let signatures =
+        |url: &str, params: &str| session.render(GEMINI, url, params, &[]).0.matches("ignature\":").count();
+    assert_eq!(signatures("https://x", "{}"), 1);
+    assert_eq!(signatures("https://x/models/gemini-2.5-pro:generateContent", "{}"), 1);
+    assert_eq!(signatures("https://x/models/gemini-4-pro:generateContent", "{}"), 3);
+    assert_eq!(signatures("https://x", r#"{"model":"gemini-3-pro-preview"}"#), 3);
+}
+
+#[test]
+fn r41_r43_a_part_with_two_data_goes_out_as_two() {
+    let body = r#"[{"role":"user","parts":[{"text":"q","inlineData":{"mimeType":"image/png","data":"AA=="}}]},{"role":"model","parts":[{"text":"t","functionCall":{"name":"f","args":{}}}]}]"#;
+    let session = Session::of(GEMINI, &[body]);
+    assert_eq!(session.value(GEMINI)[1]["parts"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn r42_anthropic_in_gemini() {
     let list = r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"a","name":"f","input":{"n":1.10}},{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"bad","is_error":true},{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"one"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"text","text":"two"}]},{"type":"text","text":"and?"}]}]"#;
     let (text, report) = Session::of(CLAUDE, &[list]).render(GEMINI, "gemini-2.5", "{}", &[]);
     assert_eq!(
         text,
-        r#"{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{"n":1.10}}},{"functionCall":{"id":"b","name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"error":"bad"}}},{"functionResponse":{"id":"b","name":"f","response":{"output":"one\n\ntwo"}}},{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"and?"}]}]}"#
+        r#"{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{"n":1.10}}},{"functionCall":{"id":"b","name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"error":"bad"}}},{"functionResponse":{"id":"b","name":"f","response":{"output":"one\n\ntwo"}}}]},{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"and?"}]}]}"#
     );
     assert_eq!(report.iter().map(|found| found.code).collect::<Vec<_>>(), ["unsupported_part"]);
+    // From version 3 on, a response holds the image itself.
+    for url in ["gemini-3-pro", "gemini-10.1", "x"] {
+        let (text, _) = Session::of(CLAUDE, &[list]).render(GEMINI, url, "{}", &[]);
+        let held = r#""response":{"output":"one\n\ntwo"},"parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}}]}}]},{"role":"user","parts":[{"text":"and?"}]}]}"#;
+        assert!(text.ends_with(held), "{url} {text}");
+    }
+    // What it cannot hold stands behind it, in a content of its own.
+    let url = r#"{"type":"url","url":"https://x/y.png"}"#;
+    let list = list.replace(r#"{"type":"base64","media_type":"image/png","data":"AA=="}"#, url);
+    let contents = Session::of(CLAUDE, &[&list.replace(r#",{"type":"text","text":"and?"}"#, "")]).value(GEMINI);
+    assert_eq!(contents[2]["parts"].as_array().unwrap().len(), 2);
+    let file = json!({"fileData": {"mimeType": "image/png", "fileUri": "https://x/y.png"}});
+    assert_eq!(contents[3], json!({"role": "user", "parts": [file]}));
 }
 
 #[test]
@@ -326,4 +393,48 @@ fn r55_parameters_tools_and_choice() {
     assert_eq!(choice(r#"{"type":"none"}"#), json!({"mode": "NONE"}));
     let (body, found) = head(r#"{"toolConfig":{"functionCallingConfig":{"mode":"VALIDATED"}},"tool_choice":"none"}"#);
     assert_eq!((body["toolConfig"]["functionCallingConfig"]["mode"].as_str(), found.len()), (Some("VALIDATED"), 1));
+}
+
+#[test]
+fn r55_both_spellings_of_a_setting_are_read() {
+    let session = Session::of(GEMINI, &[&format!("[{ASK}]")]);
+    let of = |params: &str| serde_json::from_str::<Value>(&session.render(GEMINI, "https://x", params, &[]).0).unwrap();
+    let body = of(
+        r#"{"max_tokens":9,"temperature":1,"generation_config":{"max_output_tokens":5},"tool_choice":"none","tool_config":{"function_calling_config":{"mode":"ANY"}},"tools":[{"function_declarations":[{"name":"f"}]}]}"#,
+    );
+    assert_eq!(body["generationConfig"], json!({"max_output_tokens": 5, "temperature": 1}));
+    assert_eq!(
+        (body.get("toolConfig"), &body["tool_config"]["function_calling_config"]["mode"]),
+        (None, &json!("ANY"))
+    );
+    // A choice among functions needs one.
+    let body = of(r#"{"tool_choice":"auto","tools":[{"google_search":{}}]}"#);
+    assert_eq!((body.get("toolConfig"), &body["tools"]), (None, &json!([{"google_search": {}}])));
+    let body = of(r#"{"tool_choice":"auto","tools":[{"google_search":{}},{"function_declarations":[{"name":"f"}]}]}"#);
+    assert_eq!(body["toolConfig"]["functionCallingConfig"]["mode"], "AUTO");
+}
+
+#[test]
+fn r42_r55_snake_case_settings_in_another_dialect() {
+    let body = format!(
+        r#"{{"contents":[{ASK}],"tools":[{{"function_declarations":[{{"name":"f"}}]}}],"tool_config":{{"function_calling_config":{{"mode":"ANY","allowed_function_names":["f"]}}}},"generation_config":{{"max_output_tokens":5,"temperature":0,"stop_sequences":["E"]}}}}"#
+    );
+    let (out, _) = rethread::render::convert(body.as_bytes(), GEMINI, CHAT, &RepairOptions::default()).unwrap();
+    let out: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(out["tool_choice"], json!({"type": "function", "function": {"name": "f"}}));
+    assert_eq!(
+        (&out["max_completion_tokens"], &out["temperature"], &out["stop"]),
+        (&json!(5), &json!(0), &json!(["E"]))
+    );
+}
+
+#[test]
+fn r42_r55_a_name_begins_with_a_letter_or_an_underscore() {
+    let body = r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"1f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}],"tool_choice":{"type":"function","function":{"name":"1f"}},"tools":[{"type":"function","function":{"name":"1f"}}]}"#;
+    let convert = |body: &str| rethread::render::convert(body.as_bytes(), CHAT, GEMINI, &RepairOptions::default());
+    let out = String::from_utf8(convert(body).unwrap().0).unwrap();
+    assert_eq!((out.matches("\"1f\"").count(), out.matches("\"_1f\"").count()), (0, 4), "{out}");
+    // Two tools of one name are refused, not told.
+    let both = body.replace(r#""tools":["#, r#""tools":[{"type":"function","function":{"name":"_1f"}},"#);
+    assert!(convert(&both).unwrap_err().to_string().contains("defined twice"));
 }

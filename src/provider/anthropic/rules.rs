@@ -50,7 +50,7 @@ const SHAPE: Shape = Shape {
     text: TEXT,
     role: "assistant",
     roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::Aside)],
-    roleless: false,
+    lax: false,
     joined: true,
     no_role: "messages.{at}.role: Input should be 'user' or 'assistant'",
     no_turn: "messages.{at}: Input should be a valid dictionary or object to extract fields from",
@@ -83,7 +83,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
             call.value.find(TOOLSET).map_or_else(String::new, |name| format!(",\"{TOOLSET}\":{}", name.as_raw()));
         format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true{toolset}}}")
     };
-    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
+    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made, false);
     content::leave_blank(plan, &mut turns);
     server::mend(plan, &mut turns, held);
     content::leave_empty(plan);
@@ -114,6 +114,7 @@ fn message<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
         Kind::Array => reader.blocks(fields, content),
         Kind::Object => {
             reader.plan.error("malformed", value, "content", Action::Rewritten, sentence);
+            reader.plan.edits.wrap(content, "[", "]");
             reader.blocks(fields, content);
         }
         _ => {

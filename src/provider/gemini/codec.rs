@@ -1,6 +1,6 @@
 //! Gemini generateContent: its side of the door.
 
-use super::{config, decode, encode, stream};
+use super::{config, decode, encode, stream, version};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
@@ -43,12 +43,10 @@ impl Codec for Gemini {
         encode::write_part(out, part, own)
     }
 
-    /// Up to version 2.5 nobody asks for signatures; the model's name, where it is known, says which version it is.
+    /// The model's name, where it is known, says which version it is.
     fn settings(&self, request: &ProviderRequest) -> Settings {
-        let old = |name: &str| has(name, "gemini-2") || has(name, "gemini-1");
-        let named = request.params.view().text("model");
-        let no_signatures = old(&request.url) || named.is_some_and(|name| old(&name));
-        Settings { no_signatures, ..request.settings }
+        let named = version(&request.params.view().text("model").unwrap_or_default());
+        Settings { version: if named > 0 { named } else { version(&request.url) }, ..request.settings }
     }
 
     fn encode(
@@ -139,13 +137,17 @@ impl Codec for Gemini {
         Some("functionDeclarations")
     }
 
+    fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        encode::taken_name(name)
+    }
+
     fn is_own_choice(&self, _choice: JsonRef<'_>) -> bool {
         false
     }
 
     /// `parametersJsonSchema` takes any JSON Schema, `parameters` a part of OpenAPI's only.
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {
-        out.text("name", &tool.name);
+        out.text("name", &self.tool_name(&tool.name));
         if let Some(description) = &tool.description {
             out.text("description", description);
         }
@@ -165,7 +167,7 @@ impl Codec for Gemini {
             config.object("functionCallingConfig", |config| {
                 config.text("mode", mode);
                 if let ToolChoice::Named(name) = choice {
-                    config.array("allowedFunctionNames", |names| names.text(name));
+                    config.array("allowedFunctionNames", |names| names.text(&self.tool_name(name)));
                 }
             });
         });

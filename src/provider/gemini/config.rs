@@ -2,7 +2,7 @@
 
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::Dialect;
-use crate::provider::{place_in, value_in};
+use crate::provider::{place_in, spelled, value_in};
 
 /// The member, and its name in snake case.
 const NAMES: [&str; 2] = ["generationConfig", "generation_config"];
@@ -26,7 +26,10 @@ pub fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
     for (key, value) in params.entries() {
         let name = key.as_text().and_then(|key| name_of(&key)).filter(|_| !value.is_null());
         if let Some(name) = name
-            && given.is_none_or(|given| given.get(name).is_none())
+            && !given
+                .unwrap_or_default()
+                .entries()
+                .any(|(own, _)| own.as_text().is_some_and(|own| spelled(Dialect::Gemini, &own) == name))
             && found.iter().all(|(own, _)| *own != name)
         {
             found.push((name, value));

@@ -69,9 +69,10 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     if !wire.is_object() {
         return items.push(Incoming::Unknown(wire.to_owned()));
     }
-    // The rules read other names than "user" and "model" so, too.
-    let (role, known) = match wire.find("role").map(|role| role.as_text().unwrap_or_default()).as_deref() {
-        None | Some("user" | "function" | "") => (Role::User, true),
+    // The rules read other names than "user" and "model" so, too. "function" returns as "user", which every model takes.
+    let given = wire.find("role").map(|role| role.as_text().unwrap_or_default().to_ascii_lowercase());
+    let (role, known) = match given.as_deref() {
+        None | Some("user" | "") => (Role::User, true),
         Some("model") => (Role::Assistant, true),
         Some("assistant" | "ai" | "bot" | "agent") => (Role::Assistant, false),
         Some("system" | "developer") => (Role::System, false),
@@ -79,9 +80,12 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     };
     let mut parts = Vec::new();
     let mut results = Vec::new();
+    // How many of the other parts stand before each result.
+    let mut before = Vec::new();
     for part in parts_of(wire) {
         if let Some(response) = response_in(part) {
             results.push(decode_result(part, response));
+            before.push(parts.len());
         } else if let Some(call) = call_in(part).filter(|_| role == Role::Assistant) {
             parts.push(IncomingPart::Call(decode_call(part, call)));
         } else {
@@ -111,7 +115,12 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         return add_results(results, items);
     }
     let slot = if answers { Slot::ResultsThenParts } else { Slot::Parts };
-    let shape = shape_with(wire, &[("parts", slot)]);
+    let mut shape = shape_with(wire, &[("parts", slot)]);
+    if answers && before.last().is_some_and(|before| *before > 0) {
+        for count in before {
+            shape.0.push((JsonStr::new(""), Slot::Part(u32::try_from(count).unwrap_or(0))));
+        }
+    }
     let plain = !listed || encode::is_plain_content(role, &shape);
     let said = message(role, parts, (!plain).then_some(shape));
     if role == Role::Assistant {

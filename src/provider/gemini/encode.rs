@@ -1,6 +1,6 @@
 //! Gemini generateContent: from drafts to contents, the results of a round in one content behind it.
 
-use super::Gemini;
+use super::{Gemini, SIGNATURE, STRICT, THIRD};
 use crate::finding::Report;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 
 /// Google's own stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64
 /// as recorded requests have it. Gemini 3 refuses the first call of a step that has none.
-const UNSIGNED: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
+pub const UNSIGNED: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
 
 /// Writes a message and, behind it, the results of its calls. `before` are the messages whose results stand in this one, or
 /// with its own.
@@ -33,11 +33,12 @@ pub fn encode(
     for item in before {
         add_answered(item, &mut answered);
     }
-    let mut parts = Vec::new();
+    let (mut parts, mut responses) = (Vec::new(), Vec::new());
     if message.role != Role::Assistant {
-        write_responses(&mut parts, std::mem::take(&mut answered), report);
+        responses = write_responses(&mut parts, std::mem::take(&mut answered), settings, report);
     }
-    let mut signed = own || settings.no_signatures;
+    // What came here unsigned stays so, unless the model is known to want it.
+    let mut signed = settings.version < THIRD && (own || settings.version > 0);
     for part in &message.parts {
         let mut text = String::new();
         let written = match &part.body {
@@ -51,15 +52,33 @@ pub fn encode(
             parts.push(text);
         }
     }
+    if own && settings.version < STRICT {
+        // In one content, each where it stood.
+        let mut places = Vec::new();
+        for (key, slot) in message.shape.iter().flat_map(|shape| &shape.0) {
+            if let (Slot::Part(place), true) = (slot, key.is_empty()) {
+                places.push(*place as usize);
+            }
+        }
+        while let Some(response) = responses.pop() {
+            let place = places.get(responses.len()).copied().unwrap_or(0);
+            parts.insert(place.min(parts.len()), response);
+        }
+    } else if !responses.is_empty() {
+        write_around(wire.begin(), None, &responses);
+    }
     if !parts.is_empty() {
         write_content(wire.begin(), message, own, &parts);
     }
     add_answered(item, &mut answered);
     if !item.results_go_on && !item.calls.is_empty() {
-        let around = answered.iter().find_map(|(call, _)| around(call));
-        let mut parts = Vec::new();
-        write_responses(&mut parts, answered, report);
-        write_around(wire.begin(), around, &parts);
+        let around = around_of(&answered);
+        let mut shown = Vec::new();
+        let responses = write_responses(&mut shown, answered, settings, report);
+        write_around(wire.begin(), around, &responses);
+        if !shown.is_empty() {
+            write_around(wire.begin(), None, &shown);
+        }
     }
 }
 
@@ -163,9 +182,18 @@ fn write_media(part: &mut ObjectWriter<'_>, media: &Media) {
 fn name_of(call: &ToolInvocation) -> Cow<'_, str> {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
     if !call.name.is_empty() && call.name.len() <= 128 && call.name.chars().all(legal) {
-        Cow::Borrowed(&call.name)
+        taken_name(&call.name)
     } else {
-        tool_name(call)
+        Cow::Owned(taken_name(&tool_name(call)).into_owned())
+    }
+}
+
+/// A name with a `_` in front where Gemini would not take its beginning: "Must start with a letter or an underscore".
+pub fn taken_name(name: &str) -> Cow<'_, str> {
+    if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(format!("_{name}"))
     }
 }
 
@@ -187,7 +215,11 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, re
     let arguments = arguments_object(call, report);
     let (id, name) = (id_of(call, own), JsonStr::new(&name_of(call)));
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        return write_named(out, shape, &id, &name, (Slot::Arguments, arguments.as_str()));
+        write_named(out, shape, &id, &name, (Slot::Arguments, arguments.as_str()));
+        if sign && !shape.0.iter().any(|(key, _)| SIGNATURE.contains(&key.inside())) && out.pop().is_some() {
+            out.push_str(&format!(",\"thoughtSignature\":{UNSIGNED}}}"));
+        }
+        return;
     }
     let mut part = ObjectWriter::new(out);
     part.object("functionCall", |inner| {
@@ -225,9 +257,9 @@ fn place_of(call: &DraftCall<'_>) -> Option<(u32, u32)> {
 }
 
 /// What was around a content of results; the first of them knows.
-fn around<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
-    shape_of_result(call)
-        .filter(|shape| shape.0.iter().any(|(key, slot)| key.inside() == "parts" && matches!(slot, Slot::Shape(_))))
+fn around_of<'h>(answered: &[Answered<'_, 'h>]) -> Option<&'h Shape> {
+    let knows = |(key, slot): &(JsonStr, Slot)| key.inside() == "parts" && matches!(slot, Slot::Shape(_));
+    answered.iter().find_map(|(call, _)| shape_of_result(call).filter(|shape| shape.0.iter().any(knows)))
 }
 
 fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
@@ -249,29 +281,41 @@ fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
     content.end();
 }
 
-/// The responses, then what other dialects show in a result: that stands beside them, where every model takes it.
-fn write_responses(parts: &mut Vec<String>, mut answered: Vec<Answered<'_, '_>>, report: &mut Report) {
+/// The responses. What other dialects show in a result, and a response cannot hold, comes to `shown`: behind a response in its
+/// own content newer models refuse it.
+fn write_responses(
+    shown: &mut Vec<String>,
+    mut answered: Vec<Answered<'_, '_>>,
+    settings: &Settings,
+    report: &mut Report,
+) -> Vec<String> {
     // As they stood, where all of them stood in one content; others as their calls.
     let among = answered.first().and_then(|(call, _)| place_of(call)).map(|(_, all)| all);
     if answered.iter().all(|(call, _)| place_of(call).map(|(_, all)| all) == among) {
         answered = in_order(answered, &|(a, _), (b, _)| place_of(a).cmp(&place_of(b)));
     }
-    let mut shown = Vec::new();
+    let mut responses = Vec::new();
     for (call, own) in answered {
         let mut text = String::new();
-        for part in write_response(&mut text, call, own, report) {
+        for part in write_response(&mut text, call, own, settings, report) {
             let mut text = String::new();
             if write_part(&mut text, &part, false) {
                 shown.push(text);
             }
         }
-        parts.push(text);
+        responses.push(text);
     }
-    parts.append(&mut shown);
+    responses
 }
 
-/// Writes a response; gives what it shows beside its words.
-fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mut Report) -> Vec<Part> {
+/// Writes a response; gives what it shows beside its words and has no place in it.
+fn write_response(
+    out: &mut String,
+    call: &DraftCall<'_>,
+    own: bool,
+    settings: &Settings,
+    report: &mut Report,
+) -> Vec<Part> {
     let invocation = call.invocation;
     let (id, name) = (id_of(invocation, own), JsonStr::new(&name_of(invocation)));
     let stored = match call.result {
@@ -283,17 +327,35 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mu
             Slot::Shape(part) if key.inside() == "parts" => Some(part),
             _ => None,
         });
-        write_named(out, inner.unwrap_or(shape), &id, &name, (Slot::Content, result.content.as_str()));
+        let mut shape = Cow::Borrowed(inner.unwrap_or(shape));
+        if settings.version >= STRICT {
+            for (_, slot) in &mut shape.to_mut().0 {
+                if let Slot::Shape(inner) = slot
+                    && inner.0.iter().all(|(_, slot)| *slot != Slot::Id)
+                {
+                    inner.0.insert(0, (JsonStr::new("id"), Slot::Id));
+                }
+            }
+        }
+        write_named(out, &shape, &id, &name, (Slot::Content, result.content.as_str()));
         return Vec::new();
     }
-    let mut shown = Vec::new();
+    let (mut shown, mut held) = (Vec::new(), Vec::new());
     // What a tool gave here, or what came in this dialect, is a value; of other dialects it is what they say.
     let value = stored.filter(|result| matches!(result.dialect, None | Some(Dialect::Gemini)));
     let (content, is_error) = match value {
         Some(result) => (result.content.clone(), result.is_error),
         None => {
             let mut words = result_words(Dialect::Gemini, call, report);
-            shown = words.media;
+            for part in words.media {
+                if fits_response(&part, settings) {
+                    let mut text = String::new();
+                    write_part(&mut text, &part, false);
+                    held.push(text);
+                } else {
+                    shown.push(part);
+                }
+            }
             words.texts.retain(|text| !text.is_empty());
             (JsonStr::joined(&mut words.texts.iter(), "\\n\\n").to_json(), words.is_error)
         }
@@ -306,9 +368,18 @@ fn write_response(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mu
         inner.token("name", &name);
         let word = if is_error { "error" } else { "output" };
         inner.object("response", |response| _ = response.json(word, content.view()));
+        if !held.is_empty() {
+            inner.list("parts", &held);
+        }
     });
     part.end();
     shown
+}
+
+/// Whether a response holds that itself. Models before version 3 take no parts in it; later ones an image's bytes, no address
+/// ("Multimodal function responses" in Google's guide).
+fn fits_response(part: &Part, settings: &Settings) -> bool {
+    !(1..THIRD).contains(&settings.version) && matches!(&part.body, PartBody::Image(media) if media.inline().is_some())
 }
 
 // What is plain needs no shape of its own.

@@ -6,12 +6,13 @@
 
 mod parts;
 
+use super::encode::UNSIGNED;
+use super::{CALL, RESPONSE, SIGNATURE, STRICT, THIRD, split, version};
 use crate::finding::Action;
-use crate::id::{IdMap, Seed};
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, Call, Fields, IdRule, Plan, Reader, Shape, Speaker, Turn, Words, object_text, place_blocks,
-    quoted, write_turns,
+    Block, BlockKind, Call, Fields, IdRule, Piece, Plan, Reader, Shape, Speaker, Turn, Words, object_text,
+    place_blocks, quoted, write_turns,
 };
 
 const IDS: IdRule = IdRule {
@@ -38,7 +39,7 @@ const SHAPE: Shape = Shape {
     text: TEXT,
     role: "model",
     roles: &[("user", Speaker::User), ("function", Speaker::User), ("", Speaker::User), ("model", Speaker::Model)],
-    roleless: true,
+    lax: true,
     joined: false,
     no_role: "Please use a valid role: user, model.",
     no_turn: "Invalid value at 'contents[{at}]': an object was expected.",
@@ -51,53 +52,52 @@ const SHAPE: Shape = Shape {
 
 /// How a text part begins.
 const TEXT: &str = "{\"text\":";
-/// Members under their own names and their names in snake case: both are read.
-const CALL: [&str; 2] = ["functionCall", "function_call"];
-const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
-const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
 /// What a user turn says that stands only where a provider wants one.
 const GO_ON: &str = "{\"text\":\"Continue.\"}";
-/// Google's own stand-in for a signature that another model never gave (gsd-pi#155); a last resort.
-const UNSIGNED: &str = "\"skip_thought_signature_validator\"";
 
 /// Plans the repair of a Gemini body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let filler = format!("{{\"error\":{}}}", quoted(plan.options.text()));
     let Reader { plan, mut pairs, turns, .. } = Reader::read(plan, list, filler.clone(), &SHAPE);
+    let version = version_of(plan);
     pairs.settle(plan, &IDS);
     for call in &pairs.calls {
-        if !call.omitted && call.id.is_some() && !call.sound {
+        if !call.omitted && call.id.is_some() && (!call.sound || call.id.as_ref() != Some(&call.new_id)) {
             plan.edits.set(call.value, "id", quoted(&call.new_id));
         }
     }
     for answer in &pairs.answers {
         let Some(call) = pairs.answered_by(answer) else { continue };
-        if let Some(id) = answer.id.as_deref().filter(|_| !answer.sound) {
-            let sentence = "Invalid value at 'functionResponse.id' (TYPE_STRING)";
-            plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
-            plan.edits.set(answer.value, "id", quoted(id));
+        // The id of the call, if that has one.
+        let id = if call.id.is_some() { Some(&call.new_id) } else { answer.id.as_ref() };
+        if let Some(id) = id.filter(|id| !answer.sound || answer.id.as_ref() != Some(*id)) {
+            let sentence = "functionResponse.id: the id of its call was expected.";
+            if answer.id.is_none() && answer.label == call.label && version < STRICT {
+                plan.warn("invalid_call_id", answer.place.0, answer.place.1, sentence, "");
+            } else {
+                plan.edits.set(answer.value, "id", quoted(id));
+                // Else it was reported at the call.
+                if !answer.sound || answer.id != call.id {
+                    plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
+                }
+            }
         }
-        if answer.label.is_empty() {
-            let sentence = "functionResponse.name: Name cannot be empty: it is the name of the call.";
+        if answer.label != call.label {
+            let sentence = "functionResponse.name: the name of its call was expected.";
             let place = (answer.place.0, "functionResponse/name");
             plan.call_error("malformed", place, &call.new_id, Action::Rewritten, sentence);
             plan.edits.set(answer.value, "name", quoted(&call.label));
         }
     }
-    // Where parallel calls share an id, the name tells them apart.
-    let key = |call: &Call<'_>| format!("{} {}", call.group, call.new_id);
-    let mut ids: IdMap<usize> = IdMap::with_hasher(Seed::default());
-    for call in &pairs.calls {
-        *ids.get_or_insert(&key(call), 0) += 1;
-    }
     let made = |call: &Call<'_>| {
-        let single = !call.new_id.is_empty() && ids.get(&key(call)) == Some(&1);
-        let id = if single { format!("\"id\":{},", quoted(&call.new_id)) } else { String::new() };
+        let id = &call.new_id;
+        let id = if id.is_empty() { String::new() } else { format!("\"id\":{},", quoted(id)) };
         format!("{{\"functionResponse\":{{{id}\"name\":{},\"response\":{filler}}}}}", quoted(&call.label))
     };
-    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made);
-    sign(plan, &turns);
+    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made, true);
+    sign(plan, &turns, version);
     frame(plan, list, &mut turns);
+    part(plan, list, &mut turns, version);
     write_turns(plan, list, &mut turns, &SHAPE);
 }
 
@@ -127,10 +127,32 @@ fn frame<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a
     }
 }
 
+/// The version of the model, where the body names it: as a rule only the address does.
+fn version_of(plan: &Plan<'_, '_>) -> u16 {
+    version(&plan.body.text("model").unwrap_or_default())
+}
+
+/// Words behind a response in the last content: 2.5 took them (recorded), 3.6 and 3.7 take the content for the model's.
+fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>>, version: u16) {
+    let Some(last) = turns.iter_mut().rev().find(|turn| !turn.gone) else { return };
+    let answer = last.blocks.iter().position(|block| matches!(block.kind, BlockKind::Answer(_)));
+    if last.blocks.iter().skip(answer.unwrap_or(usize::MAX)).all(|block| block.kind != BlockKind::Other) {
+        return;
+    }
+    let sentence =
+        "Requests ending with a model turn are not supported: newer models say so of words behind a functionResponse.";
+    if version < STRICT {
+        return plan.warn("role_order", last.about, "", sentence, "");
+    }
+    plan.error("role_order", last.about, "", Action::Moved, sentence);
+    let rest = last.part_ways();
+    turns.push(Turn::made(Speaker::User, list, rest));
+}
+
 /// Gemini 3 wants the signature of the first call of each step in the current turn, which begins at the last user content
-/// that says something. Only the address names the model as a rule, so mostly this can but warn.
-fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>]) {
-    let third = plan.body.text("model").is_some_and(|model| crate::text::has(&model, "gemini-3"));
+/// that says something. Where the model is not named, this can but warn.
+fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>], version: u16) {
+    let third = version >= THIRD;
     let signature =
         |part: JsonRef<'_>| SIGNATURE.iter().any(|key| part.find(key).is_some_and(|value| !value.is_text("")));
     // The current turn begins behind the last user content that says something.
@@ -179,12 +201,22 @@ fn object<'a>(fields: &Fields<'a>, names: [&str; 2]) -> Option<JsonRef<'a>> {
 /// A content's parts.
 fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     let value = fields.object;
+    if fields.text("role").is_some_and(|role| role.eq_ignore_ascii_case("function")) {
+        // Newer models refuse it.
+        reader.plan.warn("role_order", value, "role", SHAPE.no_role, "");
+    }
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {
         Some((parts, Kind::Array)) if parts.items().next().is_some() => reader.blocks(fields, parts),
-        Some((parts, Kind::Object | Kind::String)) => {
+        Some((parts, kind @ (Kind::Object | Kind::String))) => {
             let sentence = "Invalid value at 'contents[{at}].parts': a list was expected.";
-            reader.plan.error("malformed", value, "parts", Action::Rewritten, sentence);
+            if kind == Kind::Object {
+                // Google's own examples have one part so.
+                reader.plan.warn("malformed", value, "parts", sentence, "");
+            } else {
+                reader.plan.error("malformed", value, "parts", Action::Rewritten, sentence);
+                reader.plan.edits.wrap(parts, "[", "]");
+            }
             reader.blocks(fields, parts);
         }
         _ => {
@@ -197,14 +229,34 @@ fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
 
 fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, _: Speaker) -> Option<Block<'a>> {
     let part = fields.object;
+    let mut pieces = split(part);
+    let last = pieces.pop();
     let kind = if let Some(inner) = object(fields, CALL) {
         BlockKind::Call(call(reader, part, inner))
     } else if let Some(inner) = object(fields, RESPONSE) {
         BlockKind::Answer(response(reader, part, inner))
     } else {
-        return Some(Block { kind: BlockKind::Other, value: Some(part), piece: parts::read(reader.plan, fields) });
+        BlockKind::Other
     };
-    Some(Block { kind, value: Some(part), piece: reader.plan.edits.source(part) })
+    let Some(last) = last else {
+        let other = kind == BlockKind::Other;
+        let piece = if other { parts::read(reader.plan, fields) } else { reader.plan.edits.source(part) };
+        return Some(Block { kind, value: Some(part), piece });
+    };
+    reader.plan.error("malformed", part, "", Action::Rewritten, "oneof field 'data' is already set");
+    pieces.push(last);
+    let names = if matches!(kind, BlockKind::Call(_)) { CALL } else { RESPONSE };
+    let mut made = None;
+    for piece in pieces {
+        // What is said beside a call or response; the next round looks into it.
+        let own = object(&Fields::of(piece.view()), names).is_some();
+        let kind = if own { kind } else { BlockKind::Other };
+        let block = Block { kind, value: Some(part), piece: Piece::New(piece.as_str().to_owned()) };
+        if let (Some(before), Some(turn)) = (made.replace(block), reader.turns.last_mut()) {
+            turn.blocks.push(before);
+        }
+    }
+    made
 }
 
 /// Takes the id from a call or response where it is none.

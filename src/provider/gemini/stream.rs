@@ -243,7 +243,8 @@ fn tell(text: &mut Growing, thought: bool, out: &mut Vec<StreamEvent>) {
 fn ends_in(reason: &str) -> AnswerStatus {
     match reason {
         "STOP" | "FUNCTION_CALL" | "TOOL_CALLS" => AnswerStatus::Complete,
-        "MAX_TOKENS" => AnswerStatus::Incomplete,
+        // Its `continuationToken` belongs to the next request, not to the message: nothing here takes it.
+        "MAX_TOKENS" | "CONTINUATION" => AnswerStatus::Incomplete,
         "SAFETY"
         | "RECITATION"
         | "BLOCKLIST"

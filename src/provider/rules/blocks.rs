@@ -84,6 +84,18 @@ impl<'a> Turn<'a> {
         Self { speaker, value: None, blocks, touched: true, ..Self::new(about) }
     }
 
+    /// Takes out what stands behind a result and is none.
+    pub fn part_ways(&mut self) -> Vec<Block<'a>> {
+        let (mut rest, mut behind) = (Vec::new(), false);
+        for block in std::mem::take(&mut self.blocks) {
+            let answer = matches!(block.kind, BlockKind::Answer(_));
+            behind |= answer;
+            if behind && !answer { rest.push(block) } else { self.blocks.push(block) }
+        }
+        self.touched |= !rest.is_empty();
+        rest
+    }
+
     /// Leaves out the blocks of a kind.
     pub fn leave(&mut self, kind: BlockKind) {
         let before = self.blocks.len();
@@ -113,8 +125,8 @@ pub(crate) struct Shape {
     /// The role of the model.
     pub role: &'static str,
     pub roles: &'static [(&'static str, Speaker)],
-    /// A turn may go without a role: then the user says it.
-    pub roleless: bool,
+    /// A turn may go without a role, then the user says it, and with one in capitals, as in Google's own examples.
+    pub lax: bool,
     /// User turns in a row are one: results may be split over them.
     pub joined: bool,
     /// The provider's sentences of a role, of what is no turn, and of a block in the wrong turn.
@@ -189,12 +201,14 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
 
     fn role(&mut self, fields: &Fields<'a>) -> Speaker {
         let given = fields.find("role");
-        if given.is_none() && self.shape.roleless {
+        if given.is_none() && self.shape.lax {
             return Speaker::User;
         }
         let text = given.and_then(JsonRef::as_text);
+        let lax = self.shape.lax;
+        let is = |text: &str, role: &str| text == role || lax && text.eq_ignore_ascii_case(role);
         if let Some(text) = &text
-            && let Some((_, speaker)) = self.shape.roles.iter().find(|(role, _)| text == role)
+            && let Some((_, speaker)) = self.shape.roles.iter().find(|(role, _)| is(text, role))
         {
             return *speaker;
         }
@@ -244,7 +258,7 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         }
     }
 
-    /// The last turn's blocks: a list of them, or one that stands alone and gets a list. What stands in a turn of the
+    /// The last turn's blocks: a list of them, or one that stands alone. What stands in a turn of the
     /// wrong speaker makes a turn of its own behind it.
     pub fn blocks(&mut self, message: &Fields<'a>, content: JsonRef<'a>) {
         let start = self.turns.len();
@@ -252,9 +266,6 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         turn.content = Some(content);
         let own = turn.speaker;
         let mut alone = Some(content).filter(|content| content.kind() != Kind::Array);
-        if alone.is_some() {
-            self.plan.edits.wrap(content, "[", "]");
-        }
         let (mut items, mut opened, mut changed) = (content.items(), false, false);
         while let Some(value) = alone.take().or_else(|| items.next()) {
             let fields = Fields::of(value);
@@ -298,7 +309,8 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
 }
 
 /// Puts every result at the head of the reply to its call, closes or leaves out what is open, and reports it.
-/// `made` writes a synthetic result for a call. A turn left without a block by that is gone.
+/// `made` writes a synthetic result for a call. A turn left without a block by that is gone. Where results stand `apart`,
+/// what comes to them gets no words of the user's behind it.
 pub(crate) fn place_blocks<'a>(
     plan: &mut Plan<'a, '_>,
     list: JsonRef<'a>,
@@ -306,6 +318,7 @@ pub(crate) fn place_blocks<'a>(
     pairs: &Pairs<'a>,
     words: &Words,
     made: &dyn Fn(&super::Call<'a>) -> String,
+    apart: bool,
 ) -> Vec<Turn<'a>> {
     report_pairs(plan, pairs, words);
     let mut moved: Vec<Option<Block<'a>>> = Vec::new();
@@ -354,17 +367,26 @@ pub(crate) fn place_blocks<'a>(
             open = turn.run;
         } else if let Some(run) = open.take() {
             let due = due(run);
-            if turn.speaker != Speaker::User {
-                if !due.is_empty() {
-                    out.push(reply(due));
-                }
-            } else if !due.is_empty() {
-                // Behind the results that stand at the turn's head already.
-                let head = turn.blocks.iter().take_while(|block| matches!(block.kind, BlockKind::Answer(_))).count();
-                let rest = turn.blocks.split_off(head);
+            let answer = |block: &Block<'_>| matches!(block.kind, BlockKind::Answer(_));
+            if due.is_empty() {
+            } else if turn.speaker != Speaker::User || apart && !turn.blocks.iter().any(answer) {
+                out.push(reply(due));
+            } else {
+                // Behind the results that stand in the turn already.
+                let rest = if apart {
+                    turn.part_ways()
+                } else {
+                    let head = turn.blocks.iter().take_while(|block| answer(block)).count();
+                    turn.blocks.split_off(head)
+                };
                 turn.blocks.extend(due);
-                turn.blocks.extend(rest);
                 turn.touched = true;
+                if apart && !rest.is_empty() {
+                    out.push(turn);
+                    turn = reply(rest);
+                } else {
+                    turn.blocks.extend(rest);
+                }
             }
         }
         out.push(turn);

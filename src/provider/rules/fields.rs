@@ -40,7 +40,7 @@ impl<'a> Fields<'a> {
 
 /// Whether other wires name the model's role so.
 pub(crate) fn names_model(role: &str) -> bool {
-    ["assistant", "model", "ai", "bot", "agent"].contains(&role)
+    ["assistant", "model", "ai", "bot", "agent"].iter().any(|own| role.eq_ignore_ascii_case(own))
 }
 
 /// An id, and whether it is a string that is not empty. A number counts as an id that needs its quotes.

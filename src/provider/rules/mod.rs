@@ -117,13 +117,24 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
         }
     }
     plan.locate();
-    let Plan { edits, report, .. } = plan;
+    let Plan { edits, mut report, .. } = plan;
     debug_assert_eq!(
         edits.is_empty(),
         report.iter().all(|f| f.severity != Severity::Error),
         "edits without an error, or an error without edits: {report:?}"
     );
-    let mended = if edits.is_empty() { None } else { Some(edits.apply()) };
+    let mut mended = if edits.is_empty() { None } else { Some(edits.apply()) };
+    // One content may stand without its list, as in Google's own examples, if a list of it would be taken.
+    if dialect == Dialect::Gemini
+        && value.get(list).is_some_and(JsonRef::is_object)
+        && mended.as_ref().is_some_and(|text| round(text.as_bytes(), dialect, options).0.is_none())
+    {
+        mended = None;
+        for finding in &mut report {
+            finding.severity = Severity::Warning;
+            finding.action = Some(Action::Kept);
+        }
+    }
     (mended, report)
 }
 

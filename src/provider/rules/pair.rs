@@ -171,6 +171,9 @@ impl<'a> Pairs<'a> {
     /// Pairs calls and results, leaves out open calls where that was asked for, and gives every call its id.
     pub fn settle(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
         self.pair();
+        if rule.optional {
+            self.pair_by_count();
+        }
         // Before ids are given, so that none is lost to a call that goes.
         for call in &mut self.calls {
             call.omitted = plan.options.dangling == Dangling::Omit && call.answer.is_none();
@@ -269,7 +272,13 @@ impl<'a> Pairs<'a> {
                 if open.group != seen.newest && seen.answered.is_some_and(|c| self.content_of(c) == Some(content)) {
                     break;
                 }
-                next = Some(c);
+                // Where calls of one turn share an id, the tool tells them apart.
+                let twins = seen.calls.get(open.next..open.end).unwrap_or_default();
+                let same = |c: &&usize| self.is_open_call_of(**c, a);
+                next = twins.iter().find(same).or(Some(&c)).copied();
+                if next != Some(c) {
+                    break;
+                }
             }
             open.next += 1;
             if next.is_some() {
@@ -287,6 +296,12 @@ impl<'a> Pairs<'a> {
         } else {
             seen.early.push(a);
         }
+    }
+
+    /// Whether a call is open and of the tool that a result names.
+    fn is_open_call_of(&self, c: usize, a: usize) -> bool {
+        let (call, answer) = (self.calls.get(c), self.answers.get(a));
+        call.zip(answer).is_some_and(|(call, answer)| call.answer.is_none() && call.label == answer.label)
     }
 
     fn content_of(&self, c: usize) -> Option<&'a str> {
@@ -381,6 +396,33 @@ impl<'a> Pairs<'a> {
         }
     }
 
+    /// Results that name no call answer, in their order, the calls that are open where they stand, if these are as many. Of id
+    /// and tool, one must not be wrong.
+    fn pair_by_count(&mut self) {
+        let mut stray = Vec::new();
+        for (a, answer) in self.answers.iter().enumerate() {
+            if let Some(group) = answer.near.filter(|_| answer.fate == Fate::Orphan) {
+                stray.push((group, a));
+            }
+        }
+        for stray in stray.chunk_by(|(one, _), (next, _)| one == next) {
+            let mut open = Vec::new();
+            for c in stray.first().map_or(0..0, |(group, _)| self.members(*group)) {
+                if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
+                    open.push(c);
+                }
+            }
+            for (c, (_, a)) in open.iter().zip(stray).filter(|_| open.len() == stray.len()) {
+                let (call, answer) = (self.calls.get(*c), self.answers.get(*a));
+                if call.zip(answer).is_some_and(|(call, answer)| {
+                    call.label == answer.label || call.id.is_none() || answer.id.is_none()
+                }) {
+                    self.join(*c, *a);
+                }
+            }
+        }
+    }
+
     /// Gives every call the id it ends up with, reporting each that changes.
     fn assign_ids(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
         // Each id that is taken, and how many variants of it were made.
@@ -397,8 +439,7 @@ impl<'a> Pairs<'a> {
                 continue;
             }
             let own = call.id.clone().unwrap_or_default();
-            if rule.optional && (call.id.is_none() || call.sound) {
-                call.new_id = own;
+            if rule.optional && call.id.is_none() {
                 continue;
             }
             let (code, base, sentence) = if call.id.is_none() {
@@ -414,7 +455,7 @@ impl<'a> Pairs<'a> {
             } else {
                 let before = turns.get_mut(call.key).and_then(|turn| turn.replace(call.group));
                 if before != Some(call.group) {
-                    if before.is_some() {
+                    if before.is_some() && !rule.optional {
                         let finding = Finding::warning(
                             "duplicate_call_id",
                             "This id was used in an earlier turn: accepted, and paired turn by turn.",

@@ -62,3 +62,27 @@ fn r44_a_call_that_was_cut_never_runs() {
     let outcome = host.ask(setup("run", Dialect::Gemini, true), "Go", |_| answer(pieces));
     assert_eq!((outcome.status, host.ran.len()), (RunStatus::Failed, 0));
 }
+
+#[test]
+fn r42_r55_a_tool_whose_name_begins_with_a_digit_is_called_by_its_own() {
+    let store = MemoryStore::default();
+    let mut host = Host::open(&store, "s", "h");
+    host.tool = Box::new(|name, _| (Json::parse(&json!({ "of": name }).to_string()).unwrap(), false));
+    let mut setup = setup("run", Dialect::Gemini, true);
+    setup.tools[0].name = "2look".into();
+    setup.treatment =
+        ["2look", "find"].map(|name| (name.to_owned(), rethread::run::Treatment::default())).into_iter().collect();
+    let call = r#"{"role":"model","parts":[{"functionCall":{"name":"_2look","args":{}},"thoughtSignature":"c2ln"}]}"#;
+    let model = |body: &Value| match body["contents"].as_array().unwrap().len() {
+        1 => answer(call),
+        _ => answer(r#"{"role":"model","parts":[{"text":"Done."}]}"#),
+    };
+    assert_eq!(host.ask(setup, "Go", model).status, RunStatus::Finished);
+    assert_eq!(host.asked[0]["tools"][0]["functionDeclarations"][0]["name"], "_2look");
+    let contents = &host.asked[1]["contents"];
+    assert_eq!(contents[1], serde_json::from_str::<Value>(call).unwrap());
+    assert_eq!(
+        contents[2]["parts"][0]["functionResponse"],
+        json!({"name": "_2look", "response": {"output": {"of": "2look"}}})
+    );
+}

@@ -216,6 +216,7 @@ fn r44_how_it_ends() {
     for (reason, status) in [
         ("STOP", AnswerStatus::Complete),
         ("MAX_TOKENS", AnswerStatus::Incomplete),
+        ("CONTINUATION", AnswerStatus::Incomplete),
         ("SAFETY", AnswerStatus::Blocked),
         ("RECITATION", AnswerStatus::Blocked),
         ("BLOCKLIST", AnswerStatus::Blocked),

@@ -209,7 +209,10 @@ fn wf_39_each_sequential_gemini_step_has_its_own_signature() {
     let mut bare = body;
     bare["contents"][3]["parts"][0] = fc("f");
     assert_eq!(errors(&bare, GEMINI), ["unsigned_thinking"]);
-    assert_eq!(mended(&bare, GEMINI)[3]["parts"][0]["thoughtSignature"], "skip_thought_signature_validator");
+    assert_eq!(
+        mended(&bare, GEMINI)[3]["parts"][0]["thoughtSignature"],
+        "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
+    );
     // The address names the model as a rule: then it is a warning.
     bare.as_object_mut().unwrap().remove("model");
     takes(bare, GEMINI);
