@@ -1,11 +1,12 @@
 //! OpenAI Responses: its side of the door.
 
+use super::kinds::kind_of;
 use super::params::UNKNOWN;
 use super::{decode, encode, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Message, Part, Role};
+use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
@@ -69,6 +70,17 @@ impl Codec for Responses {
         report: &mut Report,
     ) {
         encode::encode(wire, item, report);
+    }
+
+    /// A reference names what the server holds, and an output may answer it: what they are to other items the rules say.
+    fn may_follow(&self, _before: &DraftMessage<'_>, item: &DraftMessage<'_>) -> bool {
+        item.message.parts.iter().all(|part| match &part.body {
+            PartBody::Opaque(value) => {
+                let kind = kind_of(value.view());
+                kind != "item_reference" && !kind.ends_with("_output")
+            }
+            _ => true,
+        })
     }
 
     /// What came as `instructions` goes out so, and what a render is given under that name. A stored system message

@@ -25,7 +25,7 @@ pub(super) const CUSTOM: &CallKind =
     &CallKind { kind: "custom_tool_call", name: None, arguments: "input", takes_text: true };
 
 /// Calls of tools that OpenAI defines and the client runs.
-const HOSTED: [&CallKind; 4] = [
+pub(super) const HOSTED: [&CallKind; 4] = [
     &CallKind { kind: "computer_call", name: Some("computer"), arguments: "action", takes_text: false },
     &CallKind { kind: "local_shell_call", name: Some("local_shell"), arguments: "action", takes_text: true },
     &CallKind { kind: "shell_call", name: Some("shell"), arguments: "action", takes_text: false },

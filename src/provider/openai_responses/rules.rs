@@ -9,7 +9,7 @@
 mod items;
 mod order;
 
-use super::kinds::{CallKind, id_name, kind_of, pair_of, runs_there};
+use super::kinds::{CallKind, HOSTED, id_name, kind_of, pair_of, runs_there};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::openai_chat::{self, rules::shortened};
@@ -248,6 +248,7 @@ impl<'a> Reader<'_, 'a, '_> {
             (false, _) if there => return self.other(kind, fields),
             (false, _) => {}
         }
+        self.pairs.space = self.space(label, id, calls);
         let label = label.to_owned();
         if calls {
             self.begin();
@@ -266,6 +267,20 @@ impl<'a> Reader<'_, 'a, '_> {
         let served = id.and_then(|id| self.served.get_mut(id)).is_some_and(|left| std::mem::take(left) > 0);
         self.outputs.push(Asked { era: self.era, said: self.said_at_call, served: served || known });
         Kind::Output(a)
+    }
+
+    /// Where an id is looked for. Functions, custom tools and a client's search have ids in common (recorded); a call of another
+    /// kind has its own, and a function's output is taken for its answer where no function has the id.
+    fn space(&self, label: &str, id: Option<JsonRef<'_>>, calls: bool) -> &'static str {
+        let id = id_of(id).0.unwrap_or_default();
+        let asked = |kind: &str| self.served.contains_key(&format!("{kind} {id}"));
+        match CallKind::of(label) {
+            Some(own) if own.is_hosted() => own.kind,
+            _ if label == "mcp_approval_request" => "mcp_approval_request",
+            None => "",
+            Some(_) if calls || ["function_call", "custom_tool_call", "tool_search_call"].into_iter().any(asked) => "",
+            Some(_) => HOSTED.into_iter().map(|own| own.kind).find(|kind| asked(kind)).unwrap_or_default(),
+        }
     }
 
     /// An item that stays as it is.

@@ -77,6 +77,8 @@ pub(crate) struct Pairs<'a> {
     pub answers: Vec<Answer<'a>>,
     events: Vec<Event>,
     keys: IdMap<usize>,
+    /// Ids of different spaces are different ones, though they read the same: the space of what comes next.
+    pub space: &'static str,
     /// What a repair writes as a result's content.
     filler: String,
 }
@@ -88,6 +90,7 @@ impl<'a> Pairs<'a> {
             answers: Vec::new(),
             events: Vec::new(),
             keys: IdMap::with_hasher(Seed::default()),
+            space: "",
             filler,
         }
     }
@@ -102,11 +105,12 @@ impl<'a> Pairs<'a> {
         label: String,
     ) -> usize {
         let (id, sound) = id_of(id);
+        let key = self.key(id.as_deref().unwrap_or(alias));
         self.calls.push(Call {
             value,
             place: (value, ""),
             group,
-            key: number(&mut self.keys, id.as_deref().unwrap_or(alias)),
+            key,
             id,
             sound,
             answer: None,
@@ -131,11 +135,12 @@ impl<'a> Pairs<'a> {
     ) -> usize {
         let (id, sound) = id_of(id);
         let content = content.map_or("", JsonRef::as_raw);
+        let key = self.key(id.as_deref().unwrap_or(alias));
         self.answers.push(Answer {
             value,
             place: (value, ""),
             near,
-            key: number(&mut self.keys, id.as_deref().unwrap_or(alias)),
+            key,
             id,
             sound,
             content,
@@ -146,6 +151,13 @@ impl<'a> Pairs<'a> {
         });
         self.events.push(Event::Answer(self.answers.len() - 1));
         self.answers.len() - 1
+    }
+
+    fn key(&mut self, id: &str) -> usize {
+        match self.space {
+            "" => number(&mut self.keys, id),
+            space => number(&mut self.keys, &format!("{space} {id}")),
+        }
     }
 
     /// The calls of a group: groups come in order.
