@@ -24,6 +24,8 @@ pub struct Words<'m> {
     pub refusal: Option<&'m JsonStr>,
     /// Whether there are images, files, or blocks of the own dialect.
     pub has_media: bool,
+    /// No part is left out that the own dialect takes.
+    whole: bool,
 }
 
 impl<'m> Words<'m> {
@@ -32,7 +34,8 @@ impl<'m> Words<'m> {
         let own = message.dialect == Some(target);
         // Mistral has no place of its own for a refusal: it is said.
         let said = target == Dialect::Mistral;
-        let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false };
+        let whole = !own || message.parts.len() == 1;
+        let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false, whole };
         let mut apart = false;
         for part in &message.parts {
             match &part.body {
@@ -67,7 +70,7 @@ impl<'m> Words<'m> {
     /// The one text that is all there is.
     pub fn single(&self) -> Option<&'m JsonStr> {
         match self.texts.as_slice() {
-            [(_, text)] if !self.has_media && self.refusal.is_none() => Some(text),
+            [(_, text)] if self.whole && !self.has_media && self.refusal.is_none() => Some(text),
             _ => None,
         }
     }

@@ -127,9 +127,10 @@ struct Decoding<'i, 'w> {
 
 impl<'w> Decoding<'_, 'w> {
     /// Whether a call is one of OpenAI's own tools, and the client has answered it. One that the server ran, or whose
-    /// output is not there, is kept as it is: nobody else could word an output of its kind.
+    /// output is not there or has no id to name it by, is kept as it is: nobody else could word an output of its kind.
     fn is_asked(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
-        self.answered.have(kind.kind, wire.text("call_id").as_deref()) && !runs_there(wire)
+        let id = wire.text("call_id").filter(|id| !id.is_empty());
+        id.is_some() && self.answered.have(kind.kind, id.as_deref()) && !runs_there(wire)
     }
 
     fn item(&mut self, wire: JsonRef<'w>) {
