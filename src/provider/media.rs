@@ -28,8 +28,8 @@ impl Media {
         let url = self.url.as_ref()?.inside();
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
         let kind = head.strip_suffix(";base64")?;
-        let kind = text::replaced(kind, "\\/", "/");
-        Some((kind, JsonStr::from_inside(data)))
+        let kind = text::replaced(kind.split(';').next()?, "\\/", "/").to_ascii_lowercase();
+        Some((if kind == "image/jpg" { "image/jpeg".into() } else { kind }, JsonStr::from_inside(data)))
     }
 }
 

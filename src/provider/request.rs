@@ -4,7 +4,7 @@ use super::codec::{Codec, codec, is_plain_id, plain};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
-use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::text::{cut, has};
 use std::borrow::Cow;
@@ -274,14 +274,23 @@ fn write_allowed(object: &mut ObjectWriter<'_>, choice: JsonRef<'_>, to: Dialect
     };
     let given = choice.get("allowed_tools").unwrap_or(choice);
     let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
+    // A custom tool of Responses goes to chat as a function; tools of the provider's own stay behind.
+    let goes = |tool: &JsonRef<'_>| tool.says("type", "function") || nested && tool.says("type", "custom");
+    let name = |tool: JsonRef<'_>| {
+        let name = tool.get("function").unwrap_or(tool).text("name")?;
+        Some(JsonStr::new(&plain(&name, 64)))
+    };
+    let names: Vec<_> = given.get("tools").unwrap_or_default().items().filter(goes).filter_map(name).collect();
+    if names.is_empty() {
+        return false;
+    }
     let out = object.key("tool_choice");
     for piece in [r#"{"type":"allowed_tools","#, open, mode, r#","tools":["#] {
         out.push_str(piece);
     }
     let mut comma = "";
-    for tool in given.get("tools").unwrap_or_default().items().filter(|tool| tool.says("type", "function")) {
-        let name = tool.get("function").unwrap_or(tool).get("name").unwrap_or_default();
-        for piece in [comma, r#"{"type":"function","#, tool_open, name.as_raw(), tool_close] {
+    for name in &names {
+        for piece in [comma, r#"{"type":"function","#, tool_open, name.token(), tool_close] {
             out.push_str(piece);
         }
         comma = ",";

@@ -303,6 +303,35 @@ fn r42_a_block_that_only_its_provider_knows_is_reported() {
 }
 
 #[test]
+fn r42_a_choice_among_tools_names_what_went_along_or_goes() {
+    let of = |tools: Value| {
+        json!({"model": "m", "input": [{"role": "user", "content": "q"}],
+            "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}, {"type": "custom", "name": "g"}, {"type": "web_search"}],
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": tools}})
+        .to_string()
+    };
+    let search = json!({"type": "web_search"});
+    let (body, _) =
+        turn(&of(json!([{"type": "custom", "name": "g"}, search])), Dialect::OpenAiResponses, Dialect::OpenAiChat);
+    let named = json!([{"type": "function", "function": {"name": "g"}}]);
+    assert_eq!(body["tool_choice"]["allowed_tools"]["tools"], named);
+    let (body, report) = turn(&of(json!([search])), Dialect::OpenAiResponses, Dialect::OpenAiChat);
+    assert!(body.get("tool_choice").is_none());
+    assert!(report.iter().any(|finding| finding.message.contains("`tool_choice`")), "{report:?}");
+}
+
+#[test]
+fn r42_the_type_of_an_image_is_read_however_it_is_spelled() {
+    for (spelled, read) in
+        [("image/jpg", "image/jpeg"), ("image/PNG", "image/png"), ("image/png;charset=utf-8", "image/png")]
+    {
+        let image = json!({"type": "image_url", "image_url": {"url": format!("data:{spelled};base64,AA==")}});
+        let (there, reported) = part(image, Dialect::OpenAiChat, Dialect::Anthropic);
+        assert_eq!((&there["source"]["media_type"], reported), (&json!(read), 0));
+    }
+}
+
+#[test]
 fn r42_what_is_no_json_is_an_error() {
     let error = convert(b"{", Dialect::OpenAiChat, Dialect::Anthropic, &RepairOptions::default()).unwrap_err();
     assert_eq!(error.code.as_str(), "invalid_input");

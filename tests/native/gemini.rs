@@ -298,6 +298,11 @@ fn r42_r45_unsigned_calls_are_signed_for_a_model_that_asks() {
     assert_eq!(signatures("https://x/models/gemini-2.5-pro:generateContent", "{}"), 1);
     assert_eq!(signatures("https://x/models/gemini-4-pro:generateContent", "{}"), 3);
     assert_eq!(signatures("https://x", r#"{"model":"gemini-3-pro-preview"}"#), 3);
+    let empty = call(r#","thoughtSignature":"""#);
+    let session = Session::of(GEMINI, &[&format!("[{ASK},{empty},{result}]")]);
+    assert!(session.render(GEMINI, "x/gemini-2.5", "{}", &[]).0.contains(&empty));
+    let (signed, _) = session.render(GEMINI, "x/gemini-3-pro", "{}", &[]);
+    assert!(!signed.contains(r#"Signature":"""#) && signed.matches("Signature").count() == 1, "{signed}");
 }
 
 #[test]

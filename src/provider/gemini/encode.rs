@@ -215,7 +215,13 @@ fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, re
     let arguments = arguments_object(call, report);
     let (id, name) = (id_of(call, own), JsonStr::new(&name_of(call)));
     if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        write_named(out, shape, &id, &name, (Slot::Arguments, arguments.as_str()));
+        // An empty signature is none.
+        let says = |slot: &Slot| !matches!(slot, Slot::Raw(value) if matches!(value.as_str(), "\"\"" | "null"));
+        let mut shape = Cow::Borrowed(shape);
+        if sign {
+            shape.to_mut().0.retain(|(key, slot)| !SIGNATURE.contains(&key.inside()) || says(slot));
+        }
+        write_named(out, &shape, &id, &name, (Slot::Arguments, arguments.as_str()));
         if sign && !shape.0.iter().any(|(key, _)| SIGNATURE.contains(&key.inside())) && out.pop().is_some() {
             out.push_str(&format!(",\"thoughtSignature\":{UNSIGNED}}}"));
         }

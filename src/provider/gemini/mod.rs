@@ -15,8 +15,8 @@ pub(crate) use decode::shown_by;
 
 /// The first version that wants signatures, and takes images in responses.
 const THIRD: u16 = 300;
-/// The first version that refuses what older ones took: words behind a response at a body's end, the role "function", a
-/// response without the id of its call.
+/// The first version that refuses what older ones took: words behind a response at a body's end, a response without the id
+/// of its call.
 const STRICT: u16 = 306;
 
 /// Members under their own names and their names in snake case: both are read.

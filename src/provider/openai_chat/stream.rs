@@ -343,7 +343,8 @@ impl ChatAnswer {
 
     fn thinking(&mut self, part: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         // Every chunk may say that it is closed (recorded): a signature alone ends a part.
-        let goes_on = |piece: &Piece| matches!(piece, Piece::Thinking { rest, .. } if rest.get("signature").is_none());
+        let unsigned = |rest: &Fields| rest.get("signature").is_none_or(Value::says_nothing);
+        let goes_on = |piece: &Piece| matches!(piece, Piece::Thinking { rest, .. } if unsigned(rest));
         if !self.said.pieces.last().is_some_and(goes_on) {
             self.said.push(Piece::Thinking { said: Pieced::default(), rest: Fields::default() });
         }

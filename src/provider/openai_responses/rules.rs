@@ -277,6 +277,8 @@ impl<'a> Reader<'_, 'a, '_> {
         match CallKind::of(label) {
             Some(own) if own.is_hosted() => own.kind,
             _ if label == "mcp_approval_request" => "mcp_approval_request",
+            // What a search found answers no function.
+            None if !calls && !asked("tool_search_call") => "tool_search_call",
             None => "",
             Some(_) if calls || ["function_call", "custom_tool_call", "tool_search_call"].into_iter().any(asked) => "",
             Some(_) => HOSTED.into_iter().map(|own| own.kind).find(|kind| asked(kind)).unwrap_or_default(),

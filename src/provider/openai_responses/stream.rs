@@ -5,6 +5,7 @@
 
 mod item;
 
+use crate::id::{IdMap, Seed};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, error_words, inside, said};
@@ -143,14 +144,15 @@ impl Assembling for ResponseAnswer {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
         let (mut text, mut calls) = (String::new(), Vec::new());
-        for item in &self.items {
+        let whole = self.whole_pairs();
+        for (item, whole) in self.items.iter().zip(&whole) {
             item.texts().for_each(|own| text.push_str(own));
             // What has its output already was run where the model runs.
-            if let Some((_, call)) = item.assemble(complete && !self.is_whole_pair(item)) {
+            if let Some((_, call)) = item.assemble(complete && !whole) {
                 calls.push(call);
             }
         }
-        self.facts.assembled(status, &text, calls, self.wire(complete))
+        self.facts.assembled(status, &text, calls, self.wire(complete, &whole))
     }
 }
 
@@ -295,22 +297,23 @@ impl ResponseAnswer {
         }
     }
 
-    /// Whether it is a call or an answer, and the other one is here too.
-    fn is_whole_pair(&self, item: &Item) -> bool {
-        item.done
-            && item.pair().is_some_and(|(id, calls)| {
-                self.items.iter().any(|other| other.done && other.pair() == Some((id.clone(), !calls)))
-            })
+    /// Of each item, whether it is a call or an answer, and the other one is here too.
+    fn whole_pairs(&self) -> Vec<bool> {
+        let half = |item: &Item| item.pair().filter(|_| item.done).map(|(id, calls)| (id, if calls { 1 } else { 2 }));
+        let mut halves: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        for (id, bit) in self.items.iter().filter_map(half) {
+            *halves.get_or_insert(&id, 0) |= bit;
+        }
+        self.items.iter().map(|item| half(item).is_some_and(|(id, _)| halves.get(&id) == Some(&3))).collect()
     }
 
-    fn wire(&self, complete: bool) -> Option<Json> {
+    fn wire(&self, complete: bool, whole: &[bool]) -> Option<Json> {
         // Reasoning that nobody keeps and that does not hold itself is known by no id, nor is what belongs to it.
         let forgotten = self.unstored && self.items.iter().any(Item::is_bare_reasoning);
         let mut wire = String::new();
         let mut list = ArrayWriter::new(&mut wire);
-        for item in &self.items {
-            // Half a pair of a cut answer goes no further: nobody is to answer the call, and nobody asked for the answer.
-            if item.goes(complete, item.pair().is_some() && !self.is_whole_pair(item)) {
+        for (item, whole) in self.items.iter().zip(whole) {
+            if item.goes(complete, *whole) {
                 item.write(list.item(), forgotten);
             }
         }

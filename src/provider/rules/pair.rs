@@ -287,7 +287,7 @@ impl<'a> Pairs<'a> {
                 // Where calls of one turn share an id, the tool tells them apart.
                 let twins = seen.calls.get(open.next..open.end).unwrap_or_default();
                 let same = |c: &&usize| self.is_open_call_of(**c, a);
-                next = twins.iter().find(same).or(Some(&c)).copied();
+                next = twins.iter().take(TWINS).find(same).or(Some(&c)).copied();
                 if next != Some(c) {
                     break;
                 }
@@ -491,6 +491,9 @@ impl<'a> Pairs<'a> {
         }
     }
 }
+
+/// So many calls of one id are told apart by their tools; beyond, their order counts, so that the cost stays linear.
+const TWINS: usize = 64;
 
 /// The number of a key, a new one if it is new.
 fn number(keys: &mut IdMap<usize>, key: &str) -> usize {

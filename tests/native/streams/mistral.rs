@@ -156,8 +156,8 @@ fn r43_thinking_keeps_its_parts_and_what_stands_between_its_words() {
     // Streamed, words in a row are one text; every chunk may say `closed` (recorded), a signature ends a part.
     let delta = |part: String| message(&part);
     let deltas = [
-        delta(think(&a, r#","closed":true"#)),
-        delta(think(&b, r#","closed":true"#)),
+        delta(think(&a, r#","closed":true,"signature":null"#)),
+        delta(think(&b, r#","closed":true,"signature":"""#)),
         delta(think(reference, "")),
         delta(think(&c, signed)),
         delta(think(&a, r#","signature":"eA==""#)),

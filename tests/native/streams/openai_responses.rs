@@ -157,6 +157,26 @@ fn case77_a_cut_answer_keeps_its_reason_and_its_usage() {
 }
 
 #[test]
+fn case77_a_cut_answer_keeps_no_call_that_nobody_can_answer() {
+    for id in ["", r#""call_id":"","#] {
+        let item = format!(r#"{{"type":"function_call","id":"fc_1",{id}"name":"f","arguments":"{{}}"}}"#);
+        let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","output":[]}}"#.to_owned();
+        let (got, _) = run(&[added(0, &item), done(0, &item), end]);
+        assert_eq!((got.status, got.wire.is_none()), (AnswerStatus::Incomplete, true), "{:?}", got.wire);
+    }
+}
+
+/// As many as a server sends: each is looked at a few times, not once for each other one.
+#[test]
+fn r44_an_answer_of_very_many_calls_is_assembled() {
+    let lines: Vec<String> = (0..4_000)
+        .flat_map(|at| [added(at, &call(at, "{}")), done(at, &call(at, "{}"))])
+        .chain([completed("")])
+        .collect();
+    assert_eq!(calls_of(&run(&lines).0).len(), 4_000);
+}
+
+#[test]
 fn r44_the_input_of_a_custom_tool_is_free_text() {
     let item = |input: &str| {
         format!(r#"{{"type":"custom_tool_call","id":"ctc_1","call_id":"call_1","name":"sql","input":"{input}"}}"#)

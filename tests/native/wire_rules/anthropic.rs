@@ -110,6 +110,19 @@ fn r40_a_servers_call_is_open_until_the_user_speaks() {
     ] {
         mends_claude(given, "dangling_call", left);
     }
+    // Many of one id, and a system message, on which nobody writes on.
+    let many = [vec![text("x")], vec![asks("s1"); 9]].concat();
+    mends_claude(
+        vec![user("q"), model(many), user("p")],
+        "dangling_call",
+        vec![user("q"), model(vec![text("x")]), user("p")],
+    );
+    let aside = json!({ "role": "system", "content": "s" });
+    mends_claude(
+        vec![user("q"), model(vec![text("x"), asks("s1")]), aside.clone(), user("p")],
+        "dangling_call",
+        vec![user("q"), model(vec![text("x")]), aside, user("p")],
+    );
     let body = claude(vec![user("q"), model(vec![text("x"), asks("s1")]), user("p")]);
     let report = validate(body.to_string().as_bytes(), Dialect::Anthropic);
     assert_eq!((report[0].path.as_deref(), report[0].call_id.as_deref()), (Some("/messages/1/content/1"), Some("s1")));

@@ -102,6 +102,9 @@ fn r40_an_approval_that_was_asked_for_is_given_or_not() {
     // An answer to what is not here is not known to be refused.
     takes(input(vec![user("q"), answer(true), answer(true)]), RESPONSES);
     takes(with(input(vec![asked]), "conversation", json!("conv_1")), RESPONSES);
+    let found = json!({ "type": "tool_search_output", "call_id": "a", "execution": "client", "tools": [] });
+    let output = json!({ "type": "function_call_output", "call_id": "a", "output": "r" });
+    takes(input(vec![user("q"), fcall("a"), found, output, user("p")]), RESPONSES);
     // Found by a property: a call's id is no request's, though they read the same.
     let output = json!({ "type": "function_call_output", "call_id": "mcpr_1", "output": "r" });
     takes(input(vec![user("q"), fcall("mcpr_1"), answer(true), output.clone()]), RESPONSES);

@@ -1,5 +1,6 @@
 //! Cache marks: a request holds four at most.
 
+use super::end::text_of;
 use crate::finding::{Action, Finding};
 use crate::json::JsonRef;
 use crate::provider::anthropic::codec::MARKS;
@@ -35,7 +36,8 @@ fn is_marked(block: JsonRef<'_>) -> bool {
 fn gather<'a>(list: Option<JsonRef<'a>>, marked: &mut Vec<JsonRef<'a>>) {
     let Some(list) = list else { return };
     for block in list.items() {
-        if is_marked(block) {
+        // An empty text goes, and its mark with it.
+        if is_marked(block) && !text_of(block).is_some_and(|text| text.is_text("")) {
             marked.push(block);
         }
     }

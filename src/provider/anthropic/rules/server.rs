@@ -20,6 +20,8 @@ struct Asked<'a> {
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bool) {
     let mut asked: Vec<Asked<'a>> = Vec::new();
     let mut places: IdMap<usize> = IdMap::with_hasher(Seed::default());
+    // So many of them the model wrote on behind.
+    let mut settled = 0;
     let mut gone = Vec::new();
     for (t, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
         if turn.speaker == Speaker::User {
@@ -33,18 +35,15 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
                 gone.push(call.place);
             }
             places = IdMap::with_hasher(Seed::default());
+            settled = 0;
             continue;
         }
         for (b, block) in turn.blocks.iter().enumerate() {
             let Some(value) = block.value else { continue };
             if block.kind == BlockKind::Asks {
                 let id = value.text("id").unwrap_or_default().into_owned();
-                let at = *places.get_or_insert(&id, asked.len());
-                let call = Asked { value, id, place: (t, b), answered: false };
-                match asked.get_mut(at) {
-                    Some(same) => *same = call,
-                    None => asked.push(call),
-                }
+                places.insert(id.clone(), asked.len());
+                asked.push(Asked { value, id, place: (t, b), answered: false });
             } else if block.kind == BlockKind::Serves {
                 let id = value.text("tool_use_id").unwrap_or_default();
                 let call = places.get(&id).and_then(|at| asked.get_mut(*at));
@@ -63,8 +62,11 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
             }
         }
         // What the model wrote on behind was taken without it.
-        for call in &mut asked {
-            call.answered |= call.place.0 < t;
+        if turn.speaker == Speaker::Model {
+            for call in asked.iter_mut().skip(settled).filter(|call| call.place.0 < t) {
+                call.answered = true;
+                settled += 1;
+            }
         }
     }
     for (t, b) in gone {

@@ -307,12 +307,13 @@ impl Item {
         Some((self.fields.decoded(id_name(label, calls)), calls)).filter(|(id, _)| !id.is_empty())
     }
 
-    /// Whether it belongs into the next request. `alone`: it is half a pair.
-    pub fn goes(&self, complete: bool, alone: bool) -> bool {
+    /// Whether it belongs into the next request. Half a pair of a cut answer goes no further: nobody is to answer the call, and
+    /// nobody asked for the answer. `whole`: its other half is here.
+    pub fn goes(&self, complete: bool, whole: bool) -> bool {
         match self.is {
             Is::Message => self.entries.iter().any(|entry| !entry.text().is_empty()),
-            Is::Call { .. } if alone => self.assemble(complete).is_some_and(|(_, call)| call.executable),
-            Is::Call { .. } | Is::Reasoning | Is::Other => self.done && (complete || !alone),
+            Is::Call { .. } => whole || self.assemble(complete).is_some_and(|(_, call)| call.executable),
+            Is::Reasoning | Is::Other => self.done && (complete || whole || self.pair().is_none()),
         }
     }
 
