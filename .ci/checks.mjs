@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { COMPONENT, NAMES } from './build.mjs';
+import { COMPONENT } from './build.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources } from './rust-source.mjs';
 
@@ -141,12 +141,10 @@ export function synchronous() {
 /** The wasm asks its host for nothing but what the glue answers: no env, no clock or chance by a back door. */
 export function imports() {
   const file = 'dist/rethread_bg.wasm';
-  if (!present(file) || !present(NAMES)) return [`${file} is missing: npm run build`];
+  if (!present(file)) return [`${file} is missing: npm run build`];
   const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));
-  const names = new Map(JSON.parse(read(NAMES)).imports.map(([module, name, short]) => [short, { module, name }]));
   const complaints = [];
-  for (const { name: short, kind } of list) {
-    const { module, name } = names.get(short) ?? { module: 'nobody knows where', name: short };
+  for (const { module, name, kind } of list) {
     console.log(`  ${kind} ${name}`);
     if (module !== './rethread_bg.js') complaints.push(`the wasm imports ${name} from ${module}`);
   }
