@@ -25,7 +25,7 @@ const FEATURES = [
 ];
 
 const inputs = () => [
-  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs',
+  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs', ...files('.ci/bindgen'),
 ];
 
 function sizes() {
@@ -71,11 +71,7 @@ function optimize(file) {
 /** `quick` is for trying a change out: seconds instead of minutes, and neither small nor fast. */
 async function buildPackage({ quick = false } = {}) {
   const raw = await compile('web', quick ? 'quick' : 'release');
-  await run('wasm-bindgen', [
-    '--target', 'web', '--out-dir', 'dist', '--out-name', 'rethread',
-    // Types are written by hand in js/types.d.ts; where the wasm lies is the entries' business, so that a bundler finds it once.
-    '--no-typescript', '--omit-default-module-path', '--remove-producers-section', raw,
-  ]);
+  await run(await bindgen(), [raw, 'dist', 'rethread']);
   if (!quick) optimize(OUT[0]);
 }
 
@@ -101,7 +97,6 @@ export async function build({ component = true, quick = false } = {}) {
     return weigh();
   }
   await rust();
-  await bindgen();
   await npm();
   mkdirSync(path.join(root, path.dirname(COMPONENT)), { recursive: true });
   for (const [stamp, made, make] of parts) {
@@ -115,7 +110,6 @@ export async function build({ component = true, quick = false } = {}) {
 
 async function quickBuild() {
   await rust();
-  await bindgen();
   mkdirSync(path.join(root, path.dirname(OUT[0])), { recursive: true });
   rmSync(path.join(root, STAMP), { force: true }); // so that the next full build does not take this one for its own
   await buildPackage({ quick: true });

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
 import { files, output, root, run } from './shell.mjs';
-import { bindgen, chromedriverPath, chromium, chromiumPath, npm, rust, wasmPack, wasmtime } from './tools.mjs';
+import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
 
 const WASM = 'wasm32-unknown-unknown';
 
@@ -47,7 +47,7 @@ function wasmTests(inBrowser) {
 
 /** no-install: nothing is downloaded, wasm-bindgen is ours. */
 async function wasmPackTest(where, { args, features }) {
-  await bindgen();
+  await testRunner();
   await wasmPack();
   const featureArgs = features.length ? ['--features', features.join(',')] : [];
   await run('wasm-pack', ['test', '--mode', 'no-install', ...where, '.', '--locked', '--no-default-features', ...featureArgs, ...args], { env: { WASM_BINDGEN_TEST_TIMEOUT: '180' } });

@@ -54,8 +54,24 @@ const toFront = (dir) => {
   process.env.PATH = [dir, ...rest].join(path.delimiter);
 };
 
-/** wasm-bindgen and its test runner. */
+/** What turns the compiled wasm into a package: `.ci/bindgen`, compiled once a machine. Returns its path. */
 export const bindgen = once(async () => {
+  await rust();
+  const manifest = '.ci/bindgen/Cargo.toml';
+  if (!read(manifest).includes(`wasm-bindgen-cli-support = "=${bindgenVersion()}"`)) {
+    throw new Error(`${manifest}: wasm-bindgen-cli-support is of another version than wasm-bindgen ${bindgenVersion()} in Cargo.lock`);
+  }
+  const place = path.join(cache, `bindgen-${hash([manifest, '.ci/bindgen/Cargo.lock', '.ci/bindgen/src/main.rs'])}`);
+  const program = path.join(place, 'debug', 'bindgen');
+  if (!existsSync(program)) {
+    console.log(`bindgen: building it into ${place}; half a minute, once`);
+    await run('cargo', ['build', '--locked', '--manifest-path', manifest, '--target-dir', place], { minutes: 20 });
+  }
+  return program;
+});
+
+/** The test runner of wasm-bindgen, which comes with its whole command line. */
+export const testRunner = once(async () => {
   await rust();
   const dir = await cargoTool('wasm-bindgen-cli', 'wasm-bindgen', bindgenVersion());
   // First on PATH: wasm-pack and cargo's runner look there, and another version would not fit the crate.
@@ -121,7 +137,7 @@ export const chromium = once(async () => {
   console.log(`chromium: ${chromiumPath()}, ${chromedriverPath()}`);
 });
 
-export const tools = { rust, bindgen, wasmPack, npm, chromium, wasmtime };
+export const tools = { rust, bindgen, testRunner, wasmPack, npm, chromium, wasmtime };
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const names = process.argv.slice(2);
