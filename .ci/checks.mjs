@@ -175,7 +175,20 @@ export function componentImports() {
   return complaints;
 }
 
-export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous };
+/** Every test that docs/requirements.md names exists: a row cannot lose its proof in silence. */
+export function requirements() {
+  const file = 'docs/requirements.md';
+  const tests = [...files('tests', '.rs'), ...files('tests', '.mjs'), ...files('src', '.rs')].map(read).join('\n');
+  return read(file).split('\n').flatMap((line) => {
+    const [, row, , status, named] = line.split('|').map((cell) => cell.trim());
+    if (!/^R\d/.test(row ?? '')) return [];
+    const names = [...(named ?? '').matchAll(/`([^`]+)`/g)].map((match) => match[1]);
+    if (!names.length && status !== 'not built') return [`${file}: ${row} names no test`];
+    return names.filter((name) => !tests.includes(name)).map((name) => `${file}: ${row} names the test ${name}, which does not exist`);
+  });
+}
+
+export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, requirements };
 
 /** Prints each check with its complaints; answers how many there were. */
 export function report(chosen) {
