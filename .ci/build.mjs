@@ -7,6 +7,7 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { asFactory } from './glue.mjs';
 import { files, hash, output, present, read, root, run } from './shell.mjs';
 import { bindgen, npm, rust } from './tools.mjs';
 
@@ -25,7 +26,7 @@ const FEATURES = [
 ];
 
 const inputs = () => [
-  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs', ...files('.ci/bindgen'),
+  ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs', '.ci/glue.mjs', ...files('.ci/bindgen'),
 ];
 
 function sizes() {
@@ -72,6 +73,8 @@ function optimize(file) {
 async function buildPackage({ quick = false } = {}) {
   const raw = await compile('web', quick ? 'quick' : 'release');
   await run(await bindgen(), [raw, 'dist', 'rethread']);
+  const glue = path.join(root, OUT[1]);
+  writeFileSync(glue, asFactory(readFileSync(glue, 'utf8')));
   if (!quick) optimize(OUT[0]);
 }
 

@@ -1,41 +1,58 @@
-// Where the wasm comes from, and whether it is there yet. The entries choose; everything else asks.
+// The compiled module: where it comes from, and whether it is there yet. The entries choose; everything else asks.
 
-import load, { initSync } from '../dist/rethread.js';
+import { RethreadError } from './error.js';
 
 let fallback = null;
-let ready = false;
+let compiled = null;
 let loading = null;
-
-export const isReady = () => ready;
 
 /** What `init()` fetches when it is given nothing. */
 export function setSource(source) {
   fallback = source;
 }
 
-/** For platforms that have the wasm at hand while the module is evaluated. */
+/** For platforms that have the wasm at hand while the entry is evaluated. */
 export function initNow(module) {
-  if (ready) return;
-  initSync({ module });
-  ready = true;
+  compiled ??= module instanceof WebAssembly.Module ? module : new WebAssembly.Module(module);
 }
 
-/** Safe to call any number of times; the first call decides the source. */
-export async function init(source) {
-  if (ready) return;
-  loading ??= begin(source ?? fallback);
+/** Loads the module. Safe to call any number of times; the first call decides the source. */
+export async function load(source) {
+  if (compiled) return;
+  loading ??= compile(source ?? fallback);
   try {
-    await loading;
-  } catch (e) {
+    compiled = await loading;
+  } catch (error) {
     loading = null; // a page that was offline may try again
-    throw e;
+    throw error;
   }
 }
 
-async function begin(source) {
-  if (!source) {
-    throw Object.assign(new Error('rethread/slim brings no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL'), { code: 'not_initialized' });
+/** The compiled module. Throws `not_initialized` before it is loaded. */
+export function moduleNow() {
+  if (!compiled) {
+    throw new RethreadError('not_initialized', 'the wasm is not loaded yet: `await init()` first, or `await open()`, which does it');
   }
-  await load({ module_or_path: source });
-  ready = true;
+  return compiled;
+}
+
+async function compile(source) {
+  if (!source) {
+    throw new RethreadError('not_initialized', 'rethread/slim brings no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL');
+  }
+  const isAddress = typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
+  const given = await (isAddress ? fetch(source) : source);
+  if (given instanceof WebAssembly.Module) return given;
+  if (typeof Response === 'function' && given instanceof Response) return compileResponse(given);
+  return WebAssembly.compile(given);
+}
+
+async function compileResponse(response) {
+  if (!response.ok) {
+    throw new RethreadError('not_initialized', `the wasm could not be fetched: ${response.status} ${response.statusText} for ${response.url}`, { status: response.status });
+  }
+  // A server that gives the file another type costs the compilation while it downloads, not the page.
+  const isWasm = response.headers.get('content-type')?.split(';')[0].trim() === 'application/wasm';
+  if (isWasm && WebAssembly.compileStreaming) return WebAssembly.compileStreaming(response);
+  return WebAssembly.compile(await response.arrayBuffer());
 }

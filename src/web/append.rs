@@ -2,11 +2,12 @@
 
 use super::assembler::dialect;
 use super::convert::{member, object_to_js, text, to_json, whole, wire_text};
+use super::error::thrown;
 use super::options::word;
 use super::promise::promise;
 use super::run_request::check_branch;
 use super::session::{Session, SessionInner};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::history::{Joined, NewMessage, Origin, join, join_new};
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
@@ -16,21 +17,28 @@ use crate::sorted::Sorted;
 use crate::store::Change;
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 
 #[wasm_bindgen]
 impl Session {
     /// Appends messages in a dialect's own shape, or neutral ones.
     pub fn append(&self, given: JsValue, dialect_or_options: JsValue, options: JsValue) -> Promise {
         let inner = self.inner.clone();
+        let named = dialect_or_options.as_string();
+        // Read at the call: the caller may change it while this waits. Neutral messages may be a promise of them.
+        let body = if named.is_some() { Some(wire_text(&given)) } else { None };
+        let turn = inner.writes.enter();
         promise(Box::pin(async move {
-            let named = dialect_or_options.as_string();
+            let _turn = turn.start().await;
             let options = if named.is_some() { options } else { dialect_or_options };
             check_branch(&options)?;
             let origin = inner.origin(&options)?;
             let expected = whole(&options, "expectedRevision")?;
             inner.engine.ids.draw();
-            // Read once: the caller may change it while this waits.
-            let given = if named.is_some() { wire_text(&given) } else { to_json(&given) }?;
+            let given = match body {
+                Some(body) => body?,
+                None => to_json(&messages(given).await?)?,
+            };
             let mut joined = inner.join(&given, named.as_deref(), &origin)?;
             // Another tab may have appended the call.
             if named.is_some() && has_orphan(&joined) && inner.refresh().await? {
@@ -82,6 +90,16 @@ impl SessionInner {
         change.entries = std::mem::take(&mut joined.entries);
         change.expected = expected;
         change
+    }
+}
+
+/// Neutral messages: as they are, or what the facade's promise of them gives.
+async fn messages(given: JsValue) -> Result<JsValue> {
+    match given.dyn_into::<Promise>() {
+        Ok(promise) => JsFuture::from(promise)
+            .await
+            .map_err(|error| thrown(Code::InvalidInput, "the messages cannot be read", &error)),
+        Err(messages) => Ok(messages),
     }
 }
 

@@ -21,3 +21,4 @@ mod state_bag;
 pub mod store;
 mod view;
 mod wire;
+mod write_queue;

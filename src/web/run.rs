@@ -334,11 +334,6 @@ impl Run {
         }))
     }
 
-    /// Calls that wait for a yes.
-    pub fn approvals(&self) -> js_sys::Array {
-        js_sys::Array::new()
-    }
-
     /// Stops it.
     pub fn cancel(&self) -> Promise {
         let inner = self.inner.clone();

@@ -10,6 +10,7 @@ use super::render::render;
 use super::run::{RunInner, lock_name};
 use super::state_bag::StateBag;
 use super::view::{SessionView, View};
+use super::write_queue::WriteQueue;
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::history::{Showing, write_message};
@@ -34,6 +35,8 @@ pub struct SessionInner {
     pub view: RefCell<View>,
     pub listeners: Listeners,
     pub on_stop: Cell<OnStop>,
+    /// The order of appends, updates and saves.
+    pub writes: WriteQueue,
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
     wishes: RefCell<Wishes>,
@@ -108,6 +111,7 @@ impl SessionInner {
             view: RefCell::default(),
             listeners: Listeners::default(),
             on_stop: Cell::default(),
+            writes: WriteQueue::default(),
             policy: RefCell::default(),
             wishes: RefCell::default(),
             state: RefCell::default(),
@@ -393,7 +397,9 @@ impl Session {
     /// Changes title, channel or metadata.
     pub fn update(&self, fields: JsValue) -> Promise {
         let inner = self.inner.clone();
+        let turn = inner.writes.enter();
         promise(Box::pin(async move {
+            let _turn = turn.start().await;
             let edit = edit_of(&fields)?;
             inner.engine.ids.draw();
             *inner.wishes.borrow_mut() = Wishes::default();
@@ -406,7 +412,9 @@ impl Session {
     /// Writes the state bag now.
     pub fn save(&self) -> Promise {
         let inner = self.inner.clone();
+        let turn = inner.writes.enter();
         promise(Box::pin(async move {
+            let _turn = turn.start().await;
             inner.engine.ids.draw();
             inner.commit(inner.change()).await?;
             Ok(JsValue::UNDEFINED)

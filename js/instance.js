@@ -1,0 +1,129 @@
+// One WebAssembly instance, and what happens when it stops.
+//
+// An exception that leaves the wasm (a trap, an exhausted stack, memory that is not there) has skipped frames which hold borrows and
+// half-done changes. Such an instance is not called again: it has stopped, and who waits for it is told.
+
+import { createGlue } from '../dist/rethread.js';
+import { RethreadError } from './error.js';
+import { reasonOf } from './foreign.js';
+import { moduleNow } from './load.js';
+
+/** Exports that free something: of an instance that has stopped there is nothing to free. */
+const RELEASES = /^__wbg_\w+_free$|^__wbindgen_(?:free|destroy_closure)$/;
+/** Exports that the platform calls (promise reactions, events, timers): nobody there takes an exception. */
+const CALLBACKS = /^wasm_bindgen__convert__closures/;
+
+/** So many arguments as a call of the wasm may need of the stack: pushed first, so that an exhausted stack is found before the wasm is entered. */
+const STACK_ROOM = new Array(4096).fill(0);
+const takeArguments = () => {};
+
+export class Instance {
+  /** The classes and functions of the wasm. */
+  exports;
+  /** @type {WebAssembly.Memory} */
+  memory;
+  /** Functions that release what the platform holds for this instance: locks, channels, connections. */
+  releases = new Set();
+  #stopped = null;
+  #depth = 0;
+  #pending = new Set();
+  #advice;
+
+  /** Without `start` it cannot be used yet. `advice` tells what to do when it has stopped. */
+  constructor(advice) {
+    this.#advice = advice;
+    this.glue = createGlue((exports) => this.#guard(exports));
+  }
+
+  /** Starts an instance at once. */
+  static now(advice) {
+    const own = new Instance(advice);
+    own.#start(new WebAssembly.Instance(moduleNow(), own.glue.imports));
+    return own;
+  }
+
+  /** Starts an instance. */
+  static async start(advice) {
+    const own = new Instance(advice);
+    own.#start(await WebAssembly.instantiate(moduleNow(), own.glue.imports));
+    return own;
+  }
+
+  #start(instance) {
+    this.memory = instance.exports.memory;
+    this.exports = this.glue.start(instance);
+    this.exports.setErrorClass(RethreadError);
+  }
+
+  /** The error with which it stopped, or null while it works. */
+  get stopped() {
+    return this.#stopped;
+  }
+
+  /** Calls the wasm. */
+  call(work) {
+    Reflect.apply(takeArguments, undefined, STACK_ROOM);
+    if (this.#stopped) throw this.#stopped;
+    return work();
+  }
+
+  /** Starts work of the wasm; rejects when that does, or when the instance stops before. */
+  promise(work) {
+    return new Promise((resolve, reject) => {
+      const settle = (done) => (value) => {
+        this.#pending.delete(reject);
+        done(value);
+      };
+      const started = this.call(work);
+      this.#pending.add(reject);
+      if (this.#stopped) reject(this.#stopped);
+      started.then(settle(resolve), settle(reject));
+    });
+  }
+
+  #guard(exports) {
+    const guarded = {};
+    for (const [name, value] of Object.entries(exports)) {
+      guarded[name] = typeof value === 'function' ? this.#guarded(name, value) : value;
+    }
+    return guarded;
+  }
+
+  #guarded(name, plain) {
+    const isRelease = RELEASES.test(name);
+    const isCallback = CALLBACKS.test(name);
+    return (...args) => {
+      const isQuiet = isRelease || (isCallback && this.#depth === 0);
+      if (!this.#stopped) {
+        this.#depth += 1;
+        try {
+          const given = plain(...args);
+          // It may have stopped in a call from inside this one.
+          if (!this.#stopped) return given;
+        } catch (error) {
+          this.#stop(error);
+        } finally {
+          this.#depth -= 1;
+        }
+      }
+      if (!isQuiet) throw this.#stopped;
+      // What the glue reads from the answer of a callback: no value, no error.
+      return isCallback ? [0, 0] : undefined;
+    };
+  }
+
+  #stop(cause) {
+    if (this.#stopped) return;
+    this.#stopped = new RethreadError('internal', `the WebAssembly instance has stopped (${reasonOf(cause)}); ${this.#advice}`, {}, { cause });
+    for (const release of this.releases) {
+      try {
+        release();
+      } catch {
+        // what is closed already needs no release
+      }
+    }
+    for (const reject of this.#pending) reject(this.#stopped);
+    this.#pending.clear();
+    this.onStop?.();
+  }
+}

@@ -1,0 +1,72 @@
+// `Rethread`: a store, opened. Each has an instance of its own, so that what stops one store stops no other.
+
+import * as check from './arguments.js';
+import { Handle, asyncDispose, dispose } from './handle.js';
+import { Instance } from './instance.js';
+import { load } from './load.js';
+import { Session } from './session.js';
+
+export class Rethread {
+  #handle;
+
+  constructor(handle) {
+    this.#handle = handle;
+  }
+
+  session(id, options) {
+    const checks = () => {
+      check.sessionId(id);
+      check.sessionOptions(options);
+    };
+    return this.#handle.promise((store) => store.session(id, options), checks)
+      .then((object) => new Session(new Handle(this.#handle.instance, object)));
+  }
+
+  sessions(query) {
+    return this.#handle.promise((store) => store.sessions(query), () => check.query(query));
+  }
+
+  deleteSession(id) {
+    return this.#handle.promise((store) => store.deleteSession(id), () => check.sessionId(id));
+  }
+
+  invocations(query) {
+    return this.#handle.promise((store) => store.invocations(query), () => check.query(query));
+  }
+
+  pendingRuns(query) {
+    return this.#handle.promise((store) => store.pendingRuns(query), () => check.query(query));
+  }
+
+  subscribe(listener) {
+    check.listener(listener);
+    return this.#handle.subscribe(listener);
+  }
+
+  persist() {
+    return this.#handle.promise((store) => store.persist());
+  }
+
+  status() {
+    return this.#handle.promise((store) => store.status());
+  }
+
+  close() {
+    return this.#handle.promise((store) => store.close());
+  }
+
+  [dispose]() {
+    this.#handle.dispose();
+  }
+
+  [asyncDispose]() {
+    return this.close();
+  }
+}
+
+export async function open(options = {}) {
+  await load();
+  check.openOptions(options);
+  const instance = await Instance.start('open the store again and take its sessions anew');
+  return new Rethread(new Handle(instance, await instance.promise(() => instance.exports.openRethread(options))));
+}

@@ -1,0 +1,126 @@
+// `Session`: one conversation.
+
+import * as check from './arguments.js';
+import { Handle, dispose } from './handle.js';
+import { plainInput, plainMessages } from './input.js';
+import { Run } from './run.js';
+import { StateBag } from './state-bag.js';
+import { SessionView } from './view.js';
+
+export class Session {
+  #handle;
+  #view = null;
+
+  constructor(handle) {
+    this.#handle = handle;
+  }
+
+  get id() {
+    return this.#handle.read((session) => session.id);
+  }
+
+  get revision() {
+    return this.#handle.read((session) => session.revision);
+  }
+
+  get owner() {
+    return this.#handle.read((session) => session.owner);
+  }
+
+  get branch() {
+    return this.#handle.read((session) => session.branch);
+  }
+
+  get title() {
+    return this.#handle.read((session) => session.title);
+  }
+
+  get state() {
+    return new StateBag(this.#wrap(this.#handle.read((session) => session.state)));
+  }
+
+  update(fields) {
+    return this.#handle.promise((session) => session.update(fields), () => check.changes(fields));
+  }
+
+  save() {
+    return this.#handle.promise((session) => session.save());
+  }
+
+  append(given, dialectOrOptions, options) {
+    const isWire = typeof dialectOrOptions === 'string';
+    const checks = () => {
+      if (!isWire) check.appendOptions(dialectOrOptions);
+      check.appendOptions(options);
+    };
+    return this.#handle.promise((session) => {
+      if (isWire) return session.append(given, dialectOrOptions, options);
+      // Blobs are read later; the place among the writes is taken now. What cannot be read is told when its turn comes.
+      const messages = plainMessages(given);
+      messages.catch(() => {});
+      return session.append(messages, dialectOrOptions, options);
+    }, checks);
+  }
+
+  messages(options) {
+    return this.#handle.promise((session) => session.messages(options), () => check.pageOptions(options));
+  }
+
+  view() {
+    this.#view ??= new SessionView(this.#wrap(this.#handle.call((session) => session.view())));
+    return this.#view;
+  }
+
+  invocations(query) {
+    return this.#handle.promise((session) => session.invocations(query), () => check.query(query));
+  }
+
+  async render(request) {
+    check.renderRequest(request);
+    const plain = await plainInput(request);
+    return this.#handle.promise((session) => session.render(plain));
+  }
+
+  async run(request) {
+    check.runRequest(request);
+    const plain = await plainInput(request);
+    return this.#run((session) => session.run(plain));
+  }
+
+  pendingRuns() {
+    return this.#handle.promise((session) => session.pendingRuns());
+  }
+
+  resume(run, request) {
+    return this.#run((session) => session.resume(run, request), () => check.runRequest(request));
+  }
+
+  discard(run, options) {
+    const checks = () => {
+      check.runId(run);
+      check.options(options);
+    };
+    return this.#handle.promise((session) => session.discard(run, options), checks);
+  }
+
+  refresh() {
+    return this.#handle.promise((session) => session.refresh());
+  }
+
+  subscribe(listener) {
+    check.listener(listener);
+    return this.#handle.subscribe(listener);
+  }
+
+  #wrap(object) {
+    return new Handle(this.#handle.instance, object);
+  }
+
+  async #run(work, checks) {
+    return new Run(this.#wrap(await this.#handle.promise(work, checks)));
+  }
+
+  [dispose]() {
+    this.#handle.dispose();
+  }
+}
