@@ -2,10 +2,22 @@
 
 import { digest, sign } from './signature.mjs';
 
+/** Why an answer ends, in each provider's word. */
 const FINISH = {
-  'openai-chat': { end_turn: 'stop', max_tokens: 'length', tool_use: 'tool_calls', refusal: 'content_filter' },
+  'openai-chat': { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'content_filter' },
+  'openai-responses': { stop: 'completed', length: 'max_output_tokens', tool_calls: 'completed', content_filter: 'content_filter' },
   anthropic: { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use', content_filter: 'refusal' },
+  gemini: { stop: 'STOP', length: 'MAX_TOKENS', tool_calls: 'STOP', content_filter: 'SAFETY' },
+  mistral: { stop: 'stop', length: 'length', tool_calls: 'tool_calls', content_filter: 'error' },
 };
+/** A script may say it in any provider's word. */
+const SYNONYMS = {
+  end_turn: 'stop', max_tokens: 'length', tool_use: 'tool_calls', refusal: 'content_filter',
+  completed: 'stop', max_output_tokens: 'length', STOP: 'stop', MAX_TOKENS: 'length', SAFETY: 'content_filter',
+};
+/** How each provider spells ids: prefix and length of the rest. */
+const CALL_ID = { 'openai-chat': ['call_', 24], 'openai-responses': ['call_', 24], anthropic: ['toolu_01', 22], gemini: ['', 8], mistral: ['', 9] };
+const ANSWER_ID = { 'openai-chat': ['chatcmpl-', 29], 'openai-responses': ['resp_', 36], anthropic: ['msg_01', 22], gemini: ['', 22], mistral: ['', 32] };
 
 function textPieces(text, pieces) {
   if (Array.isArray(pieces)) return pieces;
@@ -38,19 +50,18 @@ function argumentPieces(text) {
 
 const tokens = (text) => Math.max(1, Math.ceil(text.length / 4));
 
-export function answerFor({ dialect, step, body, bodyText, seed }) {
-  const openai = dialect === 'openai-chat';
-  const prefix = openai ? 'call_' : 'toolu_01';
+/** `model` is the one that was asked for; Gemini names it in the address. */
+export function answerFor({ dialect, step, body, bodyText, seed, model = body.model }) {
+  const idOf = ([prefix, length], text) => `${prefix}${digest(text, length)}`;
   const calls = (step.calls ?? []).map((c, i) => {
     const text = typeof c.arguments === 'string' ? c.arguments : JSON.stringify(c.arguments ?? {});
     // The body is in the hash, so a restarted server with fresh counters does not reuse old ids.
-    return { id: c.id ?? `${prefix}${digest(`${seed}:${i}:${c.name}:${bodyText}`, openai ? 24 : 22)}`, name: c.name, text };
+    return { id: c.id ?? idOf(CALL_ID[dialect], `${seed}:${i}:${c.name}:${bodyText}`), name: c.name, text };
   });
-  let finish = step.finish ?? (calls.length ? 'tool_calls' : 'stop');
-  finish = FINISH[dialect][finish] ?? finish;
-  const short = finish === 'length' || finish === 'max_tokens';
+  const given = step.finish ?? (calls.length ? 'tool_calls' : 'stop');
+  const reason = SYNONYMS[given] ?? given;
   // Out of tokens inside the arguments: the last call stays half written.
-  if (short && calls.length) calls.at(-1).text = calls.at(-1).text.slice(0, Math.ceil(calls.at(-1).text.length / 2));
+  if (reason === 'length' && calls.length) calls.at(-1).text = calls.at(-1).text.slice(0, Math.ceil(calls.at(-1).text.length / 2));
   for (const c of calls) c.pieces = argumentPieces(c.text);
   const pieces = textPieces(step.text, step.pieces);
   const text = pieces.join('');
@@ -58,10 +69,11 @@ export function answerFor({ dialect, step, body, bodyText, seed }) {
   if (thinking && !thinking.redacted) thinking.signature ??= sign(thinking.text);
   const out = tokens(text + calls.map((c) => c.name + c.text).join('') + (thinking?.text ?? ''));
   return {
-    id: `${openai ? 'chatcmpl-' : 'msg_01'}${digest(`${seed}:${bodyText}`, openai ? 29 : 22)}`,
-    model: body.model, pieces, text, calls, finish, thinking,
+    id: idOf(ANSWER_ID[dialect], `${seed}:${bodyText}`),
+    model, pieces, text, calls, finish: FINISH[dialect][reason] ?? given, thinking,
     thinkingPieces: thinking?.text ? textPieces(thinking.text, thinking.pieces) : [],
     usage: { input: tokens(bodyText), output: out },
+    body,
     includeUsage: Boolean(body.stream_options?.include_usage),
     interleave: Boolean(step.interleave),
   };

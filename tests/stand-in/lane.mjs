@@ -8,6 +8,8 @@ export class Lane {
     this.options = { delayMs: 15 };
     this.requests = [];
     this.accepted = 0;
+    /** What a response that a later request may go on from has called: its id -> call ids. */
+    this.held = new Map();
     this.script = [];
     this.then = 'brain';
     this.tools = [];
@@ -22,6 +24,11 @@ export class Lane {
     if (this.script.length) return this.script.shift();
     if (this.then === 'error') return { status: 500, message: 'stand-in: the script is used up' };
     return null;
+  }
+
+  /** Keeps what `previous_response_id` may name. */
+  remember({ id, calls }) {
+    this.held.set(id, calls.map((call) => call.id));
   }
 
   /** Resolves when let go, or when the client has gone away. */

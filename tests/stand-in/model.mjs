@@ -1,19 +1,13 @@
 // One model request: judge it, take a step from the script or the brain, and answer as the step says.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import * as anthropicRules from './rules-anthropic.mjs';
-import * as openaiRules from './rules-openai-chat.mjs';
-import * as anthropicWire from './wire-anthropic.mjs';
-import * as openaiWire from './wire-openai-chat.mjs';
 import { answerFor } from './answer.mjs';
 import { think } from './brain.mjs';
+import { DIALECTS } from './dialects.mjs';
 import { viewOf } from './view.mjs';
 
-const DIALECTS = {
-  'openai-chat': { check: openaiRules.check, wire: openaiWire },
-  anthropic: { check: anthropicRules.check, wire: anthropicWire },
-};
-const SECRET = new Set(['authorization', 'x-api-key', 'api-key', 'cookie', 'proxy-authorization']);
+const SECRET = new Set(['authorization', 'x-api-key', 'api-key', 'x-goog-api-key', 'cookie', 'proxy-authorization']);
+const EVENT_STREAM = 'text/event-stream; charset=utf-8';
 const NONSENSE = {
   html: ['text/html; charset=utf-8', '<!doctype html><html><body><h1>It works!</h1><p>200, but no model here.</p></body></html>'],
   sse: ['text/event-stream; charset=utf-8', 'event: ???\ndata: {"not": json\n\ndata: 42\n\ngibberish without a colon\n\n'],
@@ -23,7 +17,7 @@ const NONSENSE = {
 function headersOf(req) {
   const out = {};
   for (const [k, v] of Object.entries(req.headers)) out[k] = SECRET.has(k) ? 'present' : v;
-  for (const k of ['authorization', 'x-api-key']) out[k] ??= 'absent';
+  for (const k of ['authorization', 'x-api-key', 'x-goog-api-key']) out[k] ??= 'absent';
   return out;
 }
 
@@ -54,15 +48,15 @@ async function writeFrame(res, bytes, size) {
   for (let at = 0; at < bytes.length; at += size) await write(res, bytes.subarray(at, at + size));
 }
 
-async function sendStream({ res, lane, record, step, answer, wire, delayMs, signal }) {
-  res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
+async function sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal }) {
+  res.writeHead(200, { 'content-type': wire.contentType?.(target) ?? EVENT_STREAM, 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' });
   res.flushHeaders();
   const chunkBytes = step.chunkBytes ?? lane.options.chunkBytes;
   const limit = step.cut ?? step.cutClean ?? Infinity;
   let bytesLeft = step.cutBytes ?? Infinity;
   let framesSent = 0;
   let pieces = 0;
-  for (const { bytes, piece } of wire.frames(answer, { terminal: step.inBandError === undefined })) {
+  for (const { bytes, piece } of wire.frames(answer, { terminal: step.inBandError === undefined, sse: target.sse })) {
     if (signal.aborted) return 'client-closed';
     if (framesSent >= limit || bytesLeft <= 0) break;
     if (step.gate && piece && pieces === (step.atPiece ?? 0)) await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
@@ -78,7 +72,7 @@ async function sendStream({ res, lane, record, step, answer, wire, delayMs, sign
   if (step.gate && pieces <= (step.atPiece ?? 0)) await lane.gate(step.gate, { n: record.n, piece: pieces }, signal);
   if (signal.aborted) return 'client-closed';
   if (step.inBandError !== undefined) {
-    await write(res, wire.inBandError(step.inBandError === true ? {} : step.inBandError).bytes);
+    await write(res, wire.inBandError(step.inBandError === true ? {} : step.inBandError, target).bytes);
   } else if (step.cut !== undefined || step.cutBytes !== undefined) {
     res.socket?.destroy();
     return 'cut';
@@ -87,7 +81,8 @@ async function sendStream({ res, lane, record, step, answer, wire, delayMs, sign
   return step.cutClean === undefined ? 'complete' : 'cut-clean';
 }
 
-async function perform({ req, res, lane, record, step, dialect, body, bodyText, query, signal }) {
+async function perform({ req, res, lane, record, step, target, body, bodyText, query, signal }) {
+  const { dialect } = target;
   const { wire } = DIALECTS[dialect];
   await pause(step.holdMs ?? 0, signal);
   if (signal.aborted) return 'client-closed';
@@ -109,9 +104,10 @@ async function perform({ req, res, lane, record, step, dialect, body, bodyText, 
     res.end(text);
     return 'complete';
   }
-  const answer = answerFor({ dialect, step, body, bodyText, seed: `${lane.name}:${record.n}` });
+  const answer = answerFor({ dialect, model: target.model, step, body, bodyText, seed: `${lane.name}:${record.n}` });
+  lane.remember(answer);
   record.status = 200;
-  if (!body.stream || step.json) {
+  if (!record.stream || step.json) {
     if (step.inBandError !== undefined) {
       record.status = 500;
       record.error = wire.statusBody(500, step.inBandError?.message);
@@ -131,28 +127,31 @@ async function perform({ req, res, lane, record, step, dialect, body, bodyText, 
   }
   const asked = Number(query.get('delayMs') ?? NaN);
   const delayMs = step.delayMs ?? (Number.isFinite(asked) ? asked : lane.options.delayMs);
-  return sendStream({ res, lane, record, step, answer, wire, delayMs, signal });
+  return sendStream({ res, lane, record, step, answer, wire, target, delayMs, signal });
 }
 
-export async function answerModel({ req, res, lane, dialect, path, query, bodyText, signal }) {
-  const { check, wire } = DIALECTS[dialect];
+/** `target`: what the address says, as `addressOf` has it. */
+export async function answerModel({ req, res, lane, target, path, query, bodyText, signal }) {
+  const { dialect } = target;
+  const { check, wire, requestId } = DIALECTS[dialect];
   const record = {
     n: lane.requests.length + 1, dialect, path, status: null, error: null, stream: false, headers: headersOf(req),
     body: null, bodyText, at: Date.now(), step: null, ended: null, framesSent: 0,
   };
   lane.requests.push(record);
-  res.setHeader(dialect === 'anthropic' ? 'request-id' : 'x-request-id', `req_${lane.name}_${record.n}`);
+  res.setHeader(requestId, `req_${lane.name}_${record.n}`);
   let refused;
   try {
     record.body = JSON.parse(bodyText);
   } catch {
     refused = { status: 400, error: wire.notJson() };
   }
-  refused ??= check(record.body);
-  record.stream = Boolean(record.body?.stream);
+  refused ??= check(record.body, { ...target, held: lane.held });
+  record.stream = target.stream ?? Boolean(record.body?.stream);
   if (refused) {
     Object.assign(record, refused, { ended: 'refused' });
-    return sendJson(res, refused.status, refused.error);
+    // A stream that is one JSON array is refused in one, too.
+    return sendJson(res, refused.status, target.stream && !target.sse ? [refused.error] : refused.error);
   }
   lane.accepted += 1;
   // Taken before any wait: the order of arrival is the order of the script.
@@ -161,6 +160,6 @@ export async function answerModel({ req, res, lane, dialect, path, query, bodyTe
   await lane.holdPoint({ kind: 'model', phase: 'model', ordinal: lane.accepted, n: record.n }, signal);
   const { body } = record;
   const step = scripted && !scripted.brain ? scripted : { ...think(viewOf(dialect, body)), ...scripted };
-  record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, dialect, body, bodyText, query, signal });
+  record.ended = signal.aborted ? 'client-closed' : await perform({ req, res, lane, record, step, target, body, bodyText, query, signal });
   if (record.ended === 'complete' && signal.aborted) record.ended = 'client-closed';
 }

@@ -42,10 +42,13 @@ function wantDictionary(v, path) {
   if (!isObject(v)) refuse(`${path}: Input should be a valid dictionary`);
 }
 
-function checkTop(body) {
+function checkTop(body, vertex) {
   if (!isObject(body)) refuse('Input should be a valid dictionary');
-  if (body.model === undefined) refuse('model: Field required');
-  if (typeof body.model !== 'string') refuse('model: Input should be a valid string');
+  // Google's address names the model; its body names the version instead of a header.
+  if (vertex && typeof body.anthropic_version !== 'string') refuse('anthropic_version: Field required');
+  if (vertex && body.model !== undefined) extra('model');
+  if (!vertex && body.model === undefined) refuse('model: Field required');
+  if (!vertex && typeof body.model !== 'string') refuse('model: Input should be a valid string');
   if (body.model === '') refuse('model: String should have at least 1 character');
   if (body.max_tokens === undefined) refuse('max_tokens: Field required');
   if (!Number.isInteger(body.max_tokens)) refuse('max_tokens: Input should be a valid integer');
@@ -53,7 +56,7 @@ function checkTop(body) {
   if (body.messages === undefined) refuse('messages: Field required');
   if (!Array.isArray(body.messages)) refuse('messages: Input should be a valid list');
   if (body.messages.length === 0) refuse('messages: at least one message is required');
-  for (const k of Object.keys(body)) if (!TOP.has(k)) extra(k);
+  for (const k of Object.keys(body)) if (!TOP.has(k) && !(vertex && k === 'anthropic_version')) extra(k);
   if (body.stream !== undefined && typeof body.stream !== 'boolean') refuse('stream: Input should be a valid boolean');
   checkSystem(body.system);
 }
@@ -256,9 +259,9 @@ export function errorBody(message, { type = 'invalid_request_error' } = {}) {
 }
 
 /** null when Anthropic would take the body, else the status and the error body it would answer. */
-export function check(body) {
+export function check(body, { vertex = false } = {}) {
   try {
-    checkTop(body);
+    checkTop(body, vertex);
     checkTools(body);
     body.messages.forEach((m, i) => checkMessage(m, i, i === body.messages.length - 1));
     checkSequence(body.messages);

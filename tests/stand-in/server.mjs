@@ -3,11 +3,11 @@
 import http from 'node:http';
 import { pathToFileURL } from 'node:url';
 import { control } from './control.mjs';
+import { addressOf } from './dialects.mjs';
 import { Lane } from './lane.mjs';
 import { answerModel } from './model.mjs';
 
-const ROUTE = /^(?:\/lane\/([^/]+))?\/(?:(v1\/chat\/completions|v1\/messages)|control\/(.+?))\/?$/;
-const DIALECT = { 'v1/chat/completions': 'openai-chat', 'v1/messages': 'anthropic' };
+const ROUTE = /^(?:\/lane\/([^/]+))?\/(?:control\/(.+?)|(.+?))\/?$/;
 
 function openToAll(req, res) {
   res.setHeader('access-control-allow-origin', '*');
@@ -43,7 +43,7 @@ export function createStandIn({ base = '' } = {}) {
     lanes.delete(name);
   };
 
-  async function serve(req, res, name, endpoint, path, query) {
+  async function serve(req, res, { name, target, path, query }) {
     const gone = new AbortController();
     const lane = laneOf(name);
     const close = () => { res.socket?.destroy(); };
@@ -55,9 +55,9 @@ export function createStandIn({ base = '' } = {}) {
     });
     res.on('error', () => {});
     const bodyText = await read(req);
-    if (endpoint) {
-      if (req.method !== 'POST') return json(res, 405, { error: { message: `Not allowed to ${req.method} on /${endpoint}.`, type: 'invalid_request_error', param: null, code: null } });
-      return answerModel({ req, res, lane, dialect: DIALECT[endpoint], path: req.url, query, bodyText, signal: gone.signal });
+    if (target) {
+      if (req.method !== 'POST') return json(res, 405, { error: { message: `Not allowed to ${req.method} on /${path}.`, type: 'invalid_request_error', param: null, code: null } });
+      return answerModel({ req, res, lane, target, path: req.url, query, bodyText, signal: gone.signal });
     }
     let body = {};
     try {
@@ -78,7 +78,9 @@ export function createStandIn({ base = '' } = {}) {
     const [pathname, search = ''] = req.url.split('?', 2);
     if (!pathname.startsWith(base)) return false;
     const route = ROUTE.exec(pathname.slice(base.length));
-    if (!route) return false;
+    const query = new URLSearchParams(search);
+    const target = route?.[3] ? addressOf(route[3].replaceAll('%3A', ':'), query) : null;
+    if (!route?.[2] && !target) return false;
     openToAll(req, res);
     if (req.method === 'OPTIONS') {
       res.writeHead(204);
@@ -86,7 +88,7 @@ export function createStandIn({ base = '' } = {}) {
       return true;
     }
     try {
-      await serve(req, res, decodeURIComponent(route[1] ?? 'default'), route[2], route[3], new URLSearchParams(search));
+      await serve(req, res, { name: decodeURIComponent(route[1] ?? 'default'), target, path: route[2] ?? route[3], query });
     } catch (e) {
       // A client that leaves while it still sends is no fault of ours.
       if (!req.destroyed || req.complete) console.error('stand-in:', e);

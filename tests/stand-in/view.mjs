@@ -1,17 +1,17 @@
-// One neutral picture of a request in either dialect, so that the brain need not know the wire.
+// One neutral picture of a request in any dialect, so that the brain need not know the wire.
 
 const textOf = (content) => {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return '';
-  return content.filter((p) => p.type === 'text').map((p) => p.text).join('\n');
+  return content.filter((p) => /^(input_|output_)?text$/.test(p.type)).map((p) => p.text).join('\n');
 };
 const parsed = (text) => { try { return JSON.parse(text); } catch { return text; } };
 
 /** Events in order: {user}, {call: {id, name, arguments}}, {result: {id, text}}, {round}. */
-function* openaiEvents(messages) {
+function* chatEvents({ messages }) {
   for (const m of messages) {
     if (m.role === 'user' && textOf(m.content)) yield { user: textOf(m.content) };
-    if (m.tool_calls) {
+    if (m.tool_calls?.length) {
       yield { round: true };
       for (const c of m.tool_calls) {
         const def = c.function ?? c.custom ?? {};
@@ -22,7 +22,23 @@ function* openaiEvents(messages) {
   }
 }
 
-function* anthropicEvents(messages) {
+function* responsesEvents({ input }) {
+  let calling = false;
+  for (const item of typeof input === 'string' ? [{ role: 'user', content: input }] : input ?? []) {
+    if (item.role === 'user' && textOf(item.content)) yield { user: textOf(item.content) };
+    if (item.type === 'function_call' || item.type === 'custom_tool_call') {
+      if (!calling) yield { round: true };
+      calling = true;
+      yield { call: { id: item.call_id, name: item.name, arguments: parsed(item.arguments ?? item.input) } };
+    }
+    if (item.type === 'function_call_output' || item.type === 'custom_tool_call_output') {
+      calling = false;
+      yield { result: { id: item.call_id, text: textOf(item.output) } };
+    }
+  }
+}
+
+function* anthropicEvents({ messages }) {
   let before = null;
   for (const m of messages) {
     const blocks = typeof m.content === 'string' ? [{ type: 'text', text: m.content }] : m.content;
@@ -38,23 +54,51 @@ function* anthropicEvents(messages) {
   }
 }
 
-const openaiTools = (tools = []) =>
-  (tools ?? []).filter((t) => t.type === 'function').map((t) => ({ name: t.function.name, schema: t.function.parameters ?? {} }));
-const anthropicTools = (tools = []) => tools.filter((t) => t.input_schema).map((t) => ({ name: t.name, schema: t.input_schema }));
+function* geminiEvents({ contents }) {
+  let before = null;
+  for (const { role, parts } of contents) {
+    if (role === 'model' && before !== 'model' && parts.some((p) => p.functionCall)) yield { round: true };
+    for (const { text, functionCall: call, functionResponse: result } of parts) {
+      if (call) yield { call: { id: call.id ?? call.name, name: call.name, arguments: call.args ?? {} } };
+      if (result) {
+        const said = result.response.result ?? result.response.output ?? result.response;
+        yield { result: { id: result.id ?? result.name, text: typeof said === 'string' ? said : JSON.stringify(said) } };
+      }
+      if (text && role !== 'model') yield { user: text };
+    }
+    before = role;
+  }
+}
+
+const chatTools = ({ tools }) => (tools ?? []).filter((t) => t.function).map((t) => ({ name: t.function.name, schema: t.function.parameters ?? {} }));
+const flatTools = ({ tools }) => (tools ?? []).filter((t) => t.type === 'function').map((t) => ({ name: t.name, schema: t.parameters ?? {} }));
+const anthropicTools = ({ tools }) => (tools ?? []).filter((t) => t.input_schema).map((t) => ({ name: t.name, schema: t.input_schema }));
+/** Google's own schemas spell their types in capitals. */
+const lower = (schema) => JSON.parse(JSON.stringify(schema), (key, value) => (key === 'type' && typeof value === 'string' ? value.toLowerCase() : value));
+const geminiTools = ({ tools }) => (tools ?? []).flatMap((t) => t.functionDeclarations ?? [])
+  .map((f) => ({ name: f.name, schema: lower(f.parametersJsonSchema ?? f.parameters ?? {}) }));
+
+const never = () => false;
+const DIALECTS = {
+  'openai-chat': { events: chatEvents, tools: chatTools, thinks: never },
+  'openai-responses': { events: responsesEvents, tools: flatTools, thinks: (body) => Boolean(body.reasoning) },
+  anthropic: { events: anthropicEvents, tools: anthropicTools, thinks: (body) => ['enabled', 'adaptive'].includes(body.thinking?.type) },
+  gemini: { events: geminiEvents, tools: geminiTools, thinks: (body) => body.generationConfig?.thinkingConfig?.includeThoughts === true },
+  mistral: { events: chatEvents, tools: chatTools, thinks: (body) => body.prompt_mode === 'reasoning' },
+};
 
 export function viewOf(dialect, body) {
-  const openai = dialect === 'openai-chat';
-  const view = { userText: '', rounds: 0, results: [], tools: openai ? openaiTools(body.tools) : anthropicTools(body.tools) };
+  const { events, tools, thinks } = DIALECTS[dialect];
+  const view = { userText: '', rounds: 0, results: [], tools: tools(body), thinking: thinks(body) };
   let calls = new Map();
-  for (const e of (openai ? openaiEvents : anthropicEvents)(body.messages)) {
+  for (const e of events(body)) {
     if (e.user) Object.assign(view, { userText: e.user, rounds: 0, results: [] });
     if (e.user) calls = new Map();
     if (e.round) view.rounds += 1;
     if (e.call) calls.set(e.call.id, e.call);
     if (e.result) view.results.push({ ...(calls.get(e.result.id) ?? { id: e.result.id }), text: e.result.text });
   }
-  const choice = body.tool_choice;
-  view.mayCall = view.tools.length > 0 && choice !== 'none' && choice?.type !== 'none';
-  view.thinking = !openai && ['enabled', 'adaptive'].includes(body.thinking?.type);
+  const choice = body.tool_choice ?? body.toolConfig?.functionCallingConfig?.mode;
+  view.mayCall = view.tools.length > 0 && !['none', 'NONE'].includes(choice?.type ?? choice);
   return view;
 }

@@ -1,0 +1,50 @@
+// Cases of a dialect's rules as tests: what is refused and in which words, what is taken, and what was recorded.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import test from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { addressOf } from './dialects.mjs';
+
+export const data = process.env.RETHREAD_DATA ?? fileURLToPath(new URL('../corpora', import.meta.url));
+
+/** `refused`: by name a body, the sentence and what else `check` is told; `taken`: bodies. `messageOf(error)` finds the sentence. */
+export function testCases(name, check, { refused, taken, messageOf, assertShape }) {
+  for (const [what, [body, words, told]] of Object.entries(refused)) {
+    test(`${name} refuses ${what}`, () => {
+      const out = check(body, told);
+      assert.ok(out, 'it is refused');
+      assert.match(messageOf(out.error), words);
+      assertShape(out);
+    });
+  }
+  for (const [what, given] of Object.entries(taken)) {
+    const [body, told] = Array.isArray(given) ? given : [given];
+    test(`${name} takes ${what}`, () => assert.equal(check(body, told), null));
+  }
+}
+
+/** Judges each recorded request as its provider did. */
+export function testRecorded(name, check, folderName = name) {
+  test(`${name} judges as the recorded provider did`, (t) => {
+    const folder = path.join(data, 'exchanges', folderName);
+    if (!fs.existsSync(folder)) return t.diagnostic('no recorded exchanges at hand: only the own cases ran');
+    let taken = 0;
+    for (const file of fs.readdirSync(folder)) {
+      if (file === 'index.json' || !file.endsWith('.json')) continue;
+      for (const [i, s] of JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8')).steps.entries()) {
+        const told = addressOf(s.url_path.slice(1), new URLSearchParams()) ?? {};
+        if (s.status === 200) {
+          assert.deepEqual(check(s.request, told), null, `${file} step ${i} was accepted`);
+          taken += 1;
+        } else if (s.status === 400 && s.response?.error?.code !== 'tool_use_failed') {
+          // tool_use_failed is a judgement of what the model wrote, not of the request.
+          assert.equal(check(s.request, told)?.status, 400, `${file} step ${i} was refused`);
+        }
+      }
+    }
+    assert.ok(taken > 0);
+    t.diagnostic(`${taken} accepted requests`);
+  });
+}
