@@ -43,6 +43,7 @@ const retry = shape('`retry`', { approveUnsafeReplay: unbuilt('`retry.approveUns
 export const sessionId = text('a session\'s id');
 export const runId = text('the run\'s id');
 export const effectId = text('the effect\'s id');
+export const callId = text('the call\'s id');
 export const stateKey = text('the key');
 export const listener = callback('the listener');
 export const query = optional(object('the query'));

@@ -62,6 +62,15 @@ export class Session {
     }, checks);
   }
 
+  answer(call, answer, options) {
+    const checks = () => {
+      check.callId(call);
+      check.effectAnswer(answer);
+      check.appendOptions(options);
+    };
+    return this.#handle.promise((session) => session.answer(call, answer, options), checks);
+  }
+
   messages(options) {
     return this.#handle.promise((session) => session.messages(options), () => check.pageOptions(options));
   }

@@ -45,6 +45,8 @@ pub struct ToolInvocation {
     pub channel: Option<String>,
     /// The tool's own window for its result, given with the run (R10).
     pub freshness: Option<Window>,
+    /// The window of the append that brought it or its result; beats the tool's (R10).
+    pub append_freshness: Option<Window>,
     /// What came back.
     pub result: Option<ToolResult>,
     /// The members of the wire call, where they are not the dialect's plain ones.
@@ -52,7 +54,7 @@ pub struct ToolInvocation {
 }
 stored!(struct ToolInvocation {
     id, number, record, message_id, turn, call_id, replay_id, name, arguments, round, place, status, started_at,
-    finished_at, stored_at, redacted, channel, freshness, result, shape,
+    finished_at, stored_at, redacted, channel, freshness, append_freshness, result, shape,
 });
 
 impl ToolInvocation {
@@ -75,6 +77,12 @@ impl ToolInvocation {
     #[must_use]
     pub fn is_withheld(&self) -> bool {
         self.redacted && matches!(&self.arguments, Arguments::Text(text) if text.is_empty())
+    }
+
+    /// Whether a result may still come: there is none, or only the note that nobody knows whether the tool ran.
+    #[must_use]
+    pub fn takes_result(&self) -> bool {
+        !self.is_withheld() && (self.result.is_none() || self.status == InvocationStatus::Interrupted)
     }
 
     /// What `since` and `until` of a query are about: finish, else start, else storing.

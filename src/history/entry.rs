@@ -4,7 +4,7 @@ use crate::clock::Ms;
 use crate::json::Json;
 use crate::message::{Dialect, Message};
 use crate::stored::stored;
-use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 
 /// One append: a turn in mode run, a step in the others.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,9 +55,11 @@ pub struct ResultEntry {
     pub status: InvocationStatus,
     pub started_at: Option<Ms>,
     pub finished_at: Option<Ms>,
+    /// The window of the append that brought it.
+    pub freshness: Option<Window>,
     pub result: Option<ToolResult>,
 }
-stored!(struct ResultEntry { invocation, status, started_at, finished_at, result });
+stored!(struct ResultEntry { invocation, status, started_at, finished_at, freshness, result });
 
 /// An orphan result, a second result of one call, an item that is no message.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use crate::finding::{Action, Finding, Report};
 use crate::id::IdMap;
 use crate::id::IdSource;
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
-use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 
 /// What all items of one append have in common.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub struct Origin {
     pub channel: Option<String>,
     /// Ids for the messages, in order, where the caller has some.
     pub message_ids: Vec<String>,
+    /// How long their results stay replayable, where the append says so (R10).
+    pub freshness: Option<Window>,
 }
 
 /// What the join makes.
@@ -146,6 +148,7 @@ impl<'h> Join<'h> {
                 redacted: false,
                 channel: self.origin.channel.clone(),
                 freshness: None,
+                append_freshness: self.origin.freshness,
                 result: None,
                 shape: call.shape,
             });
@@ -258,6 +261,7 @@ impl<'h> Join<'h> {
                     status: status_of(&result),
                     started_at: None,
                     finished_at: Some(self.origin.at),
+                    freshness: self.origin.freshness,
                     result: Some(stored(result)),
                 }));
                 return;
@@ -294,7 +298,7 @@ impl<'h> Join<'h> {
 }
 
 /// Takes, of the calls that are open, the first of the newest message.
-fn newest_open<T>(calls: &mut Vec<(String, T)>, is_open: impl Fn(&T) -> bool) -> Option<T> {
+pub(super) fn newest_open<T>(calls: &mut Vec<(String, T)>, is_open: impl Fn(&T) -> bool) -> Option<T> {
     loop {
         let newest = &calls.last()?.0;
         let first = calls.iter().rposition(|(message, _)| message != newest).map_or(0, |before| before + 1);

@@ -7,13 +7,15 @@ mod entry;
 mod incoming;
 mod join;
 mod new_message;
+mod new_result;
 mod show;
 mod sources;
 
 pub use entry::{Entry, LogRecord, ResultEntry, SetAside};
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{Joined, Origin, join};
-pub use new_message::{NewCall, NewMessage, NewPart, join_new, read_part};
+pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
+pub use new_result::{NewResult, join_results};
 pub use show::{Showing, write_invocation, write_message, write_payload, write_usage};
 pub use sources::{change_sources, highest_source, source_number};
 
@@ -245,6 +247,7 @@ impl History {
                 invocation.status = entry.status;
                 invocation.started_at = entry.started_at.or(invocation.started_at);
                 invocation.finished_at = entry.finished_at;
+                invocation.append_freshness = entry.freshness.or(invocation.append_freshness);
                 invocation.result = entry.result;
                 if invocation.result.is_some() {
                     self.open.retain(|open| *open != at);

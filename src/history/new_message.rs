@@ -1,5 +1,6 @@
 //! Messages in an application's own words: no dialect, its own ids and times (R57).
 
+use super::new_result::{NewResult, join_results, outcome};
 use super::{Entry, History, Incoming, IncomingCall, IncomingMessage, IncomingPart, Joined, Origin, join};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
@@ -8,6 +9,15 @@ use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Media, Part, PartBody, Role};
 use crate::tool::{Arguments, InvocationStatus, ToolResult};
 use std::borrow::Cow;
+
+/// One item of an append.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NewItem {
+    /// A message.
+    Message(NewMessage),
+    /// A message of role "tool": results of calls that came before it, and when it was sent. It is not stored as a message.
+    Results(Vec<NewResult>, Option<Ms>),
+}
 
 /// One message to be appended, in the shape of the TypeScript type of that name.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +37,8 @@ pub enum NewPart {
     Part(Part),
     /// A call, with its result where there is one.
     Call(NewCall),
+    /// The model is asked again: what follows is another answer.
+    StepStart,
 }
 
 /// A call that was made elsewhere.
@@ -73,13 +85,13 @@ pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
         },
         other => {
             return Err(Error::invalid(format!(
-                "a part is \"text\", \"image\", \"file\", \"reasoning\", \"data\" or \"tool\", not \"{other}\""
+                "a part is \"text\", \"image\", \"file\", \"reasoning\", \"data\", \"tool\" or \"step-start\", not \"{other}\""
             )));
         }
     }))
 }
 
-impl NewMessage {
+impl NewItem {
     /// Reads a list of them.
     ///
     /// # Errors
@@ -88,24 +100,36 @@ impl NewMessage {
         if list.kind() != Kind::Array {
             return Err(Error::invalid("messages are a list; name the dialect to append a body of one"));
         }
-        let mut messages = Vec::new();
+        let mut items = Vec::new();
         for message in list.items() {
-            messages.push(Self::read(message).map_err(|mut error| {
-                error.message = format!("message {}: {}", messages.len(), error.message);
+            items.push(Self::read(message).map_err(|mut error| {
+                error.message = format!("message {}: {}", items.len(), error.message);
                 error
             })?);
         }
-        Ok(messages)
+        Ok(items)
     }
 
     fn read(message: JsonRef<'_>) -> Result<Self> {
-        let role = message
-            .text("role")
-            .and_then(|name| Role::from_name(&name))
-            .ok_or_else(|| Error::invalid("`role` is \"system\", \"developer\", \"user\" or \"assistant\""))?;
-        let Some(list) = message.get("parts").filter(|parts| parts.kind() == Kind::Array) else {
+        let Some(parts) = message.get("parts").filter(|parts| parts.kind() == Kind::Array) else {
             return Err(Error::invalid("`parts` is a list; name the dialect to append a body of one"));
         };
+        if !message.get("role").is_some_and(|role| role.is_text("tool")) {
+            return NewMessage::read(message, parts).map(Self::Message);
+        }
+        let results = parts.items().map(NewResult::read).collect::<Result<Vec<_>>>()?;
+        if results.is_empty() {
+            return Err(Error::invalid("a message of role \"tool\" has a part of type \"tool_result\""));
+        }
+        Ok(Self::Results(results, time(message, "createdAt")?))
+    }
+}
+
+impl NewMessage {
+    fn read(message: JsonRef<'_>, parts: JsonRef<'_>) -> Result<Self> {
+        let role = message.text("role").and_then(|name| Role::from_name(&name)).ok_or_else(|| {
+            Error::invalid("`role` is \"system\", \"developer\", \"user\", \"assistant\" or \"tool\"")
+        })?;
         let id = message.text("id").map(Cow::into_owned);
         if id.as_deref() == Some("") {
             return Err(Error::invalid("`id` is empty; leave it out to be given one"));
@@ -115,7 +139,7 @@ impl NewMessage {
             role,
             created_at: time(message, "createdAt")?,
             metadata: message.find("metadata").map(JsonRef::to_owned),
-            parts: read_parts(list, role)?,
+            parts: read_parts(parts, role)?,
         })
     }
 }
@@ -123,23 +147,24 @@ impl NewMessage {
 fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
     let mut parts = Vec::new();
     for part in list.items() {
-        let is_call = part.get("type").is_some_and(|kind| kind.is_text("tool"));
-        if is_call && role != Role::Assistant {
-            return Err(Error::invalid("a part of type \"tool\" is the assistant's"));
+        let kind = part.text("type").unwrap_or_default();
+        if matches!(kind.as_ref(), "tool" | "step-start") && role != Role::Assistant {
+            return Err(Error::invalid(format!("a part of type \"{kind}\" is the assistant's")));
         }
-        parts.push(if is_call { NewPart::Call(read_call(part)?) } else { NewPart::Part(read_part(part)?) });
+        parts.push(match kind.as_ref() {
+            "tool" => NewPart::Call(read_call(part)?),
+            "step-start" => NewPart::StepStart,
+            "tool_result" => {
+                return Err(Error::invalid("a part of type \"tool_result\" is in a message of role \"tool\""));
+            }
+            _ => NewPart::Part(read_part(part)?),
+        });
     }
     Ok(parts)
 }
 
 fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
     let name = part.text("name").filter(|name| !name.is_empty());
-    let result = part.get("result").map(|content| ToolResult {
-        content: content.to_owned(),
-        is_error: part.get("isError").and_then(JsonRef::as_bool).unwrap_or(false),
-        dialect: None,
-        shape: None,
-    });
     Ok(NewCall {
         call_id: part.text("callId").unwrap_or_default().into_owned(),
         name: name.ok_or_else(|| Error::invalid("a part of type \"tool\" has a `name`"))?.into_owned(),
@@ -150,12 +175,12 @@ fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
             }
             None => Arguments::Text(JsonStr::new("{}")),
         },
-        result,
+        result: outcome(part, "result"),
         finished_at: time(part, "finishedAt")?,
     })
 }
 
-fn time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
+pub(super) fn time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
     match object.find(key) {
         None => Ok(None),
         Some(value) => value
@@ -165,35 +190,62 @@ fn time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
     }
 }
 
-/// Joins messages in an application's own words to `history`. What follows a result is another answer of the model, and
-/// becomes a message of its own: `m`, then `m.2`.
+/// A call's result and when it was there.
+type Outcome = (Option<ToolResult>, Option<Ms>);
+
+/// Messages that were read, as the join takes them, and what it does not know of.
+#[derive(Default)]
+struct Unjoined {
+    incoming: Vec<Incoming>,
+    message_ids: Vec<String>,
+    /// Of each message, in their order.
+    facts: Vec<(Option<Ms>, Option<Json>)>,
+    /// Of each call, in their order.
+    outcomes: Vec<Outcome>,
+    /// Results for calls of other messages, each with the time of the message that it came in.
+    results: Vec<(NewResult, Option<Ms>)>,
+}
+
+impl Unjoined {
+    fn push(&mut self, message: NewMessage, id: &str) {
+        for (at, parts) in answers(message.parts, message.created_at, &mut self.outcomes).into_iter().enumerate() {
+            self.message_ids.push(if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) });
+            self.facts.push((message.created_at, message.metadata.clone()));
+            let message = IncomingMessage { role: message.role, parts, dialect: None, shape: None };
+            self.incoming.push(Incoming::Message(message));
+        }
+    }
+}
+
+/// Joins messages in an application's own words to `history`. What follows a result or a step's start is another answer of
+/// the model, and becomes a message of its own: `m`, then `m.2`.
 ///
 /// # Errors
-/// `invalid_input` for an id that the session has already: nothing is appended twice.
-pub fn join_new(history: &History, messages: Vec<NewMessage>, origin: &Origin, ids: &dyn IdSource) -> Result<Joined> {
-    let mut origin = origin.clone();
-    let mut incoming = Vec::new();
-    // In the order of the messages and of their calls: what the join does not know of.
-    let mut facts = Vec::new();
-    let mut outcomes = Vec::new();
+/// `invalid_input` for an id that the session has already: nothing is appended twice. As [`join_results`].
+pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &dyn IdSource) -> Result<Joined> {
+    let mut unjoined = Unjoined::default();
     let mut given: IdMap<()> = IdMap::with_hasher(history.seed());
-    for message in messages {
-        let id = match message.id {
+    for item in items {
+        let message = match item {
+            NewItem::Message(message) => message,
+            NewItem::Results(results, at) => {
+                unjoined.results.extend(results.into_iter().map(|result| (result, at)));
+                continue;
+            }
+        };
+        let id = match &message.id {
             Some(id) => {
-                if history.message(&id).is_some() || given.insert(id.clone(), ()).is_some() {
+                if history.message(id).is_some() || given.insert(id.clone(), ()).is_some() {
                     return Err(Error::invalid(format!("the session has a message of the id \"{id}\" already")));
                 }
-                id
+                id.clone()
             }
             None => ids.new_id(),
         };
-        for (at, parts) in answers(message.parts, &mut outcomes).into_iter().enumerate() {
-            origin.message_ids.push(if at == 0 { id.clone() } else { format!("{id}.{}", at + 1) });
-            facts.push((message.created_at, message.metadata.clone()));
-            incoming.push(Incoming::Message(IncomingMessage { role: message.role, parts, dialect: None, shape: None }));
-        }
+        unjoined.push(message, &id);
     }
-    let mut joined = join(None, history, incoming, &origin, ids);
+    let Unjoined { incoming, message_ids, facts, outcomes, results } = unjoined;
+    let mut joined = join(None, history, incoming, &Origin { message_ids, ..origin.clone() }, ids);
     let (mut facts, mut outcomes) = (facts.into_iter(), outcomes.into_iter());
     for entry in &mut joined.entries {
         match entry {
@@ -211,26 +263,25 @@ pub fn join_new(history: &History, messages: Vec<NewMessage>, origin: &Origin, i
             Entry::Result(_) | Entry::SetAside(_) => {}
         }
     }
+    join_results(history, &mut joined, results, origin)?;
     Ok(joined)
 }
 
-/// The parts of each answer, in order. An answer ends before what is said after a result.
-fn answers(parts: Vec<NewPart>, outcomes: &mut Vec<(Option<ToolResult>, Option<Ms>)>) -> Vec<Vec<IncomingPart>> {
+/// The parts of each answer, in order. An answer ends before what is said after a result, and where a step starts.
+fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<Outcome>) -> Vec<Vec<IncomingPart>> {
     let mut answers: Vec<Vec<IncomingPart>> = vec![Vec::new()];
-    let mut answered = false;
+    // Whether the last answer says anything, and whether it has a result.
+    let (mut begun, mut answered) = (false, false);
+    let mut stepped = false;
     for part in parts {
         let part = match part {
-            NewPart::Part(part) => {
-                // What is only shown has no place in the order of the wire.
-                if answered && !matches!(part.body, PartBody::Data { .. }) {
-                    answers.push(Vec::new());
-                    answered = false;
-                }
-                IncomingPart::Part(part)
+            NewPart::StepStart => {
+                stepped = begun;
+                continue;
             }
+            NewPart::Part(part) => IncomingPart::Part(part),
             NewPart::Call(call) => {
-                answered |= call.result.is_some();
-                outcomes.push((call.result, call.finished_at));
+                outcomes.push((call.result, call.finished_at.or(created_at)));
                 IncomingPart::Call(IncomingCall {
                     call_id: call.call_id,
                     name: call.name,
@@ -239,6 +290,15 @@ fn answers(parts: Vec<NewPart>, outcomes: &mut Vec<(Option<ToolResult>, Option<M
                 })
             }
         };
+        // What is only shown has no place in the order of the wire.
+        let shown_only = matches!(&part, IncomingPart::Part(part) if matches!(part.body, PartBody::Data { .. }));
+        let is_call = matches!(part, IncomingPart::Call(_));
+        if stepped || answered && !is_call && !shown_only {
+            answers.push(Vec::new());
+            (begun, answered, stepped) = (false, false, false);
+        }
+        begun |= !shown_only;
+        answered |= is_call && outcomes.last().is_some_and(|(result, _)| result.is_some());
         if let Some(last) = answers.last_mut() {
             last.push(part);
         }

@@ -281,6 +281,7 @@ fn r18_a_real_result_takes_the_place_of_the_note_that_nothing_is_known() {
             status,
             started_at: None,
             finished_at: Some(1),
+            freshness: None,
             result: Some(crate::tool::ToolResult::failure(text)),
         })
     };

@@ -66,7 +66,7 @@ pub struct PolicyLayer {
     pub reducers: Option<Vec<Reducer>>,
 }
 
-/// All levels. Precedence, field by field: call, tool, session, channel, global, built-in.
+/// All levels. Precedence, field by field: call, append, tool, session, channel, global, built-in.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Policy {
@@ -86,7 +86,9 @@ impl Policy {
             return (window, false);
         }
         let at = |layer: &PolicyLayer| layer.tool_freshness.get(&invocation.name).copied().or(layer.freshness);
+        // An append speaks of these calls alone, a tool of all its calls.
         let window = at(&self.call)
+            .or(invocation.append_freshness)
             .or_else(|| self.tools.get(&invocation.name).copied())
             .or(invocation.freshness)
             .or_else(|| at(&self.session))

@@ -131,6 +131,7 @@ impl Tasks {
             status,
             started_at: call.started_at,
             finished_at: Some(now),
+            freshness: None,
             result: Some(ToolResult::failure(text)),
         });
     }
@@ -206,6 +207,7 @@ impl Tasks {
             status: if is_error { InvocationStatus::Error } else { InvocationStatus::Ok },
             started_at: Some(began),
             finished_at: Some(now),
+            freshness: None,
             result: Some(ToolResult { content, is_error, dialect: None, shape: None }),
         };
         live.apply(Entry::Result(entry.clone()));

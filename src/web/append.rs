@@ -1,14 +1,14 @@
-//! `Session.append`: what an application brings.
+//! `Session.append` and `Session.answer`: what an application brings.
 
 use super::assembler::dialect;
 use super::convert::{member, object_to_js, text, to_json, whole, wire_text};
 use super::error::thrown;
-use super::options::word;
+use super::options::{window, word};
 use super::promise::promise;
 use super::run_request::check_branch;
 use super::session::{Session, SessionInner};
-use crate::error::{Code, Result};
-use crate::history::{Joined, NewMessage, Origin, join, join_new};
+use crate::error::{Code, Error, Result};
+use crate::history::{Joined, NewItem, NewResult, Origin, join, join_new, join_results};
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
@@ -39,11 +39,14 @@ impl Session {
                 Some(body) => body?,
                 None => to_json(&messages(given).await?)?,
             };
-            let mut joined = inner.join(&given, named.as_deref(), &origin)?;
-            // Another tab may have appended the call.
-            if named.is_some() && has_orphan(&joined) && inner.refresh().await? {
-                joined = inner.join(&given, named.as_deref(), &origin)?;
+            let mut joined = match inner.join(&given, named.as_deref(), &origin) {
+                // Another tab may have appended the call.
+                outcome if misses_call(&outcome) && inner.refresh().await? => {
+                    inner.join(&given, named.as_deref(), &origin)
+                }
+                outcome => outcome,
             }
+            .map_err(as_invalid)?;
             let change = inner.joined_change(&mut joined, expected);
             let revision = inner.commit(change).await?;
             inner.engine.warn(&joined.report);
@@ -54,6 +57,34 @@ impl Session {
                         ids.text(id);
                     }
                 });
+            }))
+        }))
+    }
+
+    /// Answers a call that history holds without a result.
+    pub fn answer(&self, call: String, answer: JsValue, options: JsValue) -> Promise {
+        let inner = self.inner.clone();
+        // Read at the call: the caller may change it while this waits.
+        let result = to_json(&answer).and_then(|answer| NewResult::read_answer(&call, answer.view()));
+        let turn = inner.writes.enter();
+        promise(Box::pin(async move {
+            let _turn = turn.start().await;
+            let result = result?;
+            check_branch(&options)?;
+            let origin = inner.origin(&options)?;
+            let expected = whole(&options, "expectedRevision")?;
+            inner.engine.ids.draw();
+            let mut joined = match inner.join_answer(&result, &origin) {
+                // Another tab may have appended the call.
+                Err(error) if error.code == Code::NotFound && inner.refresh().await? => {
+                    inner.join_answer(&result, &origin)?
+                }
+                outcome => outcome?,
+            };
+            let revision = inner.commit(inner.joined_change(&mut joined, expected)).await?;
+            inner.notify();
+            Ok(object_to_js(&|out| {
+                out.number("revision", revision);
             }))
         }))
     }
@@ -69,6 +100,7 @@ impl SessionInner {
             at: whole(options, "at")?.unwrap_or_else(|| self.engine.now()),
             source: Source { kind: kind.unwrap_or_default(), id: text(&source, "id")? },
             channel: self.channel(),
+            freshness: window(options, "freshness")?,
             ..Origin::default()
         })
     }
@@ -76,11 +108,18 @@ impl SessionInner {
     /// Joins messages to what is there: a dialect's own, or neutral ones.
     fn join(&self, given: &Json, named: Option<&str>, origin: &Origin) -> Result<Joined> {
         let Some(name) = named else {
-            let messages = NewMessage::read_all(given.view())?;
+            let messages = NewItem::read_all(given.view())?;
             return join_new(&self.log.borrow().history, messages, origin, &self.engine.ids);
         };
         let items = decode_body(dialect(name)?, given.view())?;
         Ok(join(None, &self.log.borrow().history, items, origin, &self.engine.ids))
+    }
+
+    /// Joins the result of a stored call to what is there.
+    fn join_answer(&self, result: &NewResult, origin: &Origin) -> Result<Joined> {
+        let mut joined = Joined::default();
+        join_results(&self.log.borrow().history, &mut joined, vec![(result.clone(), None)], origin)?;
+        Ok(joined)
     }
 
     fn joined_change(&self, joined: &mut Joined, expected: Option<u64>) -> Change {
@@ -103,6 +142,18 @@ async fn messages(given: JsValue) -> Result<JsValue> {
     }
 }
 
-fn has_orphan(joined: &Joined) -> bool {
-    joined.report.iter().any(|finding| finding.code == "orphan_result")
+/// A result that answers no open call is wrong input of an append.
+fn as_invalid(mut error: Error) -> Error {
+    if matches!(error.code, Code::NotFound | Code::WrongState) {
+        error.code = Code::InvalidInput;
+    }
+    error
+}
+
+/// Whether a result found no call.
+fn misses_call(joined: &Result<Joined>) -> bool {
+    match joined {
+        Ok(joined) => joined.report.iter().any(|finding| finding.code == "orphan_result"),
+        Err(error) => error.code == Code::NotFound,
+    }
 }

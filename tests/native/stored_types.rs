@@ -139,6 +139,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         redacted: true,
         channel: Some("mail".into()),
         freshness: Some(Window::Millis(9)),
+        append_freshness: Some(Window::Always),
         result: Some(result()),
         shape: Some(shape()),
     }
@@ -201,6 +202,7 @@ fn log_records() {
     let bare = ToolInvocation {
         arguments: Arguments::Value(json("{\"a\": 1}")),
         freshness: Some(Window::Always),
+        append_freshness: None,
         result: None,
         replay_id: None,
         started_at: None,
@@ -216,6 +218,7 @@ fn log_records() {
         status: InvocationStatus::Ok,
         started_at: None,
         finished_at: Some(9),
+        freshness: Some(Window::Millis(0)),
         result: Some(ToolResult { dialect: None, shape: None, ..result() }),
     }));
     entries.push(Entry::SetAside(SetAside {
@@ -277,6 +280,7 @@ fn journal_entries() {
             status: InvocationStatus::Error,
             started_at: Some(1),
             finished_at: Some(2),
+            freshness: None,
             result: None,
         }),
     );

@@ -3,7 +3,7 @@
 import {
   RethreadError, StreamAssembler, convert, init, open, repair, validate,
   type AppendOptions, type AssembledResponse, type Bytes, type Dialect, type Effect, type EffectAnswer, type Finding, type InputPart, type InvocationQuery,
-  type Message, type MessageSource, type NewMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
+  type Message, type MessageSource, type NewMessage, type NewToolMessage, type OpenOptions, type Page, type Part, type PendingRun, type Persistence, type ProviderRequest, type Rendered, type RenderRequest,
   type Reducer, type RepairOptions, type ReplayPolicy, type Rethread, type Run, type RunEvent, type RunRequest, type RunResult, type Session, type SessionOptions, type SessionSnapshot,
   type SessionSummary, type SessionView, type StateBag, type StateOwner, type StoreStatus, type StreamEvent, type Tool, type ToolCall, type ToolInvocation, type Tools,
   type Usage, type ViewMessage, type WireBody, type WireInput,
@@ -136,11 +136,14 @@ export async function conversation(rethread: Rethread): Promise<void> {
   console.log(bag.get("key"), bag.keys().join());
   await session.save();
   const source: MessageSource = { type: "context", id: "rag" };
-  const appending: AppendOptions = { expectedRevision: 0, source, at: Date.now() };
+  const appending: AppendOptions = { expectedRevision: 0, source, at: Date.now(), freshness: Infinity };
   const { revision, messageIds } = await session.append({ messages: [] }, "openai-chat", appending);
   await session.append("{}", "anthropic");
-  const fresh: NewMessage = { id: "m", role: "assistant", createdAt: 1, parts: [{ type: "text", text: "x" }, { type: "image", data: new Uint8Array() }, { type: "data", name: "d", value: 1 }, { type: "tool", name: "t", arguments: {}, result: 1, finishedAt: 2 }] };
-  await session.append([fresh], { at: 1 });
+  const fresh: NewMessage = { id: "m", role: "assistant", createdAt: 1, parts: [{ type: "text", text: "x" }, { type: "image", data: new Uint8Array() }, { type: "data", name: "d", value: 1 }, { type: "tool", name: "t", arguments: {}, result: 1, finishedAt: 2 }, { type: "step-start" }] };
+  const late: NewToolMessage = { role: "tool", createdAt: 1, parts: [{ type: "tool_result", callId: "c", result: null, isError: true, finishedAt: 2 }] };
+  await session.append([fresh, late], { at: 1, freshness: null });
+  same<Awaited<ReturnType<Session["answer"]>>, { revision: number }>(true);
+  await session.answer("c", { type: "tool_result", content: 1, isError: false, finishedAt: 2 }, { at: 1, expectedRevision: 5 });
   console.log(revision, messageIds.join());
   const page: Page<Message> = await session.messages({ limit: 5, cursor: "5" });
   page.items.map(message);
@@ -315,6 +318,8 @@ export async function refused(rethread: Rethread, session: Session): Promise<voi
   await rethread.exportSession("s");
   // @ts-expect-error a dialect says what the body is
   await session.append(wire);
+  // @ts-expect-error a stored call gets its result, nothing else
+  await session.answer("c", { type: "started" });
   // @ts-expect-error read only
   session.revision = 5;
   // @ts-expect-error not built

@@ -11,7 +11,7 @@ fn appended(json: &str) -> Result<History> {
 }
 
 fn append(history: &mut History, json: &str) -> Result<Vec<String>> {
-    let messages = NewMessage::read_all(JsonRef::parse(json).unwrap())?;
+    let messages = NewItem::read_all(JsonRef::parse(json).unwrap())?;
     let joined = join_new(history, messages, &Origin { at: 500, ..Origin::default() }, &CountingIds::default())?;
     joined.entries.into_iter().for_each(|entry| history.apply(entry));
     Ok(joined.message_ids)
@@ -88,4 +88,35 @@ fn r57_what_is_no_message_is_refused_by_its_place() {
         let error = appended(bad).unwrap_err();
         assert!(error.message.contains(says), "{bad}: {}", error.message);
     }
+}
+
+#[test]
+fn r18_a_call_that_was_closed_as_interrupted_takes_its_real_result() {
+    let mut history = appended(r#"[{"role":"assistant","parts":[{"type":"tool","callId":"a","name":"f"}]}]"#).unwrap();
+    history.apply(Entry::Result(crate::history::ResultEntry {
+        invocation: history.invocations()[0].id.clone(),
+        status: InvocationStatus::Interrupted,
+        started_at: None,
+        finished_at: Some(1),
+        freshness: None,
+        result: Some(ToolResult::failure("nobody knows")),
+    }));
+    let real = r#"[{"role":"tool","parts":[{"type":"tool_result","callId":"a","result":"real","finishedAt":7}]}]"#;
+    append(&mut history, real).unwrap();
+    let call = &history.invocations()[0];
+    assert_eq!((call.status, call.finished_at), (InvocationStatus::Ok, Some(7)));
+    assert_eq!(call.result.as_ref().unwrap().content.as_str(), "\"real\"");
+    assert_eq!(append(&mut history, real).unwrap_err().code, crate::error::Code::WrongState);
+}
+
+#[test]
+fn r57_results_of_parallel_calls_that_share_an_id_come_in_order() {
+    let history = appended(
+        r#"[{"role":"assistant","parts":[{"type":"tool","callId":"a","name":"f"},{"type":"tool","callId":"a","name":"f"}]},{"role":"tool","createdAt":3,"parts":[{"type":"tool_result","callId":"a","result":1},{"type":"tool_result","callId":"a","result":2}]}]"#,
+    )
+    .unwrap();
+    let results: Vec<_> = (history.invocations().iter())
+        .map(|call| (call.result.as_ref().unwrap().content.as_str(), call.finished_at))
+        .collect();
+    assert_eq!(results, [("1", Some(3)), ("2", Some(3))]);
 }
