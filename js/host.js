@@ -1,5 +1,8 @@
 // The thin host: does what a run asks for. Knows no provider and keeps no state.
 
+import { Credentials, errorWords, headerPairs, plainWords } from './credentials.js';
+import { ResponseFilter } from './response-filter.js';
+
 const REPORT_ENDS = new Set(['finished', 'failed', 'cancelled', 'waiting_approval']);
 
 /** Drives a run to its end. Starts at once; watching is optional. */
@@ -44,7 +47,8 @@ export function drive(run, options = {}) {
   };
 }
 
-async function work(run, options, emit) {
+async function work(run, given, emit) {
+  const options = { ...given, credentials: new Credentials() };
   const { signal } = options;
   const stop = new AbortController();
   const cancel = () => {
@@ -54,6 +58,7 @@ async function work(run, options, emit) {
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { once: true });
 
+  knowHeaders(options);
   const started = new Map();
   const tools = limiter(Math.max(1, options.toolConcurrency ?? Infinity));
   try {
@@ -87,7 +92,7 @@ async function perform(run, effect, options, signal, tools) {
     else if (effect.type === 'run_tool') await tools(() => runTool(run, effect, options, signal));
     else await pass(run, effect, signal);
   } catch (error) {
-    await run.answer(effect.id, { type: 'failed', error: words(error), sent: error?.sent ?? true }).catch(() => {});
+    await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: error?.sent ?? true }).catch(() => {});
   }
 }
 
@@ -100,30 +105,33 @@ async function callModel(run, effect, options, signal) {
   const { request, dialect } = effect;
   if (effect.notBefore) await sleep(effect.notBefore - Date.now(), signal);
   if (signal.aborted) return;
-  let { headers } = options;
-  if (typeof headers === 'function') headers = await headers({ url: request.url, dialect, model: modelOf(request.body) });
+  const headers = await hostHeaders(effect, options);
   if (signal.aborted) return;
   const idle = watchdog(options.idleTimeoutMs, signal);
   const call = options.fetch ?? globalThis.fetch;
   let response;
   try {
-    response = await idle.race(call(request.url, { method: request.method, headers: { ...request.headers, ...headers }, body: request.body, signal: idle.signal }));
+    response = await idle.race(call(request.url, {
+      method: request.method, headers: { ...request.headers, ...headers }, body: request.body, signal: idle.signal, redirect: redirectMode(),
+    }));
+    refuseRedirect(response);
   } catch (error) {
     if (signal.aborted) return;
     // A fetch that fails says nothing of how far it came.
-    await run.answer(effect.id, { type: 'failed', error: words(error), sent: true });
+    await run.answer(effect.id, { type: 'failed', error: fetchWords(error, options), sent: true });
     return;
   } finally {
     idle.rest();
   }
-  await run.answer(effect.id, { type: 'response_started', status: response.status, headers: Object.fromEntries(response.headers) });
+  await run.answer(effect.id, { type: 'response_started', status: response.status, headers: options.credentials.redactEach(Object.fromEntries(response.headers)) });
+  const filter = responseFilter(run, effect, response, options.credentials);
   try {
     if (response.body) {
       const reader = response.body.getReader();
       for (;;) {
         const { value, done } = await idle.race(reader.read());
         if (done) break;
-        await run.feed(effect.id, value);
+        await feed(run, effect, filter.push(value));
         if (signal.aborted) {
           await reader.cancel().catch(() => {});
           return;
@@ -135,13 +143,90 @@ async function callModel(run, effect, options, signal) {
     if (error?.code === 'closed') throw error;
     // A stream that breaks is an answer that was cut: the run says what that means.
     if (error?.name === 'TimeoutError') {
-      await run.answer(effect.id, { type: 'failed', error: words(error), sent: true });
+      await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: true });
       return;
     }
   } finally {
     idle.end();
   }
+  await feed(run, effect, filter.end());
   await run.answer(effect.id, { type: 'response_end' });
+}
+
+async function feed(run, effect, bytes) {
+  if (bytes.length > 0) await run.feed(effect.id, bytes);
+}
+
+/** The application's headers, by names in lower case. From here on nothing that quotes one of their values gets out. */
+async function hostHeaders({ request, dialect }, { headers, credentials }) {
+  let given = headers;
+  if (typeof headers === 'function') {
+    try {
+      given = await headers({ url: request.url, dialect, model: modelOf(request.body) });
+    } catch (error) {
+      // What it gives is not known yet, and the error may quote it: only plain words are repeated.
+      const { code, message } = errorWords(error);
+      throw unsent(`\`headers\` of \`drive\` threw: ${plainWords(credentials.redact(message))}`, code);
+    }
+  }
+  try {
+    credentials.add(given);
+    return Object.fromEntries(headerPairs(given));
+  } catch (error) {
+    throw unsent('`headers` of `drive` gives an object of strings, or is a function that returns one', error?.name);
+  }
+}
+
+/** Headers that are no function's are known before the first call: a tool of a run that is resumed may quote one. */
+function knowHeaders({ headers, credentials }) {
+  try {
+    if (typeof headers !== 'function') credentials.add(headers);
+  } catch {
+    // The model call that needs them says what is wrong with them.
+  }
+}
+
+/** A failure before anything was sent. A code that is no plain word may be anything. */
+function unsent(message, code) {
+  return Object.assign(new Error(message), { sent: false, ...(/^[A-Za-z_]{1,40}$/.test(code ?? '') ? { code } : {}) });
+}
+
+/** What removes credentials from what the server sends: an error loses them, an answer of the model stays as it is. */
+function responseFilter(run, effect, { status }, credentials) {
+  const isRefused = status < 200 || status > 299;
+  return new ResponseFilter({
+    credentials, isOne: isRefused || !effect.stream, isError: (bytes) => isRefused || (run.isErrorResponse?.(bytes) ?? true),
+  });
+}
+
+let mode;
+/** A redirect is an error: behind it waits a host that the credentials were not meant for. Where the platform has no such mode
+ *  (workerd), the redirect itself is the response. */
+function redirectMode() {
+  try {
+    mode ??= new Request('http://localhost/', { redirect: 'error' }).redirect;
+  } catch {
+    mode = 'manual';
+  }
+  return mode;
+}
+
+const REDIRECT_CODE = 'redirect';
+const NO_REDIRECT = 'no redirect is followed, since the request carries credentials; give the address that it leads to as `provider.url`';
+
+function refuseRedirect({ type, status }) {
+  if (type !== 'opaqueredirect' && ![301, 302, 303, 307, 308].includes(status)) return;
+  throw Object.assign(new Error(`the server answered with a redirect: ${NO_REDIRECT}`), { code: REDIRECT_CODE });
+}
+
+/** What browsers say of any fetch that failed, a redirect among them. */
+const NO_REASON = /^(?:Failed to fetch|NetworkError when attempting to fetch resource\.?|Load failed)$/;
+
+function fetchWords(error, options) {
+  const own = words(error, options);
+  // Node says it in the cause.
+  if (/\bunexpected redirect\b/.test(own.message)) return { code: REDIRECT_CODE, message: `the server answered with a redirect: ${NO_REDIRECT}` };
+  return NO_REASON.test(own.message) ? { ...own, message: `${own.message} (if the server redirects: ${NO_REDIRECT})` } : own;
 }
 
 async function runTool(run, effect, options, signal) {
@@ -164,7 +249,7 @@ async function runTool(run, effect, options, signal) {
     answer = { type: 'tool_result', content };
   } catch (error) {
     if (signal.aborted) return;
-    const text = error?.name === 'TimeoutError' ? `the tool gave no answer within ${options.toolTimeoutMs} ms` : words(error).message;
+    const text = error?.name === 'TimeoutError' ? `the tool gave no answer within ${options.toolTimeoutMs} ms` : words(error, options).message;
     answer = { type: 'tool_result', content: `Error: ${text}`, isError: true };
   } finally {
     idle.end();
@@ -174,7 +259,7 @@ async function runTool(run, effect, options, signal) {
   } catch (error) {
     // A result that JSON cannot say (a cycle, a BigInt) is a failure of the tool.
     if (error?.code !== 'invalid_input') throw error;
-    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${error.message}`, isError: true });
+    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${words(error, options).message}`, isError: true });
   }
 }
 
@@ -185,10 +270,9 @@ function modelOf(body) {
   return found ? JSON.parse(found[1]) : null;
 }
 
-function words(error) {
-  const message = error instanceof Error ? error.message : String(error);
-  const code = typeof error?.code === 'string' ? error.code : error?.name;
-  return { ...(code ? { code } : {}), message: message || 'it failed without a word' };
+/** What an error says, without the credentials of this drive. */
+function words(error, { credentials }) {
+  return credentials.redactEach(errorWords(error));
 }
 
 function sleep(ms, signal) {

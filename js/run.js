@@ -50,6 +50,11 @@ export class Run {
     return this.#handle.promise((run) => run.feed(effect, bytes), checks);
   }
 
+  isErrorResponse(bytes) {
+    check.pieceOfAnswer(bytes);
+    return this.#handle.call((run) => run.isErrorResponse(bytes));
+  }
+
   cancel() {
     return this.#handle.promise((run) => run.cancel());
   }

@@ -138,6 +138,12 @@ pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
     read_whole(dialect, body).0
 }
 
+/// Whether one event of a stream, or a whole body, tells of a failure instead of being a piece of an answer.
+#[must_use]
+pub fn is_error_response(dialect: Dialect, bytes: &[u8]) -> bool {
+    read_whole(dialect, bytes).0.error.is_some()
+}
+
 /// A whole response, and the container of [`StreamAssembler::container`].
 pub(crate) fn read_whole(dialect: Dialect, body: &[u8]) -> (Assembled, Option<String>) {
     let mut assembler = StreamAssembler::new(dialect);

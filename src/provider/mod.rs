@@ -22,7 +22,7 @@ mod words;
 
 pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
 pub(crate) use assembler::read_whole;
-pub use assembler::{StreamAssembler, read_response};
+pub use assembler::{StreamAssembler, is_error_response, read_response};
 pub(crate) use codec::{Codec, call_id, call_ids, codec};
 pub use codec::{Wire, blocks_of, decode_answer, decode_body, tool_name};
 pub(crate) use parameter::spelled;

@@ -292,7 +292,9 @@ impl Run {
                             details.text_or_null("hostCode", code.as_deref());
                         },
                     );
-                self.call_failed(error, None, !streaming, desk);
+                // The same request is redirected again.
+                let may_pass = !streaming && code.as_deref() != Some("redirect");
+                self.call_failed(error, None, may_pass, desk);
             }
             Reply::Started => {}
             Reply::ToolResult { .. } | Reply::Waited => {

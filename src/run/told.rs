@@ -9,7 +9,7 @@ use super::{Desk, Run};
 use crate::error::Error;
 use crate::history::History;
 use crate::json::JsonStr;
-use crate::message::{Message, MessageStatus, PartBody};
+use crate::message::{Dialect, Message, MessageStatus, PartBody};
 
 impl Run {
     /// How it stands.
@@ -25,6 +25,12 @@ impl Run {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.setup.id
+    }
+
+    /// The wire format of its requests.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.setup.provider.dialect
     }
 
     /// The turn so far, not in history yet.

@@ -12,6 +12,7 @@ use super::session::{SessionInner, new_operation};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::message::Message;
+use crate::provider::is_error_response;
 use crate::run::{Effect, EffectKind, Input, Reply, RunEvent, RunStatus, SaveKind, change_for};
 use crate::sorted::Sorted;
 use js_sys::{Function, Promise, Uint8Array};
@@ -332,6 +333,12 @@ impl Run {
             inner.feed(effect, bytes)?;
             Ok(JsValue::UNDEFINED)
         }))
+    }
+
+    /// Whether bytes of a model's response, one event of its stream or the whole body, tell of a failure. Changes nothing.
+    #[wasm_bindgen(js_name = isErrorResponse)]
+    pub fn is_error_response(&self, bytes: &[u8]) -> bool {
+        is_error_response(self.inner.machine.borrow().dialect(), bytes)
     }
 
     /// Stops it.

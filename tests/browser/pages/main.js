@@ -6,6 +6,7 @@ import { caught, isRight } from '/scenarios/kit.mjs';
 import * as faults from '/scenarios/faults.mjs';
 import * as input from '/scenarios/input.mjs';
 import * as replay from '/scenarios/replay.mjs';
+import * as secrets from '/scenarios/secrets.mjs';
 
-Object.assign(globalThis, { rethread, drive, caught, isRight, scenarios: { faults, input, replay } });
+Object.assign(globalThis, { rethread, drive, caught, isRight, scenarios: { faults, input, replay, secrets } });
 globalThis.settle();

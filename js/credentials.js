@@ -1,0 +1,241 @@
+// What `drive` sends as credentials, and how their values are removed from the texts of errors.
+
+/** Headers that hold no credential. The core takes the same names in `provider.headers` (src/provider/credentials.rs). */
+export const PLAIN_HEADERS = new Set([
+  'accept', 'accept-encoding', 'accept-language', 'anthropic-beta', 'anthropic-dangerous-direct-browser-access', 'anthropic-version',
+  'baggage', 'cache-control', 'content-language', 'content-type', 'http-referer', 'idempotency-key', 'openai-beta', 'openai-organization',
+  'openai-project', 'origin', 'pragma', 'prefer', 'priority', 'referer', 'traceparent', 'tracestate', 'user-agent', 'x-client-request-id',
+  'x-correlation-id', 'x-goog-api-client', 'x-goog-request-params', 'x-goog-user-project', 'x-openrouter-categories', 'x-openrouter-title',
+  'x-request-id', 'x-title',
+]);
+/** The telemetry of the providers' own SDKs. */
+const PLAIN_PREFIXES = ['x-stainless-'];
+
+/** Stands where a credential stood. */
+export const REDACTED = '[redacted]';
+
+/** From this length on a value is removed wherever it stands; a shorter one is too likely to be a part of something else. */
+const LONG = 8;
+/** From this length on a value of letters and digits is removed where it stands apart. */
+const SHORT = 4;
+
+const isPlainHeader = (name) => PLAIN_HEADERS.has(name) || PLAIN_PREFIXES.some((prefix) => name.startsWith(prefix));
+/** Values that say nothing: a media type, a date (versions of APIs), a word that is no secret of anyone. */
+const isCommon = (value) => /^(?:(?:application|audio|image|multipart|text|video)\/[\w.+*-]+(?:\s*;.*)?|\d{4}-\d{2}-\d{2}|true|false|null|undefined|keep-alive)$/i.test(value);
+
+/** The pairs of whatever names headers: an object, a `Headers`, a list of pairs. A header without a value is left out. */
+export function headerPairs(headers) {
+  if (headers === undefined || headers === null) return [];
+  if (typeof headers !== 'object') throw new TypeError('`headers` of `drive` is an object of strings, or a function that returns one');
+  const pairs = typeof headers[Symbol.iterator] === 'function' ? [...headers] : Object.entries(headers);
+  return pairs.filter(([, value]) => value !== undefined && value !== null).map(([name, value]) => [String(name).toLowerCase(), String(value)]);
+}
+
+/** What of a header's value is a secret: the value, the token after its scheme, the parts of a Basic pair, the values of cookies. */
+function secretsOf(name, value) {
+  const secrets = [value];
+  const [, scheme, token] = /^([\w-]+)\s+(.+)$/s.exec(value) ?? [];
+  if (token) secrets.push(token);
+  if (/^basic$/i.test(scheme ?? '')) secrets.push(...basicParts(token));
+  if (name === 'cookie') for (const pair of value.split(';')) secrets.push(pair.slice(pair.indexOf('=') + 1));
+  return secrets.map((secret) => secret.trim());
+}
+
+function basicParts(token) {
+  try {
+    const pair = new TextDecoder().decode(Uint8Array.from(atob(token.trim()), (char) => char.charCodeAt(0)));
+    const at = pair.indexOf(':');
+    return at < 0 ? [pair] : [pair, pair.slice(0, at), pair.slice(at + 1)];
+  } catch {
+    return []; // not base64: the token itself is all that there is
+  }
+}
+
+/** A secret as the units that it may be sent back in: UTF-16 in a text; UTF-8 or Latin-1 in bytes. */
+function spellings(secret) {
+  const utf16 = Array.from({ length: secret.length }, (_, at) => secret.charCodeAt(at));
+  const utf8 = [...new TextEncoder().encode(secret)];
+  return utf8.length === utf16.length ? [utf16] : [utf16, utf8];
+}
+
+const isHex = (unit) => (unit >= 48 && unit <= 57) || (unit >= 65 && unit <= 70) || (unit >= 97 && unit <= 102);
+const isWord = (unit) => (unit >= 48 && unit <= 57) || (unit >= 65 && unit <= 90) || (unit >= 97 && unit <= 122);
+const ENTITIES = { amp: 38, apos: 39, gt: 62, lt: 60, nbsp: 160, quot: 34 };
+
+const NO_MATCH = 0;
+/** The units end where the match could go on. */
+const CUT = -1;
+
+/** The number that `count` hexadecimal digits say; `NO_MATCH` or `CUT` without them. */
+function hexAt(units, length, at, count) {
+  let value = 0;
+  for (let place = at; place < at + count; place += 1) {
+    if (place >= length) return { end: CUT };
+    if (!isHex(units[place])) return { end: NO_MATCH };
+    value = value * 16 + Number.parseInt(String.fromCharCode(units[place]), 16);
+  }
+  return { end: at + count, value };
+}
+
+const only = ({ end, value }, want) => (end > 0 && value !== want ? NO_MATCH : end);
+
+/** `%2F`, and `%252F` where it was escaped twice. */
+function percentAt(units, length, at, want) {
+  let place = at + 1;
+  for (let times = 0; times < 4 && units[place] === 50 && units[place + 1] === 53; times += 1) place += 2;
+  return only(hexAt(units, length, place, 2), want);
+}
+
+/** `\/`, `\u002f`, `\x2f`, and with more backslashes where JSON stands in JSON. */
+function backslashAt(units, length, at, want) {
+  let place = at + 1;
+  while (place < length && place < at + 8 && units[place] === 92) place += 1;
+  if (place >= length) return CUT;
+  if (units[place] === want) return place + 1;
+  if (units[place] === 117) return only(hexAt(units, length, place + 1, 4), want);
+  return units[place] === 120 ? only(hexAt(units, length, place + 1, 2), want) : NO_MATCH;
+}
+
+/** `&amp;`, `&#38;`, `&#x26;`. */
+function entityAt(units, length, at, want) {
+  let name = '';
+  for (let place = at + 1; place < at + 10; place += 1) {
+    if (place >= length) return CUT;
+    if (units[place] !== 59) {
+      name += String.fromCharCode(units[place]);
+      continue;
+    }
+    const [, hex, decimal] = /^#(?:x([\da-f]+)|(\d+))$/i.exec(name) ?? [];
+    const value = hex ? Number.parseInt(hex, 16) : decimal ? Number(decimal) : ENTITIES[name];
+    return value === want ? place + 1 : NO_MATCH;
+  }
+  return NO_MATCH;
+}
+
+/** The readers of what begins with that unit. */
+const ESCAPES = new Map([[37, percentAt], [38, entityAt], [92, backslashAt]]);
+
+/** Where the unit `want` ends that begins here, as it is or escaped. `&` may be itself or the beginning of `&amp;`. */
+function unitAt(units, length, at, want, isRaw) {
+  if (at >= length) return CUT;
+  const unit = units[at];
+  const same = unit === want || (unit === 43 && want === 32);
+  const escape = ESCAPES.get(unit);
+  if (!escape || (same && isRaw)) return same ? at + 1 : NO_MATCH;
+  return escape(units, length, at, want) || (same ? at + 1 : NO_MATCH);
+}
+
+/** Where the secret ends that begins here. Zeros between its units are UTF-16 or UTF-32 that is read as bytes. */
+function secretAt(units, length, at, { wanted, apart }, isRaw, isWhole) {
+  if (apart && at > 0 && isWord(units[at - 1])) return NO_MATCH;
+  let place = at;
+  for (let next = 0; next < wanted.length; next += 1) {
+    if (next > 0) for (let zeros = 0; zeros < 3 && units[place] === 0; zeros += 1) place += 1;
+    place = unitAt(units, length, place, wanted[next], isRaw);
+    if (place <= 0) return place;
+  }
+  if (!apart) return place;
+  if (place < length) return isWord(units[place]) ? NO_MATCH : place;
+  return isWhole ? place : CUT;
+}
+
+/**
+ * The credentials that a drive has sent. A credential is the value of every header that `headers` gives, but for headers
+ * that are known to hold none (`PLAIN_HEADERS`) and values that are common or shorter than four characters; one of four to
+ * seven characters counts if it has letters and digits, and is removed where no letter or digit is beside it.
+ */
+export class Credentials {
+  #known = new Set();
+  #secrets = [];
+  /** Whether a secret may begin with a unit below 256. */
+  #begins = new Uint8Array(256);
+
+  /** Adds what these headers hold. What was added before stays: a token that was renewed is still one. */
+  add(headers) {
+    for (const [name, value] of headerPairs(headers)) {
+      if (!isPlainHeader(name)) secretsOf(name, value).forEach((secret) => this.#learn(secret));
+    }
+  }
+
+  #learn(secret) {
+    const apart = secret.length < LONG;
+    const counts = apart ? secret.length >= SHORT && /[a-z]/i.test(secret) && /\d/.test(secret) : true;
+    if (!counts || isCommon(secret) || this.#known.has(secret)) return;
+    this.#known.add(secret);
+    for (const wanted of spellings(secret)) {
+      this.#secrets.push({ wanted, apart, readings: wanted.some((unit) => ESCAPES.has(unit)) ? [true, false] : [false] });
+      if (wanted[0] < 256) this.#begins[wanted[0]] = 1;
+    }
+    for (const unit of ESCAPES.keys()) this.#begins[unit] = 1;
+  }
+
+  get isEmpty() {
+    return this.#secrets.length === 0;
+  }
+
+  /** The next place from `from` on where a secret stands: `{ at, end }`; `end` is -1 where the units end within what may
+   *  be one and more of them follow (`isWhole` is false); null where there is none. */
+  find(units, length, from, isWhole) {
+    for (let at = from; at < length; at += 1) {
+      const unit = units[at];
+      if (unit < 256 && this.#begins[unit] === 0) continue;
+      let end = NO_MATCH;
+      for (const secret of this.#secrets) {
+        for (const isRaw of secret.readings) {
+          const found = secretAt(units, length, at, secret, isRaw, isWhole);
+          if (found === CUT && !isWhole) return { at, end: CUT };
+          if (found > end) end = found;
+        }
+      }
+      if (end > 0) return { at, end };
+    }
+    return null;
+  }
+
+  /** The text without the secrets; the same text where it holds none. */
+  redact(text) {
+    if (this.isEmpty || typeof text !== 'string') return text;
+    const units = Uint16Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
+    let out = '';
+    let from = 0;
+    for (let found = this.find(units, units.length, 0, true); found; found = this.find(units, units.length, found.end, true)) {
+      out += text.slice(from, found.at) + REDACTED;
+      from = found.end;
+    }
+    return from === 0 ? text : out + text.slice(from);
+  }
+
+  /** An object of texts (headers), each without the secrets. */
+  redactEach(texts) {
+    return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, this.redact(text)]));
+  }
+}
+
+/** The text without what is neither a word nor a short number: where nobody knows the credential that a text may quote. */
+export function plainWords(text) {
+  const isPlain = (word) => /^(?:\p{L}+(?:-\p{L}+)*|\d{1,4})[.!?]*$/u.test(word) && word.length <= (/\p{Ll}\p{Lu}/u.test(word) ? 16 : 24);
+  return text.replace(/[^\s"'`,;:()<>{}[\]|]+/gu, (word) => (isPlain(word) || !/[\p{L}\p{N}]/u.test(word) ? word : REDACTED));
+}
+
+const READ_FAILED = 'an error whose text cannot be read';
+
+/** What an error says, with the errors that caused it: fetch says "fetch failed" and puts the reason into `cause`. */
+export function errorWords(error) {
+  const said = [];
+  let code;
+  let cause = error;
+  try {
+    for (let depth = 0; depth < 4 && cause !== undefined && cause !== null; depth += 1) {
+      const message = typeof cause === 'object' || typeof cause === 'function' ? cause.message : cause;
+      const text = typeof message === 'string' ? message : depth === 0 ? String(message ?? cause) : '';
+      if (text && !said.some((before) => before.includes(text))) said.push(text);
+      if (typeof cause.code === 'string') code ??= cause.code;
+      cause = cause.cause;
+    }
+    if (typeof error?.name === 'string') code ??= error.name;
+  } catch {
+    if (said.length === 0) said.push(READ_FAILED);
+  }
+  const [first = 'it failed without a message', ...causes] = said;
+  return { ...(code ? { code } : {}), message: causes.length > 0 ? `${first} (${causes.join('; ')})` : first };
+}

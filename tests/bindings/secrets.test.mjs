@@ -1,0 +1,143 @@
+// R68: a credential given to the host appears nowhere else. A real server quotes it in every form; in Node, with sessions in
+// memory. tests/browser does the same in Chromium and reads the database.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import * as rethread from 'rethread';
+import { drive } from 'rethread/host';
+import { CASES, startEcho } from './echo.mjs';
+import { DIALECTS, KEYS, formsOf, seen, textOf } from './scenarios/secrets.mjs';
+
+let echo;
+before(async () => { echo = await startEcho(); });
+after(() => echo.close());
+
+const HEADERS = {
+  authorization: (key) => ({ Authorization: `Bearer ${key}` }), 'x-api-key': (key) => ({ 'x-api-key': key }), 'a header of its own': (key) => ({ 'x-mine': key }),
+  'a function': (key) => async () => new Headers({ 'x-api-key': key }),
+};
+
+function holdsNone(text, key, what) {
+  for (const form of formsOf(key)) assert.ok(!text.includes(form), `${what}: ${text.slice(Math.max(0, text.indexOf(form) - 80), text.indexOf(form) + 80)}`);
+}
+
+const look = (given) => seen({ rethread, drive }, { store: 'memory', name: 'secrets', ...given });
+
+for (const dialect of DIALECTS) {
+  describe(`r68: ${dialect}: what the server quotes of a key is nowhere`, { concurrency: 4 }, () => {
+    for (const name of Object.keys(CASES)) {
+      test(name, { timeout: 20_000 }, async () => {
+        for (const [form, key] of Object.entries(KEYS)) {
+          for (const [header, headers] of Object.entries(HEADERS)) {
+            const facts = await look({ dialect, url: `${echo.url}/case/${dialect}/${name}`, headers: headers(key) });
+            assert.equal(facts.status, 'failed', `${form}, ${header}: ${facts.text}`);
+            assert.equal(facts.pending, 1);
+            holdsNone(facts.text, key, `${form}, ${header}`);
+          }
+        }
+      });
+    }
+
+    test('what is left says what happened', async () => {
+      const facts = await look({ dialect, url: `${echo.url}/case/${dialect}/json`, headers: { 'x-api-key': KEYS.plain } });
+      assert.match(facts.message, /the provider answered 400: Incorrect API key: \[redacted\]\./);
+      assert.deepEqual(facts.details, { status: 400, providerCode: '[redacted]' });
+      const streamed = await look({ dialect, url: `${echo.url}/case/${dialect}/stream-error-split`, headers: { 'x-api-key': KEYS.plain } });
+      assert.match(streamed.message, /Incorrect API key: \[redacted\]/);
+      assert.ok(streamed.events.includes('error') && streamed.events.includes('message_started'));
+    });
+
+    test('an answer of the model stays as it is, streamed or not', async () => {
+      for (const key of Object.values(KEYS)) {
+        for (const stream of [true, false]) {
+          const { status, answer } = await look({ dialect, stream, url: `${echo.url}/answer/${dialect}`, headers: { 'x-api-key': key } });
+          assert.deepEqual([status, answer], ['finished', `You said ${key}`]);
+        }
+      }
+    });
+  });
+}
+
+const provider = (path) => ({ dialect: 'openai-chat', url: `${echo.url}${path}`, params: { model: 'm' }, stream: true });
+const once = { retry: { attempts: 1 } };
+
+async function driven(path, options, request = {}) {
+  const client = await rethread.open({ store: 'memory' });
+  const session = await client.session('s');
+  const run = await session.run({ input: 'x', provider: provider(path), ...once, ...request });
+  const events = [];
+  const driving = drive(run, options);
+  for await (const event of driving) events.push(event);
+  const result = await driving.result;
+  const text = textOf([events, result, await client.pendingRuns(), await session.messages(), await session.invocations({ payload: true })]);
+  await client.close();
+  return { result, text };
+}
+
+for (const status of [301, 302, 303, 307, 308]) {
+  test(`r68: a redirect by ${status} to another host is not followed, and the error says so`, async () => {
+    const before = echo.other.length;
+    for (const headers of Object.values(HEADERS)) {
+      const { result, text } = await driven(`/redirect/${status}`, { headers: headers(KEYS.plain) }, { retry: { attempts: 3, backoffMs: 1 } });
+      assert.equal(result.status, 'failed');
+      assert.match(result.error.message, /redirect.*`provider\.url`/);
+      assert.equal(result.error.details.hostCode, 'redirect');
+      assert.doesNotMatch(text, /retrying/);
+      holdsNone(text, KEYS.plain, 'a redirect');
+    }
+    assert.equal(echo.other.length, before, 'the other host was asked');
+  });
+}
+
+test('r68: a fetch whose error quotes the key, in its causes too', async () => {
+  const headers = { authorization: `Bearer ${KEYS.plain}` };
+  const failing = async (url, init) => {
+    const error = new TypeError(`bad header ${init.headers.authorization}`, { cause: new Error(`of ${KEYS.plain}`, { cause: `\n${KEYS.plain}` }) });
+    throw Object.assign(error, { code: `E_${KEYS.plain}` });
+  };
+  const { result, text } = await driven('/answer/openai-chat', { headers, fetch: failing });
+  assert.match(result.error.message, /could not be reached: bad header \[redacted\] \(of \[redacted\]; \n\[redacted\]\)/);
+  holdsNone(text, KEYS.plain, 'a failed fetch');
+  // Node's own error quotes a value that is no header's.
+  const invalid = await driven('/answer/openai-chat', { headers: { authorization: `Bearer ${KEYS.plain}\n${KEYS.plain}` } });
+  assert.equal(invalid.result.status, 'failed');
+  holdsNone(invalid.text, KEYS.plain, 'a header that is none');
+});
+
+test('r68: of an error of `headers` only plain words are repeated: nobody knows yet what in it is the key', async () => {
+  for (const key of Object.values(KEYS)) {
+    const headers = async () => { throw Object.assign(new RangeError(`not signed in: no token for ${key} (${key})`), { cause: `\n${key}` }); };
+    const { result, text } = await driven('/answer/openai-chat', { headers });
+    assert.match(result.error.message, /`headers` of `drive` threw: not signed in: no token for/);
+    assert.equal(result.error.details.hostCode, 'RangeError');
+    holdsNone(text, key, 'an error of headers');
+  }
+  for (const wrong of ['Bearer x', 7, () => 'Bearer x']) {
+    const said = await driven('/answer/openai-chat', { headers: wrong });
+    assert.match(said.result.error.message, /an object of strings/);
+  }
+});
+
+test('r68: an error of a tool that quotes the key', async () => {
+  const calling = async (url, init) => {
+    const isFirst = !new TextDecoder().decode(init.body).includes('tool_call_id');
+    const delta = isFirst ? { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] } : { content: 'Done.' };
+    return new Response(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: isFirst ? 'tool_calls' : 'stop' }] })}\n\ndata: [DONE]\n\n`, { headers: { 'content-type': 'text/event-stream' } });
+  };
+  const tools = { f: { parameters: { type: 'object', properties: {} }, execute: () => { throw new Error(`401 for "${KEYS.plain}"`); } } };
+  const { result, text } = await driven('/answer/openai-chat', { headers: { authorization: `Bearer ${KEYS.plain}` }, fetch: calling }, { tools });
+  assert.equal(result.status, 'finished');
+  assert.match(text, /Error: 401 for "\[redacted\]"/);
+  holdsNone(text, KEYS.plain, 'a tool\'s error');
+});
+
+test('headers that are given twice, in different cases, are sent once: the host\'s', async () => {
+  let sent;
+  const fetch = async (url, init) => {
+    sent = init;
+    return globalThis.fetch(url, init);
+  };
+  await driven('/answer/openai-chat', { headers: { 'Content-Type': 'application/json; charset=utf-8', 'X-Mine': KEYS.plain, 'x-none': undefined }, fetch });
+  assert.deepEqual(sent.headers, { 'content-type': 'application/json; charset=utf-8', 'x-mine': KEYS.plain });
+  assert.equal(sent.redirect, 'error');
+});
