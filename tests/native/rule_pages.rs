@@ -1,0 +1,123 @@
+//! The pages in docs/rules: every example does what its page says, and every rule has an example (R66).
+
+mod any_bodies;
+
+use any_bodies::{any_json, body, many};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use rethread::finding::Severity;
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, repair, validate};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// One example of a page.
+struct Example {
+    page: &'static str,
+    dialect: Dialect,
+    line: usize,
+    code: String,
+    /// What the page says that the finding says.
+    sentence: String,
+    given: Value,
+    /// The repaired body. Absent where the body is accepted and fragile.
+    repaired: Option<Value>,
+}
+
+const PAGES: [(&str, Dialect); 5] = [
+    ("openai-chat", Dialect::OpenAiChat),
+    ("openai-responses", Dialect::OpenAiResponses),
+    ("anthropic", Dialect::Anthropic),
+    ("gemini", Dialect::Gemini),
+    ("mistral", Dialect::Mistral),
+];
+
+/// Reads the examples of a page: a heading with the code, a quoted sentence, a `broken` and a `repaired` block, or a `fragile` one.
+fn examples(page: &'static str, dialect: Dialect) -> Vec<Example> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/rules/{page}.md"))).unwrap();
+    let mut found: Vec<Example> = Vec::new();
+    let (mut code, mut sentence) = (String::new(), String::new());
+    let mut lines = text.lines().enumerate();
+    while let Some((at, line)) = lines.next() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            heading.clone_into(&mut code);
+        } else if let Some(quote) = line.strip_prefix("> ") {
+            quote.clone_into(&mut sentence);
+        } else if let Some(kind) = line.strip_prefix("```json ") {
+            let block: String = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+            let body: Value = serde_json::from_str(&block).unwrap_or_else(|e| panic!("{page}.md:{}: {e}", at + 1));
+            match kind {
+                "broken" | "fragile" => found.push(Example {
+                    page,
+                    dialect,
+                    line: at + 1,
+                    code: code.clone(),
+                    sentence: sentence.clone(),
+                    given: body,
+                    repaired: None,
+                }),
+                "repaired" => found.last_mut().unwrap().repaired = Some(body),
+                _ => panic!("{page}.md:{}: a block is broken, repaired or fragile, not {kind}", at + 1),
+            }
+        }
+    }
+    found
+}
+
+fn all_examples() -> Vec<Example> {
+    PAGES.into_iter().flat_map(|(page, dialect)| examples(page, dialect)).collect()
+}
+
+#[test]
+fn r66_every_example_does_what_its_page_says() {
+    let examples = all_examples();
+    assert!(examples.len() >= 80, "the pages hold {} examples", examples.len());
+    for example in examples {
+        let place = format!("docs/rules/{}.md:{}, {}", example.page, example.line, example.code);
+        let given = example.given.to_string();
+        let found = validate(given.as_bytes(), example.dialect);
+        let finding = found.iter().find(|finding| finding.code == example.code);
+        let finding = finding.unwrap_or_else(|| panic!("{place}: no such finding in {found:?}"));
+        assert_eq!(finding.message, example.sentence, "{place}");
+        let (out, _) = repair(given.as_bytes(), example.dialect, &RepairOptions::default());
+        let out: Value = serde_json::from_slice(&out).unwrap();
+        match &example.repaired {
+            Some(repaired) => {
+                assert_eq!(finding.severity, Severity::Error, "{place}");
+                assert_eq!(&out, repaired, "{place}");
+            }
+            None => {
+                assert_eq!(finding.severity, Severity::Warning, "{place}: a broken body needs its repaired one");
+                assert_eq!(out, example.given, "{place}");
+            }
+        }
+        let left = validate(out.to_string().as_bytes(), example.dialect);
+        assert!(left.iter().all(|finding| finding.severity != Severity::Error), "{place}: {left:?}");
+    }
+}
+
+/// The codes that `validate` finds in generated bodies of a dialect.
+fn codes_found(dialect: Dialect) -> BTreeSet<&'static str> {
+    let mut runner = TestRunner::deterministic();
+    let bodies = prop_oneof![9 => body(dialect).boxed(), 1 => any_json().boxed()];
+    let mut codes = BTreeSet::new();
+    for _ in 0..many(1_500) {
+        let body = bodies.new_tree(&mut runner).unwrap().current();
+        codes.extend(validate(body.to_string().as_bytes(), dialect).iter().map(|finding| finding.code));
+    }
+    codes
+}
+
+#[test]
+fn r66_every_rule_has_an_example() {
+    for (page, dialect) in PAGES {
+        let shown: BTreeSet<String> = examples(page, dialect).into_iter().map(|example| example.code).collect();
+        let found = codes_found(dialect);
+        assert!(found.len() >= 10, "{page}: the generated bodies break only {found:?}");
+        let missing: Vec<_> = found.into_iter().filter(|code| !shown.contains(*code)).collect();
+        assert!(missing.is_empty(), "docs/rules/{page}.md has no example of {missing:?}");
+    }
+}
