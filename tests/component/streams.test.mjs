@@ -1,7 +1,7 @@
 // The component's stream assembler says what the web build's says, of every recorded stream.
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { StreamAssembler } from '../../js/entry/node.js';
@@ -12,9 +12,11 @@ let component;
 before(async () => { component = await loadComponent(); });
 after(() => component?.remove());
 
+/** Fewer recordings than these mean that some were lost. */
+const LEAST = { 'openai-chat': 110, 'openai-responses': 55, anthropic: 50, gemini: 30, mistral: 10 };
+
 function streams(dialect) {
   const folder = path.join(corpora, 'streams', dialect);
-  if (!existsSync(folder)) return [];
   return readdirSync(folder).filter((name) => name !== 'index.json').sort().map((name) => {
     const text = readFileSync(path.join(folder, name), 'utf8');
     const framed = name.endsWith('.jsonl') ? text.split('\n').filter(Boolean).map((line) => `data: ${line}\n\n`).join('') : text;
@@ -61,16 +63,7 @@ describe('streams', () => {
     const recordings = streams(dialect);
     test(`${dialect}: ${recordings.length} recorded`, () => {
       const { wire } = component.exports;
-      let refusal;
-      try {
-        new StreamAssembler(dialect)[Symbol.dispose ?? Symbol.for('Symbol.dispose')]();
-      } catch (error) {
-        refusal = error;
-      }
-      if (refusal) {
-        assert.throws(() => wire.StreamAssembler.start(dialect), ({ code, message }) => code === refusal.code && message === refusal.message);
-        return;
-      }
+      assert.ok(recordings.length >= LEAST[dialect], `${recordings.length} recordings of ${dialect}, ${LEAST[dialect]} at least`);
       for (const { name, bytes } of recordings) {
         const web = new StreamAssembler(dialect);
         const own = wire.StreamAssembler.start(dialect);

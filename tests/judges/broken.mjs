@@ -55,8 +55,17 @@ const WRITE = {
   }),
 };
 WRITE.mistral = WRITE['openai-chat'];
+WRITE['openai-responses'] = (items) => ({
+  model: 'm',
+  input: items.flatMap((item) => {
+    if (item.user) return [{ role: 'user', content: item.user }];
+    if (item.results) return item.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }));
+    const words = item.words ? [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: item.words }] }] : [];
+    return [...words, ...item.calls.map(({ id, name, input }) => ({ type: 'function_call', call_id: id, name, arguments: JSON.stringify(input) }))];
+  }),
+});
 
-const LIST = { gemini: 'contents' };
+const LIST = { gemini: 'contents', 'openai-responses': 'input' };
 
 /** Every object and array below a value. */
 function below_(value, found = []) {

@@ -119,5 +119,37 @@ function gemini(body) {
   return out;
 }
 
+/** OpenAI's Responses: each item is a message or a part of the model's turn; calls and outputs pair by `call_id`. */
+function responses(body) {
+  const out = [];
+  if (body.instructions) out.push({ role: 'system', content: body.instructions });
+  const names = new Map();
+  let current;
+  const put = (role, part) => {
+    if (current?.role !== role) out.push((current = { role, content: [] }));
+    current.content.push(part);
+  };
+  const input = typeof body.input === 'string' ? [{ role: 'user', content: body.input }] : body.input;
+  for (const item of input) {
+    const type = item.type ?? 'message';
+    if (type === 'function_call' || type === 'custom_tool_call') {
+      names.set(item.call_id, item.name);
+      put('assistant', { type: 'tool-call', toolCallId: item.call_id, toolName: item.name, input: json(item.arguments ?? item.input) });
+    } else if (type === 'function_call_output' || type === 'custom_tool_call_output') {
+      put('tool', { type: 'tool-result', toolCallId: item.call_id, toolName: names.get(item.call_id) ?? 'unknown', output: output(item.output) });
+    } else if (type !== 'message') {
+      put('assistant', { type: 'reasoning', text: '' }); // reasoning, and what the server did by itself
+    } else if (item.role === 'system' || item.role === 'developer') {
+      current = undefined;
+      out.push({ role: 'system', content: list(item.content).map((part) => part.text ?? part).join('') });
+    } else {
+      const parts = typeof item.content === 'string' ? [{ type: 'text', text: item.content }]
+        : list(item.content).map((part) => (typeof part?.text === 'string' ? { type: 'text', text: part.text } : media('AA==')));
+      for (const part of parts) put(item.role === 'assistant' ? 'assistant' : 'user', part);
+    }
+  }
+  return out;
+}
+
 /** By dialect: a body's messages for `generateText`. */
-export const messagesOf = { 'openai-chat': chat, anthropic, gemini, mistral: chat };
+export const messagesOf = { 'openai-chat': chat, 'openai-responses': responses, anthropic, gemini, mistral: chat };

@@ -1,6 +1,6 @@
 // Recorded streams and exchanges, as the judges take them.
 
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -24,10 +24,9 @@ function split(lines, begins) {
   return starts.map((start, at) => lines.slice(start, starts[at + 1]));
 }
 
-/** Every recorded response of a dialect: `{ name, entry, bytes }`. None where the folder is not there. */
+/** Every recorded response of a dialect: `{ name, entry, bytes }`. */
 export function streams(dialect) {
   const folder = path.join(corpora, 'streams', dialect);
-  if (!existsSync(folder)) return [];
   return JSON.parse(readFileSync(path.join(folder, 'index.json'), 'utf8')).flatMap((entry) => {
     const text = readFileSync(path.join(folder, entry.file), 'utf8');
     const unframed = entry.file.endsWith('.jsonl');

@@ -560,7 +560,7 @@ fn r55_keys_of_other_endpoints_are_left_out_and_told() {
 }
 
 #[test]
-fn r22_a_history_that_the_server_holds_is_refused() {
+fn params_that_name_history_held_by_the_server_are_refused() {
     for member in ["input", "instructions", "previous_response_id", "conversation"] {
         let error = provider(OWN, &format!(r#"{{"{member}":"x"}}"#)).check().unwrap_err();
         assert_eq!(error.code.as_str(), "config_invalid", "{member}");

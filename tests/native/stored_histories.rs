@@ -296,7 +296,7 @@ proptest! {
 
     /// What is kept between bodies is only ever a shortcut.
     #[test]
-    fn r06_a_renderer_that_lives_as_long_as_its_session_writes_what_a_new_one_writes(
+    fn r03_r41_a_renderer_that_lives_as_long_as_its_session_writes_what_a_new_one_writes(
         pieces in session(), changes in changes(), policies in prop::collection::vec(policy(), 1..4),
         steps in prop::collection::vec((any::<Index>(), 0_usize..5, any::<Index>(), 0_u64..1_500_000), 1..12),
     ) {

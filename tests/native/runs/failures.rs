@@ -332,7 +332,7 @@ fn r44_a_refusal_in_the_middle_of_a_call_ends_the_turn_and_runs_nothing() {
 }
 
 #[test]
-fn r60_a_large_result_is_kept_whole() {
+fn r45_a_large_result_is_kept_whole() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let large = format!("\"{}\"", "x".repeat(5_000_000));
