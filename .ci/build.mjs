@@ -18,6 +18,8 @@ export const BUDGET = 350 * KB;
 const STAMP = 'dist/.stamp';
 const COMPONENT_STAMP = 'dist/component/.stamp';
 const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
+/** The formats alone, for `rethread/fetch`, `rethread/formats` and the command line. */
+const FORMATS = ['dist/formats_bg.wasm', 'dist/formats.js'];
 export const COMPONENT = 'dist/component/rethread.wasm';
 
 /** What rustc emits by default for this target since 1.82, and nothing newer: Safari 16.4, Node 20 and workerd have all of it. */
@@ -29,8 +31,8 @@ const inputs = () => [
   ...files('src', '.rs'), ...files('wit'), 'Cargo.toml', 'Cargo.lock', 'rust-toolchain.toml', '.cargo/config.toml', 'package-lock.json', '.ci/build.mjs', '.ci/glue.mjs', ...files('.ci/bindgen'),
 ];
 
-function sizes() {
-  return OUT.map((file) => {
+function sizes(made) {
+  return made.map((file) => {
     const bytes = readFileSync(path.join(root, file));
     const brotli = brotliCompressSync(bytes, {
       params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
@@ -39,20 +41,27 @@ function sizes() {
   });
 }
 
-/** Prints the table; throws when the budget is exceeded. */
-export function weigh() {
-  const rows = sizes();
+const kb = (bytes) => `${(bytes / KB).toFixed(1)} KB`.padStart(11);
+
+/** Prints what a wasm and its glue weigh; answers their sum. */
+function table(made) {
+  const rows = sizes(made);
   const sum = (key) => rows.reduce((all, row) => all + row[key], 0);
-  rows.push({ file: 'total', raw: sum('raw'), gzip: sum('gzip'), brotli: sum('brotli') });
-  const kb = (bytes) => `${(bytes / KB).toFixed(1)} KB`.padStart(11);
+  const total = { file: 'total', raw: sum('raw'), gzip: sum('gzip'), brotli: sum('brotli') };
   console.log(`${'size'.padEnd(24)}${['raw', 'gzip -9', 'brotli 11'].map((head) => head.padStart(11)).join('')}`);
-  for (const row of rows) console.log(`${row.file.padEnd(24)}${kb(row.raw)}${kb(row.gzip)}${kb(row.brotli)}`);
-  const total = rows.at(-1).brotli;
+  for (const row of [...rows, total]) console.log(`${row.file.padEnd(24)}${kb(row.raw)}${kb(row.gzip)}${kb(row.brotli)}`);
+  return total;
+}
+
+/** Prints both tables; throws when the budget is exceeded. */
+export function weigh() {
+  table(FORMATS);
+  const total = table(OUT).brotli;
   console.log(`budget: ${kb(total).trim()} of ${kb(BUDGET).trim()} brotli (${Math.round((100 * total) / BUDGET)} %)`);
   if (total > BUDGET) throw new Error(`the package is ${total - BUDGET} bytes over its budget`);
 }
 
-/** Compiles the wasm of one of the two hosts, with a cargo profile, and returns its path. */
+/** Compiles the wasm of one of the hosts, with a cargo profile, and returns its path. */
 async function compile(feature, profile = 'release') {
   await run('cargo', ['build', '--lib', '--profile', profile, '--target', 'wasm32-unknown-unknown', '--no-default-features', '--features', feature, '--locked']);
   return path.join(process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown', profile, 'rethread.wasm');
@@ -71,11 +80,21 @@ function optimize(file) {
 
 /** `quick` is for trying a change out: seconds instead of minutes, and neither small nor fast. */
 async function buildPackage({ quick = false } = {}) {
-  const raw = await compile('web', quick ? 'quick' : 'release');
-  await run(await bindgen(), [raw, 'dist', 'rethread']);
-  const glue = path.join(root, OUT[1]);
-  writeFileSync(glue, asFactory(readFileSync(glue, 'utf8')));
-  if (!quick) optimize(OUT[0]);
+  const profile = quick ? 'quick' : 'release';
+  const raw = await compile('web', profile);
+  await bind(raw, OUT);
+  // A quick build has the whole program under both names.
+  await bind(quick ? raw : await compile('formats', profile), FORMATS);
+  if (quick) return;
+  for (const [wasm] of [OUT, FORMATS]) optimize(wasm);
+}
+
+/** Makes a wasm and its glue of what was compiled. */
+async function bind(raw, [wasm, glue]) {
+  await run(await bindgen(), [raw, 'dist', path.basename(glue, '.js')]);
+  if (!present(wasm)) throw new Error(`${wasm} was not made`);
+  const file = path.join(root, glue);
+  writeFileSync(file, asFactory(readFileSync(file, 'utf8')));
 }
 
 /** Not for wasm32-wasip2: the standard library of that target asks for WASI whatever the code does, and a component that
@@ -94,7 +113,7 @@ export async function build({ component = true, quick = false } = {}) {
   if (quick) return quickBuild();
   const wanted = hash(inputs());
   const stale = (stamp, made) => !(present(stamp) && read(stamp) === wanted && made.every(present));
-  const parts = [[STAMP, OUT, buildPackage], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
+  const parts = [[STAMP, [...OUT, ...FORMATS], buildPackage], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
   if (!parts.length) {
     console.log('build: dist is up to date');
     return weigh();

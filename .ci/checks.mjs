@@ -140,16 +140,14 @@ export function synchronous() {
 
 /** The wasm asks its host for nothing but what the glue answers: no env, no clock or chance by a back door. */
 export function imports() {
-  const file = 'dist/rethread_bg.wasm';
-  if (!present(file)) return [`${file} is missing: npm run build`];
-  const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));
-  const complaints = [];
-  for (const { module, name, kind } of list) {
-    console.log(`  ${kind} ${name}`);
-    if (module !== './rethread_bg.js') complaints.push(`the wasm imports ${name} from ${module}`);
-  }
-  console.log(`${list.length} imports`);
-  return complaints;
+  return ['rethread', 'formats'].flatMap((program) => {
+    const file = `dist/${program}_bg.wasm`;
+    if (!present(file)) return [`${file} is missing: npm run build`];
+    const list = WebAssembly.Module.imports(new WebAssembly.Module(readFileSync(path.join(root, file))));
+    for (const { name, kind } of list) console.log(`  ${kind} ${name}`);
+    console.log(`${file}: ${list.length} imports`);
+    return list.filter(({ module }) => module !== `./${program}_bg.js`).map(({ module, name }) => `${file} imports ${name} from ${module}`);
+  });
 }
 
 /** The component imports nothing at all, WASI included: it runs wherever a component does, and can touch nothing there. */

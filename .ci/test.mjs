@@ -65,6 +65,7 @@ const STEPS = [
     await clippy('--lib');
     await clippy('--all-targets', '--features', 'conformance');
     await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,conformance');
+    await clippy('--lib', '--target', WASM, '--features', 'formats');
     await clippy('--lib', '--target', WASM, '--features', 'component');
   }],
   ['purity', 'what keeps the rooms apart and the core free of its hosts', async () => {

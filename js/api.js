@@ -1,7 +1,10 @@
 // What every entry exports.
 
-export { StreamAssembler } from './assembler.js';
+import { formatsOf } from './formats.js';
+import { program } from './rethread-program.js';
+
 export { RethreadError } from './error.js';
-export { convert, repair, validate } from './formats.js';
-export { load as init } from './load.js';
 export { open } from './rethread.js';
+
+export const { StreamAssembler, convert, repair, validate } = formatsOf(program);
+export const init = (source) => program.load(source);

@@ -4,38 +4,38 @@ import * as check from './arguments.js';
 import { RethreadError } from './error.js';
 import { dispose } from './handle.js';
 import { Instance } from './instance.js';
-import { moduleNow } from './load.js';
 
-let shared = null;
+export function assemblerClass(program) {
+  let shared = null;
 
-export class StreamAssembler {
-  #instance;
-  #handle;
+  return class StreamAssembler {
+    #instance;
+    #handle;
 
-  constructor(dialect) {
-    moduleNow();
-    check.text('the dialect')(dialect);
-    if (!shared || shared.stopped) shared = Instance.now('make a new assembler and read the response from its start');
-    this.#instance = shared;
-    this.#handle = shared.call(() => new shared.exports.StreamAssembler(dialect));
-  }
+    constructor(dialect) {
+      check.text('the dialect')(dialect);
+      if (!shared || shared.stopped) shared = Instance.now(program, 'make a new assembler and read the response from its start');
+      this.#instance = shared;
+      this.#handle = shared.call(() => new shared.exports.StreamAssembler(dialect));
+    }
 
-  push(piece) {
-    check.bytes('what is pushed')(piece);
-    return this.#call((handle) => handle.push(piece));
-  }
+    push(piece) {
+      check.bytes('what is pushed')(piece);
+      return this.#call((handle) => handle.push(piece));
+    }
 
-  finish() {
-    return this.#call((handle) => handle.finish());
-  }
+    finish() {
+      return this.#call((handle) => handle.finish());
+    }
 
-  #call(work) {
-    if (!this.#handle) throw new RethreadError('closed', 'this assembler was disposed; make a new one');
-    return this.#instance.call(() => work(this.#handle));
-  }
+    #call(work) {
+      if (!this.#handle) throw new RethreadError('closed', 'this assembler was disposed; make a new one');
+      return this.#instance.call(() => work(this.#handle));
+    }
 
-  [dispose]() {
-    this.#handle?.free();
-    this.#handle = null;
-  }
+    [dispose]() {
+      this.#handle?.free();
+      this.#handle = null;
+    }
+  };
 }

@@ -3,10 +3,8 @@
 // An exception that leaves the wasm (a trap, an exhausted stack, memory that is not there) has skipped frames which hold borrows and
 // half-done changes. Such an instance is not called again: it has stopped, and who waits for it is told.
 
-import { createGlue } from '../dist/rethread.js';
 import { RethreadError } from './error.js';
 import { reasonOf } from './foreign.js';
-import { moduleNow } from './load.js';
 
 /** Exports that free something: of an instance that has stopped there is nothing to free. */
 const RELEASES = /^__wbg_\w+_free$|^__wbindgen_(?:free|destroy_closure)$/;
@@ -30,22 +28,22 @@ export class Instance {
   #advice;
 
   /** Without `start` it cannot be used yet. `advice` tells what to do when it has stopped. */
-  constructor(advice) {
+  constructor(program, advice) {
     this.#advice = advice;
-    this.glue = createGlue((exports) => this.#guard(exports));
+    this.glue = program.createGlue((exports) => this.#guard(exports));
   }
 
   /** Starts an instance at once. */
-  static now(advice) {
-    const own = new Instance(advice);
-    own.#start(new WebAssembly.Instance(moduleNow(), own.glue.imports));
+  static now(program, advice) {
+    const own = new Instance(program, advice);
+    own.#start(new WebAssembly.Instance(program.module, own.glue.imports));
     return own;
   }
 
   /** Starts an instance. */
-  static async start(advice) {
-    const own = new Instance(advice);
-    own.#start(await WebAssembly.instantiate(moduleNow(), own.glue.imports));
+  static async start(program, advice) {
+    const own = new Instance(program, advice);
+    own.#start(await WebAssembly.instantiate(program.module, own.glue.imports));
     return own;
   }
 

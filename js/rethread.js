@@ -3,7 +3,7 @@
 import * as check from './arguments.js';
 import { Handle, asyncDispose, dispose } from './handle.js';
 import { Instance } from './instance.js';
-import { load } from './load.js';
+import { program } from './rethread-program.js';
 import { Session } from './session.js';
 
 export class Rethread {
@@ -65,8 +65,8 @@ export class Rethread {
 }
 
 export async function open(options = {}) {
-  await load();
+  await program.load();
   check.openOptions(options);
-  const instance = await Instance.start('open the store again and take its sessions anew');
+  const instance = await Instance.start(program, 'open the store again and take its sessions anew');
   return new Rethread(new Handle(instance, await instance.promise(() => instance.exports.openRethread(options))));
 }

@@ -1,8 +1,8 @@
 //! The history layer for chats that call tools.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
-#[cfg(all(feature = "web", feature = "component"))]
-compile_error!("`web` and `component` are two hosts: build for one of them");
+#[cfg(all(feature = "formats", feature = "component"))]
+compile_error!("`web` (or `formats`) and `component` are two hosts: build for one of them");
 
 pub mod clock;
 #[cfg(feature = "component")]
@@ -23,7 +23,7 @@ pub mod store;
 pub mod stored;
 pub mod text;
 pub mod tool;
-#[cfg(feature = "web")]
+#[cfg(feature = "formats")]
 pub mod web;
 
 pub use error::{Code, Error, Result};

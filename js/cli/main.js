@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { convert, RethreadError, repair, validate } from '../entry/node.js';
+import { convert, RethreadError, repair, validate } from '../entry/formats-node.js';
 import { ASIDE, DIALECTS, guessDialect } from './dialect.js';
 import { itemsOf, memberOf, readConversation, write } from './file.js';
 import { HELP } from './help.js';

@@ -1,7 +1,7 @@
 // Browsers, and bundlers for them: fetched on first use. The literal `new URL` is what a bundler looks for.
 
-import { setSource } from '../load.js';
+import { program } from '../rethread-program.js';
 
-setSource(new URL('../../dist/rethread_bg.wasm', import.meta.url));
+program.setSource(new URL('../../dist/rethread_bg.wasm', import.meta.url));
 
 export * from '../api.js';

@@ -1,8 +1,8 @@
 // Workers: code may not be compiled from bytes there; an import gives the compiled module.
 
 import wasm from '../../dist/rethread_bg.wasm';
-import { initNow } from '../load.js';
+import { program } from '../rethread-program.js';
 
-initNow(wasm);
+program.initNow(wasm);
 
 export * from '../api.js';

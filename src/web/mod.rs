@@ -1,24 +1,44 @@
 //! The JavaScript classes, for browsers, Node and Workers. Nothing outside of this module knows of `JsValue`.
 //!
+//! With the feature `formats` alone: the functions of bodies and the stream assembler.
+//!
 //! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 
+#[cfg(feature = "web")]
 mod append;
 mod assembler;
+// Sessions use what is left over.
+#[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod convert;
+#[cfg(feature = "web")]
 mod engine;
 mod error;
+#[cfg(feature = "web")]
 mod options;
+#[cfg(feature = "web")]
 mod pending;
+#[cfg(feature = "web")]
 mod platform;
+#[cfg(feature = "web")]
 mod promise;
+#[cfg(feature = "web")]
 mod reducers;
+#[cfg(feature = "web")]
 mod render;
+#[cfg(feature = "web")]
 mod rethread;
+#[cfg(feature = "web")]
 mod run;
+#[cfg(feature = "web")]
 mod run_request;
+#[cfg(feature = "web")]
 mod session;
+#[cfg(feature = "web")]
 mod state_bag;
+#[cfg(feature = "web")]
 pub mod store;
+#[cfg(feature = "web")]
 mod view;
 mod wire;
+#[cfg(feature = "web")]
 mod write_queue;

@@ -1,0 +1,9 @@
+// What every entry of `rethread/formats` exports.
+
+import { formatsOf } from './formats.js';
+import { program } from './formats-program.js';
+
+export { RethreadError } from './error.js';
+
+export const { StreamAssembler, convert, repair, validate } = formatsOf(program);
+export const init = (source) => program.load(source);

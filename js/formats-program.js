@@ -1,0 +1,6 @@
+// The formats alone: a second, smaller program without sessions and stores.
+
+import { createGlue } from '../dist/formats.js';
+import { Program } from './program.js';
+
+export const program = new Program(createGlue);

@@ -1,0 +1,67 @@
+// A WebAssembly program: its glue, and its compiled module: where that comes from, and whether it is there yet. The entries choose;
+// everything else asks.
+
+import { RethreadError } from './error.js';
+
+export class Program {
+  createGlue;
+  #fallback = null;
+  #compiled = null;
+  #loading = null;
+
+  /** `createGlue` is what the build made of the program's glue. */
+  constructor(createGlue) {
+    this.createGlue = createGlue;
+  }
+
+  /** What `load()` fetches when it is given nothing. */
+  setSource(source) {
+    this.#fallback = source;
+  }
+
+  /** For platforms that have the wasm at hand while the entry is evaluated. */
+  initNow(module) {
+    this.#compiled ??= module instanceof WebAssembly.Module ? module : new WebAssembly.Module(module);
+  }
+
+  /** Loads the module. Safe to call any number of times; the first call decides the source. */
+  async load(source) {
+    if (this.#compiled) return;
+    this.#loading ??= compile(source ?? this.#fallback);
+    try {
+      this.#compiled = await this.#loading;
+    } catch (error) {
+      this.#loading = null; // a page that was offline may try again
+      throw error;
+    }
+  }
+
+  /** The compiled module. Throws `not_initialized` before it is loaded. */
+  get module() {
+    if (!this.#compiled) {
+      throw new RethreadError('not_initialized', 'the wasm is not loaded yet: `await init()` first, or `await open()`, which does it');
+    }
+    return this.#compiled;
+  }
+}
+
+async function compile(source) {
+  if (!source) {
+    throw new RethreadError('not_initialized', 'rethread/slim brings no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL');
+  }
+  const isAddress = typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
+  const given = await (isAddress ? fetch(source) : source);
+  if (given instanceof WebAssembly.Module) return given;
+  if (typeof Response === 'function' && given instanceof Response) return compileResponse(given);
+  return WebAssembly.compile(given);
+}
+
+async function compileResponse(response) {
+  if (!response.ok) {
+    throw new RethreadError('not_initialized', `the wasm could not be fetched: ${response.status} ${response.statusText} for ${response.url}`, { status: response.status });
+  }
+  // A server that gives the file another type costs the compilation while it downloads, not the page.
+  const isWasm = response.headers.get('content-type')?.split(';')[0].trim() === 'application/wasm';
+  if (isWasm && WebAssembly.compileStreaming) return WebAssembly.compileStreaming(response);
+  return WebAssembly.compile(await response.arrayBuffer());
+}
