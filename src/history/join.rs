@@ -1,7 +1,7 @@
 //! The join: gives incoming items their ids, turns and rounds, and every result its call.
 
 use super::{
-    Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside,
+    Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside, free_id,
     own_call_id,
 };
 use crate::clock::Ms;
@@ -35,6 +35,8 @@ pub struct Joined {
     pub entries: Vec<Entry>,
     /// The new messages' ids, in order.
     pub message_ids: Vec<String>,
+    /// Those of them that the caller named.
+    pub named: Vec<String>,
     /// What was found and done.
     pub report: Report,
 }
@@ -184,16 +186,13 @@ impl<'h> Join<'h> {
 
     /// An id source that repeats itself, or an id that the caller gave twice, must not make a message vanish.
     fn untaken(&mut self, id: String) -> String {
-        let known = |history: &History, id: &str| history.message(id).is_some() || history.invocation(id).is_some();
-        let mut own = id.clone();
-        let mut count = 1;
-        while self.taken.contains_key(&own)
-            || known(self.history, &own)
-            || self.before.is_some_and(|before| known(before, &own))
-        {
-            count += 1;
-            own = format!("{id}-{count}");
-        }
+        let before = self.before.map_or(0, History::id_count);
+        let count = before + self.history.id_count() + self.taken.count();
+        let own = free_id(id, count, &|id| {
+            self.taken.contains_key(id)
+                || self.history.has_id(id)
+                || self.before.is_some_and(|before| before.has_id(id))
+        });
         self.taken.insert(own.clone(), 0);
         own
     }

@@ -4,6 +4,7 @@
 //! comes later is an entry of its own, and a message names its calls, it does not hold them.
 
 mod entry;
+mod free_id;
 mod incoming;
 mod join;
 mod new_message;
@@ -12,6 +13,7 @@ mod show;
 mod sources;
 
 pub use entry::{Entry, LogRecord, ResultEntry, SetAside};
+pub use free_id::free_id;
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 pub use join::{Joined, Origin, join};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};

@@ -225,6 +225,7 @@ impl Unjoined {
 pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &dyn IdSource) -> Result<Joined> {
     let mut unjoined = Unjoined::default();
     let mut given: IdMap<()> = IdMap::with_hasher(history.seed());
+    let mut named = Vec::new();
     for item in items {
         let message = match item {
             NewItem::Message(message) => message,
@@ -238,6 +239,7 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
                 if history.message(id).is_some() || given.insert(id.clone(), ()).is_some() {
                     return Err(Error::invalid(format!("the session has a message of the id \"{id}\" already")));
                 }
+                named.push(id.clone());
                 id.clone()
             }
             None => ids.new_id(),
@@ -246,6 +248,7 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
     }
     let Unjoined { incoming, message_ids, facts, outcomes, results } = unjoined;
     let mut joined = join(None, history, incoming, &Origin { message_ids, ..origin.clone() }, ids);
+    joined.named = named;
     let (mut facts, mut outcomes) = (facts.into_iter(), outcomes.into_iter());
     for entry in &mut joined.entries {
         match entry {

@@ -24,7 +24,7 @@ pub use effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
 pub use event::RunEvent;
 pub use journal::{Began, JournalEntry, Recovered, StoredProvider, recover};
 pub use outcome::{Outcome, RunStatus};
-pub use persistence::{change_for, stopped_entries};
+pub use persistence::{RunWriter, change_for, stopped_entries};
 pub use redaction::{PersistAsk, Persisted};
 pub use retry::RetryPolicy;
 pub use state::Run;

@@ -49,13 +49,29 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
     entries
 }
 
-/// What the store is asked to write for a [`Save`]. `epoch` names the owner that writes.
+/// The owner of a run, as it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct RunWriter<'w> {
+    /// The run.
+    pub run: &'w str,
+    /// Names this owner's appends. No other owner has the same name, of this run or of another: not in another process either.
+    pub name: &'w str,
+    /// Counts the run's owners.
+    pub epoch: u32,
+    /// The time.
+    pub now: Ms,
+    /// Until when the owner may be taken for alive.
+    pub lease_until: Ms,
+}
+
+/// What the store is asked to write for a [`Save`].
 ///
 /// # Errors
 /// `internal`, never in practice.
-pub fn change_for(save: &Save, run: &str, epoch: u32, now: Ms, lease_until: Ms) -> Result<Change> {
+pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
+    let &RunWriter { run, name, epoch, now, lease_until } = writer;
     let mut change = Change {
-        operation: format!("{run}.{epoch}.{}", save.id),
+        operation: format!("{name}.{}", save.id),
         run: Some(run.to_owned()),
         at: now,
         sources: save.sources,

@@ -15,7 +15,7 @@ use super::tools::{Tasks, ends_run};
 use super::{Desk, OnStop, Setup};
 use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, Report};
-use crate::history::{Entry, History, Incoming, Origin, join};
+use crate::history::{Entry, History, Incoming, Origin, free_id, join};
 use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
@@ -240,13 +240,10 @@ impl Run {
             not_before: None,
         };
         self.offer(kind);
-        self.state = State::Calling(Box::new(Call {
-            attempt,
-            message_id: desk.ids.new_id(),
-            body,
-            asked_at: desk.now,
-            response: Response::None,
-        }));
+        let count = desk.history.id_count() + self.live.id_count();
+        let message_id = free_id(desk.ids.new_id(), count, &|id| desk.history.has_id(id) || self.live.has_id(id));
+        self.state =
+            State::Calling(Box::new(Call { attempt, message_id, body, asked_at: desk.now, response: Response::None }));
     }
 
     fn ask_again(&mut self, desk: &Desk<'_>) {

@@ -4,6 +4,7 @@
 //! prepared again on what the other writer left: whole, behind it, never dropped and never interleaved (R15).
 
 use super::audit::AuditRow;
+use super::distinct::make_distinct;
 use super::numbering::number;
 use super::record::{Kind, open_record, seal_record};
 use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, Table};
@@ -11,7 +12,7 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report};
 use crate::history::{Entry, History, LogRecord, highest_source};
-use crate::id::Seed;
+use crate::id::{IdMap, Seed};
 use crate::session::{RunEntry, Session};
 use std::cell::RefCell;
 
@@ -36,6 +37,8 @@ pub struct SessionLog {
     pub findings: Report,
     /// Counts reloads: what was derived from an earlier history is void.
     pub generation: u64,
+    /// The operations of the records that were read or appended.
+    operations: IdMap<()>,
     read_only: Option<Error>,
     seed: Seed,
 }
@@ -43,7 +46,8 @@ pub struct SessionLog {
 /// What an append is to write.
 #[derive(Default)]
 pub struct Change {
-    /// The append's own id.
+    /// The append's own name. No two appends have the same one, in no process: it is how a repeated append is known, so it must
+    /// not come from an id source that may repeat itself.
     pub operation: String,
     /// The run that makes it.
     pub run: Option<String>,
@@ -55,6 +59,8 @@ pub struct Change {
     pub journal: Option<JournalChange>,
     /// The highest source number that was given out for it: more than `entries` hold where some is left out (R9).
     pub sources: Option<u64>,
+    /// Ids of messages that the caller named: the append is refused where history has one of them. Others are renamed then.
+    pub named: Vec<String>,
     /// Only if history is still as it was at this revision.
     pub expected: Option<u64>,
     /// Changes to the head alone.
@@ -112,6 +118,7 @@ impl SessionLog {
             history: History::new(seed),
             findings: Report::new(),
             generation: 0,
+            operations: IdMap::with_hasher(seed),
             read_only: None,
             seed,
         }
@@ -129,6 +136,12 @@ impl SessionLog {
     /// `unsupported_version` or `corrupt_record`, as reading found.
     pub fn writable(&self) -> Result<()> {
         self.read_only.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether the session was deleted after it was opened: it stays empty, and a new one of its id is opened apart.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.read_only.as_ref().is_some_and(|error| error.code == Code::NotFound)
     }
 
     fn prepare(&self, change: &Change) -> Result<Prepared> {
@@ -155,7 +168,9 @@ impl SessionLog {
         if let Some(edit) = &change.edit {
             edit(&mut head);
         }
-        let mut entries = number(&self.history, &mut head, change.entries.clone());
+        let mut entries = change.entries.clone();
+        make_distinct(&self.history, &mut entries, &change.named)?;
+        let mut entries = number(&self.history, &mut head, entries);
         head.note_source(highest_source(&entries).max(change.sources));
         if !entries.is_empty() {
             let key = head.next_record;
@@ -181,9 +196,12 @@ impl SessionLog {
         Ok(Prepared { expected: self.revision, head, entries, batch })
     }
 
-    fn applied(&mut self, revision: u64, prepared: Prepared) {
+    fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
         // Otherwise a refresh has read it already.
         if revision > self.revision {
+            if !prepared.entries.is_empty() {
+                self.operations.insert(operation.to_owned(), ());
+            }
             for entry in prepared.entries {
                 self.history.apply(entry);
             }
@@ -197,12 +215,9 @@ impl SessionLog {
         self.head = head;
     }
 
-    /// Whether a run's turn is in history already: its reply was lost, and a refresh has read it.
+    /// Whether the change is in history already: its reply was lost, and a refresh has read it.
     fn holds(&self, change: &Change) -> bool {
-        let first = change.entries.iter().find(|entry| matches!(entry, Entry::Message(_)));
-        let Some(Entry::Message(first)) = first else { return false };
-        let stored = self.history.message(&first.id);
-        change.run.is_some() && stored.is_some_and(|stored| stored.run_id == change.run)
+        !change.entries.is_empty() && self.operations.contains_key(&change.operation)
     }
 
     fn lost(&mut self, gone: u64) {
@@ -222,6 +237,7 @@ impl SessionLog {
             *next = record.last_key.unwrap_or(record.key) + 1;
             match open_record::<LogRecord>(Kind::Log, &record.value) {
                 Ok(log) => {
+                    self.operations.insert(log.operation, ());
                     for entry in log.entries {
                         self.history.apply(entry);
                     }
@@ -248,6 +264,12 @@ fn first_journal_key(run: &RunEntry) -> u64 {
 
 fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
     if let JournalStep::Begin(_) = change.step {
+        if head.run(&change.run).is_some() {
+            return Err(Error::new(
+                Code::Conflict,
+                "another tab or process began a run of this id in the meantime; begin again",
+            ));
+        }
         let number = head.next_run;
         head.next_run += 1;
         head.runs.push(RunEntry {
@@ -399,27 +421,38 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     Ok(true)
 }
 
-/// Appends, behind whatever other writers appended in the meantime; gives the revision.
+/// What an append came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The session's revision after it.
+    pub revision: u64,
+    /// The ids of its messages as they are stored, in order; empty where an earlier try had stored it already.
+    pub message_ids: Vec<String>,
+}
+
+/// Appends, behind whatever other writers appended in the meantime.
 ///
 /// # Errors
-/// `conflict` when the change expected a revision, or its run has another owner; `unsupported_version`, `not_found` when the
-/// session cannot be written; and whatever the store says, nothing being written then.
-pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<u64> {
+/// `conflict` when the change expected a revision, or its run has another owner; `invalid_input` when it names a message's id that
+/// another writer has stored; `unsupported_version`, `not_found` when the session cannot be written; and whatever the store says,
+/// nothing being written then.
+pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
     let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {
         if cell.borrow().holds(change) {
-            return Ok(cell.borrow().revision);
+            return Ok(Committed { revision: cell.borrow().revision, message_ids: Vec::new() });
         }
         let mut prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();
-        // An operation's outcome is kept by the store, a conflict too: each attempt is an operation of its own.
+        // An operation's outcome is kept by the store: each attempt is an operation of its own.
         let operation = format!("{}.{attempt}", change.operation);
         prepared.batch.check(&operation, store.capabilities().max_value_bytes)?;
         let batch = std::mem::take(&mut prepared.batch);
         match store.append(&id, prepared.expected, batch, &operation).await? {
             Appended::Revision(revision) => {
-                cell.borrow_mut().applied(revision, prepared);
-                return Ok(revision);
+                let message_ids = message_ids(&prepared.entries);
+                cell.borrow_mut().applied(revision, &change.operation, prepared);
+                return Ok(Committed { revision, message_ids });
             }
             Appended::Conflict(actual) => {
                 let fresh = prepared.expected == 0;
@@ -438,6 +471,16 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
         }
     }
     Err(Error::new(Code::Busy, "other writers keep coming first; try again in a moment"))
+}
+
+fn message_ids(entries: &[Entry]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for entry in entries {
+        if let Entry::Message(message) = entry {
+            ids.push(message.id.clone());
+        }
+    }
+    ids
 }
 
 /// The entries of an unfinished run's journal, as bytes.

@@ -6,13 +6,16 @@
 mod audit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod distinct;
 mod log;
 mod memory;
 mod numbering;
 mod record;
 
 pub use audit::AuditRow;
-pub use log::{Change, HeadEdit, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal, refresh};
+pub use log::{
+    Change, Committed, HeadEdit, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal, refresh,
+};
 pub use memory::MemoryStore;
 pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};
 
@@ -268,6 +271,11 @@ pub struct SessionRow {
 pub trait LogStore {
     /// What this store can do.
     fn capabilities(&self) -> Capabilities;
+
+    /// Whether the platform took the data away since the store was opened.
+    fn was_evicted(&self) -> bool {
+        false
+    }
 
     /// The head; none for a session that is absent or deleted.
     ///

@@ -48,12 +48,12 @@ impl Session {
             }
             .map_err(as_invalid)?;
             let change = inner.joined_change(&mut joined, expected);
-            let revision = inner.commit(change).await?;
+            let committed = inner.append_change(change).await?;
             inner.engine.warn(&joined.report);
             inner.notify();
             Ok(object_to_js(&|out| {
-                out.number("revision", revision).array("messageIds", |ids| {
-                    for id in &joined.message_ids {
+                out.number("revision", committed.revision).array("messageIds", |ids| {
+                    for id in &committed.message_ids {
                         ids.text(id);
                     }
                 });
@@ -127,6 +127,7 @@ impl SessionInner {
         let mut change = self.change();
         change.sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
         change.entries = std::mem::take(&mut joined.entries);
+        change.named = std::mem::take(&mut joined.named);
         change.expected = expected;
         change
     }

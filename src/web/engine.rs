@@ -29,7 +29,7 @@ pub struct Engine {
     pub seed: Seed,
     pub global: PolicyLayer,
     pub channels: Sorted<String, PolicyLayer>,
-    /// Runs that live here.
+    /// The lock names of runs that live here.
     pub live: RefCell<Sorted<String, ()>>,
     on_warning: Option<Function>,
     /// What cannot be read of the store.
@@ -117,9 +117,9 @@ impl Engine {
         self.sessions.borrow().get(id).cloned()
     }
 
-    /// Keeps an opened session; the first one of two opened at once is kept.
+    /// Keeps an opened session; the first one of two opened at once is kept, unless it was deleted since.
     pub fn keep(&self, id: &str, session: Rc<SessionInner>) -> Rc<SessionInner> {
-        if let Some(kept) = self.session(id) {
+        if let Some(kept) = self.session(id).filter(|kept| !kept.is_deleted()) {
             return kept;
         }
         self.sessions.borrow_mut().insert(id.to_owned(), session.clone());
@@ -157,11 +157,13 @@ impl Engine {
         self.warn(findings);
     }
 
-    /// How the store stands, by what was read since it was opened: `ready`, `degraded` or `read_only`; and what was found.
+    /// How the store stands, by what was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`; and what was found.
     pub fn write_state(&self, out: &mut ObjectWriter<'_>) {
         let damage = self.damage.borrow();
-        let written_to = |session: &Rc<SessionInner>| session.log.borrow().writable().is_ok();
-        let state = if !self.sessions.borrow().values().all(written_to) {
+        let written_to = |session: &Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
+        let state = if self.store.was_evicted() {
+            "evicted"
+        } else if !self.sessions.borrow().values().all(written_to) {
             "read_only"
         } else if damage.is_empty() {
             "ready"

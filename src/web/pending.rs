@@ -42,8 +42,8 @@ async fn pending_of(engine: &Engine, session: &str, head: &Head, out: &mut Array
     let held = held_locks().await;
     let now = engine.now();
     for run in &head.runs {
-        let name = lock_name(engine, &run.id);
-        let live = engine.live.borrow().contains(&run.id)
+        let name = lock_name(engine, session, &run.id);
+        let live = engine.live.borrow().contains(&name)
             || held.as_ref().map_or(run.lease_until > now, |held| held.contains(&name));
         let state = if live {
             "live"

@@ -108,14 +108,17 @@ impl PlatformIds {
 
 impl IdSource for PlatformIds {
     fn new_id(&self) -> String {
-        self.drawn.borrow_mut().pop_front().unwrap_or_else(|| {
-            const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-            entropy()
-                .iter()
-                .map(|byte| char::from(LETTERS.get(usize::from(byte % 32)).copied().unwrap_or(b'0')))
-                .collect::<String>()
-        })
+        self.drawn.borrow_mut().pop_front().unwrap_or_else(random_id)
     }
+}
+
+/// An id that nobody else makes, whatever the application's source gives: what correctness rests on is named by it.
+pub fn random_id() -> String {
+    const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    entropy()
+        .iter()
+        .map(|byte| char::from(LETTERS.get(usize::from(byte % 32)).copied().unwrap_or(b'0')))
+        .collect::<String>()
 }
 
 /// A lock that is held until it is dropped; the platform lets go of it when the tab dies.

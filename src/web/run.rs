@@ -2,18 +2,19 @@
 
 use super::convert::{given, list_to_js, member, object_to_js, set, text, to_json, whole};
 use super::engine::Engine;
-use super::platform::{Lock, Locking, lock};
+use super::platform::{Lock, Locking, lock, random_id};
 use super::promise::{Work, deferred, in_background, promise};
 use super::reducers::{persist, tell};
 use super::render::for_everyone;
 use super::rethread::callback_failed;
 use super::run_request::{input_items, setup};
-use super::session::{SessionInner, new_operation};
+use super::session::SessionInner;
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
+use crate::id::IdSource;
 use crate::message::Message;
 use crate::provider::is_error_response;
-use crate::run::{Effect, EffectKind, Input, Reply, RunEvent, RunStatus, SaveKind, change_for};
+use crate::run::{Effect, EffectKind, Input, Reply, RunEvent, RunStatus, RunWriter, SaveKind, change_for};
 use crate::sorted::Sorted;
 use js_sys::{Function, Promise, Uint8Array};
 use std::cell::{Cell, RefCell};
@@ -27,6 +28,8 @@ const LEASE: Ms = 30_000;
 pub struct RunInner {
     pub session: Rc<SessionInner>,
     pub id: String,
+    /// Names its appends.
+    name: String,
     pub machine: RefCell<crate::run::Run>,
     pub epoch: Cell<u32>,
     pub retry_at: Cell<Option<Ms>>,
@@ -38,19 +41,22 @@ pub struct RunInner {
     has_lock: bool,
 }
 
-/// The name of a run's lock: over all tabs of an origin.
-pub fn lock_name(engine: &Engine, run: &str) -> String {
-    format!("rethread:{}:run:{run}", engine.name)
+/// The name of a run's lock: over all tabs of an origin. It holds the session, since an application's id source may give runs of
+/// two sessions one id; the lengths keep the parts apart.
+pub fn lock_name(engine: &Engine, session: &str, run: &str) -> String {
+    let (name, database, place) = (&engine.name, engine.name.len(), session.len());
+    format!("rethread:{database}:{name}:{place}:{session}:run:{run}")
 }
 
 /// Takes a run's lock, or says `busy`. None where the platform has no locks.
 pub fn own<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Option<Lock>>> {
     Box::pin(async move {
         let engine = &session.engine;
-        let locking = if engine.live.borrow().contains(run) {
+        let name = lock_name(engine, &session.id, run);
+        let locking = if engine.live.borrow().contains(&name) {
             Locking::Taken
         } else if engine.is_durable() {
-            lock(&lock_name(engine, run)).await
+            lock(&name).await
         } else {
             Locking::None
         };
@@ -79,20 +85,35 @@ impl RunInner {
     /// Makes a new run.
     pub async fn begin(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
         session.engine.ids.draw();
-        let id = new_operation(session);
+        let drawn = session.engine.ids.new_id();
         // Checked before anything is written or read.
-        let setup = setup(session, request, id.clone())?;
+        let mut setup = setup(session, request, drawn.clone())?;
         let items = input_items(&member(request, "input"), setup.provider.dialect)?;
         let input_id = text(request, "inputId")?;
         // What other tabs appended belongs into the request.
         session.refresh().await?;
-        let lock = own(session, &id).await?;
+        let (id, lock) = Self::own_new(session, drawn).await?;
+        setup.id.clone_from(&id);
         let machine = {
             let mut place = session.workplace();
             place.log.writable()?;
             crate::run::Run::start(setup, items, input_id, &mut place.desk())?
         };
         Ok(Self::new(session, id, machine, 1, request, lock))
+    }
+
+    /// The id of a new run, and its lock. Where the drawn one was given to another run before, it gets a random ending.
+    async fn own_new(session: &SessionInner, drawn: String) -> Result<(String, Option<Lock>)> {
+        if !session.knows_run(&drawn) {
+            match own(session, &drawn).await {
+                Ok(lock) => return Ok((drawn, lock)),
+                Err(error) if error.code == Code::Busy => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let id = format!("{drawn}-{}", random_id());
+        let lock = own(session, &id).await?;
+        Ok((id, lock))
     }
 
     pub fn new(
@@ -103,8 +124,9 @@ impl RunInner {
         request: &JsValue,
         lock: Option<Lock>,
     ) -> Rc<Self> {
-        session.engine.live.borrow_mut().insert(id.clone(), ());
+        session.engine.live.borrow_mut().insert(lock_name(&session.engine, &session.id, &id), ());
         Rc::new(Self {
+            name: random_id(),
             session: session.clone(),
             id,
             machine: RefCell::new(machine),
@@ -152,7 +174,9 @@ impl RunInner {
             let now = self.session.engine.now();
             let lease = if self.has_lock || !self.session.engine.is_durable() { 0 } else { now + LEASE };
             let edges = matches!(save.kind, SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon);
-            let outcome = match change_for(&save, &self.id, self.epoch.get(), now, lease) {
+            let writer =
+                RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until: lease };
+            let outcome = match change_for(&save, &writer) {
                 Ok(change) => self.session.commit(change).await,
                 Err(error) => Err(error),
             };
@@ -216,7 +240,8 @@ impl RunInner {
             self.effects.borrow_mut().retain(|id, _| machine.effects().iter().any(|effect| effect.id == *id));
         }
         if self.machine.borrow().status() != RunStatus::Running {
-            self.session.engine.live.borrow_mut().remove(&self.id);
+            let engine = &self.session.engine;
+            engine.live.borrow_mut().remove(&lock_name(engine, &self.session.id, &self.id));
             *self.lock.borrow_mut() = None;
             self.session.left(self);
         }

@@ -4,7 +4,7 @@ use super::convert::{flag, given, json_at, member, object_to_js, page, text, to_
 use super::engine::{Engine, Listeners};
 use super::options::{on_stop, only, policy_at, refuse, unbuilt};
 use super::pending::{audit_page, discard, pending_runs, take_over};
-use super::platform::held_locks;
+use super::platform::{held_locks, random_id};
 use super::promise::{Work, deferred, promise};
 use super::render::render;
 use super::run::{RunInner, lock_name};
@@ -19,7 +19,7 @@ use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{Desk, OnStop};
 use crate::sorted::Sorted;
-use crate::store::{Change, HeadEdit, SessionLog, commit, open_session, refresh};
+use crate::store::{Change, Committed, HeadEdit, SessionLog, commit, open_session, refresh};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::rc::Rc;
@@ -88,7 +88,7 @@ impl SessionInner {
             return Err(Error::invalid("a session's id is any text but the empty one"));
         }
         let wishes = Wishes::read(options)?;
-        let session = match engine.session(id) {
+        let session = match Self::still_open(engine, id).await? {
             Some(open) => open,
             None => {
                 let log = open_session(&*engine.store, id, engine.seed, engine.now()).await?;
@@ -99,6 +99,20 @@ impl SessionInner {
         session.wish(wishes);
         session.look_elsewhere().await;
         Ok(session)
+    }
+
+    /// The session that is open here under that id, unless it was deleted in the meantime: then a new one takes its place.
+    async fn still_open(engine: &Engine, id: &str) -> Result<Option<Rc<Self>>> {
+        let Some(open) = engine.session(id) else { return Ok(None) };
+        if open.refresh().await? {
+            open.notify();
+        }
+        Ok(if open.is_deleted() { None } else { Some(open) })
+    }
+
+    /// Whether it was deleted after it was opened, here, in another tab or with the whole database.
+    pub fn is_deleted(&self) -> bool {
+        self.log.borrow().is_deleted()
     }
 
     fn of(engine: &Rc<Engine>, id: &str, log: SessionLog) -> Rc<Self> {
@@ -182,10 +196,17 @@ impl SessionInner {
         let mut elsewhere = self.elsewhere.borrow_mut();
         elsewhere.clear();
         for run in &self.log.borrow().head.runs {
-            if held.contains(&lock_name(&self.engine, &run.id)) {
+            if held.contains(&lock_name(&self.engine, &self.id, &run.id)) {
                 elsewhere.push(run.id.clone());
             }
         }
+    }
+
+    /// Whether an unfinished run or one of history has that id.
+    pub fn knows_run(&self, run: &str) -> bool {
+        let log = self.log.borrow();
+        log.head.run(run).is_some()
+            || log.history.messages().iter().any(|message| message.run_id.as_deref() == Some(run))
     }
 
     /// Whether another tab held that run at the last look.
@@ -201,8 +222,14 @@ impl SessionInner {
         }
     }
 
+    /// Writes a change, whatever other writers appended in the meantime; gives the revision.
+    pub fn commit(&self, change: Change) -> Work<'_, Result<u64>> {
+        let committing = self.append_change(change);
+        Box::pin(async move { Ok(committing.await?.revision) })
+    }
+
     /// Writes a change, whatever other writers appended in the meantime.
-    pub fn commit(&self, mut change: Change) -> Work<'_, Result<u64>> {
+    pub fn append_change(&self, mut change: Change) -> Work<'_, Result<Committed>> {
         Box::pin(async move {
             self.engine.check_open()?;
             let state = Rc::new(self.state.borrow().clone());
@@ -210,20 +237,20 @@ impl SessionInner {
                 change.edit = Some(with_state(change.edit.take(), state.clone()));
             }
             let shows = !change.entries.is_empty() || change.edit.is_some();
-            let revision = commit(&*self.engine.store, &self.log, &change).await?;
+            let committed = commit(&*self.engine.store, &self.log, &change).await?;
             // What was set while this was being written waits for the next one.
             self.state.borrow_mut().retain(|key, value| state.get(key) != Some(value));
             self.history_moved();
             if shows {
-                self.engine.changed(&self.id, revision, false);
+                self.engine.changed(&self.id, committed.revision, false);
             }
-            Ok(revision)
+            Ok(committed)
         })
     }
 
     /// A change that changes nothing yet.
     pub fn change(&self) -> Change {
-        Change { operation: new_operation(self), at: self.engine.now(), ..Change::default() }
+        Change { operation: random_id(), at: self.engine.now(), ..Change::default() }
     }
 
     /// What a step of a run works on. The application's clock and ids are asked before anything is borrowed.
@@ -558,9 +585,4 @@ fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
     array.end();
     let cursor = (start > 0).then(|| start.to_string());
     Ok(page(&items, cursor.as_deref()))
-}
-
-/// The id of an append.
-pub fn new_operation(inner: &SessionInner) -> String {
-    crate::id::IdSource::new_id(&inner.engine.ids)
 }

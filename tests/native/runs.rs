@@ -279,7 +279,7 @@ fn r15_an_expected_revision_is_about_history_and_not_about_journals() {
         })
         .collect();
     let change = Change { operation: "cas".into(), at: 5, entries, expected: Some(revision), ..Change::default() };
-    let written = block_on(commit(&store, &host.log, &change)).unwrap();
+    let written = block_on(commit(&store, &host.log, &change)).unwrap().revision;
     assert!(written > revision + 1);
     let stale = Change {
         operation: "cas2".into(),

@@ -16,7 +16,7 @@ use rethread::render::{RenderRequest, Rendered, Renderer};
 use rethread::replay::{Given, Policy, Question};
 use rethread::run::{
     Desk, EffectKind, Input, OnStop, Outcome, PersistAsk, Persisted, Reply, RetryPolicy, Run, RunEvent, RunStatus,
-    Setup, Treatment, change_for, recover,
+    RunWriter, Setup, Treatment, change_for, recover,
 };
 use rethread::session::RunEntry;
 use rethread::store::{
@@ -388,7 +388,7 @@ impl<'s> Host<'s> {
             journal: Some(journal),
             ..Change::default()
         };
-        block_on(commit(self.store, &self.log, &change))
+        block_on(commit(self.store, &self.log, &change)).map(|committed| committed.revision)
     }
 
     pub fn handle(&mut self, input: Input) -> Result<(), Error> {
@@ -415,8 +415,10 @@ impl<'s> Host<'s> {
         let now = self.clock.now();
         let run = self.run.as_mut().unwrap();
         let Some(save) = run.take_save() else { return false };
-        let change = change_for(&save, run.id(), self.epoch, now, now + 30_000).unwrap();
-        let outcome = block_on(commit(self.store, &self.log, &change));
+        let name = format!("{}.{}", run.id(), self.epoch);
+        let writer = RunWriter { run: run.id(), name: &name, epoch: self.epoch, now, lease_until: now + 30_000 };
+        let change = change_for(&save, &writer).unwrap();
+        let outcome = block_on(commit(self.store, &self.log, &change)).map(|committed| committed.revision);
         if let Err(error) = &outcome
             && error.code != Code::Conflict
         {

@@ -14,8 +14,8 @@ use rethread::history::{Incoming, Origin, join};
 use rethread::json::JsonRef;
 use rethread::provider::decode_body;
 use rethread::store::{
-    Batch, Change, Kind, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_record, open_session,
-    refresh,
+    Batch, Change, Committed, Kind, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_record,
+    open_session, refresh,
 };
 use scripted_host::{CHAT, Host, SEED, block_on};
 use spy_store::{Fault, Spy};
@@ -49,9 +49,14 @@ impl rethread::id::IdSource for Named<'_> {
     }
 }
 
+/// The revision that a commit came to.
+fn written(committing: impl Future<Output = Result<Committed, Error>>) -> Result<u64, Error> {
+    block_on(committing).map(|committed| committed.revision)
+}
+
 fn append(store: &dyn LogStore, log: &RefCell<SessionLog>, name: &str, messages: &str) -> Result<u64, Error> {
     let change = change(log, name, messages);
-    block_on(commit(store, log, &change))
+    written(commit(store, log, &change))
 }
 
 fn said(text: &str) -> String {
@@ -114,7 +119,7 @@ fn r06_an_empty_session_costs_one_read_of_its_head() {
         edit: Some(Box::new(|head| head.title = Some("T".into()))),
         ..Change::default()
     };
-    block_on(commit(&spy, &log, &titled)).unwrap();
+    written(commit(&spy, &log, &titled)).unwrap();
     let spy = Spy::new(&spy.data);
     assert_eq!(open(&spy, "s").borrow().head.title.as_deref(), Some("T"));
     assert_eq!((spy.heads.get(), spy.reads.get()), (1, 0));
@@ -280,8 +285,8 @@ fn r47_a_reply_that_was_lost_doubles_nothing() {
     let log = open(&spy, "s");
     let change = change(&log, "d", &said("d"));
     spy.faults.borrow_mut().push(Some(Fault::LosesReply));
-    assert_eq!(block_on(commit(&spy, &log, &change)).unwrap_err().code, Code::StoreError);
-    assert_eq!(block_on(commit(&spy, &log, &change)).unwrap(), 4);
+    assert_eq!(written(commit(&spy, &log, &change)).unwrap_err().code, Code::StoreError);
+    assert_eq!(written(commit(&spy, &log, &change)).unwrap(), 4);
     assert_eq!(texts(&log), ["a", "b", "c", "d"]);
     assert_eq!(block_on(spy.data.read("s", Query::all(Table::Log))).unwrap().len(), 4);
     append(&spy, &log, "e", &said("e")).unwrap();
@@ -354,10 +359,10 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
         ..change(log, name, &said(name))
     };
     let first = expecting(&one, "d", 3);
-    assert_eq!(block_on(commit(&store, &one, &first)).unwrap(), 4);
+    assert_eq!(written(commit(&store, &one, &first)).unwrap(), 4);
     // It has not seen the other's append yet.
     let second = expecting(&two, "e", 3);
-    let error = block_on(commit(&store, &two, &second)).unwrap_err();
+    let error = written(commit(&store, &two, &second)).unwrap_err();
     assert_eq!(error.code, Code::Conflict);
     assert!(error.details.as_ref().unwrap().as_str().contains("\"revision\":4"));
     assert_eq!(texts(&two), ["a", "b", "c", "d"]);
@@ -368,19 +373,19 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
         edit: Some(Box::new(|head| head.title = Some("T".into()))),
         ..Change::default()
     };
-    assert_eq!(block_on(commit(&store, &one, &titled)).unwrap(), 5);
+    assert_eq!(written(commit(&store, &one, &titled)).unwrap(), 5);
     let future = expecting(&two, "f", 6);
-    assert_eq!(block_on(commit(&store, &two, &future)).unwrap_err().code, Code::Conflict);
+    assert_eq!(written(commit(&store, &two, &future)).unwrap_err().code, Code::Conflict);
     let third = expecting(&two, "g", 4);
-    assert_eq!(block_on(commit(&store, &two, &third)).unwrap(), 6);
+    assert_eq!(written(commit(&store, &two, &third)).unwrap(), 6);
     assert_eq!(two.borrow().head.title.as_deref(), Some("T"));
     // A session that must not be there yet.
     let fresh = open(&store, "new");
     let created = expecting(&fresh, "h", 0);
-    assert_eq!(block_on(commit(&store, &fresh, &created)).unwrap(), 1);
+    assert_eq!(written(commit(&store, &fresh, &created)).unwrap(), 1);
     let late = open(&MemoryStore::default(), "new");
     let late = expecting(&late, "i", 0);
-    assert_eq!(block_on(commit(&store, &fresh, &late)).unwrap_err().code, Code::Conflict);
+    assert_eq!(written(commit(&store, &fresh, &late)).unwrap_err().code, Code::Conflict);
 }
 
 #[test]
@@ -425,7 +430,7 @@ fn r05_an_id_that_another_writer_used_meanwhile_is_told_apart() {
     let turn = r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_0","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_0","content":"r"},{"role":"assistant","content":"done"}]"#;
     let late = change(&two, "two", turn);
     append(&store, &one, "one", turn).unwrap();
-    block_on(commit(&store, &two, &late)).unwrap();
+    written(commit(&store, &two, &late)).unwrap();
     let log = two.borrow();
     let ids: Vec<_> =
         log.history.invocations().iter().map(|call| (call.number, call.turn, call.wire_id().to_owned())).collect();
@@ -456,4 +461,70 @@ fn r01_a_result_that_comes_later_changes_its_audit_row() {
         (row.status.as_str(), row.record, row.result_record, row.result_bytes, row.finished_at),
         ("ok", 0, Some(1), Some(6), Some(1_000))
     );
+}
+
+/// An application's id source that says the same after a reload.
+fn repeating(log: &RefCell<SessionLog>, operation: &str, messages: &str) -> Change {
+    Change { operation: operation.into(), ..change(log, "same", messages) }
+}
+
+#[test]
+fn r47_ids_that_another_writer_used_lose_nothing() {
+    let store = MemoryStore::default();
+    let (one, two) = (open(&store, "s"), open(&store, "s"));
+    let call = |id: &str, result: &str| {
+        format!(
+            r#"[{{"role":"user","content":"{id}"}},{{"role":"assistant","tool_calls":[{{"id":"{id}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"{id}","content":"{result}"}},{{"role":"assistant","content":"{result}!"}}]"#
+        )
+    };
+    // Both are joined to the empty session, under the same ids of messages and invocations.
+    let first = repeating(&one, "first", &call("a", "one"));
+    let second = repeating(&two, "second", &call("b", "two"));
+    let made = block_on(commit(&store, &one, &first)).unwrap();
+    let late = block_on(commit(&store, &two, &second)).unwrap();
+    assert_eq!(made.message_ids.len(), 3);
+    assert!(late.message_ids.iter().all(|id| !made.message_ids.contains(id)), "{late:?} after {made:?}");
+    for log in [&two, &open(&store, "s")] {
+        let log = log.borrow();
+        assert_eq!(log.history.messages().len(), 6);
+        let results: Vec<_> = (log.history.messages().iter())
+            .flat_map(|message| log.history.calls_of(message))
+            .map(|call| (call.call_id.clone(), call.result.as_ref().unwrap().content.as_str().to_owned()))
+            .collect();
+        assert_eq!(results, [("a".into(), "\"one\"".into()), ("b".into(), "\"two\"".to_owned())]);
+        let stored: Vec<_> = log.history.messages().iter().map(|message| message.id.clone()).collect();
+        assert_eq!(stored, [made.message_ids.clone(), late.message_ids.clone()].concat());
+    }
+}
+
+#[test]
+fn r47_an_id_that_the_caller_named_is_refused_and_not_renamed() {
+    let store = MemoryStore::default();
+    let (one, two) = (open(&store, "s"), open(&store, "s"));
+    let named = |log: &RefCell<SessionLog>, operation: &str| {
+        let change = repeating(log, operation, &said(operation));
+        let Some(rethread::history::Entry::Message(first)) = change.entries.first() else { panic!("no message") };
+        Change { named: vec![first.id.clone()], ..change }
+    };
+    let (first, second) = (named(&one, "first"), named(&two, "second"));
+    written(commit(&store, &one, &first)).unwrap();
+    assert_eq!(written(commit(&store, &two, &second)).unwrap_err().code, Code::InvalidInput);
+    assert_eq!(texts(&open(&store, "s")), ["first"]);
+}
+
+#[test]
+fn r47_a_reply_that_was_lost_doubles_nothing_after_other_writers() {
+    let spy = Spy::new(&three_turns());
+    let log = open(&spy, "s");
+    let change = change(&log, "d", &said("d"));
+    spy.faults.borrow_mut().push(Some(Fault::LosesReply));
+    assert_eq!(written(commit(&spy, &log, &change)).unwrap_err().code, Code::StoreError);
+    // More appends than a store remembers operations, and all of them seen here.
+    let other = open(&spy.data, "s");
+    for at in 0..20 {
+        append(&spy.data, &other, &format!("o{at}"), &said(&format!("o{at}"))).unwrap();
+    }
+    block_on(refresh(&spy, &log)).unwrap();
+    assert_eq!(written(commit(&spy, &log, &change)).unwrap(), 24);
+    assert_eq!(texts(&open(&spy.data, "s")).iter().filter(|text| *text == "d").count(), 1);
 }

@@ -76,6 +76,7 @@ pub struct IndexedDbStore {
     connection: RefCell<Option<Rc<Connection>>>,
     /// Whether it was ever open: a database that has to be made again then was taken away.
     opened: Cell<bool>,
+    evicted: Cell<bool>,
     newest: Cell<bool>,
 }
 
@@ -99,6 +100,7 @@ impl IndexedDbStore {
             options,
             connection: RefCell::default(),
             opened: Cell::new(false),
+            evicted: Cell::new(false),
             newest: Cell::new(true),
         };
         store.connection().await.map_err(|failure| failure.error)?;
@@ -130,6 +132,7 @@ impl IndexedDbStore {
         let was_there = self.opened.replace(true) || sentinel.is_set();
         sentinel.set();
         if made && was_there {
+            self.evicted.set(true);
             let message = "the browser removed this site's database, and the chats in it are gone; a new one is open now: repeat the call to go on with it";
             return Err(Failure::new(Code::Evicted, message));
         }
@@ -192,6 +195,10 @@ impl LogStore for IndexedDbStore {
             max_value_bytes: MAX_RECORD_BYTES as u64,
             durable: true,
         }
+    }
+
+    fn was_evicted(&self) -> bool {
+        self.evicted.get()
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {

@@ -7,7 +7,7 @@ use super::scripted_host::*;
 use super::{calls_in, reopened, roles};
 use rethread::error::Code;
 use rethread::message::{Dialect, Role};
-use rethread::run::{Input, OnInterrupted, Reply, RunStatus, Treatment, change_for};
+use rethread::run::{Input, OnInterrupted, Reply, RunStatus, RunWriter, Treatment, change_for};
 use rethread::store::{LogStore, MemoryStore, Table, commit, open_session, read_journal};
 use rethread::tool::InvocationStatus;
 
@@ -377,6 +377,10 @@ fn r58_an_answer_that_cannot_be_stored_can_be_given_up() {
     assert_eq!((outcome.status, outcome.saved), (RunStatus::Cancelled, false));
 }
 
+fn writer(run: &'static str, epoch: u32) -> RunWriter<'static> {
+    RunWriter { run, name: "by hand", epoch, now: 1, lease_until: 2 }
+}
+
 #[test]
 fn r15_a_write_of_another_epoch_is_refused_by_the_log() {
     let store = MemoryStore::default();
@@ -384,12 +388,12 @@ fn r15_a_write_of_another_epoch_is_refused_by_the_log() {
     let log = std::cell::RefCell::new(block_on(open_session(&store, "s", SEED, 0)).unwrap());
     let save = rethread::run::Save { id: 77, kind: rethread::run::SaveKind::Abandon, sources: None };
     for epoch in [1, 2, 99] {
-        let change = change_for(&save, "run", epoch, 1, 2).unwrap();
+        let change = change_for(&save, &writer("run", epoch)).unwrap();
         assert_eq!(block_on(commit(&store, &log, &change)).unwrap_err().code, Code::Conflict);
     }
-    let change = change_for(&save, "nobody", 0, 1, 2).unwrap();
+    let change = change_for(&save, &writer("nobody", 0)).unwrap();
     assert_eq!(block_on(commit(&store, &log, &change)).unwrap_err().code, Code::Conflict);
-    let change = change_for(&save, "run", 0, 1, 2).unwrap();
+    let change = change_for(&save, &writer("run", 0)).unwrap();
     block_on(commit(&store, &log, &change)).unwrap();
     assert!(log.borrow().head.runs.is_empty());
     assert_eq!(log.borrow().head.history_revision, 0);
@@ -424,8 +428,8 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
         let save = host.run.as_mut().unwrap().take_save().unwrap();
         assert!(save.id > before);
         before = save.id;
-        let change = change_for(&save, "run", 0, 1, 2).unwrap();
-        let outcome = block_on(commit(&store, &host.log, &change));
+        let change = change_for(&save, &writer("run", 0)).unwrap();
+        let outcome = block_on(commit(&store, &host.log, &change)).map(|committed| committed.revision);
         host.handle(Input::Saved { save: save.id, outcome }).unwrap();
     }
     assert_eq!(effects(&host).len(), 1);
