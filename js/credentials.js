@@ -5,8 +5,8 @@ export const PLAIN_HEADERS = new Set([
   'accept', 'accept-encoding', 'accept-language', 'anthropic-beta', 'anthropic-dangerous-direct-browser-access', 'anthropic-version',
   'baggage', 'cache-control', 'content-language', 'content-type', 'http-referer', 'idempotency-key', 'openai-beta', 'openai-organization',
   'openai-project', 'origin', 'pragma', 'prefer', 'priority', 'referer', 'traceparent', 'tracestate', 'user-agent', 'x-client-request-id',
-  'x-correlation-id', 'x-goog-api-client', 'x-goog-request-params', 'x-goog-user-project', 'x-openrouter-categories', 'x-openrouter-title',
-  'x-request-id', 'x-title',
+  'x-correlation-id', 'x-goog-api-client', 'x-goog-request-params', 'x-goog-user-project', 'x-grok-conv-id', 'x-openrouter-categories',
+  'x-openrouter-title', 'x-request-id', 'x-session-affinity', 'x-title',
 ]);
 /** The telemetry of the providers' own SDKs. */
 const PLAIN_PREFIXES = ['x-stainless-'];

@@ -3,6 +3,7 @@
 use super::assembler::Assembling;
 use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use super::settings::Settings;
+use super::withheld::MemberPath;
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
 use crate::error::{Error, Result};
 use crate::finding::Report;
@@ -131,6 +132,11 @@ pub(crate) trait Codec: Sync {
     /// Members of a body that a session writes: they are refused in `params`.
     fn reserved(&self) -> &'static [&'static str] {
         &["messages"]
+    }
+
+    /// Members of `params` that hold credentials, beside those that do in every dialect: sent, never stored.
+    fn credential_members(&self) -> &'static [MemberPath] {
+        &[]
     }
 
     /// Keys of other dialects that this one answers with 400.

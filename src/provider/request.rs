@@ -1,12 +1,12 @@
 //! What a provider is asked beside the messages: address, parameters, tool definitions.
 
 use super::codec::{Codec, codec, is_plain_id, plain};
+use super::credentials::{check_headers, check_url};
 use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, Report};
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::Dialect;
-use crate::text::{cut, has};
 use std::borrow::Cow;
 
 /// Where and how to call.
@@ -99,74 +99,14 @@ fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
     }
 }
 
-/// Words in which the name of a credential ends, in an address or a header.
-const SECRETS: [&str; 14] = [
-    "api-key",
-    "apikey",
-    "access-key",
-    "subscription-key",
-    "secret-key",
-    "token",
-    "auth",
-    "authorization",
-    "secret",
-    "password",
-    "credential",
-    "cookie",
-    "signature",
-    "jwt",
-];
-
-/// Whether a query parameter or a header of that name holds a credential.
-fn names_secret(name: &str) -> bool {
-    let name = name.trim().to_ascii_lowercase().replace(['_', '.'], "-");
-    let bare = name.strip_prefix("x-").unwrap_or(&name);
-    matches!(bare, "key" | "sig" | "api-key") || SECRETS.iter().any(|secret| bare.ends_with(secret))
-}
-
-/// Whether a header's value is one, whatever its name.
-fn is_secret(value: &str) -> bool {
-    let value = value.trim_start().to_ascii_lowercase();
-    ["bearer ", "basic ", "sk-", "gsk_", "xai-", "aiza"].iter().any(|prefix| value.starts_with(prefix))
-}
-
-/// Undoes `%41` in the name of a parameter.
-fn unescaped(name: &str) -> String {
-    let mut bytes = Vec::with_capacity(name.len());
-    let mut rest = name.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let escaped = (*first == b'%')
-            .then(|| std::str::from_utf8(tail.get(..2)?).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok()))
-            .flatten();
-        bytes.push(escaped.unwrap_or(*first));
-        rest = if escaped.is_some() { tail.get(2..).unwrap_or(&[]) } else { tail };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 impl ProviderRequest {
     /// Refuses what cannot be meant, above all a credential where it would be stored.
     ///
     /// # Errors
     /// `config_invalid`, never with the credential in its words.
     pub fn check(&self) -> Result<()> {
-        if self.url.is_empty() {
-            return Err(Error::config("`provider.url` is empty; give the address that takes the request"));
-        }
-        let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
-        let query = query.split('#').next().unwrap_or("");
-        let named = query.split('&').any(|pair| names_secret(&unescaped(pair.split('=').next().unwrap_or(""))));
-        let authority = cut(address, "://").map_or("", |(_, rest)| rest).split('/').next().unwrap_or("");
-        if named || has(authority, "@") {
-            return Err(Error::config(
-                "the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)",
-            ));
-        }
-        if let Some((name, _)) = self.headers.iter().find(|(name, value)| names_secret(name) || is_secret(value)) {
-            return Err(Error::config(format!(
-                "the header `{name}` holds a credential; give it to the host instead (`headers` of `drive`)"
-            )));
-        }
+        check_url(&self.url)?;
+        check_headers(&self.headers)?;
         if self.params.view().kind() != Kind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }

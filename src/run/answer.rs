@@ -7,7 +7,6 @@ use crate::history::{Entry, Incoming, IncomingCall, IncomingMessage, IncomingPar
 use crate::json::ObjectWriter;
 use crate::message::{AnswerFacts, Message, MessageStatus, Role};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer};
-use crate::text::joined;
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
@@ -131,7 +130,7 @@ pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> 
             assembled
                 .error
                 .as_ref()
-                .map_or_else(|| "what the provider sent is no answer".into(), |said| scrub(&said.message)),
+                .map_or_else(|| "what the provider sent is no answer".into(), |said| said.message.clone()),
         ),
     }
 }
@@ -149,21 +148,11 @@ pub(super) fn cut_error(why: String, assembled: &Assembled) -> Error {
 /// The error of a request that was refused, and whether the same request may succeed later.
 pub(super) fn refused_request(status: u16, assembled: &Assembled) -> (Error, bool) {
     let said = assembled.error.as_ref();
-    let words = said.map_or_else(String::new, |said| format!(": {}", scrub(&said.message)));
+    let words = said.map_or_else(String::new, |said| format!(": {}", said.message));
     let code = said.and_then(|said| said.code.as_deref());
     let error = Error::new(Code::ModelError, format!("the provider answered {status}{words}")).with(|details| {
         details.number("status", u64::from(status)).text_or_null("providerCode", code);
     });
     // A spent quota does not come back by waiting.
     (error, is_passing(status) && code != Some("insufficient_quota"))
-}
-
-/// A provider may quote a key in its answer: no error holds one.
-pub(super) fn scrub(text: &str) -> String {
-    let secret = |word: &str| {
-        let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-        ["sk-", "sk_", "pk-", "AIza", "Bearer", "gsk_", "xai-"].iter().any(|prefix| bare.starts_with(prefix))
-            && bare.len() > 8
-    };
-    joined(&mut text.split(' ').map(|word| if secret(word) { "(key)" } else { word }), " ")
 }

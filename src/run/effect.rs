@@ -133,7 +133,7 @@ pub struct Save {
 #[derive(Clone, Debug, PartialEq)]
 pub enum SaveKind {
     /// The run begins.
-    Begin(Box<JournalEntry>),
+    Begin(Vec<JournalEntry>),
     /// The run goes on.
     Write(Vec<JournalEntry>),
     /// The run failed and waits.

@@ -6,7 +6,7 @@ use crate::history::{Entry, History, ResultEntry};
 use crate::id::Seed;
 use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
-use crate::provider::{ProviderRequest, ReasoningField};
+use crate::provider::{ProviderRequest, ReasoningField, Withheld, missing, withhold};
 use crate::sorted::Sorted;
 use crate::store::{Kind, open_record, seal_record};
 use crate::stored::stored;
@@ -50,6 +50,11 @@ pub enum JournalEntry {
         /// Its arguments from now on; none where nothing is stored but that it was called.
         arguments: Option<Arguments>,
     },
+    /// Members of `params` that hold credentials, and so are not in [`Began`]: paths such as `tools[0].authorization`.
+    Withheld {
+        /// The paths.
+        members: Vec<String>,
+    },
 }
 stored!(enum JournalEntry {
     0 => Began(value),
@@ -58,6 +63,7 @@ stored!(enum JournalEntry {
     3 => Finished(value),
     4 => Failed { code, message },
     5 => Redacted { invocation, arguments },
+    6 => Withheld { members },
 });
 
 /// What a run began with. Callbacks are not here: they are given again.
@@ -71,7 +77,8 @@ pub struct Began {
 }
 stored!(struct Began { run, at, provider, input });
 
-/// Where a run called, for who resumes it. Holds no credential: [`ProviderRequest::check`] refuses one.
+/// Where a run called, for who resumes it. Holds no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
+/// and of the parameters those that hold one are left out.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct StoredProvider {
@@ -89,12 +96,13 @@ stored!(struct StoredProvider {
     dialect, url, params, stream, headers, system_role, reasoning_field, no_stream_usage,
 });
 
-impl From<&ProviderRequest> for StoredProvider {
-    fn from(provider: &ProviderRequest) -> Self {
+impl StoredProvider {
+    /// The request as it may be stored; `params` are its own without credentials.
+    fn new(provider: &ProviderRequest, params: Json) -> Self {
         Self {
             dialect: provider.dialect,
             url: provider.url.clone(),
-            params: provider.params.clone(),
+            params,
             stream: provider.stream,
             headers: provider.headers.clone(),
             system_role: provider.settings.system_role,
@@ -109,6 +117,17 @@ impl From<&ProviderRequest> for StoredProvider {
 }
 
 impl JournalEntry {
+    /// The first entries of a run.
+    pub(super) fn beginning(run: &str, at: Ms, provider: &ProviderRequest, input: Vec<Message>) -> Vec<Self> {
+        let Withheld { params, members, .. } = withhold(provider.dialect, &provider.params);
+        let provider = StoredProvider::new(provider, params);
+        let mut entries = vec![Self::Began(Began { run: run.to_owned(), at, provider, input })];
+        if !members.is_empty() {
+            entries.push(Self::Withheld { members });
+        }
+        entries
+    }
+
     /// As a record of the `runs` table.
     #[must_use]
     pub fn seal(&self) -> Vec<u8> {
@@ -131,6 +150,27 @@ pub struct Recovered {
     pub attempts: Sorted<String, u32>,
     /// Why it failed, if it did.
     pub failed: Option<(String, String)>,
+    /// Members of `params` that hold credentials and were not stored.
+    pub withheld: Vec<String>,
+}
+
+impl Recovered {
+    /// Checks that who resumes the run gives its credentials again. Another dialect has its own.
+    ///
+    /// # Errors
+    /// `config_invalid`, which names what is missing.
+    pub fn check_credentials(&self, provider: &ProviderRequest) -> Result<()> {
+        if provider.dialect != self.began.provider.dialect {
+            return Ok(());
+        }
+        match missing(provider.dialect, &self.withheld, &provider.params) {
+            Some(member) => Err(Error::config(format!(
+                "`params.{member}` held a credential when the run began, so it was not stored; give it again in `provider.params` to resume \
+                 the run, or discard the run"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Folds a journal.
@@ -146,7 +186,8 @@ pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
     for message in &began.input {
         live.apply(Entry::Message(message.clone()));
     }
-    let mut run = Recovered { began, live, turns: 0, usage: None, attempts: Sorted::new(), failed: None };
+    let mut run =
+        Recovered { began, live, turns: 0, usage: None, attempts: Sorted::new(), failed: None, withheld: Vec::new() };
     for entry in entries {
         match entry? {
             JournalEntry::Began(_) => {}
@@ -179,6 +220,7 @@ pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
                 }
             }
             JournalEntry::Failed { code, message } => run.failed = Some((code, message)),
+            JournalEntry::Withheld { members } => run.withheld = members,
         }
     }
     Ok(run)

@@ -7,6 +7,7 @@
 mod answer;
 mod call;
 mod effect;
+mod error_text;
 mod event;
 mod journal;
 mod outcome;

@@ -1,6 +1,7 @@
 //! The small moves that transitions are made of: a new run, an effect offered, a write asked for.
 
 use super::effect::{Effect, EffectKind, Save, SaveKind};
+use super::error_text::ErrorText;
 use super::event::RunEvent;
 use super::redaction::Redactions;
 use super::state::State;
@@ -13,6 +14,7 @@ use crate::json::JsonStr;
 impl Run {
     pub(super) fn new(setup: Setup, live: History) -> Self {
         Self {
+            error_text: ErrorText::new(&setup.provider),
             setup,
             live,
             state: State::Beginning { save: 0, cancelled: false },

@@ -78,7 +78,7 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
         ..Change::default()
     };
     let step = match &save.kind {
-        SaveKind::Begin(entry) => JournalStep::Begin(vec![entry.seal()]),
+        SaveKind::Begin(entries) => JournalStep::Begin(entries.iter().map(super::JournalEntry::seal).collect()),
         SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect()),
         SaveKind::Fail(entry) => {
             let why = match &**entry {

@@ -139,6 +139,11 @@ impl Run {
 
     /// Takes out of a write what must not be stored.
     pub(super) fn redact(&self, kind: &mut SaveKind) {
+        if let SaveKind::Fail(entry) = kind
+            && self.has_redacted_call()
+        {
+            unquote(entry);
+        }
         if self.setup.persist.is_empty() {
             return;
         }
@@ -186,6 +191,15 @@ impl Run {
             }
             SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon => {}
         }
+    }
+
+    /// Whether of a call of this turn something is not stored: a provider may quote it.
+    fn has_redacted_call(&self) -> bool {
+        self.live.invocations().iter().any(|call| {
+            call.redacted
+                || self.setup.persist.contains(&call.name)
+                    && self.redactions.0.get(&call.id).is_none_or(Redaction::changes)
+        })
     }
 
     fn redact_call(&self, call: &mut ToolInvocation) {
@@ -248,6 +262,17 @@ fn stored_arguments(call: &ToolInvocation, known: &Redaction) -> Option<Argument
 
 fn replaced(content: &Json, result: &ToolResult) -> ToolResult {
     ToolResult { content: content.clone(), is_error: result.is_error, dialect: None, shape: None }
+}
+
+/// Leaves of a stored failure what does not come from the provider, the host or the application.
+fn unquote(failure: &mut JournalEntry) {
+    if let JournalEntry::Failed { code, message } = failure
+        && !matches!(code.as_str(), "max_turns" | "aborted")
+    {
+        *message = format!(
+            "the run failed ({code}); the words of the error are not stored, since a tool call of this turn is redacted"
+        );
+    }
 }
 
 /// Nobody knows what of a call a provider repeats beside it: its own blocks and members go.

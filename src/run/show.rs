@@ -6,6 +6,7 @@ use crate::finding::Finding;
 use crate::history::{Showing, write_message, write_usage};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{PartBody, Role};
+use crate::provider::is_plain_header;
 use crate::tool::InvocationStatus;
 
 fn write_error(out: &mut ObjectWriter<'_>, key: &str, error: &Error) {
@@ -115,6 +116,11 @@ impl Recovered {
                     out.text(name, value);
                 }
             });
+            let other: Vec<&str> =
+                provider.headers.iter().map(|(name, _)| name.as_str()).filter(|name| !is_plain_header(name)).collect();
+            if !other.is_empty() {
+                out.array("allowHeaders", |names| other.iter().for_each(|name| names.text(name)));
+            }
             out.object("compat", |out| {
                 if let Some(role) = provider.system_role {
                     out.text("systemRole", role.as_str());
@@ -127,6 +133,7 @@ impl Recovered {
                 }
             });
         });
+        out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {
             for message in &self.began.input {
                 input.object(|out| write_message(out, message, &self.live, session, None, Showing::Stored));

@@ -1,10 +1,11 @@
 //! All transitions of a run. What a state waits for, what ends it, and what comes next is here and nowhere else.
 
-use super::answer::{cut_error, refusal_of, refused_request, scrub};
+use super::answer::{cut_error, refusal_of, refused_request};
 use super::call::{Call, Response};
 use super::effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
+use super::error_text::ErrorText;
 use super::event::RunEvent;
-use super::journal::{Began, JournalEntry, Recovered};
+use super::journal::{JournalEntry, Recovered};
 use super::outcome::{Outcome, RunStatus};
 use super::persistence::{stopped_entries, turn_entries};
 use super::redaction::Redactions;
@@ -43,6 +44,8 @@ pub struct Run {
     pub(super) container: Option<String>,
     /// Writes that failed, to be tried again in their order: what they hold is paid for (R58).
     pub(super) unsaved: Vec<Save>,
+    /// Removes the request's own credentials from what a provider says of an error.
+    pub(super) error_text: ErrorText,
     /// What is stored in the place of what was said (R12).
     pub(super) redactions: Redactions,
 }
@@ -112,13 +115,8 @@ impl Run {
         }
         let mut run = Self::new(setup, live);
         run.report = joined.report;
-        let began = Began {
-            run: run.setup.id.clone(),
-            at: desk.now,
-            provider: (&run.setup.provider).into(),
-            input: run.live.messages().to_vec(),
-        };
-        let save = run.save(SaveKind::Begin(Box::new(JournalEntry::Began(began))));
+        let began = JournalEntry::beginning(&run.setup.id, desk.now, &run.setup.provider, run.live.messages().to_vec());
+        let save = run.save(SaveKind::Begin(began));
         run.state = State::Beginning { save, cancelled: false };
         Ok(run)
     }
@@ -129,6 +127,7 @@ impl Run {
     /// `config_invalid`; then nothing has happened.
     pub fn resume(setup: Setup, recovered: Recovered, desk: &mut Desk<'_>) -> Result<Self> {
         setup.check()?;
+        recovered.check_credentials(&setup.provider)?;
         let mut run = Self::new(setup, recovered.live);
         run.turns = recovered.turns;
         run.usage = recovered.usage;
@@ -219,6 +218,7 @@ impl Run {
                 let mut events = Vec::new();
                 assembler.push(bytes, &mut events);
                 for event in events {
+                    let event = self.error_text.clean_event(event);
                     self.events.push(RunEvent::Stream { message_id: call.message_id.clone(), event });
                 }
                 Ok(())
@@ -271,7 +271,7 @@ impl Run {
             Reply::ResponseEnd => match std::mem::replace(&mut call.response, Response::None) {
                 Response::None => return Err(wrong("`response_started` comes before `response_end`")),
                 Response::Streaming(mut assembler) => {
-                    let assembled = assembler.finish();
+                    let assembled = self.error_text.clean_answer(assembler.finish());
                     self.container = assembler.container();
                     self.answered(assembled, desk);
                 }
@@ -283,12 +283,12 @@ impl Run {
             Reply::Response { status, headers, body } => self.whole(status, &headers, &body, desk),
             Reply::Failed { code, message, .. } => {
                 let streaming = matches!(call.response, Response::Streaming(_));
-                let error =
-                    Error::new(Code::ModelError, format!("the model could not be reached: {}", scrub(&message))).with(
-                        |details| {
-                            details.text_or_null("hostCode", code.as_deref());
-                        },
-                    );
+                let (code, message) = (code.map(|code| self.error_text.clean(&code)), self.error_text.clean(&message));
+                let error = Error::new(Code::ModelError, format!("the model could not be reached: {message}")).with(
+                    |details| {
+                        details.text_or_null("hostCode", code.as_deref());
+                    },
+                );
                 // The same request is redirected again.
                 let may_pass = !streaming && code.as_deref() != Some("redirect");
                 self.call_failed(error, None, may_pass, desk);
@@ -303,6 +303,7 @@ impl Run {
 
     fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], desk: &mut Desk<'_>) {
         let (assembled, container) = read_whole(self.setup.provider.dialect, body);
+        let assembled = self.error_text.clean_answer(assembled);
         if (200..300).contains(&status) {
             self.message_started();
             if let State::Calling(call) = &self.state

@@ -113,6 +113,7 @@ pub async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) 
     setup.provider.check()?;
     let Claim { entry, lock } = claim(session, id).await?;
     let recovered = journal_of(&session.engine, &session.id, &entry).await?;
+    recovered.check_credentials(&setup.provider)?;
     let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
     session.engine.changed(&session.id, revision, false);
     let machine = crate::run::Run::resume(setup, recovered, &mut session.workplace().desk())?;

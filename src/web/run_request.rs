@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role};
-use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, decode_body};
+use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, check_known_headers, decode_body};
 use crate::replay::{Callback, Policy};
 use crate::run::{OnInterrupted, RetryPolicy, Setup, Treatment};
 use crate::sorted::Sorted;
@@ -176,8 +176,17 @@ fn provider(request: &JsValue) -> Result<ProviderRequest> {
         };
         headers.push((name.to_ascii_lowercase(), value));
     }
+    check_known_headers(&headers, &header_names(&options)?)?;
     let url = text(&options, "url")?.unwrap_or_default();
     Ok(ProviderRequest { dialect, url, params, stream, headers, settings })
+}
+
+/// The headers that the application knows to hold no credential.
+fn header_names(options: &JsValue) -> Result<Vec<String>> {
+    let Some(list) = given(options, "allowHeaders") else { return Ok(Vec::new()) };
+    let wrong = || Error::invalid("`provider.allowHeaders` is a list of names of headers that hold no credential");
+    let list: &Array = list.dyn_ref().ok_or_else(wrong)?;
+    list.iter().map(|name| name.as_string().ok_or_else(wrong)).collect()
 }
 
 /// A number of times, at least one.

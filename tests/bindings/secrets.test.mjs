@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import * as rethread from 'rethread';
 import { drive } from 'rethread/host';
+import { PLAIN_HEADERS } from '../../js/credentials.js';
 import { CASES, startEcho } from './echo.mjs';
-import { DIALECTS, KEYS, formsOf, seen, textOf } from './scenarios/secrets.mjs';
+import { DIALECTS, KEYS, checkResumed, formsOf, resumed, seen, textOf } from './scenarios/secrets.mjs';
 
 let echo;
 before(async () => { echo = await startEcho(); });
@@ -57,6 +58,43 @@ for (const dialect of DIALECTS) {
     });
   });
 }
+
+for (const dialect of DIALECTS) {
+  test(`r68: ${dialect}: members of params that hold credentials are sent, stored nowhere, and given again at a resume`, async () => {
+    for (const key of [KEYS.plain, KEYS.known, KEYS.escaped]) {
+      const facts = await resumed({ rethread, drive }, { store: 'memory', dialect, url: `${echo.url}/v1`, key });
+      checkResumed(assert, facts, dialect);
+      holdsNone(facts.text, key, 'params');
+    }
+  });
+}
+
+test('r68: `provider.headers` takes what is known to hold no credential, and others that are named', async () => {
+  const client = await rethread.open({ store: 'memory' });
+  const session = await client.session('s');
+  const asked = (headers, more) => session.run({ input: 'x', provider: { ...provider('/answer/openai-chat'), headers, ...more } });
+  for (const name of PLAIN_HEADERS) {
+    const run = await asked({ [name]: 'some value' });
+    await run.cancel();
+  }
+  const refuses = (headers, more) => assert.rejects(asked(headers, more), (error) => error.code === 'config_invalid' && !textOf(error).includes(KEYS.plain) && /`headers` of `drive`/.test(error.message));
+  for (const name of ['x-mine', 'x-key-id', 'Helicone-User', 'authorization']) await refuses({ [name]: KEYS.plain });
+  await (await asked({ 'X-Mine': 'a' }, { allowHeaders: ['x-mine'] })).cancel();
+  await refuses({ authorization: KEYS.plain }, { allowHeaders: ['authorization'] });
+  await refuses({ 'x-mine': `Bearer ${KEYS.plain}` }, { allowHeaders: ['x-mine'] });
+  for (const allowHeaders of ['x-mine', [5], { a: 1 }]) await assert.rejects(asked({}, { allowHeaders }), { code: 'invalid_input' });
+  await client.close();
+});
+
+test('r68: an address with a credential or a fragment is refused, and not quoted', async () => {
+  const client = await rethread.open({ store: 'memory' });
+  const session = await client.session('s');
+  for (const url of [`https://me:${KEYS.plain}@h/v1`, `https:${KEYS.plain}@h`, `https://h/v1?appKey=${KEYS.plain}`, `https://h/v1?x=1#${KEYS.plain}`, `https://h/v1?%74oken=${KEYS.plain}`, `https://h/\n@${KEYS.plain}`]) {
+    await assert.rejects(session.run({ input: 'x', provider: { ...provider(''), url } }), (error) => error.code === 'config_invalid' && !textOf(error).includes(KEYS.plain));
+  }
+  assert.deepEqual(await client.pendingRuns(), []);
+  await client.close();
+});
 
 const provider = (path) => ({ dialect: 'openai-chat', url: `${echo.url}${path}`, params: { model: 'm' }, stream: true });
 const once = { retry: { attempts: 1 } };

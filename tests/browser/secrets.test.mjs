@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CASES, startEcho } from '../bindings/echo.mjs';
-import { DIALECTS, KEYS, formsOf } from '../bindings/scenarios/secrets.mjs';
+import { DIALECTS, KEYS, checkResumed, formsOf } from '../bindings/scenarios/secrets.mjs';
 import { openWorld } from './page.mjs';
 
 let world;
@@ -37,6 +37,16 @@ for (const dialect of DIALECTS) {
         }
       });
     }
+  });
+}
+
+for (const dialect of DIALECTS) {
+  test(`r68: ${dialect}: credentials in params are in no record of the database`, async () => {
+    const env = { store: 'indexeddb', name: `params-${dialect}`, dialect, url: `${echo.url}/v1`, key: KEYS.plain };
+    const facts = await page.evaluate((given) => scenarios.secrets.resumed({ rethread, drive }, given), env);
+    checkResumed(assert, facts, dialect);
+    assert.ok(facts.stored.includes('What is it?'), 'the dump sees what is stored');
+    holdsNone(facts.text + facts.stored, KEYS.plain);
   });
 }
 

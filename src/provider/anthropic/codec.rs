@@ -9,6 +9,7 @@ use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire, is_plain_id};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::settings::Settings;
+use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
@@ -94,6 +95,10 @@ impl Codec for Anthropic {
 
     fn reserved(&self) -> &'static [&'static str] {
         &["messages", "system"]
+    }
+
+    fn credential_members(&self) -> &'static [MemberPath] {
+        &[&["mcp_servers", "*", "authorization_token"], &["mcp_servers", "*", "headers"]]
     }
 
     fn foreign(&self) -> &'static [&'static str] {

@@ -9,6 +9,7 @@ use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::settings::Settings;
+use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
 use crate::text::has;
 use std::borrow::Cow;
@@ -91,6 +92,17 @@ impl Codec for Gemini {
     }
 
     /// "Invalid JSON payload received. Unknown name", says the API of any key that it does not know.
+    fn credential_members(&self) -> &'static [MemberPath] {
+        &[
+            &["tools", "*", "mcpServers", "*", "streamableHttpTransport", "headers"],
+            &["tools", "*", "retrieval", "externalApi", "apiAuth"],
+            &["tools", "*", "retrieval", "externalApi", "authConfig"],
+            &["tools", "*", "googleMaps", "authConfig"],
+            &["tools", "*", "parallelAiSearch", "apiKey"],
+            &["tools", "*", "exaAiSearch", "apiKey"],
+        ]
+    }
+
     fn foreign(&self) -> &'static [&'static str] {
         &[
             "anthropic_version",

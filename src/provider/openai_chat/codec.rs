@@ -9,6 +9,7 @@ use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire, head_and_name};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::settings::Settings;
+use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
@@ -103,6 +104,15 @@ impl Codec for Chat {
 
     fn legal_id(&self, id: &str) -> String {
         (self.ways.legal_id)(id)
+    }
+
+    fn credential_members(&self) -> &'static [MemberPath] {
+        &[
+            &["tools", "*", "authorization"],
+            &["tools", "*", "headers"],
+            &["data_sources", "*", "parameters", "authentication"],
+            &["data_sources", "*", "parameters", "embedding_dependency", "authentication"],
+        ]
     }
 
     fn foreign(&self) -> &'static [&'static str] {

@@ -11,6 +11,7 @@ use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::settings::Settings;
+use crate::provider::withheld::MemberPath;
 use crate::provider::words::Words;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
@@ -109,6 +110,15 @@ impl Codec for Responses {
     /// The last two name a history that the server holds: with this one beside it, everything would be said twice.
     fn reserved(&self) -> &'static [&'static str] {
         &["input", "instructions", "previous_response_id", "conversation"]
+    }
+
+    fn credential_members(&self) -> &'static [MemberPath] {
+        &[
+            &["tools", "*", "authorization"],
+            &["tools", "*", "headers"],
+            &["tools", "*", "container", "network_policy", "domain_secrets"],
+            &["tools", "*", "environment", "network_policy", "domain_secrets"],
+        ]
     }
 
     fn foreign(&self) -> &'static [&'static str] {

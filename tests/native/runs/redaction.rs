@@ -251,6 +251,47 @@ fn r12_a_run_that_is_kept_when_it_ends_early_keeps_no_secret() {
 }
 
 #[test]
+fn r12_a_stored_failure_does_not_quote_the_provider_where_a_call_is_redacted() {
+    for (dialect, stream) in super::WAYS {
+        for how in SAYS {
+            let spy = Spy::default();
+            let mut host = Host::open(&spy, "s", "h");
+            host.persist = Box::new(move |ask| say(how, ask));
+            let outcome = host.ask(with_persist(dialect, stream), "Go", |body| match rounds_in(body) {
+                0 => secretive(body),
+                _ => Answer::Status(400, Vec::new(), r#"{"error":{"message":"wrong: {\"key\":\"hunter2\"}"}}"#.into()),
+            });
+            // Who watches is told; what is stored says only that it failed.
+            assert!(outcome.error.unwrap().message.contains(SECRET));
+            check_secret(&spy);
+            let (code, message) = host.pending()[0].failed.clone().unwrap();
+            assert_eq!(code, "model_error");
+            assert!(message.contains("not stored"), "{message}");
+            // A resumed run knows of the redaction from its journal alone.
+            let mut second = Host::open(&spy, "s", "second");
+            let mut setup = with_persist(dialect, stream);
+            setup.persist = Default::default();
+            second.resume(setup).unwrap();
+            let refused = r#"{"error":{"message":"again: hunter2"}}"#;
+            second.drive(|_| Answer::Status(400, Vec::new(), refused.into())).unwrap();
+            check_secret(&spy);
+        }
+    }
+}
+
+#[test]
+fn r12_a_stored_failure_quotes_the_provider_where_nothing_is_redacted() {
+    let spy = Spy::default();
+    let mut host = Host::open(&spy, "s", "h");
+    host.persist = Box::new(|_| Persisted::Replaced { arguments: None, result: None });
+    host.ask(with_persist(CHAT, false), "Go", |body| match rounds_in(body) {
+        0 => secretive(body),
+        _ => Answer::Status(400, Vec::new(), r#"{"error":{"message":"no such model"}}"#.into()),
+    });
+    assert!(host.pending()[0].failed.clone().unwrap().1.contains("no such model"));
+}
+
+#[test]
 fn r12_a_call_of_which_nothing_is_stored_waits_for_no_result() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");

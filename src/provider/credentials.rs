@@ -1,0 +1,289 @@
+//! Where a request may hold a credential by mistake: its address and its headers are stored with a run.
+
+use crate::error::{Error, Result};
+use std::borrow::Cow;
+
+/// Headers that are known to hold no credential, in lower case. `js/credentials.js` has the same list.
+const PLAIN_HEADERS: [&str; 34] = [
+    "accept",
+    "accept-encoding",
+    "accept-language",
+    "anthropic-beta",
+    "anthropic-dangerous-direct-browser-access",
+    "anthropic-version",
+    "baggage",
+    "cache-control",
+    "content-language",
+    "content-type",
+    "http-referer",
+    "idempotency-key",
+    "openai-beta",
+    "openai-organization",
+    "openai-project",
+    "origin",
+    "pragma",
+    "prefer",
+    "priority",
+    "referer",
+    "traceparent",
+    "tracestate",
+    "user-agent",
+    "x-client-request-id",
+    "x-correlation-id",
+    "x-goog-api-client",
+    "x-goog-request-params",
+    "x-goog-user-project",
+    "x-grok-conv-id",
+    "x-openrouter-categories",
+    "x-openrouter-title",
+    "x-request-id",
+    "x-session-affinity",
+    "x-title",
+];
+
+/// Headers that the providers' own SDKs tell about themselves with.
+const PLAIN_PREFIX: &str = "x-stainless-";
+
+/// Ends of the names of credentials, without separators.
+const SECRET_NAMES: [&str; 22] = [
+    "apikey",
+    "accesskey",
+    "accesskeyid",
+    "appkey",
+    "subscriptionkey",
+    "secretkey",
+    "privatekey",
+    "token",
+    "auth",
+    "authorization",
+    "secret",
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "credential",
+    "credentials",
+    "cookie",
+    "signature",
+    "jwt",
+    "bearer",
+    "sessionid",
+];
+
+/// Names that are credentials as a whole, and harmless as the end of another.
+const SECRET_WORDS: [&str; 4] = ["key", "sig", "pass", "sid"];
+
+/// The forms that keys of known providers begin with.
+pub(crate) const KEY_PREFIXES: [&str; 6] = ["sk-", "sk_", "gsk_", "xai-", "AIza", "pk-"];
+
+/// Whether a header is known to hold no credential.
+#[must_use]
+pub fn is_plain_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    PLAIN_HEADERS.contains(&name.as_str()) || name.starts_with(PLAIN_PREFIX)
+}
+
+/// The name's letters and digits, in lower case: `X-API_Key` is `xapikey`.
+pub(super) fn bare_name(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// Whether a header or a query parameter of that name holds a credential.
+fn names_secret(name: &str) -> bool {
+    let name = bare_name(name);
+    let without_x = name.strip_prefix('x').unwrap_or(&name);
+    SECRET_WORDS.contains(&without_x)
+        || SECRET_WORDS.contains(&name.as_str())
+        || SECRET_NAMES.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a query parameter of that name holds a credential: there, any key is one.
+fn names_secret_parameter(name: &str) -> bool {
+    names_secret(name) || bare_name(name).ends_with("key")
+}
+
+/// Whether a value has the form of a credential, whatever its name.
+fn is_secret_value(value: &str) -> bool {
+    let value = value.trim_start();
+    let scheme = value.split_once(' ').map_or("", |(scheme, _)| scheme);
+    scheme.eq_ignore_ascii_case("bearer")
+        || scheme.eq_ignore_ascii_case("basic")
+        || KEY_PREFIXES.iter().any(|prefix| value.starts_with(prefix) && value.len() > prefix.len() + 8)
+}
+
+/// Undoes `%41` in a part of an address.
+fn percent_decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let escaped = (*first == b'%')
+            .then(|| std::str::from_utf8(tail.get(..2)?).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok()))
+            .flatten();
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { tail.get(2..).unwrap_or(&[]) } else { tail };
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The part of an address before its path. Readers of addresses take `\` for `/`, and do without the slashes behind a scheme.
+fn authority(address: &str) -> &str {
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    };
+    let slashes = ['/', '\\'];
+    let rest = match address.split_once(':') {
+        Some((scheme, rest)) if is_scheme(scheme) => rest,
+        _ if address.starts_with(slashes) && address.get(1..).is_some_and(|rest| rest.starts_with(slashes)) => address,
+        _ => return "",
+    };
+    rest.trim_start_matches(slashes).split(slashes).next().unwrap_or_default()
+}
+
+/// Whether an address holds a credential: a user, a key in its query, or what looks like a key in its path.
+pub(super) fn address_holds_secret(url: &str) -> bool {
+    let without_fragment = url.split('#').next().unwrap_or_default();
+    let (address, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
+    let in_query = query.split(['&', ';']).any(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        names_secret_parameter(&percent_decoded(name)) || is_secret_value(&percent_decoded(value))
+    });
+    let in_path = address.split(['/', '\\']).any(|part| is_secret_value(&percent_decoded(part)));
+    in_query || in_path || authority(address).contains('@')
+}
+
+/// Checks the address of a request.
+///
+/// # Errors
+/// `config_invalid`, without the address in its words.
+pub(super) fn check_url(url: &str) -> Result<()> {
+    if url.is_empty() {
+        return Err(Error::config("`provider.url` is empty; give the address that takes the request"));
+    }
+    if url.contains(|c: char| c.is_control()) {
+        return Err(Error::config("`provider.url` holds a line break or another control character; leave it out"));
+    }
+    if address_holds_secret(url) {
+        return Err(Error::config(
+            "the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)",
+        ));
+    }
+    if url.contains('#') {
+        return Err(Error::config("`provider.url` has a fragment (`#…`), which is never sent; leave it out"));
+    }
+    Ok(())
+}
+
+/// Checks the headers of a request by their forms: what looks like a credential is one.
+///
+/// # Errors
+/// `config_invalid`, with the header's name and without its value.
+pub(super) fn check_headers(headers: &[(String, String)]) -> Result<()> {
+    let holds_secret =
+        |(name, value): &&(String, String)| (!is_plain_header(name) && names_secret(name)) || is_secret_value(value);
+    match headers.iter().find(holds_secret) {
+        Some((name, _)) => Err(Error::config(format!(
+            "the header `{name}` holds a credential; give it to the host instead (`headers` of `drive`)"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Checks that each header is known to hold no credential, or is among those that the application `allowed`.
+///
+/// # Errors
+/// `config_invalid`, with the header's name and without its value.
+pub fn check_known_headers(headers: &[(String, String)], allowed: &[String]) -> Result<()> {
+    let is_known =
+        |name: &str| is_plain_header(name) || allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
+    match headers.iter().find(|(name, _)| !is_known(name)) {
+        Some((name, _)) => Err(Error::config(format!(
+            "`provider.headers` is stored with the run, and `{name}` is not known to hold no credential; give it to the host (`headers` of \
+             `drive`), or name it in `provider.allowHeaders` if it is no secret"
+        ))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+    use crate::error::Code;
+
+    const KEY: &str = "hunter2hunter2";
+
+    fn refused(result: Result<()>, what: &str) {
+        let error = result.expect_err(what);
+        assert_eq!(error.code, Code::ConfigInvalid, "{what}");
+        assert!(!error.to_string().contains(KEY), "{error}");
+    }
+
+    #[test]
+    fn r68_an_address_with_a_credential_or_a_fragment_is_refused_and_not_quoted() {
+        for url in [
+            "https://user:@@@h/v1",
+            "https://@@@h/v1",
+            "https:@@@h",
+            "https:/u:@@@h/v1",
+            r"https:\\u:@@@h\v1",
+            "//u:@@@h/v1",
+            "u:@@@h/v1",
+            "https://h/v1#@@",
+            "https://h/v1?x=1#key=@@",
+            "https://h/v1\n?x=@@",
+            "https://h/?key=@@",
+            "https://h/?apiKey=@@",
+            "https://h/?x-api_key=@@",
+            "https://h/?mykey=@@",
+            "https://h/?%6Bey=@@",
+            "https://h/?a=b;token=@@",
+            "https://h/?X-Amz-Signature=@@",
+            "https://h/?X-Amz-Credential=@@",
+            "https://h/?pwd=@@",
+            "https://h/?x=sk-@@",
+            "https://h/?x=Bearer%20@@",
+            "https://h/sk-@@/v1",
+        ] {
+            refused(check_url(&url.replace("@@", KEY)), url);
+        }
+        for url in [
+            "https://h/v1?api-version=2024-10-21&deployment=gpt-4",
+            "https://h/v1/models/claude@20250101:streamRawPredict?alt=sse",
+            "https://h:8080/v1?max_tokens=9&tokenizer=x",
+            "/@me/chat",
+            "/api/chat",
+            "about:render",
+            "http://[::1]:1234/v1",
+            "https://h/sk-learn",
+        ] {
+            check_url(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        }
+    }
+
+    #[test]
+    fn r68_a_header_is_known_or_allowed_or_refused() {
+        let headers = |name: &str| vec![(name.to_owned(), KEY.to_owned())];
+        for name in PLAIN_HEADERS {
+            check_known_headers(&headers(name), &[]).unwrap();
+            check_headers(&headers(name)).unwrap();
+        }
+        let allowed = ["X-Team".to_owned()];
+        for name in ["authorization", "x-api-key", "x-team", "x-mine", "portkey-config", "cookie"] {
+            refused(check_known_headers(&headers(name), &[]), name);
+        }
+        check_known_headers(&headers("x-team"), &allowed).unwrap();
+        check_headers(&headers("x-team")).unwrap();
+        // What is named as a credential is one, allowed or not.
+        for name in ["authorization", "X-Api-Key", "cf-aig-authorization", "x-auth-token", "set-cookie"] {
+            refused(check_headers(&headers(name)), name);
+        }
+        refused(check_headers(&[("x-team".into(), format!("bearer {KEY}"))]), "a scheme");
+        refused(check_headers(&[("user-agent".into(), format!("sk-{KEY}"))]), "a form");
+    }
+}

@@ -1,0 +1,335 @@
+//! Members of `params` that hold credentials. They are sent, and never stored: a run is resumed with them given again.
+
+use super::codec::codec;
+use super::credentials::{address_holds_secret, bare_name};
+use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
+use crate::message::Dialect;
+
+/// A path from `params` down to a member: names of members, `*` for any item of a list or any member.
+pub(crate) type MemberPath = &'static [&'static str];
+
+/// Members that hold credentials wherever they stand and whatever the dialect, as bare names. Gateways and SDKs know them.
+const SECRET_MEMBERS: [&str; 29] = [
+    "apikey",
+    "xapikey",
+    "apikeystring",
+    "apitoken",
+    "authorization",
+    "authorizationtoken",
+    "proxyauthorization",
+    "authtoken",
+    "accesstoken",
+    "bearertoken",
+    "refreshtoken",
+    "sessiontoken",
+    "clientsecret",
+    "secretkey",
+    "privatekey",
+    "password",
+    "cookie",
+    "cookies",
+    "credentials",
+    "vertexcredentials",
+    "azureadtoken",
+    "awsaccesskeyid",
+    "awssecretaccesskey",
+    "awssessiontoken",
+    "domainsecrets",
+    "headers",
+    "extraheaders",
+    "defaultheaders",
+    "extraquery",
+];
+
+/// Members that hold a JSON Schema: the names in it are the names of arguments.
+const SCHEMAS: [&str; 11] = [
+    "parameters",
+    "parametersjsonschema",
+    "inputschema",
+    "outputschema",
+    "responseschema",
+    "responsejsonschema",
+    "response",
+    "jsonschema",
+    "schema",
+    "properties",
+    "defs",
+];
+
+/// Deeper than this nobody looks; what stands there is withheld as a whole.
+const MAX_DEPTH: usize = 48;
+
+/// `params` without the members that hold credentials.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Withheld {
+    /// What may be stored.
+    pub params: Json,
+    /// Where the members stand, such as `tools[0].authorization`.
+    pub members: Vec<String>,
+    /// The texts in them.
+    pub values: Vec<String>,
+}
+
+/// Takes the members that hold credentials out of `params`.
+pub(crate) fn withhold(dialect: Dialect, params: &Json) -> Withheld {
+    let mut walk = Walk { paths: codec(dialect).credential_members(), members: Vec::new(), values: Vec::new() };
+    let mut out = String::new();
+    walk.copy(params.view(), &mut out, &Place { path: String::new(), open: walk.paths.to_vec(), depth: 0 });
+    let params = if walk.members.is_empty() { params.clone() } else { Json::trusted(out) };
+    Withheld { params, members: walk.members, values: walk.values }
+}
+
+/// The first of `members` that `params` do not hold, whatever its place in a list: a run that is resumed needs it again.
+pub(crate) fn missing<'m>(dialect: Dialect, members: &'m [String], params: &Json) -> Option<&'m String> {
+    let mut given: Vec<String> = withhold(dialect, params).members.iter().map(|path| any_place(path)).collect();
+    members.iter().find(|member| {
+        let wanted = any_place(member);
+        match given.iter().position(|path| *path == wanted) {
+            Some(at) => {
+                given.swap_remove(at);
+                false
+            }
+            None => true,
+        }
+    })
+}
+
+/// `tools[3].authorization` as `tools[].authorization`.
+fn any_place(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    let mut in_index = false;
+    for c in path.chars() {
+        in_index &= c != ']';
+        if !in_index {
+            out.push(c);
+        }
+        in_index |= c == '[';
+    }
+    out
+}
+
+/// Where in `params` a value stands.
+struct Place {
+    path: String,
+    /// What is left of the dialect's paths that lead through here.
+    open: Vec<MemberPath>,
+    depth: usize,
+}
+
+impl Place {
+    /// The place of a member or of an item.
+    fn below(&self, step: &str, is_item: bool) -> Self {
+        let bare = bare_name(step);
+        let leads = |path: &&MemberPath| {
+            path.first().is_some_and(|first| *first == "*" || (!is_item && bare_name(first) == bare))
+        };
+        let open = self.open.iter().filter(leads).map(|path| path.get(1..).unwrap_or_default()).collect();
+        let path = match (is_item, self.path.is_empty()) {
+            (true, _) => format!("{}[{step}]", self.path),
+            (false, true) => step.to_owned(),
+            (false, false) => format!("{}.{step}", self.path),
+        };
+        Self { path, open, depth: self.depth + 1 }
+    }
+
+    /// Whether one of the dialect's paths ends here.
+    fn is_named(&self) -> bool {
+        self.open.iter().any(|rest| rest.is_empty())
+    }
+}
+
+struct Walk {
+    paths: &'static [MemberPath],
+    members: Vec<String>,
+    values: Vec<String>,
+}
+
+impl Walk {
+    fn copy(&mut self, value: JsonRef<'_>, out: &mut String, place: &Place) {
+        match value.kind() {
+            Kind::Object => {
+                let mut object = ObjectWriter::new(out);
+                for (key, value) in value.entries() {
+                    let name = key.as_text().unwrap_or_default();
+                    let below = place.below(&name, false);
+                    if is_secret(&name, value, &below) {
+                        self.withhold(value, below.path);
+                    } else if SCHEMAS.contains(&bare_name(&name).as_str()) && below.open.is_empty() {
+                        object.copy(key, value);
+                    } else {
+                        self.copy(value, object.key_token(key.as_raw()), &below);
+                    }
+                }
+                object.end();
+            }
+            Kind::Array => {
+                let mut array = ArrayWriter::new(out);
+                for (at, item) in value.items().enumerate() {
+                    self.copy(item, array.item(), &place.below(&at.to_string(), true));
+                }
+                array.end();
+            }
+            _ => out.push_str(value.as_raw()),
+        }
+    }
+
+    fn withhold(&mut self, value: JsonRef<'_>, path: String) {
+        self.members.push(path);
+        collect_texts(value, &mut self.values, 0);
+    }
+}
+
+/// Whether a member holds a credential: by the dialect, by its name, or as an address with one in it.
+fn is_secret(name: &str, value: JsonRef<'_>, place: &Place) -> bool {
+    if says_nothing(value) {
+        return false;
+    }
+    let bare = bare_name(name);
+    let is_address = bare.ends_with("url") || bare.ends_with("uri");
+    place.depth > MAX_DEPTH
+        || place.is_named()
+        || SECRET_MEMBERS.contains(&bare.as_str())
+        || (is_address && value.as_text().is_some_and(|url| address_holds_secret(&url)))
+}
+
+/// Whether a value is `null`, empty, or no place for a credential.
+fn says_nothing(value: JsonRef<'_>) -> bool {
+    match value.kind() {
+        Kind::Null | Kind::Bool => true,
+        Kind::Number => false,
+        Kind::String => value.is_text(""),
+        Kind::Array => value.items().next().is_none(),
+        Kind::Object => value.entries().next().is_none(),
+    }
+}
+
+fn collect_texts(value: JsonRef<'_>, out: &mut Vec<String>, depth: usize) {
+    if let Some(text) = value.as_text() {
+        out.push(text.into_owned());
+    }
+    if depth < MAX_DEPTH {
+        value.items().for_each(|item| collect_texts(item, out, depth + 1));
+        value.entries().for_each(|(_, member)| collect_texts(member, out, depth + 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    const KEY: &str = "hunter2hunter2";
+
+    /// Withholds with `@@` for the key; the key must be gone, and only it.
+    fn members(dialect: Dialect, params: &str) -> Vec<String> {
+        let params = Json::parse(&params.replace("@@", KEY)).unwrap();
+        let withheld = withhold(dialect, &params);
+        assert!(!withheld.params.as_str().contains(KEY), "{}", withheld.params.as_str());
+        assert!(withheld.members.is_empty() || withheld.values.iter().any(|value| value.contains(KEY)));
+        let again = withhold(dialect, &withheld.params);
+        assert_eq!((again.params, again.members), (withheld.params, Vec::new()));
+        withheld.members
+    }
+
+    #[test]
+    fn r68_members_that_hold_credentials_are_withheld_in_every_dialect() {
+        for dialect in Dialect::ALL {
+            for (params, path) in [
+                (r#"{"model":"m","api_key":"@@"}"#, "api_key"),
+                (r#"{"apiKey":"@@"}"#, "apiKey"),
+                (r#"{"headers":{"x":"@@"}}"#, "headers"),
+                (r#"{"extra_headers":{"Authorization":"Bearer @@"}}"#, "extra_headers"),
+                (r#"{"extra_query":{"key":"@@"}}"#, "extra_query"),
+                (r#"{"extra_body":{"aws_secret_access_key":"@@"}}"#, "extra_body.aws_secret_access_key"),
+                (r#"{"tools":[{"type":"x"},{"type":"mcp","authorization":"@@"}]}"#, "tools[1].authorization"),
+                (r#"{"tools":[{"type":"mcp","headers":{"a":"@@"}}]}"#, "tools[0].headers"),
+                (r#"{"tools":[{"type":"mcp","server_url":"https://u:@@@h/"}]}"#, "tools[0].server_url"),
+                (r#"{"mcp_servers":[{"url":"https://h/?api_key=@@"}]}"#, "mcp_servers[0].url"),
+                (r#"{"tools":{"type":"mcp","authorization":"@@"}}"#, "tools.authorization"),
+                (r#"{"\u0061pi_key":"@@"}"#, "api_key"),
+            ] {
+                assert_eq!(members(dialect, params), [path], "{dialect:?} {params}");
+            }
+        }
+    }
+
+    #[test]
+    fn r68_each_dialect_names_its_own() {
+        for (dialect, params, path) in [
+            (
+                Dialect::Anthropic,
+                r#"{"mcp_servers":[{"type":"url","url":"https://h/","name":"n","authorization_token":"@@"}]}"#,
+                "mcp_servers[0].authorization_token",
+            ),
+            (
+                Dialect::OpenAiResponses,
+                r#"{"tools":[{"type":"shell","environment":{"network_policy":{"domain_secrets":[{"value":"@@"}]}}}]}"#,
+                "tools[0].environment.network_policy.domain_secrets",
+            ),
+            (
+                Dialect::OpenAiChat,
+                r#"{"data_sources":[{"parameters":{"endpoint":"https://h","authentication":{"key":"@@"}}}]}"#,
+                "data_sources[0].parameters.authentication",
+            ),
+            (
+                Dialect::Gemini,
+                r#"{"tools":[{"mcpServers":[{"streamableHttpTransport":{"url":"https://h","headers":{"k":"@@"}}}]}]}"#,
+                "tools[0].mcpServers[0].streamableHttpTransport.headers",
+            ),
+            (
+                Dialect::Gemini,
+                r#"{"tools":[{"google_maps":{"auth_config":{"any":"@@"}}}]}"#,
+                "tools[0].google_maps.auth_config",
+            ),
+            (
+                Dialect::Mistral,
+                r#"{"tools":[{"type":"connector","authorization":{"type":"api-key","value":"@@"}}]}"#,
+                "tools[0].authorization",
+            ),
+        ] {
+            assert_eq!(members(dialect, params), [path], "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn r68_arguments_of_a_tool_and_what_says_nothing_stay_to_the_byte() {
+        for text in [
+            r#"{"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"headers":{"type":"object"},"api_key":{"type":"string"}}}}}]}"#,
+            r#"{"tools":[{"name":"f","input_schema":{"properties":{"authorization":{"type":"string"}}}}]}"#,
+            r#"{"response_format":{"json_schema":{"schema":{"properties":{"password":{"type":"string"}}}}}}"#,
+            r#"{"api_key":null,"headers":{},"authorization":"","cookies":[] ,"max_tokens":1e3, "a":1,"a":2}"#,
+            r#"{"tools":[{"type":"mcp","server_url":"https://h/mcp"}]}"#,
+        ] {
+            let params = Json::parse(text).unwrap();
+            for dialect in Dialect::ALL {
+                let withheld = withhold(dialect, &params);
+                assert_eq!((withheld.params.as_str(), withheld.members.len()), (text, 0), "{dialect:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn r68_what_was_withheld_is_missing_until_it_is_given_again() {
+        let dialect = Dialect::OpenAiResponses;
+        let given = r#"{"api_key":"@","tools":[{"authorization":"@"},{"authorization":"@"}]}"#;
+        let withheld = withhold(dialect, &Json::parse(given).unwrap()).members;
+        let missing = |params: &str| missing(dialect, &withheld, &Json::parse(params).unwrap()).cloned();
+        assert_eq!(missing(given), None);
+        assert_eq!(missing(r#"{"tools":[{},{"authorization":"a"},{"authorization":"b"}],"api_key":"c"}"#), None);
+        assert_eq!(missing("{}").as_deref(), Some("api_key"));
+        assert_eq!(missing(r#"{"api_key":"c"}"#).as_deref(), Some("tools[0].authorization"));
+        assert_eq!(
+            missing(r#"{"api_key":"c","tools":[{"authorization":"a"},{"authorization":""}]}"#).as_deref(),
+            Some("tools[1].authorization")
+        );
+    }
+
+    #[test]
+    fn what_is_nested_without_end_is_withheld_as_a_whole() {
+        let text = format!("{}\"{KEY}\"{}", r#"{"a":"#.repeat(3000), "}".repeat(3000));
+        let withheld = withhold(Dialect::OpenAiChat, &Json::parse(&text).unwrap());
+        assert!(!withheld.params.as_str().contains(KEY) && withheld.members.len() == 1);
+    }
+}

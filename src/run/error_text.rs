@@ -1,0 +1,113 @@
+//! What a run repeats of a provider's errors: not the credentials that stand in the request's own parameters.
+
+use crate::provider::{Assembled, KEY_PREFIXES, ProviderRequest, StreamEvent, WireError, withhold};
+
+/// Stands where a credential stood.
+const REDACTED: &str = "[redacted]";
+
+/// A value that is shorter may be a part of something else.
+const MIN_LENGTH: usize = 8;
+
+/// Removes credentials from texts: the values in `params` exactly, and what looks like a key of a known provider. The forms are a
+/// second line of defense, for hosts that do not remove the credentials that they send, as `drive` does.
+#[derive(Debug, Default)]
+pub(super) struct ErrorText {
+    /// Longest first: one may be a part of another.
+    values: Vec<String>,
+}
+
+impl ErrorText {
+    pub(super) fn new(provider: &ProviderRequest) -> Self {
+        let mut values = Vec::new();
+        for value in withhold(provider.dialect, &provider.params).values {
+            let token = value.split_once(' ').map(|(_, token)| token.trim().to_owned());
+            values.extend(token);
+            values.push(value);
+        }
+        values.retain(|value| value.len() >= MIN_LENGTH);
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        values.dedup();
+        Self { values }
+    }
+
+    /// The text without credentials.
+    pub(super) fn clean(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for value in &self.values {
+            if text.contains(value) {
+                text = text.replace(value, REDACTED);
+            }
+        }
+        without_known_keys(&text)
+    }
+
+    /// An answer whose error, if it has one, holds no credential.
+    pub(super) fn clean_answer(&self, mut assembled: Assembled) -> Assembled {
+        if let Some(error) = &mut assembled.error {
+            self.clean_error(error);
+            assembled.finish_reason = assembled.finish_reason.as_deref().map(|reason| self.clean(reason));
+        }
+        assembled
+    }
+
+    /// The event of a stream; an error holds no credential.
+    pub(super) fn clean_event(&self, mut event: StreamEvent) -> StreamEvent {
+        if let StreamEvent::Error(error) = &mut event {
+            self.clean_error(error);
+        }
+        event
+    }
+
+    fn clean_error(&self, error: &mut WireError) {
+        error.message = self.clean(&error.message);
+        error.code = error.code.as_deref().map(|code| self.clean(code));
+    }
+}
+
+/// Removes every word that begins as a key of a known provider, wherever it stands: behind a line break, `=`, `"` or `/`.
+fn without_known_keys(text: &str) -> String {
+    let is_key_char = |c: char| c.is_ascii_alphanumeric() || "-_.*".contains(c);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut is_apart = true;
+    while let Some(first) = rest.chars().next() {
+        let begins =
+            is_apart && (KEY_PREFIXES.iter().any(|prefix| rest.starts_with(prefix)) || out.ends_with("Bearer "));
+        let key = if begins {
+            rest.find(|c| !is_key_char(c)).map_or(rest, |end| rest.get(..end).unwrap_or(rest))
+        } else {
+            ""
+        };
+        let key = key.trim_end_matches('.');
+        let is_key = key.len() > MIN_LENGTH;
+        let (head, tail) =
+            rest.split_at_checked(if is_key { key.len() } else { first.len_utf8() }).unwrap_or((rest, ""));
+        out.push_str(if is_key { REDACTED } else { head });
+        is_apart = !head.ends_with(|c: char| c.is_ascii_alphanumeric());
+        rest = tail;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_arch = "wasm32")]
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn r68_values_of_the_request_and_keys_of_a_known_form_are_removed_wherever_they_stand() {
+        let text = ErrorText { values: vec!["hunter2hunter2".into()] };
+        for (before, after) in [("", ""), ("\n", "."), ("\t", "\t"), ("=", "&"), (",", ","), ("\"", "\""), ("/", "/")] {
+            for key in ["hunter2hunter2", "sk-abcdefghij", "AIzaabcdefghij", "gsk_abcdefghij", "xai-ab*****ij"] {
+                assert_eq!(text.clean(&format!("{before}{key}{after}")), format!("{before}{REDACTED}{after}"));
+            }
+        }
+        assert_eq!(text.clean("Bearer abcdefghij12 is no"), format!("Bearer {REDACTED} is no"));
+        for stays in ["task-force-of-many", "sk-", "a risk-averse one", "Bearer of news", "sk-short", ""] {
+            assert_eq!(text.clean(stays), stays);
+        }
+        assert_eq!(text.clean(&"sk-".repeat(100_000)), REDACTED);
+    }
+}
