@@ -5,6 +5,7 @@ import { program } from './rethread-program.js';
 
 export { RethreadError } from './error.js';
 export { open } from './rethread.js';
+export { defineTool } from './tool.js';
 
 export const { StreamAssembler, convert, repair, validate } = formatsOf(program);
 export const init = (source) => program.load(source);

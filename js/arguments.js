@@ -33,7 +33,7 @@ const each = (what, check) => (value) => {
 const unbuilt = (what) => (value) => value && refuse('config_invalid', `${what} is not built in this version; leave it out (see the changelog for what is there)`);
 
 const replay = shape('`replay`', { toolFreshness: object('`replay.toolFreshness`') });
-const tools = each('`tools`, by name,', (name) => shape(`the tool "${name}"`, { execute: callback(`\`execute\` of the tool "${name}"`), endsRun: flag(`\`endsRun\` of the tool "${name}"`) }));
+const tools = each('`tools`, by name,', (name) => shape(`the tool "${name}"`, { execute: callback(`\`execute\` of the tool "${name}"`), endsRun: flag(`\`endsRun\` of the tool "${name}"`), jsonSchema: object(`\`jsonSchema\` of the tool "${name}"`) }));
 const provider = shape('`provider`', {
   params: object('`provider.params`'), headers: object('`provider.headers`'), stream: flag('`provider.stream`'),
   compat: shape('`provider.compat`', { streamUsage: flag('`provider.compat.streamUsage`') }),

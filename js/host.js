@@ -2,6 +2,7 @@
 
 import { Credentials, errorWords, headerPairs, plainWords } from './credentials.js';
 import { ResponseFilter } from './response-filter.js';
+import { validateArguments, validates } from './tool.js';
 
 const REPORT_ENDS = new Set(['finished', 'failed', 'cancelled', 'waiting_approval']);
 
@@ -232,6 +233,13 @@ function fetchWords(error, options) {
 async function runTool(run, effect, options, signal) {
   if (signal.aborted) return;
   const tool = run.tools?.[effect.name];
+  const idle = watchdog(options.toolTimeoutMs, signal);
+  const { value: args, refusal } = await validArguments(tool, effect, idle, options);
+  if (signal.aborted) return;
+  if (refusal) {
+    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${options.credentials.redact(refusal)}`, isError: true });
+    return;
+  }
   if (typeof tool?.execute !== 'function') return; // the application answers this one itself
   try {
     // Before the tool runs its start is written: from here on it may have run.
@@ -239,13 +247,12 @@ async function runTool(run, effect, options, signal) {
   } catch {
     return; // the start could not be written, so the tool must not run; the run says why
   }
-  const idle = watchdog(options.toolTimeoutMs, signal);
   let answer;
   try {
     const context = {
       callId: effect.callId, invocationId: effect.invocationId, attempt: effect.attempt, argumentsText: effect.argumentsText, signal: idle.signal,
     };
-    const content = await idle.race(Promise.resolve().then(() => tool.execute(effect.arguments, context)));
+    const content = await idle.race(Promise.resolve().then(() => tool.execute(args, context)));
     answer = { type: 'tool_result', content };
   } catch (error) {
     if (signal.aborted) return;
@@ -260,6 +267,18 @@ async function runTool(run, effect, options, signal) {
     // A result that JSON cannot say (a cycle, a BigInt) is a failure of the tool.
     if (error?.code !== 'invalid_input') throw error;
     await run.answer(effect.id, { type: 'tool_result', content: `Error: ${words(error, options).message}`, isError: true });
+  }
+}
+
+/** The arguments that the tool gets, or why it gets none. An application that answers the call itself is spared wrong ones. */
+async function validArguments(tool, effect, idle, { toolTimeoutMs }) {
+  if (!validates(tool)) return { value: effect.arguments };
+  try {
+    return await idle.race(validateArguments(tool, effect.arguments));
+  } catch {
+    return { refusal: `the arguments were not validated within ${toolTimeoutMs} ms, so the tool was not run` };
+  } finally {
+    idle.rest();
   }
 }
 

@@ -5,9 +5,11 @@ import { dispose } from './handle.js';
 
 export class Run {
   #handle;
+  #tools;
 
-  constructor(handle) {
+  constructor(handle, tools) {
     this.#handle = handle;
+    this.#tools = tools;
   }
 
   get id() {
@@ -18,8 +20,9 @@ export class Run {
     return this.#handle.read((run) => run.status);
   }
 
+  /** As they were given, for the host that executes them. */
   get tools() {
-    return this.#handle.read((run) => run.tools);
+    return this.#tools;
   }
 
   effects() {

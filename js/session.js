@@ -5,6 +5,7 @@ import { Handle, dispose } from './handle.js';
 import { plainInput, plainMessages } from './input.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
+import { withJsonSchemas } from './tool.js';
 import { SessionView } from './view.js';
 
 export class Session {
@@ -86,22 +87,24 @@ export class Session {
 
   async render(request) {
     check.renderRequest(request);
-    const plain = await plainInput(request);
+    const plain = await plainInput(withJsonSchemas(request));
     return this.#handle.promise((session) => session.render(plain));
   }
 
   async run(request) {
     check.runRequest(request);
-    const plain = await plainInput(request);
-    return this.#run((session) => session.run(plain));
+    const plain = await plainInput(withJsonSchemas(request));
+    return this.#run((session) => session.run(plain), request.tools);
   }
 
   pendingRuns() {
     return this.#handle.promise((session) => session.pendingRuns());
   }
 
-  resume(run, request) {
-    return this.#run((session) => session.resume(run, request), () => check.runRequest(request));
+  async resume(run, request) {
+    check.runRequest(request);
+    const plain = withJsonSchemas(request);
+    return this.#run((session) => session.resume(run, plain), request.tools);
   }
 
   discard(run, options) {
@@ -125,8 +128,8 @@ export class Session {
     return new Handle(this.#handle.instance, object);
   }
 
-  async #run(work, checks) {
-    return new Run(this.#wrap(await this.#handle.promise(work, checks)));
+  async #run(work, tools) {
+    return new Run(this.#wrap(await this.#handle.promise(work)), tools);
   }
 
   [dispose]() {

@@ -139,7 +139,7 @@ pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> 
 pub(super) fn cut_error(why: String, assembled: &Assembled) -> Error {
     Error::new(Code::ModelError, why).with(|details| {
         details
-            .text("status", assembled.status.as_str())
+            .text("answerStatus", assembled.status.as_str())
             .text_or_null("finishReason", assembled.finish_reason.as_deref())
             .text_or_null("providerCode", assembled.error.as_ref().and_then(|said| said.code.as_deref()));
     })

@@ -117,7 +117,7 @@ pub async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) 
     let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
     session.engine.changed(&session.id, revision, false);
     let machine = crate::run::Run::resume(setup, recovered, &mut session.workplace().desk())?;
-    Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, request, lock))
+    Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, lock))
 }
 
 /// Gives a run up; `keep` stores the question and what there was of the answer.

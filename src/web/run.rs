@@ -33,7 +33,6 @@ pub struct RunInner {
     pub machine: RefCell<crate::run::Run>,
     pub epoch: Cell<u32>,
     pub retry_at: Cell<Option<Ms>>,
-    tools: JsValue,
     events: RefCell<Vec<RunEvent>>,
     effects: RefCell<Sorted<String, JsValue>>,
     waiting: RefCell<Vec<Function>>,
@@ -99,7 +98,7 @@ impl RunInner {
             place.log.writable()?;
             crate::run::Run::start(setup, items, input_id, &mut place.desk())?
         };
-        Ok(Self::new(session, id, machine, 1, request, lock))
+        Ok(Self::new(session, id, machine, 1, lock))
     }
 
     /// The id of a new run, and its lock. Where the drawn one was given to another run before, it gets a random ending.
@@ -121,7 +120,6 @@ impl RunInner {
         id: String,
         machine: crate::run::Run,
         epoch: u32,
-        request: &JsValue,
         lock: Option<Lock>,
     ) -> Rc<Self> {
         session.engine.live.borrow_mut().insert(lock_name(&session.engine, &session.id, &id), ());
@@ -132,7 +130,6 @@ impl RunInner {
             machine: RefCell::new(machine),
             epoch: Cell::new(epoch),
             retry_at: Cell::new(None),
-            tools: member(request, "tools"),
             events: RefCell::default(),
             effects: RefCell::default(),
             waiting: RefCell::default(),
@@ -291,12 +288,6 @@ impl Run {
     #[wasm_bindgen(getter)]
     pub fn status(&self) -> String {
         self.inner.machine.borrow().status().as_str().to_owned()
-    }
-
-    /// The tools that it was given, for the host that executes them.
-    #[wasm_bindgen(getter)]
-    pub fn tools(&self) -> JsValue {
-        self.inner.tools.clone()
     }
 
     /// What the host must do now. The same effect is the same object each time.

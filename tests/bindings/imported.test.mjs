@@ -179,7 +179,7 @@ test('r04 `session.answer` takes the newest open call of an id, and refuses what
   await store.close();
 });
 
-test('r57 two rounds of calls with a `step-start` between them stay two rounds', async () => {
+test('r57 two rounds of calls with a step-start between them stay two rounds', async () => {
   const { store, session } = await clocked();
   const step = { type: 'step-start' };
   const { messageIds } = await session.append([user('q'), answer([
