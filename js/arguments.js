@@ -2,10 +2,11 @@
 // wrong kind would be passed over. Values inside are the core's to judge.
 
 import { RethreadError } from './error.js';
+import { isBytes, reasonOf } from './foreign.js';
 
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array);
-const refuse = (code, message) => {
-  throw new RethreadError(code, message);
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && !isBytes(value);
+const refuse = (code, message, cause) => {
+  throw new RethreadError(code, message, {}, cause === undefined ? undefined : { cause });
 };
 const invalid = (message) => refuse('invalid_input', message);
 
@@ -14,7 +15,7 @@ export const text = (what) => (value) => {
   if (typeof value !== 'string') invalid(`${what} is a string, not ${value === null ? 'null' : `of type ${typeof value}`}`);
   if (value.isWellFormed?.() === false) invalid(`${what} is a string of whole characters: it holds half of a surrogate pair`);
 };
-export const bytes = (what) => (value) => value instanceof Uint8Array || invalid(`${what} is a Uint8Array`);
+export const bytes = (what) => (value) => isBytes(value) || invalid(`${what} is a Uint8Array`);
 export const callback = (what) => (value) => typeof value === 'function' || invalid(`${what} is a function`);
 export const object = (what) => (value) => isObject(value) || invalid(`${what} is an object`);
 /** The check of a value that may be left out. */
@@ -40,22 +41,54 @@ const provider = shape('`provider`', {
 });
 const retry = shape('`retry`', { approveUnsafeReplay: unbuilt('`retry.approveUnsafeReplay`') });
 
-export const sessionId = text('a session\'s id');
-export const runId = text('the run\'s id');
-export const effectId = text('the effect\'s id');
-export const callId = text('the call\'s id');
-export const stateKey = text('the key');
-export const listener = callback('the listener');
-export const query = optional(object('the query'));
-export const options = optional(object('the last argument, the options,'));
-export const openOptions = shape('the options', { replay, channels: each('`channels`', (name) => shape(`the channel "${name}"`, { toolFreshness: object('`toolFreshness`') })) });
-export const sessionOptions = optional(shape('the options', {
+const amount = (what) => (value) => (typeof value === 'number' && value >= 0) || refuse('config_invalid', `${what} is a number, 0 or more`);
+const kind = (what, holds) => (value) => holds(value) || refuse('config_invalid', what);
+
+/** An object that holds nothing else. */
+const only = (what, members) => (value) => {
+  object(what)(value);
+  for (const name of Object.keys(value)) {
+    if (!Object.hasOwn(members, name)) refuse('config_invalid', `${what} have no \`${name}\`; there is ${Object.keys(members).join(', ')}`);
+  }
+  shape(what, members)(value);
+};
+
+/** A check of a value that may fail to be read: a getter that throws, a revoked proxy. */
+const readable = (check) => (value) => {
+  try {
+    check(value);
+  } catch (cause) {
+    if (cause instanceof RethreadError) throw cause;
+    refuse('invalid_input', `a value that was given cannot be read: ${reasonOf(cause)}`, cause);
+  }
+};
+
+export const sessionId = readable(text('a session\'s id'));
+export const runId = readable(text('the run\'s id'));
+export const effectId = readable(text('the effect\'s id'));
+export const callId = readable(text('the call\'s id'));
+export const stateKey = readable(text('the key'));
+export const listener = readable(callback('the listener'));
+export const query = readable(optional(object('the query')));
+export const options = readable(optional(object('the last argument, the options,')));
+export const openOptions = readable(shape('the options', { replay, channels: each('`channels`', (name) => shape(`the channel "${name}"`, { toolFreshness: object('`toolFreshness`') })) }));
+export const sessionOptions = readable(optional(shape('the options', {
   owner: object('`owner`'), replay, onConflict: unbuilt('`onConflict`'), flushMs: unbuilt('`flushMs`'), trimTrailingResults: unbuilt('`trimTrailingResults`'),
+})));
+export const appendOptions = readable(optional(shape('the options', { source: object('`source`') })));
+export const pageOptions = readable(optional(shape('the options', { branch: (name) => name === 'main' || unbuilt('`branch`')(true) })));
+export const renderRequest = readable(shape('a render\'s request', { tools, replay, params: object('`params`') }));
+export const runRequest = readable(shape('a run\'s request', { provider, tools, retry, replay }));
+export const changes = readable(object('what is to change'));
+export const effectAnswer = readable(object('an answer'));
+export const pieceOfAnswer = readable(bytes('what is fed'));
+export const drivenRun = readable((run) =>
+  (typeof run?.effects === 'function' && typeof run.changed === 'function') || invalid('the first argument of `drive` is a run: what `session.run` or `session.resume` gave'));
+export const driveOptions = readable(only('the options of `drive`', {
+  fetch: kind('`fetch` is a function', (value) => typeof value === 'function'),
+  headers: kind('`headers` is an object or a function', (value) => typeof value === 'function' || isObject(value)),
+  signal: kind('`signal` is an AbortSignal', (value) => isObject(value) && typeof value.addEventListener === 'function'),
+  idleTimeoutMs: amount('`idleTimeoutMs`'),
+  toolConcurrency: amount('`toolConcurrency`'),
+  toolTimeoutMs: amount('`toolTimeoutMs`'),
 }));
-export const appendOptions = optional(shape('the options', { source: object('`source`') }));
-export const pageOptions = optional(shape('the options', { branch: (name) => name === 'main' || unbuilt('`branch`')(true) }));
-export const renderRequest = shape('a render\'s request', { tools, replay, params: object('`params`') });
-export const runRequest = shape('a run\'s request', { provider, tools, retry, replay });
-export const changes = object('what is to change');
-export const effectAnswer = object('an answer');
-export const pieceOfAnswer = bytes('what is fed');

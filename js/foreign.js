@@ -1,5 +1,10 @@
 // Values that applications throw, written for hostile ones: a getter may throw, a proxy may be revoked, a message may be no string.
 
+const tagOfTypedArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
+
+/** Whether a value is a Uint8Array, of any realm, and not one in name only. Never throws. */
+export const isBytes = (value) => tagOfTypedArray.call(value) === 'Uint8Array';
+
 /** A member, or undefined where reading it fails. */
 export function memberOf(value, key) {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined;

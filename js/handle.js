@@ -34,10 +34,18 @@ export class Handle {
     return this.instance.call(() => work(this.#object));
   }
 
-  /** Listens by `subscribe` of the object; gives the function that ends it. */
-  subscribe(listener) {
+  /** Listens by `subscribe` of the object; gives the function that ends it. `whenStopped` is called when the instance stops. */
+  subscribe(listener, whenStopped) {
     const end = this.call((object) => object.subscribe(listener));
-    return () => end();
+    const forget = whenStopped && this.instance.onStop(whenStopped);
+    return () => {
+      forget?.();
+      end();
+    };
+  }
+
+  get isDisposed() {
+    return this.#isDisposed;
   }
 
   /** Ends the use of this facade. What still runs on the object keeps it: the collector frees it. */

@@ -1,13 +1,28 @@
 // The thin host: does what a run asks for. Knows no provider and keeps no state.
 
+import { driveOptions, drivenRun } from './arguments.js';
 import { Credentials, errorWords, headerPairs, plainWords } from './credentials.js';
+import { RethreadError } from './error.js';
+import { memberOf } from './foreign.js';
 import { ResponseFilter } from './response-filter.js';
 import { validateArguments, validates } from './tool.js';
 
 const REPORT_ENDS = new Set(['finished', 'failed', 'cancelled', 'waiting_approval']);
 
+/** Runs that are driven, or were. */
+const driven = new WeakSet();
+
+/** Refuses a run that cannot be driven, and options that would be ignored. */
+function check(run, options) {
+  drivenRun(run);
+  driveOptions(options);
+  if (driven.has(run)) throw new RethreadError('wrong_state', 'this run is driven already: keep what the first `drive` gave');
+  driven.add(run);
+}
+
 /** Drives a run to its end. Starts at once; watching is optional. */
 export function drive(run, options = {}) {
+  check(run, options);
   const events = [];
   const readers = [];
   let over = false;
@@ -21,7 +36,11 @@ export function drive(run, options = {}) {
   };
 
   const result = work(run, options, emit).finally(() => {
-    emit();
+    try {
+      emit();
+    } catch {
+      // of a run that was disposed, or whose instance has stopped, nothing more can be read; `result` says so
+    }
     over = true;
     for (const reader of readers.splice(0)) reader({ value: undefined, done: true });
   });
@@ -54,7 +73,8 @@ async function work(run, given, emit) {
   const stop = new AbortController();
   const cancel = () => {
     stop.abort(signal?.reason);
-    run.cancel();
+    // Of a run that was disposed there is nothing to cancel.
+    run.cancel().catch(() => {});
   };
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { once: true });
@@ -65,6 +85,7 @@ async function work(run, given, emit) {
   try {
     for (;;) {
       const changed = run.changed();
+      changed.catch(() => {}); // it may be over before anybody waits
       emit();
       if (REPORT_ENDS.has(run.status)) break;
       const open = run.effects();
@@ -93,7 +114,7 @@ async function perform(run, effect, options, signal, tools) {
     else if (effect.type === 'run_tool') await tools(() => runTool(run, effect, options, signal));
     else await pass(run, effect, signal);
   } catch (error) {
-    await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: error?.sent ?? true }).catch(() => {});
+    await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: memberOf(error, 'sent') !== false }).catch(() => {});
   }
 }
 
@@ -126,29 +147,33 @@ async function callModel(run, effect, options, signal) {
   }
   await run.answer(effect.id, { type: 'response_started', status: response.status, headers: options.credentials.redactEach(Object.fromEntries(response.headers)) });
   const filter = responseFilter(run, effect, response, options.credentials);
+  let received = 0;
+  let reader;
   try {
     if (response.body) {
-      const reader = response.body.getReader();
+      reader = response.body.getReader();
       for (;;) {
         const { value, done } = await idle.race(reader.read());
         if (done) break;
+        received += value?.length ?? 0;
         await feed(run, effect, filter.push(value));
-        if (signal.aborted) {
-          await reader.cancel().catch(() => {});
-          return;
-        }
+        // What the filter holds back counts, too.
+        if (received > run.maxResponseBytes) await feed(run, effect, filter.end());
+        if (signal.aborted) return;
       }
     }
   } catch (error) {
     if (signal.aborted) return;
-    if (error?.code === 'closed') throw error;
+    if (error instanceof RethreadError) throw error; // not of the stream: the run did not take its bytes
     // A stream that breaks is an answer that was cut: the run says what that means.
-    if (error?.name === 'TimeoutError') {
+    if (memberOf(error, 'name') === 'TimeoutError') {
       await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: true });
       return;
     }
   } finally {
     idle.end();
+    // A fetch of the application may not heed the signal.
+    if (signal.aborted) reader?.cancel().catch(() => {});
   }
   await feed(run, effect, filter.end());
   await run.answer(effect.id, { type: 'response_end' });
@@ -256,7 +281,7 @@ async function runTool(run, effect, options, signal) {
     answer = { type: 'tool_result', content };
   } catch (error) {
     if (signal.aborted) return;
-    const text = error?.name === 'TimeoutError' ? `the tool gave no answer within ${options.toolTimeoutMs} ms` : words(error, options).message;
+    const text = memberOf(error, 'name') === 'TimeoutError' ? `the tool gave no answer within ${options.toolTimeoutMs} ms` : words(error, options).message;
     answer = { type: 'tool_result', content: `Error: ${text}`, isError: true };
   } finally {
     idle.end();
@@ -265,7 +290,7 @@ async function runTool(run, effect, options, signal) {
     await run.answer(effect.id, answer);
   } catch (error) {
     // A result that JSON cannot say (a cycle, a BigInt) is a failure of the tool.
-    if (error?.code !== 'invalid_input') throw error;
+    if (memberOf(error, 'code') !== 'invalid_input') throw error;
     await run.answer(effect.id, { type: 'tool_result', content: `Error: ${words(error, options).message}`, isError: true });
   }
 }

@@ -1,6 +1,7 @@
 // Blobs and bytes in an input become base64 before they cross: JSON holds neither.
 
 import { RethreadError } from './error.js';
+import { isBytes, reasonOf } from './foreign.js';
 
 const CHUNK = 0x8000;
 
@@ -12,7 +13,7 @@ function base64(bytes) {
 
 async function plainPart(part) {
   const { data } = part ?? {};
-  if (data instanceof Uint8Array) return { ...part, data: base64(data) };
+  if (isBytes(data)) return { ...part, data: base64(data) };
   if (typeof Blob !== 'undefined' && data instanceof Blob) {
     const mediaType = part.mediaType ?? (data.type || undefined);
     return { ...part, mediaType, data: base64(new Uint8Array(await data.arrayBuffer())) };
@@ -20,10 +21,15 @@ async function plainPart(part) {
   return part;
 }
 
-/** The request, its input's bytes as base64. */
+/** The request, its input's bytes as base64; in a list, for a request may have a `then` of its own. */
 export async function plainInput(request) {
-  if (!Array.isArray(request?.input)) return request;
-  return { ...request, input: await Promise.all(request.input.map(plainPart)) };
+  try {
+    const { input } = request;
+    if (!Array.isArray(input)) return [request];
+    return [{ ...request, input: await Promise.all(input.map(plainPart)) }];
+  } catch (cause) {
+    throw new RethreadError('invalid_input', `\`input\` cannot be read: ${reasonOf(cause)}`, {}, { cause });
+  }
 }
 
 /** Neutral messages as they are now, as JSON text, the bytes of their parts as base64. */

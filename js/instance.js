@@ -25,6 +25,7 @@ export class Instance {
   #stopped = null;
   #depth = 0;
   #pending = new Set();
+  #listeners = new Set();
   #advice;
 
   /** Without `start` it cannot be used yet. `advice` tells what to do when it has stopped. */
@@ -51,11 +52,19 @@ export class Instance {
     this.memory = instance.exports.memory;
     this.exports = this.glue.start(instance);
     this.exports.setErrorClass(RethreadError);
+    this.exports.setReleases?.(this.releases);
   }
 
   /** The error with which it stopped, or null while it works. */
   get stopped() {
     return this.#stopped;
+  }
+
+  /** Calls the listener after it stopped; gives the function that forgets the listener. */
+  onStop(listener) {
+    const entry = { listener }; // the same function may be given twice
+    this.#listeners.add(entry);
+    return () => this.#listeners.delete(entry);
   }
 
   /** Calls the wasm. */
@@ -112,16 +121,27 @@ export class Instance {
 
   #stop(cause) {
     if (this.#stopped) return;
+    this.#stopped = LITTLE_ROOM; // should there be no stack left for a better one
     this.#stopped = new RethreadError('internal', `the WebAssembly instance has stopped (${reasonOf(cause)}); ${this.#advice}`, {}, { cause });
-    for (const release of this.releases) {
-      try {
-        release();
-      } catch {
-        // what is closed already needs no release
-      }
-    }
     for (const reject of this.#pending) reject(this.#stopped);
     this.#pending.clear();
-    this.onStop?.();
+    // The stack may be nearly exhausted here, and a listener paints a page.
+    queueMicrotask(() => {
+      for (const release of this.releases) attempt(release);
+      for (const { listener } of this.#listeners) attempt(listener);
+      this.releases.clear();
+      this.#listeners.clear();
+    });
+  }
+}
+
+const LITTLE_ROOM = new RethreadError('internal', 'the WebAssembly instance has stopped: the stack was exhausted');
+
+/** Calls a function whose failure is not ours to carry on. */
+function attempt(work) {
+  try {
+    work();
+  } catch {
+    // what is closed already needs no release, and a listener's failure is its own
   }
 }

@@ -17,12 +17,17 @@ export class Run {
   }
 
   get status() {
-    return this.#handle.read((run) => run.status);
+    return this.#handle.instance.stopped ? 'failed' : this.#handle.read((run) => run.status);
   }
 
   /** As they were given, for the host that executes them. */
   get tools() {
     return this.#tools;
+  }
+
+  /** The most bytes that one response may have. */
+  get maxResponseBytes() {
+    return this.#handle.read((run) => run.maxResponseBytes);
   }
 
   effects() {
@@ -34,7 +39,10 @@ export class Run {
   }
 
   changed() {
-    return this.#handle.promise((run) => run.changed());
+    const changed = this.#handle.promise((run) => run.changed());
+    // It is taken before the caller looks, who may then see that there is nothing to wait for.
+    changed.catch(() => {});
+    return changed;
   }
 
   answer(effect, answer) {
@@ -70,7 +78,14 @@ export class Run {
     return this.#handle.call((run) => run.result());
   }
 
+  /** Gives up a run that is under way, so that it can be resumed. Never throws: `using` calls it. */
   [dispose]() {
+    if (this.#handle.isDisposed) return;
+    try {
+      this.#handle.call((run) => run.giveUp());
+    } catch {
+      // an instance that has stopped holds no run any more
+    }
     this.#handle.dispose();
   }
 }

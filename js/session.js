@@ -87,13 +87,13 @@ export class Session {
 
   async render(request) {
     check.renderRequest(request);
-    const plain = await plainInput(withJsonSchemas(request));
+    const [plain] = await plainInput(withJsonSchemas(request));
     return this.#handle.promise((session) => session.render(plain));
   }
 
   async run(request) {
     check.runRequest(request);
-    const plain = await plainInput(withJsonSchemas(request));
+    const [plain] = await plainInput(withJsonSchemas(request));
     return this.#run((session) => session.run(plain), request.tools);
   }
 
@@ -121,7 +121,7 @@ export class Session {
 
   subscribe(listener) {
     check.listener(listener);
-    return this.#handle.subscribe(listener);
+    return this.#handle.subscribe(listener, listener);
   }
 
   #wrap(object) {

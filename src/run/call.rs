@@ -12,6 +12,8 @@ pub(super) struct Call {
     /// What was sent; sent again as it is.
     pub body: Rc<Vec<u8>>,
     pub asked_at: u64,
+    /// How many bytes of the response came.
+    pub received: u64,
     pub response: Response,
 }
 

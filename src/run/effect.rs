@@ -58,6 +58,11 @@ pub enum Input {
         /// The bytes.
         bytes: Vec<u8>,
     },
+    /// A response has more bytes than the run allows; the host gives none of them.
+    ResponseTooLarge {
+        /// Which effect.
+        effect: String,
+    },
     /// The user stops the run.
     Cancel,
     /// Try again to store what could not be stored.

@@ -15,6 +15,7 @@ mod parts;
 mod persistence;
 mod redaction;
 mod request;
+mod response;
 mod retry;
 mod show;
 mod state;
@@ -27,6 +28,7 @@ pub use journal::{Began, JournalEntry, Recovered, StoredProvider, recover};
 pub use outcome::{Outcome, RunStatus};
 pub use persistence::{RunWriter, change_for, stopped_entries};
 pub use redaction::{PersistAsk, Persisted};
+pub use response::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::RetryPolicy;
 pub use state::Run;
 
@@ -59,6 +61,8 @@ pub struct Setup {
     pub persist: Sorted<String, Callback>,
     /// How many model calls at the most.
     pub max_turns: u32,
+    /// How many bytes a response may have; one that has more fails the run (R62).
+    pub max_response_bytes: u64,
     /// When a run that ends early keeps what there is.
     pub on_stop: OnStop,
     /// When a call is tried again.

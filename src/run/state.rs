@@ -10,6 +10,7 @@ use super::outcome::{Outcome, RunStatus};
 use super::persistence::{stopped_entries, turn_entries};
 use super::redaction::Redactions;
 use super::request::Asking;
+use super::response::declared_length;
 use super::retry::asked_wait;
 use super::told::said;
 use super::tools::{Tasks, ends_run};
@@ -175,7 +176,8 @@ impl Run {
                 self.saved(save, outcome, desk);
                 Ok(())
             }
-            Input::Bytes { effect, bytes } => self.bytes(&effect, &bytes),
+            Input::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, desk),
+            Input::ResponseTooLarge { effect } => self.take_oversize(&effect, desk),
             Input::Answer { effect, reply } => self.answer(&effect, reply, desk),
         }
     }
@@ -202,30 +204,6 @@ impl Run {
         }
     }
 
-    /// Whether that effect waits for an answer. One that is answered does not: what comes late, or twice, changes nothing.
-    fn bytes(&mut self, effect: &str, bytes: &[u8]) -> Result<()> {
-        if !self.is_open(effect)? {
-            return Ok(());
-        }
-        let State::Calling(call) = &mut self.state else { return Err(wrong("only a `call_model` takes bytes")) };
-        match &mut call.response {
-            Response::None => Err(wrong("`response_started` comes before the bytes")),
-            Response::Whole { body, .. } => {
-                body.extend_from_slice(bytes);
-                Ok(())
-            }
-            Response::Streaming(assembler) => {
-                let mut events = Vec::new();
-                assembler.push(bytes, &mut events);
-                for event in events {
-                    let event = self.error_text.clean_event(event);
-                    self.events.push(RunEvent::Stream { message_id: call.message_id.clone(), event });
-                }
-                Ok(())
-            }
-        }
-    }
-
     // ---- the model
 
     pub(super) fn offer_call(&mut self, attempt: u32, body: Rc<Vec<u8>>, desk: &Desk<'_>) {
@@ -242,8 +220,14 @@ impl Run {
         self.offer(kind);
         let count = desk.history.id_count() + self.live.id_count();
         let message_id = free_id(desk.ids.new_id(), count, &|id| desk.history.has_id(id) || self.live.has_id(id));
-        self.state =
-            State::Calling(Box::new(Call { attempt, message_id, body, asked_at: desk.now, response: Response::None }));
+        self.state = State::Calling(Box::new(Call {
+            attempt,
+            message_id,
+            body,
+            asked_at: desk.now,
+            received: 0,
+            response: Response::None,
+        }));
     }
 
     fn ask_again(&mut self, desk: &Desk<'_>) {
@@ -260,6 +244,10 @@ impl Run {
             Reply::ResponseStarted { status, headers } => {
                 if !matches!(call.response, Response::None) {
                     return Err(wrong("the response has started already"));
+                }
+                if declared_length(&headers).is_some_and(|length| length > self.setup.max_response_bytes) {
+                    self.response_too_large(desk);
+                    return Ok(());
                 }
                 if !(200..300).contains(&status) || !self.setup.provider.stream {
                     call.response = Response::Whole { status, headers, body: Vec::new() };
@@ -279,6 +267,9 @@ impl Run {
             },
             Reply::Response { .. } if !matches!(call.response, Response::None) => {
                 return Err(wrong("the response has started already; feed its bytes and say `response_end`"));
+            }
+            Reply::Response { body, .. } if body.len() as u64 > self.setup.max_response_bytes => {
+                self.response_too_large(desk);
             }
             Reply::Response { status, headers, body } => self.whole(status, &headers, &body, desk),
             Reply::Failed { code, message, .. } => {
@@ -319,7 +310,7 @@ impl Run {
         self.call_failed(error, asked_wait(headers, desk.now), may_pass, desk);
     }
 
-    fn call_failed(&mut self, error: Error, asked: Option<u64>, may_pass: bool, desk: &mut Desk<'_>) {
+    pub(super) fn call_failed(&mut self, error: Error, asked: Option<u64>, may_pass: bool, desk: &mut Desk<'_>) {
         let attempt = if let State::Calling(call) = &self.state { call.attempt } else { return };
         let Some(ms) = self.setup.retry.wait_after(attempt, asked).filter(|_| may_pass) else {
             return self.end_early(RunStatus::Failed, error, desk);
@@ -588,6 +579,6 @@ impl Run {
     }
 }
 
-fn wrong(message: &str) -> Error {
+pub(super) fn wrong(message: &str) -> Error {
     Error::new(Code::WrongState, message)
 }

@@ -1,6 +1,7 @@
 //! `StreamAssembler`.
 
 use super::convert::{list_to_js, object_to_js};
+use super::foreign;
 use crate::error::{Code, Error, Result};
 use crate::message::Dialect;
 use crate::text::joined;
@@ -33,9 +34,11 @@ impl StreamAssembler {
     }
 
     /// Events that the bytes completed, in order.
-    pub fn push(&self, bytes: &[u8]) -> std::result::Result<JsValue, JsValue> {
+    pub fn push(&self, bytes: &JsValue) -> std::result::Result<JsValue, JsValue> {
+        let bytes =
+            foreign::bytes("what is pushed", bytes)?.ok_or_else(|| Error::invalid("what is pushed is a Uint8Array"))?;
         let mut events = Vec::new();
-        self.inner.borrow_mut().as_mut().ok_or_else(ended)?.push(bytes, &mut events);
+        self.inner.borrow_mut().as_mut().ok_or_else(ended)?.push(&bytes, &mut events);
         Ok(list_to_js(&|list| {
             for event in &events {
                 list.object(|out| event.write(out));

@@ -1,9 +1,10 @@
 //! Values across the boundary. Structured ones cross as JSON text, bodies as bytes; nothing else does.
 
 use super::error::thrown;
+use super::foreign;
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
-use js_sys::{Array, Reflect, Uint8Array};
+use js_sys::Reflect;
 use wasm_bindgen::prelude::*;
 
 /// A JSON value as a JavaScript one.
@@ -38,27 +39,30 @@ pub fn set(object: &JsValue, key: &str, value: &JsValue) {
 /// Any JavaScript value as JSON; `undefined` and functions are `null`.
 ///
 /// # Errors
-/// `invalid_input` for what JSON cannot say: a cycle, a BigInt.
+/// `invalid_input` for what JSON cannot say: a cycle, a BigInt. `too_large`.
 pub fn to_json(value: &JsValue) -> Result<Json> {
     let text = js_sys::JSON::stringify(value)
         .map_err(|error| thrown(Code::InvalidInput, "a value cannot be written as JSON", &error))?;
     // `stringify` gives undefined for what JSON leaves out.
-    let text = text.as_string().unwrap_or_else(|| "null".into());
+    let text = foreign::string("a value, written as JSON,", &text)?.unwrap_or_else(|| "null".into());
     Json::parse(&text).map_err(|error| Error::invalid(format!("a value is not JSON at byte {}", error.at)))
 }
 
 /// The text of a body given as an object, a string or bytes. A string or bytes are taken as they are, so that no digit is lost.
 ///
 /// # Errors
-/// `invalid_input` when it is no JSON.
+/// `invalid_input` when it is no JSON, `too_large`.
 pub fn wire_text(value: &JsValue) -> Result<Json> {
-    let text = match (value.as_string(), value.dyn_ref::<Uint8Array>()) {
-        (Some(text), _) => text,
-        (None, Some(bytes)) => String::from_utf8(bytes.to_vec()).map_err(|error| {
+    let text = if let Some(text) = foreign::string("the body", value)? {
+        text
+    } else if let Some(bytes) = foreign::bytes("the body", value)? {
+        String::from_utf8(bytes).map_err(|error| {
             Error::invalid(format!("the body is not UTF-8 (at byte {})", error.utf8_error().valid_up_to()))
-        })?,
-        (None, None) if value.is_object() => return to_json(value),
-        (None, None) => return Err(Error::invalid("a body is an object, JSON text, or bytes of it")),
+        })?
+    } else if value.is_object() {
+        return to_json(value);
+    } else {
+        return Err(Error::invalid("a body is an object, JSON text, or bytes of it"));
     };
     Json::parse(&text).map_err(|error| Error::invalid(format!("the body is not valid JSON (at byte {})", error.at)))
 }
@@ -76,13 +80,22 @@ pub fn given(object: &JsValue, key: &str) -> Option<JsValue> {
     Some(member(object, key)).filter(|value| !value.is_undefined() && !value.is_null())
 }
 
+/// As [`given`], for a reader that can fail.
+///
+/// # Errors
+/// `invalid_input` when the member cannot be read.
+fn optional(object: &JsValue, key: &str) -> Result<Option<JsValue>> {
+    let value = foreign::member_of(object, key)?;
+    Ok(Some(value).filter(|value| !value.is_undefined() && !value.is_null()))
+}
+
 /// A text.
 ///
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn text(object: &JsValue, key: &str) -> Result<Option<String>> {
-    let Some(value) = given(object, key) else { return Ok(None) };
-    let text = value.as_string();
+    let Some(value) = optional(object, key)? else { return Ok(None) };
+    let text = foreign::string(key, &value)?;
     if text.is_none() {
         return Err(wrong(key, "a string"));
     }
@@ -98,7 +111,7 @@ fn wrong(key: &str, what: &str) -> Error {
 /// # Errors
 /// As [`to_json`].
 pub fn json_at(object: &JsValue, key: &str) -> Result<Option<Json>> {
-    match given(object, key) {
+    match optional(object, key)? {
         Some(value) => to_json(&value).map(Some),
         None => Ok(None),
     }
@@ -109,7 +122,7 @@ pub fn json_at(object: &JsValue, key: &str) -> Result<Option<Json>> {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn number(object: &JsValue, key: &str) -> Result<Option<f64>> {
-    let Some(value) = given(object, key) else { return Ok(None) };
+    let Some(value) = optional(object, key)? else { return Ok(None) };
     let number = value.as_f64();
     if number.is_none() {
         return Err(wrong(key, "a number"));
@@ -142,26 +155,11 @@ pub fn flag(object: &JsValue, key: &str) -> bool {
 /// # Errors
 /// `invalid_input` when it is something else.
 pub fn function(object: &JsValue, key: &str) -> Result<Option<js_sys::Function>> {
-    let Some(value) = given(object, key) else { return Ok(None) };
+    let Some(value) = optional(object, key)? else { return Ok(None) };
     if !value.is_function() {
         return Err(wrong(key, "a function"));
     }
     Ok(Some(value.unchecked_into()))
-}
-
-/// The own members of an object, in order.
-pub fn members(object: &JsValue) -> Vec<(String, JsValue)> {
-    let mut members = Vec::new();
-    if let Some(object) = object.dyn_ref::<js_sys::Object>() {
-        let entries = js_sys::Object::entries(object);
-        for at in 0..entries.length() {
-            let entry: Array = entries.get(at).unchecked_into();
-            if let Some(key) = entry.get(0).as_string() {
-                members.push((key, entry.get(1)));
-            }
-        }
-    }
-    members
 }
 
 /// A page of items.

@@ -3,6 +3,7 @@
 use super::convert::{function, object_to_js};
 use super::options::{channels, policy_at};
 use super::platform::{PlatformClock, PlatformIds, seed};
+use super::platform_hold::PlatformHold;
 use super::promise::{Work, in_background, promise};
 use super::session::SessionInner;
 use crate::clock::{Clock, Ms};
@@ -45,6 +46,7 @@ const MOST_DAMAGE: usize = 100;
 
 struct Tabs {
     channel: web_sys::BroadcastChannel,
+    _hold: Option<PlatformHold>,
     _on_message: Closure<dyn FnMut(web_sys::MessageEvent)>,
 }
 
@@ -215,7 +217,8 @@ impl Engine {
             engine.listeners.call(&value);
         });
         channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-        *self.tabs.borrow_mut() = Some(Tabs { channel, _on_message: on_message });
+        *self.tabs.borrow_mut() =
+            Some(Tabs { _hold: PlatformHold::closing(&channel), channel, _on_message: on_message });
     }
 }
 

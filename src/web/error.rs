@@ -1,5 +1,6 @@
 //! Errors, as JavaScript throws them: `RethreadError`, with its code.
 
+use super::foreign::reason_of;
 use crate::error::{Code, Error};
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -39,11 +40,7 @@ impl From<Error> for JsValue {
     }
 }
 
-/// A failure that JavaScript threw, kept by its words.
+/// A failure that JavaScript threw, with its text.
 pub fn thrown(code: Code, what: &str, value: &JsValue) -> Error {
-    let text = value.dyn_ref::<js_sys::Error>().map_or_else(
-        || value.as_string().unwrap_or_else(|| "no reason given".into()),
-        |error| String::from(error.message()),
-    );
-    Error::new(code, format!("{what}: {text}"))
+    Error::new(code, format!("{what}: {}", reason_of(value)))
 }

@@ -13,12 +13,16 @@ mod convert;
 #[cfg(feature = "web")]
 mod engine;
 mod error;
+#[cfg_attr(not(feature = "web"), allow(dead_code))]
+mod foreign;
 #[cfg(feature = "web")]
 mod options;
 #[cfg(feature = "web")]
 mod pending;
 #[cfg(feature = "web")]
 mod platform;
+#[cfg(feature = "web")]
+mod platform_hold;
 #[cfg(feature = "web")]
 mod promise;
 #[cfg(feature = "web")]

@@ -1,6 +1,7 @@
 //! Options, read with care: what is misspelt in type is refused, what is not built yet is refused rather than ignored.
 
-use super::convert::{given, member, members, number, text};
+use super::convert::{given, member, number, text};
+use super::foreign::members;
 use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
@@ -67,7 +68,7 @@ fn policy(options: &JsValue, layer: &mut PolicyLayer) -> Result<()> {
     let citations = [Citations::Off, Citations::Replay, Citations::Store];
     layer.citations = word(options, "citations", &["off", "replay", "store"], &citations)?;
     let tools = member(options, "toolFreshness");
-    for (name, _) in members(&tools) {
+    for (name, _) in members("`toolFreshness`", &tools)? {
         if let Some(window) = window(&tools, &name)? {
             layer.tool_freshness.insert(name, window);
         }
@@ -89,7 +90,7 @@ pub fn policy_at(options: &JsValue, key: &str) -> Result<PolicyLayer> {
 pub fn channels(options: &JsValue) -> Result<Sorted<String, PolicyLayer>> {
     let given = member(options, "channels");
     let mut channels = Sorted::new();
-    for (name, _) in members(&given) {
+    for (name, _) in members("`channels`", &given)? {
         let layer = policy_at(&given, &name)?;
         channels.insert(name, layer);
     }

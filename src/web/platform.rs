@@ -1,6 +1,8 @@
 //! What the platform gives: time, randomness, locks, a channel to other tabs. The only place that asks for them.
 
 use super::convert::{function, member, set};
+use super::foreign::{items, settled};
+use super::platform_hold::PlatformHold;
 use super::promise::{Work, deferred};
 use crate::clock::{Clock, Ms};
 use crate::error::Result;
@@ -124,6 +126,7 @@ pub fn random_id() -> String {
 /// A lock that is held until it is dropped; the platform lets go of it when the tab dies.
 pub struct Lock {
     release: Function,
+    _hold: PlatformHold,
 }
 
 impl Drop for Lock {
@@ -172,7 +175,7 @@ pub async fn lock(name: &str) -> Locking {
     // The request itself ends first where the lock is somebody else's, and where it is refused (an opaque origin).
     let first = Promise::race(&js_sys::Array::of2(&request, &granted));
     if JsFuture::from(first).await.is_ok_and(|granted| granted.is_truthy()) {
-        Locking::Held(Lock { release })
+        Locking::Held(Lock { _hold: PlatformHold::new(release.clone()), release })
     } else {
         Locking::Taken
     }
@@ -183,12 +186,8 @@ pub fn held_locks() -> Work<'static, Option<Vec<String>>> {
     Box::pin(async {
         let locks = locks()?;
         let asked = method(&locks, "query")?.call0(&locks).ok()?;
-        let answer = JsFuture::from(Promise::resolve(&asked)).await.ok()?;
-        let held: js_sys::Array = member(&answer, "held").dyn_into().ok()?;
-        let mut names = Vec::new();
-        for at in 0..held.length() {
-            names.extend(member(&held.get(at), "name").as_string());
-        }
-        Some(names)
+        let answer = settled(asked).await.ok()?;
+        let held = items("the held locks", &member(&answer, "held"), u32::MAX).ok()??;
+        Some(held.iter().filter_map(|lock| member(lock, "name").as_string()).collect())
     })
 }

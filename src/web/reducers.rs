@@ -1,18 +1,18 @@
 //! Reducers and `persist`: what the application plugged in is read, called, and its answer read. Nothing is borrowed meanwhile.
 
-use super::convert::{flag, function, given, member, object_to_js, text, to_js, to_json, whole};
+use super::convert::{flag, function, given, object_to_js, text, to_js, to_json, whole};
+use super::foreign::{items, member_of, settled, string};
 use super::options::word;
 use super::promise::Work;
 use super::rethread::callback_failed;
 use crate::error::{Error, Result};
 use crate::replay::{Ask, Callback, Given, Question, Reducer};
 use crate::run::{PersistAsk, Persisted};
-use js_sys::{Array, Function, Promise, Uint8Array};
+use js_sys::{Array, Function, Uint8Array};
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
 
 /// A function, and the object that it is a member of.
 struct Hook {
@@ -80,12 +80,9 @@ fn size(number: u64) -> usize {
 /// `config_invalid`.
 pub fn reducers(options: &JsValue) -> Result<Option<Vec<Reducer>>> {
     let Some(list) = given(options, "reducers") else { return Ok(None) };
-    let list = list.dyn_ref::<Array>().ok_or_else(|| Error::config("`reducers` is a list"))?;
-    let mut reducers = Vec::new();
-    for at in 0..list.length() {
-        reducers.push(read(&list.get(at))?);
-    }
-    Ok(Some(reducers))
+    let list = items("`reducers`", &list, 1000).map_err(|error| Error::config(error.into_message()))?;
+    let list = list.ok_or_else(|| Error::config("`reducers` is a list"))?;
+    list.iter().map(read).collect::<Result<_>>().map(Some)
 }
 
 fn read(reducer: &JsValue) -> Result<Reducer> {
@@ -138,7 +135,7 @@ async fn ask_callback(ask: &Ask) -> Given {
         Question::Reduce(messages) => to_js(messages.view()),
     };
     let said = match call(&ask.callback, &Array::of1(&argument)) {
-        Ok(said) => JsFuture::from(Promise::resolve(&said)).await,
+        Ok(said) => settled(said).await,
         Err(error) => Err(error),
     };
     match said {
@@ -149,25 +146,28 @@ async fn ask_callback(ask: &Ask) -> Given {
 
 fn read_answer(question: &Question, said: &JsValue) -> Given {
     match question {
-        Question::Count(_) => {
-            counts(said).map_or_else(|| Given::Failed("it gave no list of numbers".into()), Given::Counts)
+        Question::Count(texts) => {
+            let most = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+            counts(said, most).map_or_else(|error| Given::Failed(error.into_message()), Given::Counts)
         }
-        Question::Summarize(_) => {
-            said.as_string().map_or_else(|| Given::Failed("it gave no text".into()), Given::Summary)
-        }
+        Question::Summarize(_) => match string("the summary", said) {
+            Ok(Some(summary)) => Given::Summary(summary),
+            Ok(None) => Given::Failed("it gave no text".into()),
+            Err(error) => Given::Failed(error.into_message()),
+        },
         Question::Reduce(_) => to_json(said).map_or_else(|error| Given::Failed(error.into_message()), Given::Messages),
     }
 }
 
-fn counts(said: &JsValue) -> Option<Vec<u64>> {
-    let said: &Array = said.dyn_ref()?;
+fn counts(said: &JsValue, most: u32) -> Result<Vec<u64>> {
+    let none = || Error::invalid("it gave no list of numbers");
     let mut counts = Vec::new();
-    for at in 0..said.length() {
-        let number = said.get(at).as_f64().filter(|number| number.is_finite() && *number >= 0.0)?;
+    for count in items("what it gave", said, most)?.ok_or_else(none)? {
+        let number = count.as_f64().filter(|number| number.is_finite() && *number >= 0.0).ok_or_else(none)?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         counts.push(number.ceil() as u64);
     }
-    Some(counts)
+    Ok(counts)
 }
 
 /// Asks a tool's `persist`.
@@ -183,13 +183,15 @@ pub fn persist(ask: &PersistAsk) -> Persisted {
     if said.is_null() {
         return Persisted::Nothing;
     }
-    if !said.is_object() || member(&said, "then").is_function() {
-        return Persisted::Failed("it gave neither an object nor null, at once".into());
-    }
     let part = |key: &str| {
-        let value = member(&said, key);
+        let value = member_of(&said, key)?;
         (!value.is_undefined()).then(|| to_json(&value)).transpose()
     };
+    match member_of(&said, "then") {
+        Ok(then) if said.is_object() && !then.is_function() => {}
+        Ok(_) => return Persisted::Failed("it gave neither an object nor null, at once".into()),
+        Err(error) => return Persisted::Failed(error.into_message()),
+    }
     match (part("arguments"), part("result")) {
         (Ok(arguments), Ok(result)) => Persisted::Replaced { arguments, result },
         (Err(error), _) | (_, Err(error)) => Persisted::Failed(error.into_message()),

@@ -2,6 +2,7 @@
 
 use super::convert::{given, list_to_js, member, object_to_js, set, text, to_json, whole};
 use super::engine::Engine;
+use super::foreign;
 use super::platform::{Lock, Locking, lock, random_id};
 use super::promise::{Work, deferred, in_background, promise};
 use super::reducers::{persist, tell};
@@ -16,6 +17,7 @@ use crate::message::Message;
 use crate::provider::is_error_response;
 use crate::run::{Effect, EffectKind, Input, Reply, RunEvent, RunStatus, RunWriter, SaveKind, change_for};
 use crate::sorted::Sorted;
+use crate::store::{Change, HeadEdit};
 use js_sys::{Function, Promise, Uint8Array};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -38,6 +40,8 @@ pub struct RunInner {
     waiting: RefCell<Vec<Function>>,
     lock: RefCell<Option<Lock>>,
     has_lock: bool,
+    /// Nobody drives it any more: whoever resumes it owns its journal.
+    given_up: Cell<bool>,
 }
 
 /// The name of a run's lock: over all tabs of an origin. It holds the session, since an application's id source may give runs of
@@ -135,6 +139,7 @@ impl RunInner {
             waiting: RefCell::default(),
             has_lock: lock.is_some(),
             lock: RefCell::new(lock),
+            given_up: Cell::new(false),
         })
     }
 
@@ -145,6 +150,12 @@ impl RunInner {
     }
 
     fn step(&self, input: Input) -> Result<()> {
+        if self.given_up.get() {
+            return Err(Error::new(
+                Code::Closed,
+                "this run was disposed before its end; it is in `pendingRuns()`, and `resume` goes on with it",
+            ));
+        }
         let mut place = self.session.workplace();
         self.machine.borrow_mut().handle(input, &mut place.desk())
     }
@@ -164,7 +175,7 @@ impl RunInner {
 
     async fn write(self: &Rc<Self>) -> Result<()> {
         let mut failure = None;
-        loop {
+        while !self.given_up.get() {
             self.ask_persist();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
@@ -256,17 +267,44 @@ impl RunInner {
         self.wake();
     }
 
+    /// Gives up a run that is under way: its lock and its place in the session are free, and it can be resumed.
+    fn give_up(self: &Rc<Self>) {
+        if self.given_up.get() || self.machine.borrow().status() != RunStatus::Running {
+            return;
+        }
+        self.given_up.set(true);
+        self.session.engine.live.borrow_mut().remove(&self.id);
+        self.let_go();
+        self.session.left(self);
+        let run = self.clone();
+        in_background(Box::pin(async move { run.announce_given_up().await }));
+    }
+
+    /// Ends the lease, if there is one, and tells who watches.
+    async fn announce_given_up(&self) {
+        let session = &self.session;
+        if !self.has_lock && session.engine.is_durable() {
+            session.engine.ids.draw();
+            let (id, epoch) = (self.id.clone(), self.epoch.get());
+            let edit: HeadEdit = Box::new(move |head| {
+                if let Some(entry) = head.runs.iter_mut().find(|entry| entry.id == id && entry.epoch == epoch) {
+                    entry.lease_until = 0;
+                }
+            });
+            // Not written, the lease runs out by itself.
+            let _ = session.commit(Change { edit: Some(edit), ..session.change() }).await;
+        }
+        session.look_elsewhere().await;
+        let revision = session.log.borrow().revision;
+        session.engine.changed(&session.id, revision, false);
+        session.notify();
+    }
+
     fn wake(&self) {
         for waiting in self.waiting.take() {
             // Resolving a promise does not throw.
             let _ = waiting.call0(&JsValue::NULL);
         }
-    }
-
-    fn feed(self: &Rc<Self>, effect: String, bytes: Vec<u8>) -> Result<()> {
-        self.step(Input::Bytes { effect, bytes })?;
-        self.collect();
-        Ok(())
     }
 }
 
@@ -332,29 +370,61 @@ impl Run {
     pub fn answer(&self, effect: String, answer: JsValue) -> Promise {
         let inner = self.inner.clone();
         self.inner.session.engine.promise(Box::pin(async move {
+            if let Some(input) = oversized(&inner, &effect, &answer) {
+                return inner.handle(input).await.map(|()| JsValue::UNDEFINED);
+            }
             let reply = reply_of(&answer)?;
             let strict = matches!(reply, Reply::Started);
             match inner.handle(Input::Answer { effect, reply }).await {
                 // A tool whose start could not be written must not run; any other failure is told by `save_failed`.
-                Err(error) if strict || matches!(error.code, Code::UnknownEffect | Code::WrongState) => Err(error),
+                Err(error) if strict || is_misuse(&error) => Err(error),
                 _ => Ok(JsValue::UNDEFINED),
             }
         }))
     }
 
     /// Bytes of a streaming answer, after its `response_started`.
-    pub fn feed(&self, effect: String, bytes: Vec<u8>) -> Promise {
+    pub fn feed(&self, effect: String, bytes: &JsValue) -> Promise {
         let inner = self.inner.clone();
+        // Copied at the call, since the host may reuse its buffer; not at all when there are too many.
+        let input = match foreign::size(bytes) {
+            Some(size) if u64::from(size) > inner.machine.borrow().max_response_bytes() => {
+                Ok(Input::ResponseTooLarge { effect })
+            }
+            _ => match foreign::bytes("what is fed", bytes) {
+                Ok(Some(bytes)) => Ok(Input::Bytes { effect, bytes }),
+                Ok(None) => Err(Error::invalid("what is fed is a Uint8Array")),
+                Err(error) => Err(error),
+            },
+        };
         self.inner.session.engine.promise(Box::pin(async move {
-            inner.feed(effect, bytes)?;
-            Ok(JsValue::UNDEFINED)
+            match inner.handle(input?).await {
+                Err(error) if is_misuse(&error) => Err(error),
+                // Any other failure is told by an event.
+                _ => Ok(JsValue::UNDEFINED),
+            }
         }))
     }
 
     /// Whether bytes of a model's response, one event of its stream or the whole body, tell of a failure. Changes nothing.
     #[wasm_bindgen(js_name = isErrorResponse)]
-    pub fn is_error_response(&self, bytes: &[u8]) -> bool {
-        is_error_response(self.inner.machine.borrow().dialect(), bytes)
+    pub fn is_error_response(&self, bytes: &JsValue) -> std::result::Result<bool, JsValue> {
+        let bytes = foreign::bytes("a response", bytes)?.unwrap_or_default();
+        Ok(is_error_response(self.inner.machine.borrow().dialect(), &bytes))
+    }
+
+    /// How many bytes one response may have.
+    #[wasm_bindgen(getter, js_name = maxResponseBytes)]
+    pub fn max_response_bytes(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss)]
+        let bytes = self.inner.machine.borrow().max_response_bytes() as f64;
+        bytes
+    }
+
+    /// Ends the use of a run, finished or not. One that is under way is left to be resumed.
+    #[wasm_bindgen(js_name = giveUp)]
+    pub fn give_up(&self) {
+        self.inner.give_up();
     }
 
     /// Stops it.
@@ -381,6 +451,11 @@ impl Run {
         let outcome = self.inner.machine.borrow().outcome();
         object_to_js(&|out| outcome.write(out))
     }
+}
+
+/// Whether the caller did what it may not, or too late; then nothing has happened.
+fn is_misuse(error: &Error) -> bool {
+    matches!(error.code, Code::UnknownEffect | Code::WrongState | Code::Closed)
 }
 
 fn effect_to_js(effect: &Effect) -> JsValue {
@@ -419,15 +494,20 @@ fn effect_to_js(effect: &Effect) -> JsValue {
     }
 }
 
+/// A whole response that is larger than the run allows: its body is not read.
+fn oversized(run: &RunInner, effect: &str, answer: &JsValue) -> Option<Input> {
+    let size = foreign::size(&member(answer, "body"))?;
+    (u64::from(size) > run.machine.borrow().max_response_bytes())
+        .then(|| Input::ResponseTooLarge { effect: effect.to_owned() })
+}
+
 fn reply_of(answer: &JsValue) -> Result<Reply> {
-    let headers = || {
-        let mut headers = Vec::new();
-        for (name, value) in super::convert::members(&member(answer, "headers")) {
-            if let Some(value) = value.as_string() {
-                headers.push((name.to_ascii_lowercase(), value));
-            }
-        }
-        headers
+    let headers = || -> Result<Vec<(String, String)>> {
+        let members = foreign::members("`headers`", &member(answer, "headers"))?;
+        Ok(members
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_string()?)))
+            .collect())
     };
     let status = || -> Result<u16> {
         whole(answer, "status")?
@@ -435,18 +515,17 @@ fn reply_of(answer: &JsValue) -> Result<Reply> {
             .ok_or_else(|| Error::invalid("`status` is the HTTP status"))
     };
     Ok(match text(answer, "type")?.as_deref() {
-        Some("response_started") => Reply::ResponseStarted { status: status()?, headers: headers() },
+        Some("response_started") => Reply::ResponseStarted { status: status()?, headers: headers()? },
         Some("response_end") => Reply::ResponseEnd,
         Some("response") => {
             let body = member(answer, "body");
-            let body = match body.as_string() {
+            let body = match foreign::string("`body`", &body)? {
                 Some(text) => text.into_bytes(),
-                None => body
-                    .dyn_ref::<Uint8Array>()
-                    .map(Uint8Array::to_vec)
-                    .ok_or_else(|| Error::invalid("`body` is a string or bytes"))?,
+                None => {
+                    foreign::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` is a string or bytes"))?
+                }
             };
-            Reply::Response { status: status()?, headers: headers(), body }
+            Reply::Response { status: status()?, headers: headers()?, body }
         }
         Some("started") => Reply::Started,
         Some("tool_result") => Reply::ToolResult {

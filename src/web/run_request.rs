@@ -1,7 +1,8 @@
 //! `RunRequest` and `RenderRequest`, read.
 
 use super::assembler::dialect;
-use super::convert::{flag, given, json_at, member, members, text, to_json, whole, wire_text};
+use super::convert::{flag, given, json_at, member, text, to_json, whole, wire_text};
+use super::foreign::{self, members};
 use super::options::{on_stop, only, policy_at, refuse, unbuilt, window, word};
 use super::reducers::callback;
 use super::session::SessionInner;
@@ -11,9 +12,10 @@ use crate::json::{Json, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role};
 use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, check_known_headers, decode_body};
 use crate::replay::{Callback, Policy};
-use crate::run::{OnInterrupted, RetryPolicy, Setup, Treatment};
+use crate::run::{
+    DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, OnInterrupted, RetryPolicy, Setup, Treatment,
+};
 use crate::sorted::Sorted;
-use js_sys::{Array, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 /// What `render` needs beside its input.
@@ -23,6 +25,9 @@ pub struct RenderParts {
     pub tools: Vec<ToolDefinition>,
     pub policy: Policy,
 }
+
+/// So many parts an input may have.
+const MAX_INPUT_PARTS: u32 = 100_000;
 
 /// The input: a text, parts, or a body of the dialect.
 pub fn input_items(input: &JsValue, dialect: Dialect) -> Result<Vec<Incoming>> {
@@ -40,17 +45,17 @@ pub fn input_items(input: &JsValue, dialect: Dialect) -> Result<Vec<Incoming>> {
         }
         return Ok(user(vec![IncomingPart::Part(PartBody::Text(token).into())]));
     }
-    if let Some(given) = input.dyn_ref::<Array>() {
+    if let Some(given) = foreign::items("`input`", input, MAX_INPUT_PARTS)? {
         let mut parts = Vec::new();
-        for at in 0..given.length() {
-            parts.push(IncomingPart::Part(input_part(&given.get(at))?));
+        for part in &given {
+            parts.push(IncomingPart::Part(input_part(part)?));
         }
         if parts.is_empty() {
             return Err(Error::invalid("`input` has no part; leave it out to answer what is there"));
         }
         return Ok(user(parts));
     }
-    if input.is_instance_of::<Uint8Array>() || input.is_object() {
+    if input.is_object() {
         return decode_body(dialect, wire_text(input)?.view());
     }
     Err(Error::invalid("`input` is a text, a list of parts, or a body of the dialect"))
@@ -129,7 +134,7 @@ struct Toolbox {
 /// Reads `tools`.
 fn tools(request: &JsValue) -> Result<Toolbox> {
     let mut tools = Toolbox::default();
-    for (name, tool) in members(&member(request, "tools")) {
+    for (name, tool) in members("`tools`", &member(request, "tools"))? {
         if flag(&tool, "needsApproval") {
             return Err(unbuilt(&format!("`needsApproval` (tool \"{name}\")")));
         }
@@ -170,7 +175,7 @@ fn provider(request: &JsValue) -> Result<ProviderRequest> {
         stream = given.is_truthy();
     }
     let mut headers = Vec::new();
-    for (name, value) in members(&member(&options, "headers")) {
+    for (name, value) in members("`provider.headers`", &member(&options, "headers"))? {
         let Some(value) = value.as_string() else {
             return Err(Error::invalid("`provider.headers` has string values"));
         };
@@ -195,6 +200,16 @@ fn times(options: &JsValue, key: &str, usual: u32, wrong: &str) -> Result<u32> {
         None => Ok(usual),
         Some(Ok(times)) if times > 0 => Ok(times),
         Some(_) => Err(Error::config(wrong)),
+    }
+}
+
+fn max_response_bytes(request: &JsValue) -> Result<u64> {
+    match whole(request, "maxResponseBytes")? {
+        None => Ok(DEFAULT_MAX_RESPONSE_BYTES),
+        Some(bytes) if (1..=HIGHEST_MAX_RESPONSE_BYTES).contains(&bytes) => Ok(bytes),
+        Some(_) => Err(Error::config(format!(
+            "`maxResponseBytes` is a number of bytes from 1 to {HIGHEST_MAX_RESPONSE_BYTES}"
+        ))),
     }
 }
 
@@ -230,6 +245,7 @@ pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Se
         treatment,
         persist,
         max_turns,
+        max_response_bytes: max_response_bytes(request)?,
         on_stop,
         retry,
         policy,

@@ -190,7 +190,7 @@ impl SessionInner {
     }
 
     /// Asks the platform which of the unfinished runs another tab holds: a lock, unlike a lease, is not in the head.
-    async fn look_elsewhere(&self) {
+    pub async fn look_elsewhere(&self) {
         let asks = self.engine.is_durable() && !self.log.borrow().head.runs.is_empty();
         let held = if asks { held_locks().await.unwrap_or_default() } else { Vec::new() };
         let mut elsewhere = self.elsewhere.borrow_mut();

@@ -2,6 +2,7 @@
 
 use super::assembler::dialect;
 use super::convert::{list_to_js, set, text};
+use super::foreign;
 use crate::error::{Error, Result};
 use crate::finding::{Finding, Report};
 use crate::provider::{Dangling, RepairOptions};
@@ -18,12 +19,12 @@ pub fn report_to_js(report: &[Finding]) -> JsValue {
 }
 
 /// The bytes of a body: an object's JSON, a string's or the bytes themselves, valid or not.
-fn body_bytes(body: &JsValue) -> std::result::Result<Vec<u8>, JsValue> {
-    if let Some(text) = body.as_string() {
+fn body_bytes(body: &JsValue) -> Result<Vec<u8>> {
+    if let Some(text) = foreign::string("the body", body)? {
         return Ok(text.into_bytes());
     }
-    if let Some(bytes) = body.dyn_ref::<Uint8Array>() {
-        return Ok(bytes.to_vec());
+    if let Some(bytes) = foreign::bytes("the body", body)? {
+        return Ok(bytes);
     }
     Ok(super::convert::to_json(body)?.as_str().as_bytes().to_vec())
 }
@@ -66,7 +67,7 @@ fn wanted(options: &JsValue) -> Result<RepairOptions> {
 fn outcome(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> JsValue {
     let body = if given.is_string() {
         JsValue::from_str(&String::from_utf8_lossy(&bytes))
-    } else if given.is_instance_of::<Uint8Array>() {
+    } else if foreign::is_bytes(given) {
         Uint8Array::from(bytes.as_slice()).into()
     } else {
         js_sys::JSON::parse(&String::from_utf8_lossy(&bytes)).unwrap_or_else(|_| given.clone())

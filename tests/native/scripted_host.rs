@@ -294,6 +294,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
         treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect(),
         persist: std::iter::empty().collect(),
         max_turns: 10,
+        max_response_bytes: rethread::run::DEFAULT_MAX_RESPONSE_BYTES,
         on_stop: OnStop::Discard,
         retry: RetryPolicy { attempts: 3, backoff_ms: 100 },
         policy: Policy::default(),

@@ -7,6 +7,7 @@ use super::{Durability, IndexedDbOptions};
 use crate::clock::Ms;
 use crate::error::{Code, Result};
 use crate::web::convert::{member, set};
+use crate::web::platform_hold::PlatformHold;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -32,6 +33,7 @@ pub(super) struct Connection {
     open: Rc<Open>,
     _on_versionchange: Handler,
     _on_close: Handler,
+    _hold: Option<PlatformHold>,
 }
 
 struct Open {
@@ -53,7 +55,8 @@ impl Connection {
         set(&open.database, "onversionchange", on_versionchange.as_ref());
         set(&open.database, "onclose", on_close.as_ref());
         let made = settling.opening.made.get();
-        Ok((Self { open, _on_versionchange: on_versionchange, _on_close: on_close }, made))
+        let hold = PlatformHold::closing(&open.database);
+        Ok((Self { _hold: hold, open, _on_versionchange: on_versionchange, _on_close: on_close }, made))
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -1,0 +1,78 @@
+//! The bytes of a model's response as they come, and their limit (R62).
+
+use super::call::Response;
+use super::event::RunEvent;
+use super::state::{State, wrong};
+use super::{Desk, Run};
+use crate::error::{Code, Error, Result};
+
+/// The limit of a response where the run names none.
+pub const DEFAULT_MAX_RESPONSE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The highest limit that a run may name: decoding a response takes several times its size, and wasm has 4 GB.
+pub const HIGHEST_MAX_RESPONSE_BYTES: u64 = 256 * 1024 * 1024;
+
+impl Run {
+    /// How many bytes a response may have.
+    #[must_use]
+    pub fn max_response_bytes(&self) -> u64 {
+        self.setup.max_response_bytes
+    }
+
+    /// Takes bytes of a response. Those of a call that is answered already change nothing.
+    pub(super) fn take_bytes(&mut self, effect: &str, bytes: &[u8], desk: &mut Desk<'_>) -> Result<()> {
+        if !self.is_open(effect)? {
+            return Ok(());
+        }
+        let limit = self.setup.max_response_bytes;
+        let State::Calling(call) = &mut self.state else { return Err(wrong("only a `call_model` takes bytes")) };
+        if matches!(call.response, Response::None) {
+            return Err(wrong("`response_started` comes before the bytes"));
+        }
+        call.received = call.received.saturating_add(bytes.len() as u64);
+        if call.received > limit {
+            self.response_too_large(desk);
+            return Ok(());
+        }
+        match &mut call.response {
+            Response::None => {}
+            Response::Whole { body, .. } => body.extend_from_slice(bytes),
+            Response::Streaming(assembler) => {
+                let mut events = Vec::new();
+                assembler.push(bytes, &mut events);
+                for event in events {
+                    let event = self.error_text.clean_event(event);
+                    self.events.push(RunEvent::Stream { message_id: call.message_id.clone(), event });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the host's word that a response has more bytes than the run allows.
+    pub(super) fn take_oversize(&mut self, effect: &str, desk: &mut Desk<'_>) -> Result<()> {
+        if self.is_open(effect)? {
+            let State::Calling(_) = &self.state else { return Err(wrong("only a `call_model` has a response")) };
+            self.response_too_large(desk);
+        }
+        Ok(())
+    }
+
+    /// Ends the run. The same request would be answered alike, so it is not sent again.
+    pub(super) fn response_too_large(&mut self, desk: &mut Desk<'_>) {
+        let limit = self.setup.max_response_bytes;
+        let message = format!(
+            "the provider's response has more than {limit} bytes; if that is an answer, raise `maxResponseBytes`"
+        );
+        let error = Error::new(Code::TooLarge, message).with(|details| {
+            details.number("maxResponseBytes", limit);
+        });
+        self.call_failed(error, None, false, desk);
+    }
+}
+
+/// The length that a response's head names.
+pub(super) fn declared_length(headers: &[(String, String)]) -> Option<u64> {
+    let (_, length) = headers.iter().find(|(name, _)| name == "content-length")?;
+    length.trim().parse().ok()
+}
