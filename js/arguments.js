@@ -86,7 +86,7 @@ export const drivenRun = readable((run) =>
   (typeof run?.effects === 'function' && typeof run.changed === 'function') || invalid('the first argument of `drive` is a run: what `session.run` or `session.resume` gave'));
 export const driveOptions = readable(only('the options of `drive`', {
   fetch: kind('`fetch` is a function', (value) => typeof value === 'function'),
-  headers: kind('`headers` is an object or a function', (value) => typeof value === 'function' || isObject(value)),
+  headers: () => {}, // judged where they are read: what is wrong with them may quote a credential
   signal: kind('`signal` is an AbortSignal', (value) => isObject(value) && typeof value.addEventListener === 'function'),
   idleTimeoutMs: amount('`idleTimeoutMs`'),
   toolConcurrency: amount('`toolConcurrency`'),

@@ -9,7 +9,7 @@ import { validateArguments, validates } from './tool.js';
 
 const REPORT_ENDS = new Set(['finished', 'failed', 'cancelled', 'waiting_approval']);
 
-/** Runs that are driven, or were. */
+/** Runs that are being driven. */
 const driven = new WeakSet();
 
 /** Refuses a run that cannot be driven, and options that would be ignored. */
@@ -42,6 +42,7 @@ export function drive(run, options = {}) {
       // of a run that was disposed, or whose instance has stopped, nothing more can be read; `result` says so
     }
     over = true;
+    driven.delete(run);
     for (const reader of readers.splice(0)) reader({ value: undefined, done: true });
   });
   // Whoever watches the events only must not see an unhandled rejection.
