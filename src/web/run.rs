@@ -273,7 +273,8 @@ impl RunInner {
             return;
         }
         self.given_up.set(true);
-        self.session.engine.live.borrow_mut().remove(&self.id);
+        let engine = &self.session.engine;
+        engine.live.borrow_mut().remove(&lock_name(engine, &self.session.id, &self.id));
         self.let_go();
         self.session.left(self);
         let run = self.clone();

@@ -190,7 +190,7 @@ fn provider(request: &JsValue) -> Result<ProviderRequest> {
 fn header_names(options: &JsValue) -> Result<Vec<String>> {
     let Some(list) = given(options, "allowHeaders") else { return Ok(Vec::new()) };
     let wrong = || Error::invalid("`provider.allowHeaders` is a list of names of headers that hold no credential");
-    let list: &Array = list.dyn_ref().ok_or_else(wrong)?;
+    let list = foreign::items("`provider.allowHeaders`", &list, 1000)?.ok_or_else(wrong)?;
     list.iter().map(|name| name.as_string().ok_or_else(wrong)).collect()
 }
 
