@@ -5,6 +5,15 @@ const tagOfTypedArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Ui
 /** Whether a value is a Uint8Array, of any realm, and not one in name only. Never throws. */
 export const isBytes = (value) => tagOfTypedArray.call(value) === 'Uint8Array';
 
+/** Whether a value is an array. Never throws: a revoked proxy is none. */
+export function isList(value) {
+  try {
+    return Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
 /** A member, or undefined where reading it fails. */
 export function memberOf(value, key) {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined;

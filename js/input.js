@@ -2,6 +2,7 @@
 
 import { RethreadError } from './error.js';
 import { isBytes, reasonOf } from './foreign.js';
+import { withJsonSchemas } from './tool.js';
 
 const CHUNK = 0x8000;
 
@@ -21,14 +22,17 @@ async function plainPart(part) {
   return part;
 }
 
-/** The request, its input's bytes as base64; in a list, for a request may have a `then` of its own. */
-export async function plainInput(request) {
+/** The request as the core takes it: tools with JSON Schemas, the input's bytes as base64. In a list, since a request may have a
+ *  `then` of its own. */
+export async function plainRequest(request) {
   try {
-    const { input } = request;
-    if (!Array.isArray(input)) return [request];
-    return [{ ...request, input: await Promise.all(input.map(plainPart)) }];
+    const plain = withJsonSchemas(request);
+    const { input } = plain;
+    if (!Array.isArray(input)) return [plain];
+    return [{ ...plain, input: await Promise.all(input.map(plainPart)) }];
   } catch (cause) {
-    throw new RethreadError('invalid_input', `\`input\` cannot be read: ${reasonOf(cause)}`, {}, { cause });
+    if (cause instanceof RethreadError) throw cause;
+    throw new RethreadError('invalid_input', `the request cannot be read: ${reasonOf(cause)}`, {}, { cause });
   }
 }
 

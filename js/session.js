@@ -1,11 +1,11 @@
 // `Session`: one conversation.
 
 import * as check from './arguments.js';
+import { memberOf } from './foreign.js';
 import { Handle, dispose } from './handle.js';
-import { plainInput, plainMessages } from './input.js';
+import { plainMessages, plainRequest } from './input.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
-import { withJsonSchemas } from './tool.js';
 import { SessionView } from './view.js';
 
 export class Session {
@@ -87,14 +87,14 @@ export class Session {
 
   async render(request) {
     check.renderRequest(request);
-    const [plain] = await plainInput(withJsonSchemas(request));
+    const [plain] = await plainRequest(request);
     return this.#handle.promise((session) => session.render(plain));
   }
 
   async run(request) {
     check.runRequest(request);
-    const [plain] = await plainInput(withJsonSchemas(request));
-    return this.#run((session) => session.run(plain), request.tools);
+    const [plain] = await plainRequest(request);
+    return this.#run((session) => session.run(plain), memberOf(request, 'tools'));
   }
 
   pendingRuns() {
@@ -103,8 +103,8 @@ export class Session {
 
   async resume(run, request) {
     check.runRequest(request);
-    const plain = withJsonSchemas(request);
-    return this.#run((session) => session.resume(run, plain), request.tools);
+    const [plain] = await plainRequest(request);
+    return this.#run((session) => session.resume(run, plain), memberOf(request, 'tools'));
   }
 
   discard(run, options) {

@@ -2,7 +2,7 @@
 // of the arguments that it writes. Only what the schema object itself offers is used: https://standardschema.dev
 
 import { RethreadError } from './error.js';
-import { memberOf, reasonOf, textOf } from './foreign.js';
+import { isList, memberOf, reasonOf, textOf } from './foreign.js';
 
 /** Anthropic takes no other; the second is for libraries that only know that one. */
 const TARGETS = ['draft-2020-12', 'draft-07'];
@@ -17,7 +17,7 @@ export function defineTool(tool) {
   return tool;
 }
 
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isObject = (value) => typeof value === 'object' && value !== null && !isList(value);
 const isFunction = (value) => typeof value === 'function';
 const standardOf = (schema) => memberOf(schema, '~standard');
 const isStandardSchema = (schema) => isFunction(memberOf(standardOf(schema), 'validate'));
