@@ -117,6 +117,10 @@ const STEPS = [
     await build();
     await nodeTests('tests/cli', 5);
   }],
+  ['fetch', 'rethread/fetch in every SDK, against the model, in Node, a page and workerd', async () => {
+    await Promise.all([build(), npm(), chromium()]);
+    await nodeTests('tests/fetch', 15);
+  }],
   ['e2e', 'whole chats in Chromium', async () => {
     await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/browser', 30);

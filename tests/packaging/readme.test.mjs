@@ -14,7 +14,7 @@ import { startStandIn } from '../stand-in/server.mjs';
 const exec = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const readme = readFileSync(path.join(root, 'README.md'), 'utf8');
-const [, example] = /^```js\n([\s\S]*?)^```$/m.exec(readme);
+const [[, oneLine], [, example]] = readme.matchAll(/^```js\n([\s\S]*?)^```$/gm);
 
 let project;
 let standIn;
@@ -22,6 +22,7 @@ before(async () => {
   project = mkdtempSync(path.join(tmpdir(), 'rethread-readme-'));
   mkdirSync(path.join(project, 'node_modules'));
   symlinkSync(root, path.join(project, 'node_modules/rethread'), 'dir');
+  symlinkSync(path.join(root, 'node_modules/openai'), path.join(project, 'node_modules/openai'), 'dir');
   standIn = await startStandIn();
 });
 after(async () => {
@@ -49,6 +50,30 @@ function assertAnswered({ lines, requests }) {
   assert.equal(lines.filter((line) => line.startsWith('finished: ')).length, 2, lines.join('\n'));
   for (const { n, status, error } of requests) assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
 }
+
+describe('r64: the line that it opens with', () => {
+  const broken = [
+    { role: 'user', content: 'What is the weather in Lisbon?' },
+    { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{}' } }] },
+    { role: 'user', content: 'Hello?' },
+  ];
+  /** Sends the broken conversation with the client that the source makes; answers what was printed. */
+  async function ask(lane, source) {
+    const file = path.join(project, `${lane}.mjs`);
+    writeFileSync(file, `${source}
+const answer = await client.chat.completions.create({ model: 'gpt-4.1', messages: ${JSON.stringify(broken)} }).catch((error) => error);
+console.log(answer.status ?? answer.choices[0].message.content);`);
+    const env = { ...process.env, OPENAI_API_KEY: 'sk-readme', OPENAI_BASE_URL: `${standIn.url}/lane/${lane}/v1` };
+    return (await exec(process.execPath, [file], { cwd: project, timeout: 60_000, env })).stdout.trim();
+  }
+
+  test('makes the client send what is accepted', async () => assert.match(await ask('one-line', oneLine), /^You said: "Hello\?"/));
+
+  test('without it, the request is refused', async () => {
+    assert.match(oneLine, /\{ fetch: repairing\(\) \}/);
+    assert.equal(await ask('without', oneLine.replace('{ fetch: repairing() }', '{}')), '400');
+  });
+});
 
 describe('the example', () => {
   test('what it starts with is refused by the provider', async () => {

@@ -1,0 +1,91 @@
+// `repairing()`: a `fetch` that repairs the conversations it sends. For everything else it is the `fetch` that it was given, called
+// with the same arguments; no failure in here fails a request.
+
+import { RethreadError } from './error.js';
+import { chatAddress, isOtherService } from './fetch/address.js';
+import { inspect, rejection } from './fetch/inspect.js';
+import { checkedOptions } from './fetch/options.js';
+import { isUsedUp, readableRequest, readBody, withBody, withText } from './fetch/request.js';
+import { reasonOf } from './foreign.js';
+import { program } from './formats-program.js';
+
+export { RethreadError };
+
+const ABORTED = Symbol('aborted');
+
+export function repairing(given = {}) {
+  const options = checkedOptions(given);
+  // Taken now, so that `globalThis.fetch = repairing()` does not call itself.
+  const send = options.fetch ?? globalThis.fetch;
+  const warn = warnOnce();
+
+  return function fetch(...args) {
+    const request = conversationRequest(args, options);
+    return request ? sendRepaired(args, request) : send(...args);
+  };
+
+  async function sendRepaired(args, request) {
+    const loading = program.load().then(() => true, (error) => warn('the wasm could not be loaded, so requests go out as they are', error));
+    let next = args;
+    let found = null;
+    try {
+      const work = Promise.all([readBody(request), loading]);
+      const done = await unlessAborted(work, request.signal);
+      if (done === ABORTED) return isUsedUp(request) ? Promise.reject(request.signal.reason) : send(...args);
+      const [{ text, again }, isLoaded] = done;
+      if (again) next = withBody(args, again());
+      if (isLoaded && text !== null) found = inspect(text, request, options);
+      if (found && options.mode === 'repair') {
+        if (found.body === text) found = null; // nothing of it could be repaired
+        else next = withText(args, request, found.body);
+      }
+    } catch (error) {
+      warn('a request could not be looked at and went out as it is', error);
+    }
+    if (found && options.mode === 'reject') throw rejection(found);
+    if (found) tell(found.info);
+    return send(...next);
+  }
+
+  function tell(info) {
+    const failed = (error) => warn('`onRepair` failed', error);
+    try {
+      // It may be asynchronous; nobody waits for it.
+      Promise.resolve(options.onRepair?.(info)).catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+}
+
+/** The request, if it may hold a conversation: {url, address, headers, signal, and body or request}. */
+function conversationRequest(args, { dialect }) {
+  try {
+    const request = readableRequest(...args);
+    if (!request || request.signal?.aborted || isOtherService(request.url)) return null;
+    const address = chatAddress(request.url);
+    return address || dialect ? { ...request, address } : null;
+  } catch {
+    return null; // `fetch` says what is wrong with its arguments
+  }
+}
+
+/** What the promise gives, or ABORTED as soon as the signal is. */
+function unlessAborted(promise, signal) {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const stop = () => resolve(ABORTED);
+    signal.addEventListener('abort', stop, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+/** Says what went wrong where no request may fail for it, once each. */
+function warnOnce() {
+  const said = new Set();
+  return (what, error) => {
+    if (!said.has(what)) console.warn(`rethread/fetch: ${what}: ${reasonOf(error)}`);
+    said.add(what);
+    return false;
+  };
+}

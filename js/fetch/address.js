@@ -1,0 +1,57 @@
+// Which addresses take a conversation, and in which dialect.
+
+/** Patterns of paths, most special first. A group is the model, where the path names it. */
+const CHAT = [
+  // Gateways put the provider's name before Mistral's path, which is OpenAI's.
+  [/\/mistral\/v1\/chat\/completions$/, 'mistral'],
+  // OpenAI and Azure (deployments and v1), OpenRouter, Groq, Together, vLLM, Gemini's and Vertex' compatible addresses.
+  [/\/chat\/completions$/, 'openai-chat'],
+  [/\/responses$/, 'openai-responses'],
+  [/\/(?:v1|anthropic)\/messages$/, 'anthropic'],
+  // Vertex counts tokens at the address of a model of that name.
+  [/\/publishers\/anthropic\/models\/(?!count-tokens:)([^/:]+):(?:streamR|r)awPredict$/, 'anthropic'],
+  [/\/publishers\/mistralai\/models\/([^/:]+):(?:streamR|r)awPredict$/, 'mistral'],
+  // Bedrock: `anthropic.claude-…`, or a region's `eu.anthropic.claude-…`.
+  [/\/model\/((?:[\w-]+\.)?anthropic\.[^/]+)\/invoke(?:-with-response-stream)?$/, 'anthropic'],
+  [/\/(?:models|tunedModels|endpoints)\/([^/:]+):(?:generateContent|streamGenerateContent)$/, 'gemini'],
+];
+const MISTRAL_PATH = /\/v1\/(?:chat|agents)\/completions$/;
+
+/** Other services of the providers whose bodies look like a conversation. They are left alone whatever the options say. */
+const OTHER = new RegExp(
+  `[/:](?:${[
+    'count[-_]?tokens', 'input_tokens', 'compact', 'tokenize', 'embeddings', 'moderations', 'classifications', 'embedContent',
+    'batchEmbedContents', 'batchGenerateContent', 'batches', 'cachedContents', 'files', 'threads', 'conversations', 'predict',
+  ].join('|')})(?:$|:)`, 'i');
+
+const isMistral = (host) => host === 'mistral.ai' || host.endsWith('.mistral.ai');
+
+/** The path as the patterns want it: a colon may be escaped, a slash may follow. */
+const plainPath = ({ pathname }) => pathname.replace(/%3a/gi, ':').replace(/\/+$/, '');
+
+export const isOtherService = (url) => OTHER.test(plainPath(url));
+
+/** {dialect, model?} of an address that takes a conversation, or null. */
+export function chatAddress(url) {
+  const path = plainPath(url);
+  if (isMistral(url.hostname) && MISTRAL_PATH.test(path)) return { dialect: 'mistral' };
+  for (const [pattern, dialect] of CHAT) {
+    const found = pattern.exec(path);
+    if (found) return { dialect, model: found[1] };
+  }
+  return null;
+}
+
+/** Names of query members that carry a key or a signature. */
+const KEYS = /^(?:key|api[-_]?key|subscription-key|access_token|token|auth|sig|signature|code|x-amz-.*|x-goog-.*)$/i;
+
+/** The address without what must not reach a log: keys, names and passwords. */
+export function publicUrl(given) {
+  const url = new URL(given);
+  const secret = [...url.searchParams.keys()].filter((name) => KEYS.test(name));
+  if (!secret.length && !url.username && !url.password) return given.href;
+  for (const name of secret) url.searchParams.delete(name);
+  url.username = '';
+  url.password = '';
+  return url.href;
+}

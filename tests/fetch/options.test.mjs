@@ -1,0 +1,192 @@
+// r64: modes, dialects of gateways, and failures that fail no request.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { repairing, RethreadError } from '../../js/entry/fetch-node.js';
+import { repair, RethreadError as FormatsError } from '../../js/entry/formats-node.js';
+import { BROKEN, OPENAI, spy, VALID } from './bodies.mjs';
+
+const broken = JSON.stringify(BROKEN['openai-chat']);
+const post = (body = broken) => ({ method: 'POST', body, headers: { 'content-type': 'application/json' } });
+
+/** What is written by console.warn while it runs. */
+async function warnings(work) {
+  const found = [];
+  const { warn } = console;
+  console.warn = (text) => found.push(text);
+  try {
+    await work();
+  } finally {
+    console.warn = warn;
+  }
+  return found;
+}
+
+describe('r64: modes', () => {
+  test('report: sends it as it is, and tells', async () => {
+    const { fetch, calls } = spy();
+    const told = [];
+    const init = post();
+    await repairing({ fetch, mode: 'report', onRepair: (info) => told.push(info) })(OPENAI, init);
+    assert.equal(calls[0][1], init);
+    assert.deepEqual(told[0].report.map(({ code }) => code), ['dangling_call']);
+    const valid = post(JSON.stringify(VALID));
+    await repairing({ fetch, mode: 'report', onRepair: (info) => told.push(info) })(OPENAI, valid);
+    assert.equal(calls[1][1], valid);
+    assert.equal(told.length, 1, 'nothing to tell of a valid one');
+  });
+
+  test('reject: rejects with invalid_input and the report, and sends nothing', async () => {
+    const { fetch, calls } = spy();
+    let told = 0;
+    const own = repairing({ fetch, mode: 'reject', onRepair: () => { told += 1; } });
+    await assert.rejects(own(OPENAI, post()), (error) => {
+      assert.ok(error instanceof RethreadError && error instanceof FormatsError);
+      assert.equal(error.code, 'invalid_input');
+      assert.match(error.message, /dangling_call/);
+      assert.deepEqual(error.details.report.map(({ code }) => code), ['dangling_call']);
+      assert.deepEqual([error.details.url, error.details.dialect], [OPENAI, 'openai-chat']);
+      return true;
+    });
+    assert.equal(calls.length, 0);
+    await own(OPENAI, post(JSON.stringify(VALID)));
+    await own(OPENAI, post('no JSON'));
+    assert.equal(calls.length, 2);
+    assert.equal(told, 0, 'nothing was repaired');
+  });
+
+  test('danglingCalls and danglingText', async () => {
+    const { fetch, calls } = spy();
+    await repairing({ fetch, danglingText: 'cut off' })(OPENAI, post());
+    await repairing({ fetch, danglingCalls: 'omit' })(OPENAI, post());
+    assert.equal(calls[0][1].body, repair(broken, 'openai-chat', { danglingText: 'cut off' }).body);
+    assert.equal(calls[1][1].body, repair(broken, 'openai-chat', { danglingCalls: 'omit' }).body);
+    assert.notEqual(calls[0][1].body, calls[1][1].body);
+  });
+});
+
+describe('r64: dialects', () => {
+  const GATEWAY = 'https://gateway.example/llm';
+
+  for (const [dialect, body] of Object.entries(BROKEN)) {
+    test(`${dialect}, given for a gateway`, async () => {
+      const wanted = repair(JSON.stringify(body), dialect).body;
+      for (const given of [dialect, () => dialect]) {
+        const { fetch, calls } = spy();
+        await repairing({ fetch, dialect: given })(GATEWAY, post(JSON.stringify(body)));
+        assert.equal(calls[0][1].body, wanted);
+      }
+    });
+  }
+
+  test('a function sees address and body; null leaves alone, undefined leaves it to the address', async () => {
+    const asked = [];
+    for (const [answer, isRepaired] of [[null, false], [undefined, true]]) {
+      const { fetch, calls } = spy();
+      await repairing({ fetch, dialect: (request) => { asked.push(request); return answer; } })(`${OPENAI}?key=secret&api-version=1`, post());
+      assert.equal(calls[0][1].body !== broken, isRepaired);
+    }
+    assert.deepEqual(asked[0], { url: `${OPENAI}?api-version=1`, body: BROKEN['openai-chat'] });
+  });
+
+  test('the value wins over the address', async () => {
+    const { fetch, calls } = spy();
+    await repairing({ fetch, dialect: 'mistral' })('http://localhost:8000/v1/chat/completions', post());
+    assert.match(JSON.parse(calls[0][1].body).messages[1].tool_calls[0].id, /^[a-zA-Z0-9]{9}$/);
+  });
+
+  test('a body without the dialect\'s list passes', async () => {
+    const { fetch, calls } = spy();
+    const init = post(JSON.stringify(BROKEN.gemini));
+    await repairing({ fetch, dialect: 'anthropic' })(GATEWAY, init);
+    assert.equal(calls[0][1], init);
+  });
+});
+
+describe('r64: no failure inside fails a request', () => {
+  test('onRepair that throws or rejects', async () => {
+    for (const onRepair of [() => { throw new Error('mine'); }, async () => { throw new Error('mine'); }, () => { throw Object.create(null); }]) {
+      const { fetch, calls } = spy();
+      const own = repairing({ fetch, onRepair });
+      const said = await warnings(async () => {
+        await own(OPENAI, post());
+        await own(OPENAI, post());
+        await new Promise((resolve) => setTimeout(resolve));
+      });
+      assert.equal(calls.length, 2);
+      assert.notEqual(calls[0][1].body, broken);
+      assert.equal(said.length, 1, 'said once');
+    }
+  });
+
+  test('a dialect function that throws, or answers what is none', async () => {
+    for (const dialect of [() => { throw new Error('mine'); }, () => 'morse', () => 'toString', () => ({})]) {
+      const { fetch, calls } = spy();
+      const init = post();
+      const said = await warnings(() => repairing({ fetch, dialect })(OPENAI, init));
+      assert.equal(calls[0][1], init);
+      assert.equal(said.length, 1);
+    }
+  });
+
+  test('arguments that fetch itself refuses reach it', async () => {
+    for (const args of [[], ['no address', post()], [OPENAI, { method: 'POST', headers: { 'bad name': '1' }, body: broken }], [OPENAI, null]]) {
+      const { fetch, calls } = spy();
+      await repairing({ fetch })(...args);
+      assert.deepEqual(calls, [args]);
+    }
+    await assert.rejects(repairing()('no address', post()), TypeError);
+  });
+
+  test('the error of fetch is passed on', async () => {
+    const failure = new TypeError('fetch failed');
+    await assert.rejects(repairing({ fetch: async () => { throw failure; } })(OPENAI, post()), failure);
+  });
+
+  test('the answer is passed on', async () => {
+    const response = new Response('x');
+    assert.equal(await repairing({ fetch: async () => response })(OPENAI, post()), response);
+  });
+
+  test('a global fetch that is replaced by it does not call itself', async () => {
+    const { fetch, calls } = spy();
+    const original = globalThis.fetch;
+    try {
+      globalThis.fetch = fetch;
+      globalThis.fetch = repairing();
+      await globalThis.fetch(OPENAI, post());
+    } finally {
+      globalThis.fetch = original;
+    }
+    assert.equal(calls.length, 1);
+    assert.notEqual(calls[0][1].body, broken);
+  });
+
+  test('wrapped twice, it repairs once', async () => {
+    const { fetch, calls } = spy();
+    let told = 0;
+    const count = () => { told += 1; };
+    await repairing({ onRepair: count, fetch: repairing({ fetch, onRepair: count }) })(OPENAI, post());
+    assert.equal(told, 1);
+    assert.equal(calls.length, 1);
+  });
+});
+
+describe('r64: what it tells', () => {
+  test('r68: no key of the address', async () => {
+    const { fetch, calls } = spy();
+    const told = [];
+    const url = 'https://me:secret@generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse&key=AIzaSecret';
+    await repairing({ fetch, onRepair: (info) => told.push(info) })(url, post(JSON.stringify(BROKEN.gemini)));
+    assert.equal(calls[0][0], url);
+    assert.equal(told[0].url, 'https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse');
+  });
+
+  test('wrong options are config_invalid at once', () => {
+    const wrong = [null, { mode: 'mend' }, { dialect: 'morse' }, { fetch: 'x' }, { onRepair: 1 }, { danglingCalls: 'drop' }, { danglingText: 7 }, { onrepair() {} }];
+    for (const options of wrong) {
+      assert.throws(() => repairing(options), (error) => error instanceof RethreadError && error.code === 'config_invalid', JSON.stringify(options));
+    }
+    repairing({ mode: undefined, dialect: undefined, fetch: undefined });
+  });
+});
