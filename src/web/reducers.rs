@@ -193,7 +193,20 @@ pub fn persist(ask: &PersistAsk) -> Persisted {
         Err(error) => return Persisted::Failed(error.into_message()),
     }
     match (part("arguments"), part("result")) {
-        (Ok(arguments), Ok(result)) => Persisted::Replaced { arguments, result },
+        (Ok(arguments), Ok(result)) => match unknown_member(&said) {
+            None => Persisted::Replaced { arguments, result },
+            Some(member) => Persisted::Failed(format!(
+                "it gave `{member}`, where `arguments` and `result` are expected; what it meant to replace is not known"
+            )),
+        },
         (Err(error), _) | (_, Err(error)) => Persisted::Failed(error.into_message()),
     }
+}
+
+/// A member of the answer of `persist` that says nothing about what is stored: `args` for `arguments`, say, which would store the real
+/// ones. What is no plain object has one, too.
+fn unknown_member(said: &JsValue) -> Option<String> {
+    let Ok(keys) = js_sys::Reflect::own_keys(said) else { return Some("what cannot be read".to_owned()) };
+    let mut names = keys.iter().filter_map(|key| key.as_string());
+    names.find(|name| !matches!(name.as_str(), "name" | "arguments" | "result"))
 }

@@ -182,6 +182,9 @@ test('r12 persist replaces arguments and result', async () => {
 for (const [name, persist, warns] of [
   ['null', () => null, false], ['throws', () => { throw new Error('boom'); }, true], ['undefined', () => undefined, true],
   ['a promise', async () => ({ arguments: {} }), true], ['what JSON cannot say', () => ({ arguments: 1n }), true],
+  ['another member', () => ({ args: {}, result: null }), true], ['a list', () => [{ arguments: {} }], true], ['a text', () => '{"arguments":{}}', true],
+  ['a proxy that was revoked', () => { const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy; }, true],
+  ['a member whose toJSON throws', () => ({ arguments: { toJSON() { throw new Error('no'); } } }), true],
 ]) {
   test(`r12 persist gives ${name}: nothing of the call is stored, its sibling stays`, async () => {
     const { stored, rows, text, report, warnings } = await secretive(`persist-${name.replaceAll(' ', '-')}`, persist);
