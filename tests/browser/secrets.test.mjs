@@ -27,6 +27,10 @@ function holdsNone(text, key) {
 
 for (const dialect of DIALECTS) {
   describe(`r68: ${dialect}`, () => {
+    before(async () => {
+      await page.close();
+      page = await world.page();
+    });
     for (const name of Object.keys(CASES)) {
       test(name, async () => {
         for (const key of [KEYS.plain, KEYS.escaped]) {
