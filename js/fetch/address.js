@@ -21,7 +21,7 @@ const MISTRAL_PATH = /\/v1\/(?:chat|agents)\/completions$/;
 const OTHER = new RegExp(
   `[/:](?:${[
     'count[-_]?tokens', 'input_tokens', 'compact', 'tokenize', 'embeddings', 'moderations', 'classifications', 'embedContent',
-    'batchEmbedContents', 'batchGenerateContent', 'batches', 'cachedContents', 'files', 'threads', 'conversations', 'predict',
+    'batchEmbedContents', 'batchGenerateContent', 'batches', 'cachedContents', 'files', 'v1\\/threads', 'predict',
   ].join('|')})(?:$|:)`, 'i');
 
 const isMistral = (host) => host === 'mistral.ai' || host.endsWith('.mistral.ai');

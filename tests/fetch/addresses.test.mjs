@@ -73,7 +73,6 @@ const NEVER = [
   'https://api.openai.com/v1/batches',
   'https://api.openai.com/v1/files',
   'https://api.openai.com/v1/threads',
-  'https://api.openai.com/v1/conversations',
   'https://api.openai.com/v1/responses/input_tokens',
   'https://api.openai.com/v1/responses/compact',
   'https://api.anthropic.com/v1/messages/count_tokens',
@@ -86,6 +85,7 @@ const NEVER = [
   'https://generativelanguage.googleapis.com/v1beta/cachedContents',
 ];
 const ELSEWHERE = [
+  'https://api.openai.com/v1/conversations',
   'https://api.openai.com/v1/responses/resp_1/cancel',
   'https://api.openai.com/v1/chat/completions/chatcmpl_1',
   'https://example.com/api/messages',

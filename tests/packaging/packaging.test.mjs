@@ -61,9 +61,12 @@ describe('the tarball', () => {
 describe('Node', () => {
   test('a chat with tools, and synchronous functions without init', async () => {
     const project = install(packed, 'node');
-    const answer = JSON.parse(await node(['main.js', model('node')], project));
+    const answer = JSON.parse(await node(['main.js', model('node-fetch'), model('node')], project));
     await assertChat(answer, 'node');
     assert.ok(answer.findings.includes('orphan_result'));
+    assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
+    assert.ok(answer.oneError, 'one class of errors in every entry');
+    assert.deepEqual(answer.formats, ['RethreadError', 'StreamAssembler', 'convert', 'init', 'repair', 'validate']);
   });
 
   test('r54_npx rethread checks and repairs a file', async () => {
