@@ -23,13 +23,13 @@ function check(run, options) {
 /** Drives a run to its end. Starts at once; watching is optional. */
 export function drive(run, options = {}) {
   check(run, options);
-  const events = [];
-  const readers = [];
+  const events = queue();
+  const readers = queue();
   let over = false;
 
   const emit = () => {
     for (const event of run.events()) {
-      const reader = readers.shift();
+      const reader = readers.take();
       if (reader) reader({ value: event, done: false });
       else events.push(event);
     }
@@ -43,7 +43,7 @@ export function drive(run, options = {}) {
     }
     over = true;
     driven.delete(run);
-    for (const reader of readers.splice(0)) reader({ value: undefined, done: true });
+    for (let reader = readers.take(); reader; reader = readers.take()) reader({ value: undefined, done: true });
   });
   // Whoever watches the events only must not see an unhandled rejection.
   result.catch(() => {});
@@ -55,7 +55,8 @@ export function drive(run, options = {}) {
       return {
         next() {
           if (left) return Promise.resolve({ value: undefined, done: true });
-          if (events.length > 0) return Promise.resolve({ value: events.shift(), done: false });
+          const event = events.take();
+          if (event) return Promise.resolve({ value: event, done: false });
           if (over) return Promise.resolve({ value: undefined, done: true });
           return new Promise((resolve) => readers.push(resolve));
         },
@@ -84,22 +85,27 @@ async function work(run, given, emit) {
   const started = new Map();
   const tools = limiter(Math.max(1, options.toolConcurrency ?? Infinity));
   try {
+    // Whoever drove the run before may have taken some and left them open.
+    run.takeEffects();
+    let changes = { opened: run.effects(), closed: [] };
     for (;;) {
       const changed = run.changed();
       changed.catch(() => {}); // it may be over before anybody waits
       emit();
       if (REPORT_ENDS.has(run.status)) break;
-      const open = run.effects();
-      for (const effect of open) {
-        if (started.has(effect.id)) continue;
+      for (const effect of changes.opened) {
         const own = new AbortController();
         started.set(effect.id, own);
         perform(run, effect, options, AbortSignal.any([stop.signal, own.signal]), tools);
       }
-      await changed;
       // What the run no longer waits for is given up: the rest of a stream, a tool of a cancelled run.
-      const ids = new Set(run.effects().map((effect) => effect.id));
-      for (const [id, own] of started) if (!ids.has(id)) own.abort();
+      for (const id of changes.closed) {
+        started.get(id)?.abort();
+        started.delete(id);
+      }
+      await changed;
+      // The changes alone: a round may have thousands of calls, and each of them changes twice.
+      changes = run.takeEffects();
     }
   } finally {
     stop.abort();
@@ -361,10 +367,30 @@ function watchdog(ms, outer) {
   };
 }
 
+/** First in, first out. Taking from the front of a long array moves all that is behind it. */
+function queue() {
+  let items = [];
+  let next = 0;
+  return {
+    push: (item) => items.push(item),
+    take() {
+      if (next === items.length) return undefined;
+      const item = items[next];
+      items[next] = undefined;
+      next += 1;
+      if (next * 2 > items.length) {
+        items = items.slice(next);
+        next = 0;
+      }
+      return item;
+    },
+  };
+}
+
 /** Runs at most `most` at once. */
 function limiter(most) {
   let free = most;
-  const waiting = [];
+  const waiting = queue();
   return async (work) => {
     if (free <= 0) await new Promise((resolve) => waiting.push(resolve));
     free -= 1;
@@ -372,7 +398,7 @@ function limiter(most) {
       return await work();
     } finally {
       free += 1;
-      waiting.shift()?.();
+      waiting.take()?.();
     }
   };
 }

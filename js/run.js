@@ -34,6 +34,11 @@ export class Run {
     return this.#handle.call((run) => run.effects());
   }
 
+  /** The effects that were opened, and the ids of those that were closed, since the last call: what `drive` reads. */
+  takeEffects() {
+    return this.#handle.call((run) => run.takeEffects());
+  }
+
   events() {
     return this.#handle.call((run) => run.events());
   }

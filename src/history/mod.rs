@@ -9,6 +9,7 @@ mod incoming;
 mod join;
 mod new_message;
 mod new_result;
+mod open_calls;
 mod show;
 mod sources;
 
@@ -24,6 +25,7 @@ pub use sources::{change_sources, highest_source, source_number};
 use crate::id::{IdMap, Seed, short_name};
 use crate::message::{Message, PartBody, Role};
 use crate::tool::{InvocationStatus, ToolInvocation};
+use std::collections::BTreeSet;
 
 /// Messages and invocations, joined.
 #[derive(Clone, Debug)]
@@ -36,11 +38,13 @@ pub struct History {
     /// How often each call id was used.
     call_ids: IdMap<usize>,
     /// Invocations without a result, oldest first.
-    open: Vec<usize>,
+    open: BTreeSet<usize>,
     /// Invocations whose results hold sources, in the order in which these came.
     sourced: Vec<usize>,
     /// The highest source number there ever was.
     highest_source: Option<u64>,
+    /// Where the next message would stand.
+    position: Position,
 }
 
 /// Where the next message would stand.
@@ -83,9 +87,10 @@ impl History {
             message_at: IdMap::with_hasher(seed),
             invocation_at: IdMap::with_hasher(seed),
             call_ids: IdMap::with_hasher(seed),
-            open: Vec::new(),
+            open: BTreeSet::new(),
             sourced: Vec::new(),
             highest_source: None,
+            position: Position::default(),
         }
     }
 
@@ -176,18 +181,20 @@ impl History {
     /// Where the next message would stand.
     #[must_use]
     pub fn position(&self) -> Position {
-        let Some(last) = self.messages.last() else { return Position::default() };
-        let turn = self.messages.iter().rev().take_while(|message| message.turn == last.turn);
-        let (mut answered, mut rounds) = (false, 0);
-        for message in turn {
-            answered |= message.role == Role::Assistant;
-            for part in &message.parts {
-                if let PartBody::ToolCall { round, .. } = part.body {
-                    rounds = rounds.max(round + 1);
-                }
+        self.position
+    }
+
+    /// Moves on over a message, whose turn and rounds are given.
+    fn advance(&mut self, message: &Message) {
+        if self.position.turns != message.turn + 1 || self.messages.is_empty() {
+            self.position = Position { turns: message.turn + 1, ..Position::default() };
+        }
+        self.position.answered |= message.role == Role::Assistant;
+        for part in &message.parts {
+            if let PartBody::ToolCall { round, .. } = part.body {
+                self.position.rounds = self.position.rounds.max(round + 1);
             }
         }
-        Position { turns: last.turn + 1, answered, rounds }
     }
 
     /// The calls of a message, in their places.
@@ -217,6 +224,7 @@ impl History {
                 if self.message_at.contains_key(&message.id) {
                     return;
                 }
+                self.advance(&message);
                 self.message_at.insert(message.id.clone(), self.messages.len());
                 self.messages.push(message);
             }
@@ -234,7 +242,7 @@ impl History {
                 *self.call_ids.get_or_insert(&invocation.call_id, 0) += 1;
                 // What is withheld waits for nothing.
                 if invocation.result.is_none() && !invocation.is_withheld() {
-                    self.open.push(at);
+                    self.open.insert(at);
                 }
                 self.invocations.push(invocation);
                 self.note_result(at);
@@ -252,7 +260,7 @@ impl History {
                 invocation.append_freshness = entry.freshness.or(invocation.append_freshness);
                 invocation.result = entry.result;
                 if invocation.result.is_some() {
-                    self.open.retain(|open| *open != at);
+                    self.open.remove(&at);
                 }
                 self.note_result(at);
             }

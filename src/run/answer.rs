@@ -92,22 +92,24 @@ fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) ->
     }
     let mut message =
         message.unwrap_or(IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, shape: None });
-    let mut at = 0;
+    let mut given = std::mem::take(&mut message.parts).into_iter().peekable();
     for call in &assembled.calls {
-        let parts = message.parts.get(at..).unwrap_or_default();
-        let next = parts.iter().position(|part| matches!(part, IncomingPart::Call(_)));
-        let place = next.map_or(message.parts.len(), |next| at + next);
+        let is_call = |part: &IncomingPart| matches!(part, IncomingPart::Call(_));
+        while let Some(part) = given.next_if(|part| !is_call(part)) {
+            message.parts.push(part);
+        }
         if broken(call) {
-            let part = IncomingPart::Call(IncomingCall {
+            message.parts.push(IncomingPart::Call(IncomingCall {
                 call_id: call.call_id.clone(),
                 name: call.name.clone(),
                 arguments: Arguments::Text(call.arguments.clone()),
                 shape: None,
-            });
-            message.parts.insert(place, part);
+            }));
+        } else {
+            message.parts.extend(given.next());
         }
-        at = place + 1;
     }
+    message.parts.extend(given);
     Some(message)
 }
 

@@ -5,10 +5,10 @@ use super::effect::SaveKind;
 use super::{JournalEntry, Run};
 use crate::finding::{Action, Finding};
 use crate::history::{Entry, ResultEntry};
+use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Message, PartBody};
 use crate::replay::Callback;
-use crate::sorted::Sorted;
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
 
 /// A question: what is stored of this call.
@@ -43,8 +43,21 @@ pub enum Persisted {
 }
 
 /// What was said of a run's calls.
-#[derive(Clone, Debug, Default)]
-pub struct Redactions(Sorted<String, Redaction>);
+#[derive(Clone, Debug)]
+pub struct Redactions {
+    by_invocation: IdMap<Redaction>,
+    /// The save that is asked about.
+    save: u64,
+    /// Its first entry, and the first call there, that may need a question yet.
+    next: (usize, usize),
+}
+
+impl Redactions {
+    /// Nothing was said yet.
+    pub fn new(seed: Seed) -> Self {
+        Self { by_invocation: IdMap::with_hasher(seed), save: 0, next: (0, 0) }
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 struct Redaction {
@@ -69,17 +82,33 @@ impl Run {
         if self.setup.persist.is_empty() {
             return None;
         }
-        match &self.saves.first()?.kind {
-            SaveKind::Write(entries) => entries.iter().find_map(|entry| match entry {
-                JournalEntry::Answered { invocations, .. } => invocations.iter().find_map(|call| self.question(call)),
+        let save = self.saves.front()?;
+        let (mut entry, mut at) = if self.redactions.save == save.id { self.redactions.next } else { (0, 0) };
+        let mut found = None;
+        while let Some(calls) = self.calls_of_entry(&save.kind, entry) {
+            found = calls.get(at).and_then(|call| self.question(call));
+            if found.is_some() {
+                break;
+            }
+            (entry, at) = if at < calls.len() { (entry, at + 1) } else { (entry + 1, 0) };
+        }
+        (self.redactions.save, self.redactions.next) = (save.id, (entry, at));
+        found
+    }
+
+    /// The calls that an entry of a write tells of; `None` behind the last entry.
+    fn calls_of_entry<'s>(&'s self, kind: &'s SaveKind, at: usize) -> Option<&'s [ToolInvocation]> {
+        match kind {
+            SaveKind::Write(entries) => entries.get(at).map(|entry| match entry {
+                JournalEntry::Answered { invocations, .. } => invocations.as_slice(),
                 JournalEntry::Finished(entry) => {
-                    self.live.invocation(&entry.invocation).and_then(|call| self.question(call))
+                    self.live.invocation(&entry.invocation).map(std::slice::from_ref).unwrap_or_default()
                 }
-                _ => None,
+                _ => &[],
             }),
-            SaveKind::Append(entries) => entries.iter().find_map(|entry| match entry {
-                Entry::Invocation(call) => self.question(call),
-                _ => None,
+            SaveKind::Append(entries) => entries.get(at).map(|entry| match entry {
+                Entry::Invocation(call) => std::slice::from_ref(call),
+                _ => &[],
             }),
             SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon => None,
         }
@@ -88,7 +117,7 @@ impl Run {
     /// What is to be asked about a call, if anything is.
     fn question(&self, call: &ToolInvocation) -> Option<PersistAsk> {
         let callback = self.setup.persist.get(&call.name)?;
-        let known = self.redactions.0.get(&call.id);
+        let known = self.redactions.by_invocation.get(&call.id);
         // Of a call that comes from a journal, only what was stored is known.
         let asked =
             call.redacted || known.is_some_and(|known| known.failed || known.with_result || call.result.is_none());
@@ -109,9 +138,7 @@ impl Run {
 
     /// Keeps what was said.
     pub(super) fn persisted(&mut self, ask: &PersistAsk, said: Persisted) {
-        let Some(known) = self.redactions.0.get_or_insert_with(ask.invocation.clone(), Redaction::default) else {
-            return;
-        };
+        let known = self.redactions.by_invocation.get_or_insert(&ask.invocation, Redaction::default());
         known.with_result |= ask.result.is_some();
         match said {
             Persisted::Replaced { arguments, result } => {
@@ -172,7 +199,7 @@ impl Run {
                 entries.append(&mut behind);
             }
             SaveKind::Append(entries) => {
-                let mut redacted: Sorted<String, ()> = Sorted::new();
+                let mut redacted: IdMap<()> = IdMap::with_hasher(self.live.seed());
                 for entry in entries.iter_mut() {
                     if let Entry::Invocation(call) = entry {
                         self.redact_call(call);
@@ -183,7 +210,7 @@ impl Run {
                 }
                 for entry in entries {
                     if let Entry::Message(message) = entry
-                        && redacted.contains(&message.id)
+                        && redacted.contains_key(&message.id)
                     {
                         strip(message);
                     }
@@ -206,7 +233,7 @@ impl Run {
         if !self.setup.persist.contains(&call.name) {
             return;
         }
-        let Some(known) = self.redactions.0.get(&call.id) else {
+        let Some(known) = self.redactions.by_invocation.get(&call.id) else {
             // Nobody was asked: a call from a journal is as it was stored, any other one stays here.
             if !call.redacted {
                 call.withhold();
@@ -235,7 +262,7 @@ impl Run {
         if !self.setup.persist.contains(&call.name) || call.redacted {
             return None;
         }
-        let known = self.redactions.0.get(&call.id);
+        let known = self.redactions.by_invocation.get(&call.id);
         if known.is_none_or(|known| known.withheld) {
             entry.result = None;
             return Some(JournalEntry::Redacted { invocation: call.id.clone(), arguments: None });

@@ -2,10 +2,11 @@
 
 use super::answer::{cut_error, refusal_of, refused_request};
 use super::call::{Call, Response};
-use super::effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
+use super::effect::{EffectKind, Input, Reply, Save, SaveKind};
 use super::error_text::ErrorText;
 use super::event::RunEvent;
 use super::journal::{JournalEntry, Recovered};
+use super::open_effects::OpenEffects;
 use super::outcome::{Outcome, RunStatus};
 use super::persistence::{stopped_entries, turn_entries};
 use super::redaction::Redactions;
@@ -22,6 +23,7 @@ use crate::json::JsonStr;
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
 use crate::replay::drop_uncited;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// One run.
@@ -29,13 +31,11 @@ pub struct Run {
     pub(super) setup: Setup,
     pub(super) live: History,
     pub(super) state: State,
-    pub(super) effects: Vec<Effect>,
-    pub(super) saves: Vec<Save>,
+    pub(super) effects: OpenEffects,
+    pub(super) saves: VecDeque<Save>,
     pub(super) events: Vec<RunEvent>,
     /// Counts saves; an operation is named by it.
     pub(super) next: u64,
-    /// Counts effects.
-    pub(super) offered: u64,
     pub(super) turns: u32,
     pub(super) usage: Option<Usage>,
     pub(super) report: Report,
@@ -44,7 +44,7 @@ pub struct Run {
     /// Of the newest answer.
     pub(super) container: Option<String>,
     /// Writes that failed, to be tried again in their order: what they hold is paid for (R58).
-    pub(super) unsaved: Vec<Save>,
+    pub(super) unsaved: VecDeque<Save>,
     /// Removes the request's own credentials from what a provider says of an error.
     pub(super) error_text: ErrorText,
     /// What is stored in the place of what was said (R12).
@@ -402,7 +402,7 @@ impl Run {
         let Some(step) = tasks.reply(effect, reply, &mut self.live, desk.now)? else { return Ok(()) };
         self.events.push(step.event);
         if step.over {
-            self.effects.retain(|open| open.id != effect);
+            self.effects.close(effect);
         }
         let save = self.save(SaveKind::Write(step.journal));
         if let State::Tools(tasks) = &mut self.state {
@@ -565,7 +565,7 @@ impl Run {
     /// The binding could not write this: it waits for [`Input::SaveAgain`].
     pub fn keep_unsaved(&mut self, save: Save) {
         if self.awaits(save.id) {
-            self.unsaved.push(save);
+            self.unsaved.push_back(save);
         }
     }
 

@@ -52,17 +52,25 @@ impl Run {
 
     /// What the host must do now.
     #[must_use]
-    pub fn effects(&self) -> &[Effect] {
-        &self.effects
+    pub fn effects(&self) -> Vec<&Effect> {
+        self.effects.all()
+    }
+
+    /// The open effects that were offered after the one of that number, with their numbers, which count from 1.
+    #[must_use]
+    pub fn effects_after(&self, number: u64) -> Vec<(u64, &Effect)> {
+        self.effects.after(number)
+    }
+
+    /// The numbers of the effects that were closed since the last call: answered, or given up.
+    pub fn take_closed_effects(&mut self) -> Vec<u64> {
+        self.effects.take_closed()
     }
 
     /// The next write for the binding, without what must not be stored. Before it come the questions of
     /// [`take_persist`](Self::take_persist).
     pub fn take_save(&mut self) -> Option<Save> {
-        if self.saves.is_empty() {
-            return None;
-        }
-        let mut save = self.saves.remove(0);
+        let mut save = self.saves.pop_front()?;
         self.redact(&mut save.kind);
         Some(save)
     }

@@ -7,29 +7,32 @@ use super::{OnInterrupted, Run, Setup};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::history::{Entry, History, ResultEntry};
+use crate::id::IdMap;
 use crate::json::{Json, JsonRef, Kind};
 use crate::replay::INTERRUPTED;
 use crate::sorted::Sorted;
 use crate::text::joined;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
+use std::collections::BTreeMap;
 
 /// The calls of one round.
-#[derive(Default)]
 pub struct Tasks {
     tasks: Vec<Task>,
+    /// Where the task of an effect is.
+    by_effect: IdMap<usize>,
     /// Results that need no tool: an unknown one, arguments that are no JSON, a call that was cut off.
     closing: Vec<ResultEntry>,
-    offering: Vec<usize>,
-    /// Writes under way.
-    saves: Vec<u64>,
-    /// Of them, those of a start.
-    starts: Vec<u64>,
+    /// How many tasks were offered.
+    offered: usize,
+    /// How many tasks have their result.
+    answered: usize,
+    /// Writes under way, and whether one tells of a start.
+    saves: BTreeMap<u64, bool>,
     start_next: bool,
 }
 
 struct Task {
     invocation: String,
-    effect: String,
     phase: Phase,
     attempt: u32,
     kind: Option<EffectKind>,
@@ -53,7 +56,15 @@ pub struct Step {
 impl Tasks {
     /// The open calls of the last answer. `attempts` tells of calls that were started before a kill.
     pub fn new(run: &Run, attempts: &Sorted<String, u32>, resumed: bool, now: Ms) -> Self {
-        let mut tasks = Self::default();
+        let mut tasks = Self {
+            tasks: Vec::new(),
+            by_effect: IdMap::with_hasher(run.live.seed()),
+            closing: Vec::new(),
+            offered: 0,
+            answered: 0,
+            saves: BTreeMap::new(),
+            start_next: false,
+        };
         let Some(answer) = run.live.last_answer() else {
             return tasks;
         };
@@ -108,10 +119,8 @@ impl Tasks {
             }
         };
         let attempt = tried + 1;
-        self.offering.push(self.tasks.len());
         self.tasks.push(Task {
             invocation: call.id.clone(),
-            effect: String::new(),
             phase: Phase::Offered,
             attempt,
             kind: Some(EffectKind::RunTool {
@@ -138,17 +147,13 @@ impl Tasks {
 
     /// The next effect to offer; it is told its id by [`offered`](Self::offered).
     pub fn unoffered(&mut self) -> Option<EffectKind> {
-        let next = self.offering.first()?;
-        self.tasks.get_mut(*next)?.kind.take()
+        self.tasks.get_mut(self.offered)?.kind.take()
     }
 
-    /// The id of the next effect.
+    /// The id of that effect.
     pub fn offered(&mut self, effect: String) {
-        if !self.offering.is_empty()
-            && let Some(task) = self.tasks.get_mut(self.offering.remove(0))
-        {
-            task.effect = effect;
-        }
+        self.by_effect.insert(effect, self.offered);
+        self.offered += 1;
     }
 
     /// Results that need no tool.
@@ -166,7 +171,7 @@ impl Tasks {
 
     /// Takes an answer.
     pub fn reply(&mut self, effect: &str, reply: Reply, live: &mut History, now: Ms) -> Result<Option<Step>> {
-        let Some(task) = self.tasks.iter_mut().find(|task| task.effect == effect) else { return Ok(None) };
+        let Some(task) = self.by_effect.get(effect).and_then(|at| self.tasks.get_mut(*at)) else { return Ok(None) };
         let Some(call) = live.invocation_mut(&task.invocation) else { return Ok(None) };
         let started = |at| JournalEntry::Started { invocation: task.invocation.clone(), at, attempt: task.attempt };
         let (content, is_error) = match reply {
@@ -212,38 +217,34 @@ impl Tasks {
         };
         live.apply(Entry::Result(entry.clone()));
         task.phase = Phase::Answered;
+        self.answered += 1;
         journal.push(JournalEntry::Finished(entry));
         Ok(Some(Step { event, journal, over: true }))
     }
 
     /// The round waits for that write.
     pub fn wait_for(&mut self, save: u64) {
-        self.saves.push(save);
-        if std::mem::take(&mut self.start_next) {
-            self.starts.push(save);
-        }
+        self.saves.insert(save, std::mem::take(&mut self.start_next));
     }
 
     /// A write is there.
     pub fn written(&mut self, save: u64) {
-        for list in [&mut self.saves, &mut self.starts] {
-            list.retain(|own| *own != save);
-        }
+        self.saves.remove(&save);
     }
 
     /// Whether that write told of a start.
     pub fn was_start(&self, save: u64) -> bool {
-        self.starts.contains(&save)
+        self.saves.get(&save) == Some(&true)
     }
 
     /// Whether the round waits for that write.
     pub fn awaits(&self, save: u64) -> bool {
-        self.saves.contains(&save)
+        self.saves.contains_key(&save)
     }
 
     /// Whether every call is answered and every answer is written.
     pub fn all_done(&self) -> bool {
-        self.saves.is_empty() && self.tasks.iter().all(|task| task.phase == Phase::Answered)
+        self.saves.is_empty() && self.answered == self.tasks.len()
     }
 }
 

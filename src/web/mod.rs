@@ -16,6 +16,8 @@ mod error;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod foreign;
 #[cfg(feature = "web")]
+mod offered_effects;
+#[cfg(feature = "web")]
 mod options;
 #[cfg(feature = "web")]
 mod pending;

@@ -1,8 +1,9 @@
 //! `Run`: the class, and the pump that answers the machine's own effects.
 
-use super::convert::{given, list_to_js, member, object_to_js, set, text, to_json, whole};
+use super::convert::{given, list_to_js, member, object_to_js, text, to_json, whole};
 use super::engine::Engine;
 use super::foreign;
+use super::offered_effects::OfferedEffects;
 use super::platform::{Lock, Locking, lock, random_id};
 use super::promise::{Work, deferred, in_background, promise};
 use super::reducers::{persist, tell};
@@ -15,10 +16,9 @@ use crate::error::{Code, Error, Result};
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::provider::is_error_response;
-use crate::run::{Effect, EffectKind, Input, Reply, RunEvent, RunStatus, RunWriter, SaveKind, change_for};
-use crate::sorted::Sorted;
+use crate::run::{Input, Reply, RunEvent, RunStatus, RunWriter, SaveKind, change_for};
 use crate::store::{Change, HeadEdit};
-use js_sys::{Function, Promise, Uint8Array};
+use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -36,7 +36,7 @@ pub struct RunInner {
     pub epoch: Cell<u32>,
     pub retry_at: Cell<Option<Ms>>,
     events: RefCell<Vec<RunEvent>>,
-    effects: RefCell<Sorted<String, JsValue>>,
+    effects: RefCell<OfferedEffects>,
     waiting: RefCell<Vec<Function>>,
     lock: RefCell<Option<Lock>>,
     has_lock: bool,
@@ -243,10 +243,8 @@ impl RunInner {
             }
         }
         self.events.borrow_mut().extend(events);
-        {
-            let machine = self.machine.borrow();
-            self.effects.borrow_mut().retain(|id, _| machine.effects().iter().any(|effect| effect.id == *id));
-        }
+        let closed = self.machine.borrow_mut().take_closed_effects();
+        self.effects.borrow_mut().close(closed);
         if self.machine.borrow().status() != RunStatus::Running {
             let engine = &self.session.engine;
             engine.live.borrow_mut().remove(&lock_name(engine, &self.session.id, &self.id));
@@ -331,19 +329,14 @@ impl Run {
 
     /// What the host must do now. The same effect is the same object each time.
     pub fn effects(&self) -> js_sys::Array {
-        let machine = self.inner.machine.borrow();
-        let mut kept = self.inner.effects.borrow_mut();
-        let effects = js_sys::Array::new();
-        for effect in machine.effects() {
-            if let Some(value) = kept.get(&effect.id) {
-                effects.push(value);
-            } else {
-                let value = effect_to_js(effect);
-                effects.push(&value);
-                kept.insert(effect.id.clone(), value);
-            }
-        }
-        effects
+        self.inner.effects.borrow_mut().all(&self.inner.machine.borrow())
+    }
+
+    /// What changed about the effects since the last call: `opened`, the new ones, and `closed`, the ids of those that wait for
+    /// no answer any more. For a host that drives thousands of them: to list all at each step costs their square.
+    #[wasm_bindgen(js_name = takeEffects)]
+    pub fn take_effects(&self) -> JsValue {
+        self.inner.effects.borrow_mut().take(&self.inner.machine.borrow())
     }
 
     /// Drains the events so far.
@@ -457,42 +450,6 @@ impl Run {
 /// Whether the caller did what it may not, or too late; then nothing has happened.
 fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::UnknownEffect | Code::WrongState | Code::Closed)
-}
-
-fn effect_to_js(effect: &Effect) -> JsValue {
-    match &effect.kind {
-        EffectKind::Wait { ms } => object_to_js(&|out| {
-            out.text("type", "wait").text("id", &effect.id).number("ms", *ms);
-        }),
-        EffectKind::RunTool { call_id, invocation, attempt, name, arguments, arguments_text } => object_to_js(&|out| {
-            out.text("type", "run_tool")
-                .text("id", &effect.id)
-                .text("callId", call_id)
-                .text("invocationId", invocation);
-            out.number("attempt", u64::from(*attempt))
-                .text("name", name)
-                .json("arguments", arguments.view())
-                .text("argumentsText", arguments_text);
-        }),
-        EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
-            let value = object_to_js(&|out| {
-                out.text("type", "call_model").text("id", &effect.id).text("dialect", dialect.as_str());
-                out.object("request", |request| {
-                    request.text("method", "POST").text("url", url).object("headers", |out| {
-                        for (name, value) in headers {
-                            out.text(name, value);
-                        }
-                    });
-                });
-                out.bool("stream", *stream).bool("repeatable", *repeatable);
-                if let Some(at) = not_before {
-                    out.number("notBefore", *at);
-                }
-            });
-            set(&member(&value, "request"), "body", &Uint8Array::from(body.as_slice()));
-            value
-        }
-    }
 }
 
 /// A whole response that is larger than the run allows: its body is not read.

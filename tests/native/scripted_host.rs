@@ -451,7 +451,7 @@ impl<'s> Host<'s> {
             if !alive {
                 return None;
             }
-            let effects = run.effects().to_vec();
+            let effects = run.effects().into_iter().cloned().collect::<Vec<_>>();
             let at = if effects.len() > 1 { (self.pick)(effects.len()) % effects.len() } else { 0 };
             let effect = effects.get(at)?.clone();
             match effect.kind {

@@ -447,10 +447,13 @@ fn misuse_changes_nothing() {
     let started = || Reply::ResponseStarted { status: 200, headers: Vec::new() };
     let bytes = |effect: &str| Input::Bytes { effect: effect.into(), bytes: b"data: ".to_vec() };
     let refused = |host: &mut Host<'_>, input: Input, code: Code| {
-        let (effects, status) = (host.run.as_ref().unwrap().effects().to_vec(), host.run.as_ref().unwrap().status());
+        let (effects, status) = (
+            host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>(),
+            host.run.as_ref().unwrap().status(),
+        );
         assert_eq!(host.handle(input.clone()).unwrap_err().code, code, "{input:?}");
         let run = host.run.as_mut().unwrap();
-        assert_eq!((run.effects(), run.status()), (&effects[..], status));
+        assert_eq!((run.effects().into_iter().cloned().collect(), run.status()), (effects.clone(), status));
         assert!(run.take_save().is_none());
     };
     let say = |effect: &str, reply: Reply| Input::Answer { effect: effect.into(), reply };
@@ -477,7 +480,7 @@ fn misuse_changes_nothing() {
     host.write();
 
     // Late and double answers are no misuse, and change nothing.
-    let effects = host.run.as_ref().unwrap().effects().to_vec();
+    let effects = host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>();
     assert!(effects.iter().all(|effect| matches!(effect.kind, EffectKind::RunTool { .. })) && effects.len() == 2);
     for reply in
         [started(), Reply::ResponseEnd, Reply::Failed { code: None, message: "late".into(), sent: true }, result()]

@@ -404,7 +404,7 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.start(setup("run", CHAT, false), "Go").unwrap();
-    let effects = |host: &Host<'_>| host.run.as_ref().unwrap().effects().to_vec();
+    let effects = |host: &Host<'_>| host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>();
     let answer = |host: &mut Host<'_>, say: Say| {
         let effect = effects(host)[0].id.clone();
         host.reply(&effect, Reply::Response { status: 200, headers: Vec::new(), body: say.body(CHAT) }).unwrap();

@@ -114,7 +114,7 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
         }
         match step {
             Move::Go(n) => {
-                let effects = host.run.as_ref().unwrap().effects().to_vec();
+                let effects = host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>();
                 let Some(effect) = effects.get(n % effects.len().max(1)) else { continue };
                 let reply = match &effect.kind {
                     EffectKind::CallModel { body, stream, .. } => {

@@ -1,0 +1,71 @@
+//! The effects that wait for an answer. A round may have thousands: each is found, and closed, by its number.
+
+use super::effect::{Effect, EffectKind};
+use std::collections::BTreeMap;
+
+/// Open effects, in the order in which they were offered.
+#[derive(Default)]
+pub(super) struct OpenEffects {
+    open: BTreeMap<u64, Effect>,
+    /// How many were ever offered: the number of the newest one.
+    offered: u64,
+    /// Numbers of effects that were closed and not reported yet.
+    closed: Vec<u64>,
+}
+
+impl OpenEffects {
+    /// Offers an effect; returns its id.
+    pub fn offer(&mut self, kind: EffectKind) -> String {
+        self.offered += 1;
+        let id = effect_id(self.offered);
+        self.open.insert(self.offered, Effect { id: id.clone(), kind });
+        id
+    }
+
+    /// Closes one effect.
+    pub fn close(&mut self, id: &str) {
+        if let Some(number) = number_of(id)
+            && self.open.remove(&number).is_some()
+        {
+            self.closed.push(number);
+        }
+    }
+
+    /// Closes all of them.
+    pub fn clear(&mut self) {
+        self.closed.extend(std::mem::take(&mut self.open).into_keys());
+    }
+
+    /// Whether the effect waits for an answer; `None` for an id that was never given.
+    pub fn is_open(&self, id: &str) -> Option<bool> {
+        let number = number_of(id).filter(|number| (1..=self.offered).contains(number))?;
+        Some(self.open.contains_key(&number))
+    }
+
+    /// All open effects.
+    pub fn all(&self) -> Vec<&Effect> {
+        self.open.values().collect()
+    }
+
+    /// The open effects that were offered after the one of that number.
+    pub fn after(&self, number: u64) -> Vec<(u64, &Effect)> {
+        self.open.range(number.saturating_add(1)..).map(|(number, effect)| (*number, effect)).collect()
+    }
+
+    /// The numbers of effects that were closed since the last call.
+    pub fn take_closed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.closed)
+    }
+}
+
+/// The id of the effect of that number.
+#[must_use]
+pub fn effect_id(number: u64) -> String {
+    format!("e{number}")
+}
+
+/// The number in an effect's id.
+fn number_of(id: &str) -> Option<u64> {
+    let number = id.strip_prefix('e')?.parse().ok()?;
+    (effect_id(number) == id).then_some(number)
+}
