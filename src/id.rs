@@ -95,6 +95,11 @@ impl<V> IdMap<V> {
         &mut self.values[at]
     }
 
+    /// All values, in the order in which their ids came.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.values.iter_mut()
+    }
+
     /// How many ids there are.
     #[must_use]
     pub fn count(&self) -> usize {

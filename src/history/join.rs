@@ -1,5 +1,6 @@
 //! The join: gives incoming items their ids, turns and rounds, and every result its call.
 
+use super::open_calls::{Choice, OpenCalls};
 use super::{
     Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside, free_id,
     own_call_id,
@@ -52,11 +53,16 @@ pub fn join(
     origin: &Origin,
     ids: &dyn IdSource,
 ) -> Joined {
-    let mut stored: IdMap<Vec<(String, String)>> = IdMap::with_hasher(history.seed());
-    for call in history.open() {
+    let (mut stored, mut named) = (IdMap::with_hasher(history.seed()), IdMap::with_hasher(history.seed()));
+    let results =
+        incoming.iter().filter_map(|item| if let Incoming::Result(result) = item { Some(result) } else { None });
+    for result in results.clone().filter(|result| !result.call_id.is_empty()) {
+        *named.get_or_insert(&result.call_id, 0) += 1;
+    }
+    for call in history.open().filter(|_| results.clone().next().is_some()) {
         let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
         for key in keys_of(dialect, &call.call_id, &call.name) {
-            stored.get_or_insert(&key, Vec::new()).push((call.message_id.clone(), call.id.clone()));
+            stored.get_or_insert(&key, OpenCalls::default()).push(&call.message_id, call.id.clone());
         }
     }
     let joined = Joined::default();
@@ -68,6 +74,8 @@ pub fn join(
         stored,
         answered: IdMap::with_hasher(history.seed()),
         fresh: IdMap::with_hasher(history.seed()),
+        call_ids: IdMap::with_hasher(history.seed()),
+        named,
         late: Vec::new(),
         position: history.position(),
         taken: IdMap::with_hasher(history.seed()),
@@ -89,9 +97,7 @@ pub fn join(
             }
         }
     }
-    for result in std::mem::take(&mut work.late) {
-        work.result(result, false, ids);
-    }
+    work.answer_late(ids);
     work.joined
 }
 
@@ -100,12 +106,16 @@ struct Join<'h> {
     history: &'h History,
     origin: &'h Origin,
     joined: Joined,
-    /// Open calls of the history, by call id, oldest first: message and invocation.
-    stored: IdMap<Vec<(String, String)>>,
+    /// Open calls of the history, by what a result names.
+    stored: IdMap<OpenCalls<String>>,
     /// Which of them these items answer.
     answered: IdMap<()>,
-    /// Calls of these items by call id: message and place in the entries.
-    fresh: IdMap<Vec<(String, usize)>>,
+    /// Calls of these items, as their places in the entries.
+    fresh: IdMap<OpenCalls<usize>>,
+    /// Ids of these items' calls.
+    call_ids: IdMap<()>,
+    /// By call id: how many results of these items name it and are still to come.
+    named: IdMap<usize>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
     position: Position,
@@ -118,7 +128,7 @@ impl<'h> Join<'h> {
         let turn = self.position.advance(incoming.role);
         let round = self.position.rounds;
         let mut place = 0;
-        let mut calls = Vec::new();
+        let mut calls: Vec<ToolInvocation> = Vec::new();
         let mut parts = Vec::with_capacity(incoming.parts.len());
         for part in incoming.parts {
             let call = match part {
@@ -129,7 +139,7 @@ impl<'h> Join<'h> {
                 IncomingPart::Call(call) => call,
             };
             let invocation = self.untaken(ids.new_id());
-            let replay_id = self.replay_id(incoming.dialect, &call.call_id, &invocation, &calls);
+            let replay_id = self.replay_id(incoming.dialect, &call.call_id, &invocation);
             parts.push(Part::from(PartBody::ToolCall { invocation: invocation.clone(), round, place }));
             calls.push(ToolInvocation {
                 id: invocation,
@@ -178,7 +188,8 @@ impl<'h> Join<'h> {
         }));
         for call in calls {
             for key in keys_of(incoming.dialect, &call.call_id, &call.name) {
-                self.fresh.get_or_insert(&key, Vec::new()).push((call.message_id.clone(), self.joined.entries.len()));
+                let open = self.fresh.get_or_insert(&key, OpenCalls::default());
+                open.push(&call.message_id, self.joined.entries.len());
             }
             self.joined.entries.push(Entry::Invocation(call));
         }
@@ -198,17 +209,10 @@ impl<'h> Join<'h> {
     }
 
     /// An id that cannot serve gets another one, once and for all: the same in call and result, the same in every build.
-    fn replay_id(
-        &mut self,
-        dialect: Option<Dialect>,
-        call_id: &str,
-        invocation: &str,
-        siblings: &[ToolInvocation],
-    ) -> Option<String> {
+    fn replay_id(&mut self, dialect: Option<Dialect>, call_id: &str, invocation: &str) -> Option<String> {
         let used = self.before.is_some_and(|before| before.uses_of(call_id) > 0)
             || self.history.uses_of(call_id) > 0
-            || self.fresh.contains_key(call_id)
-            || siblings.iter().any(|call| call.call_id == call_id);
+            || self.call_ids.insert(call_id.to_owned(), ()).is_some();
         if !call_id.is_empty() && !used {
             return None;
         }
@@ -229,44 +233,84 @@ impl<'h> Join<'h> {
         own
     }
 
+    /// Joins the results whose calls had not come. What names its call comes first; the others get what is left.
+    fn answer_late(&mut self, ids: &dyn IdSource) {
+        let (named, nameless): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.late).into_iter().partition(|result| !result.call_id.is_empty());
+        for result in named {
+            self.result(result, false, ids);
+        }
+        self.fresh.values_mut().for_each(OpenCalls::reconsider);
+        self.stored.values_mut().for_each(OpenCalls::reconsider);
+        for result in nameless {
+            self.result(result, false, ids);
+        }
+    }
+
     fn result(&mut self, result: IncomingResult, may_wait: bool, ids: &dyn IdSource) {
+        let call_id = result.call_id.clone();
         let by_name = result.name.as_ref().map(|name| name_key(name));
         let key = by_name.as_ref().filter(|_| result.call_id.is_empty()).unwrap_or(&result.call_id).clone();
         // A client that makes up ids for calls that have none: the name says which call it means.
         let second = by_name.filter(|_| !may_wait && !result.call_id.is_empty());
-        let mut nameless = false;
-        for key in [Some(key), second].into_iter().flatten() {
-            let entries = &mut self.joined.entries;
-            let open = |at: &usize| match entries.get(*at) {
-                Some(Entry::Invocation(call)) => call.result.is_none() && (!nameless || call.call_id.is_empty()),
-                _ => false,
-            };
-            if let Some(at) = self.fresh.get_mut(&key).and_then(|calls| newest_open(calls, open))
-                && let Some(Entry::Invocation(call)) = entries.get_mut(at)
-            {
-                call.status = status_of(&result);
-                call.finished_at = Some(self.origin.at);
-                call.result = Some(stored(result));
-                return;
+        let answered = match second {
+            None => self.answer(&key, result, false),
+            Some(name) => self.answer(&key, result, false).and_then(|result| self.answer(&name, result, true)),
+        };
+        match answered {
+            Some(result) => self.unanswering(result, may_wait, ids),
+            None => {
+                if let Some(left) = self.named.get_mut(&call_id) {
+                    *left -= 1;
+                }
             }
-            let open = |id: &String| {
-                !self.answered.contains_key(id)
-                    && (!nameless || self.history.invocation(id).is_some_and(|call| call.call_id.is_empty()))
-            };
-            if let Some(invocation) = self.stored.get_mut(&key).and_then(|calls| newest_open(calls, open)) {
-                self.answered.insert(invocation.clone(), ());
-                entries.push(Entry::Result(ResultEntry {
-                    invocation,
-                    status: status_of(&result),
-                    started_at: None,
-                    finished_at: Some(self.origin.at),
-                    freshness: self.origin.freshness,
-                    result: Some(stored(result)),
-                }));
-                return;
-            }
-            nameless = true;
         }
+    }
+
+    /// Gives the newest open call of that name its result; gives the result back where there is none. `nameless`: the call must
+    /// have no id of its own.
+    fn answer(&mut self, key: &str, result: IncomingResult, nameless: bool) -> Option<IncomingResult> {
+        let named = &self.named;
+        // A result without an id leaves a call alone whose own result is still to come.
+        let choose = |call_id: &str| {
+            let waits = result.call_id.is_empty() && named.get(call_id).is_some_and(|left| *left > 0);
+            if waits || nameless && !call_id.is_empty() { Choice::PassOver } else { Choice::Take }
+        };
+        let entries = &mut self.joined.entries;
+        let fresh = self.fresh.get_mut(key).and_then(|calls| {
+            calls.take_newest(&|at| match entries.get(*at) {
+                Some(Entry::Invocation(call)) if call.result.is_none() => choose(&call.call_id),
+                _ => Choice::Drop,
+            })
+        });
+        if let Some(Entry::Invocation(call)) = fresh.and_then(|at| entries.get_mut(at)) {
+            call.status = status_of(&result);
+            call.finished_at = Some(self.origin.at);
+            call.result = Some(stored(result));
+            return None;
+        }
+        let (history, answered) = (self.history, &self.answered);
+        let invocation = self.stored.get_mut(key).and_then(|calls| {
+            calls.take_newest(&|id| match history.invocation(id) {
+                Some(call) if !answered.contains_key(id) => choose(&call.call_id),
+                _ => Choice::Drop,
+            })
+        });
+        let Some(invocation) = invocation else { return Some(result) };
+        self.answered.insert(invocation.clone(), ());
+        entries.push(Entry::Result(ResultEntry {
+            invocation,
+            status: status_of(&result),
+            started_at: None,
+            finished_at: Some(self.origin.at),
+            freshness: self.origin.freshness,
+            result: Some(stored(result)),
+        }));
+        None
+    }
+
+    /// A result for which there is no open call, yet or at all.
+    fn unanswering(&mut self, result: IncomingResult, may_wait: bool, ids: &dyn IdSource) {
         let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
         if result.apart && !known {
             let parts = vec![IncomingPart::Part(PartBody::Opaque(result.raw).into())];
@@ -293,18 +337,6 @@ impl<'h> Join<'h> {
     fn set_aside(&mut self, reason: &str, value: crate::json::Json, dialect: Option<Dialect>) {
         let at = self.origin.at;
         self.joined.entries.push(Entry::SetAside(SetAside { reason: reason.into(), dialect, value, at }));
-    }
-}
-
-/// Takes, of the calls that are open, the first of the newest message.
-pub(super) fn newest_open<T>(calls: &mut Vec<(String, T)>, is_open: impl Fn(&T) -> bool) -> Option<T> {
-    loop {
-        let newest = &calls.last()?.0;
-        let first = calls.iter().rposition(|(message, _)| message != newest).map_or(0, |before| before + 1);
-        let call = calls.remove(first).1;
-        if is_open(&call) {
-            return Some(call);
-        }
     }
 }
 

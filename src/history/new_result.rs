@@ -1,8 +1,8 @@
 //! Results of calls that were stored without one, in the application's own shape (R57): a form on the page that the user has filled
 //! in since, a job that ended after the conversation was imported.
 
-use super::join::newest_open;
 use super::new_message::time;
+use super::open_calls::{Choice, OpenCalls};
 use super::{Entry, History, Joined, Origin, ResultEntry};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
@@ -116,8 +116,8 @@ enum Place {
 struct Candidates {
     /// Whether there is a call of that name, answered or not.
     known: bool,
-    /// Message and place of those that have not been looked at, oldest first.
-    places: Vec<(String, Place)>,
+    /// Those that have not been looked at.
+    places: OpenCalls<Place>,
 }
 
 /// The calls that an append answers, by the names it uses.
@@ -152,7 +152,7 @@ impl NamedCalls {
         for name in [&call.id, &call.call_id] {
             if let Some(candidates) = self.by_name.get_mut(name) {
                 candidates.known = true;
-                candidates.places.push((call.message_id.clone(), place.clone()));
+                candidates.places.push(&call.message_id, place.clone());
             }
         }
     }
@@ -170,7 +170,8 @@ impl NamedCalls {
         };
         let candidates = self.by_name.get_mut(name);
         let known = candidates.as_ref().is_some_and(|candidates| candidates.known);
-        let place = candidates.and_then(|candidates| newest_open(&mut candidates.places, is_open));
+        let choose = |place: &Place| if is_open(place) { Choice::Take } else { Choice::Drop };
+        let place = candidates.and_then(|candidates| candidates.places.take_newest(&choose));
         if let Some(Place::Stored(id)) = &place {
             self.answered.insert(id.clone(), ());
         }

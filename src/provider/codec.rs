@@ -312,13 +312,19 @@ fn plain_id(codec: &dyn Codec, call: &ToolInvocation) -> String {
 /// The ids of one message's calls, each its own: two that fell together by being made legal are told apart.
 #[must_use]
 pub(crate) fn call_ids(codec: &dyn Codec, calls: &[DraftCall<'_>]) -> Vec<JsonStr> {
+    // By id: how many others were made of it.
     let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
     let mut ids = Vec::new();
     for call in calls {
-        let mut id = plain_id(codec, call.invocation);
-        while used.insert(id.clone(), 0).is_some() {
-            id = codec.legal_id(&(id + "#"));
+        let plain = plain_id(codec, call.invocation);
+        let mut id = plain.clone();
+        while used.contains_key(&id) {
+            let made = used.get_or_insert(&plain, 0);
+            *made += 1;
+            let mark = if *made == 1 { "#".to_owned() } else { format!("#{made}") };
+            id = codec.legal_id(&(plain.clone() + &mark));
         }
+        used.insert(id.clone(), 0);
         ids.push(JsonStr::new(&id));
     }
     ids

@@ -79,10 +79,13 @@ impl<'h> Draft<'h> {
 }
 
 impl<'h> DraftMessage<'h> {
-    /// The call of that invocation, if it is still in.
+    /// The call of a part, by its place in the message, if it is still in.
     #[must_use]
-    pub fn call(&self, invocation: &str) -> Option<&DraftCall<'h>> {
-        self.calls.iter().find(|call| call.invocation.id == invocation)
+    pub fn call(&self, part: &PartBody) -> Option<&DraftCall<'h>> {
+        let PartBody::ToolCall { invocation, place, .. } = part else { return None };
+        let from = self.calls.partition_point(|call| call.invocation.place < *place);
+        let at_place = self.calls.iter().skip(from).take_while(|call| call.invocation.place == *place);
+        at_place.into_iter().find(|call| call.invocation.id == *invocation)
     }
 
     /// Whether it says anything beside its calls.

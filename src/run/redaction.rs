@@ -225,7 +225,7 @@ impl Run {
         self.live.invocations().iter().any(|call| {
             call.redacted
                 || self.setup.persist.contains(&call.name)
-                    && self.redactions.0.get(&call.id).is_none_or(Redaction::changes)
+                    && self.redactions.by_invocation.get(&call.id).is_none_or(Redaction::changes)
         })
     }
 

@@ -27,8 +27,8 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessa
     let beside = own && (!item.calls.is_empty() || message.parts.iter().any(says));
     for part in &message.parts {
         match &part.body {
-            PartBody::ToolCall { invocation, .. } => {
-                if let Some(call) = item.call(invocation) {
+            PartBody::ToolCall { .. } => {
+                if let Some(call) = item.call(&part.body) {
                     blocks.push(call_block(call.invocation, own, report));
                 }
             }

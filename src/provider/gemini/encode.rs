@@ -42,7 +42,7 @@ pub fn encode(
     for part in &message.parts {
         let mut text = String::new();
         let written = match &part.body {
-            PartBody::ToolCall { invocation, .. } => item.call(invocation).is_some_and(|call| {
+            PartBody::ToolCall { .. } => item.call(&part.body).is_some_and(|call| {
                 write_call(&mut text, call.invocation, own, !std::mem::replace(&mut signed, true), report);
                 true
             }),

@@ -151,8 +151,8 @@ fn encode_own(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report)
         let parts = message.parts.get(planned.from..planned.to).unwrap_or_default();
         let Some(first) = parts.first().filter(|_| planned.is != Is::Gone) else { continue };
         match &first.body {
-            PartBody::ToolCall { invocation, .. } => {
-                if let Some(call) = item.call(invocation) {
+            PartBody::ToolCall { .. } => {
+                if let Some(call) = item.call(&first.body) {
                     write_call(wire.begin(), call.invocation, true, planned.without_id);
                 }
             }
@@ -177,7 +177,7 @@ fn continues(part: &Part) -> bool {
 fn what(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> Is {
     let id = part.shape.as_ref().and_then(|shape| raw(shape, "id"));
     match &part.body {
-        PartBody::ToolCall { invocation, .. } => match item.call(invocation) {
+        PartBody::ToolCall { .. } => match item.call(&part.body) {
             Some(call) if can_go(call, true) => Is::Call,
             Some(call) => {
                 report.push(
@@ -303,8 +303,7 @@ fn write_said(wire: &mut Wire<'_>, text: &JsonStr, refusal: bool) {
 /// message there (recorded).
 fn encode_foreign(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
     let message = item.message;
-    let is_call =
-        |part: &Part| matches!(&part.body, PartBody::ToolCall { invocation, .. } if item.call(invocation).is_some());
+    let is_call = |part: &Part| item.call(&part.body).is_some();
     let last = message.parts.iter().rposition(is_call).unwrap_or(message.parts.len());
     let (before, after) = message.parts.split_at_checked(last).unwrap_or_default();
     foreign_words(wire, before, message, report);

@@ -259,6 +259,8 @@ impl<'a> Pairs<'a> {
                 }
             }
         }
+        // Whoever names its call comes first, before its call or after it; the others get what is left.
+        self.pair_early(&mut seen, true);
         self.pair_by_place(true);
         for a in deferred {
             let Some(answer) = self.answers.get(a).filter(|answer| answer.fate == Fate::Orphan) else { continue };
@@ -266,7 +268,7 @@ impl<'a> Pairs<'a> {
                 self.pair_one(a, answer.content, seen);
             }
         }
-        self.pair_early(&mut seen);
+        self.pair_early(&mut seen, false);
         self.pair_by_place(false);
     }
 
@@ -346,14 +348,18 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Results before their calls.
-    fn pair_early(&mut self, all: &mut [Seen]) {
+    /// Results before their calls: those that name them, or the others.
+    fn pair_early(&mut self, all: &mut [Seen], named: bool) {
         for seen in &mut *all {
-            if seen.early.is_empty() {
+            let names = |a: &usize| self.answers.get(*a).is_some_and(|answer| answer.id.is_some());
+            let (early, later) = std::mem::take(&mut seen.early).into_iter().partition(|a| names(a) == named);
+            seen.early = later;
+            let early: Vec<usize> = early;
+            if early.is_empty() {
                 continue;
             }
-            seen.early = in_order(std::mem::take(&mut seen.early), &|a, b| self.is_filler(*a).cmp(&self.is_filler(*b)));
-            let mut early = std::mem::take(&mut seen.early).into_iter();
+            let early = in_order(early, &|a, b| self.is_filler(*a).cmp(&self.is_filler(*b)));
+            let mut early = early.into_iter();
             for c in seen.calls.iter().copied() {
                 if self.calls.get(c).is_some_and(|call| call.answer.is_none())
                     && let Some(a) = early.next()
