@@ -11,6 +11,7 @@ use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, check, ends_in_high_surr
 use crate::message::Dialect;
 use crate::text::has;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// One dialect's side of the work.
 pub(crate) trait Assembling: Send {
@@ -61,8 +62,8 @@ struct Pattern {
 
 /// What the bytes turn out to be.
 enum Body {
-    /// Nothing but white space has come.
-    Unknown(Vec<u8>),
+    /// Nothing but white space has come; so many of the bytes are known to be that.
+    Unknown { seen: Vec<u8>, blank: usize },
     /// Server-sent events.
     Events,
     /// One JSON list of events (Gemini without `alt=sse`).
@@ -77,7 +78,7 @@ impl StreamAssembler {
     pub fn new(dialect: Dialect) -> Self {
         let answer = super::codec(dialect).assembler();
         let reader = Reader { answer, last: Pattern::default(), done: false };
-        Self { frames: Frames::default(), body: Body::Unknown(Vec::new()), reader }
+        Self { frames: Frames::default(), body: Body::Unknown { seen: Vec::new(), blank: 0 }, reader }
     }
 
     /// Takes the next bytes and appends what they completed to `events`. After the end it takes no more.
@@ -86,9 +87,10 @@ impl StreamAssembler {
             Body::Events => self.push_events(bytes, events),
             Body::Plain(body) => body.extend_from_slice(bytes),
             Body::List(items) => items.push(bytes, &mut |item| self.reader.take("", item, false, events)),
-            Body::Unknown(seen) => {
+            Body::Unknown { seen, blank } => {
                 seen.extend_from_slice(bytes);
-                let Some(first) = first_byte(seen) else { return };
+                *blank = blank_before(seen, *blank);
+                let Some(first) = seen.get(*blank).copied().filter(|_| !is_cut_mark(seen)) else { return };
                 let seen = std::mem::take(seen);
                 match first {
                     b'[' if self.reader.answer.takes_lists() => self.body = Body::List(Items::default()),
@@ -110,7 +112,7 @@ impl StreamAssembler {
         match std::mem::replace(&mut self.body, Body::Events) {
             Body::Plain(body) => self.reader.take_plain(&body),
             Body::List(items) => self.reader.end_list(&items),
-            Body::Unknown(_) | Body::Events => {
+            Body::Unknown { .. } | Body::Events => {
                 let Self { frames, reader, .. } = self;
                 frames.finish(&mut |name, data| reader.take(name, data, true, &mut Vec::new()));
             }
@@ -155,15 +157,24 @@ pub(crate) fn read_whole(dialect: Dialect, body: &[u8]) -> (Assembled, Option<St
     (assembler.finish(), assembler.container())
 }
 
-/// The first byte that says what a body is: JSON or a stream's framing; none while only white space has come.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether the bytes may yet become a byte order mark.
+fn is_cut_mark(bytes: &[u8]) -> bool {
+    bytes.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(bytes)
+}
+
+/// How many bytes say nothing about what a body is: a byte order mark, white space. `known` of them are known to.
+fn blank_before(bytes: &[u8], known: usize) -> usize {
+    let mark = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let from = known.max(mark);
+    let blank = bytes.iter().skip(from).take_while(|byte| byte.is_ascii_whitespace()).count();
+    from + blank
+}
+
+/// The first byte that says what a body is: JSON or a stream's framing; none where there is only white space.
 fn first_byte(bytes: &[u8]) -> Option<u8> {
-    let mut rest = bytes;
-    // Not yet whole, a byte order mark says nothing either.
-    if b"\xef\xbb\xbf".starts_with(rest) {
-        return None;
-    }
-    rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
-    rest.iter().find(|byte| !byte.is_ascii_whitespace()).copied()
+    bytes.get(blank_before(bytes, 0)).copied().filter(|_| !is_cut_mark(bytes))
 }
 
 /// Whether a body that is no JSON begins like server-sent events: servers stream unasked, too.
@@ -327,6 +338,21 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
+    /// A text of which nothing was handed out.
+    pub(crate) fn of(inside: &str) -> Self {
+        Self { inside: inside.to_owned(), told: 0 }
+    }
+
+    /// What has been handed out.
+    pub(crate) fn told(&self) -> &str {
+        self.inside.get(..self.told).unwrap_or_default()
+    }
+
+    /// So many bytes count as handed out.
+    pub(crate) fn mark_told(&mut self, bytes: usize) {
+        self.told = bytes;
+    }
+
     pub(crate) fn append(&mut self, fragment: &str) {
         self.inside.push_str(fragment);
     }
@@ -339,8 +365,7 @@ impl Growing {
 
     /// What it comes to in the end: where that goes on from what was told, the rest is told.
     pub(crate) fn settle(&mut self, inside: &str) {
-        let told = self.inside.get(..self.told).unwrap_or_default();
-        self.told = if inside.starts_with(told) { self.told } else { inside.len() };
+        self.told = if inside.starts_with(self.told()) { self.told } else { inside.len() };
         self.inside.clear();
         self.inside.push_str(inside);
     }
@@ -385,7 +410,14 @@ impl Growing {
 
 /// The members of an object whose values grow by deltas, in the order they came.
 #[derive(Debug, Default)]
-pub(crate) struct Fields(Vec<(String, Value)>);
+pub(crate) struct Fields {
+    entries: Vec<(String, Value)>,
+    /// Where each name stands, once there are many.
+    places: BTreeMap<String, usize>,
+}
+
+/// So many names are looked for one by one.
+const FEW: usize = 16;
 
 /// One member's value.
 #[derive(Debug)]
@@ -401,7 +433,7 @@ pub(crate) enum Value {
 impl Value {
     fn read(value: JsonRef<'_>) -> Self {
         match inside(value) {
-            Some(text) => Self::Text(Growing { inside: text.to_owned(), told: 0 }),
+            Some(text) => Self::Text(Growing::of(text)),
             None => Self::Raw(value.as_raw().to_owned()),
         }
     }
@@ -450,7 +482,14 @@ impl Fields {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        self.0.iter().find(|(own, _)| own == key).map(|(_, value)| value)
+        self.entries.get(self.place(key)?).map(|(_, value)| value)
+    }
+
+    fn place(&self, key: &str) -> Option<usize> {
+        if self.entries.len() <= FEW {
+            return self.entries.iter().position(|(own, _)| own == key);
+        }
+        self.places.get(key).copied()
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&Growing> {
@@ -473,13 +512,13 @@ impl Fields {
     }
 
     pub(crate) fn entries(&self) -> &[(String, Value)] {
-        &self.0
+        &self.entries
     }
 
     /// Writes those that say something; gives whether there is one.
     pub(crate) fn write_said(&self, object: &mut ObjectWriter<'_>) -> bool {
         let mut any = false;
-        for (key, value) in self.0.iter().filter(|(_, value)| !value.says_nothing()) {
+        for (key, value) in self.entries.iter().filter(|(_, value)| !value.says_nothing()) {
             value.write(object.key_inside(key));
             any = true;
         }
@@ -488,13 +527,14 @@ impl Fields {
 
     /// Writes all of them.
     pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
-        for (key, value) in &self.0 {
+        for (key, value) in &self.entries {
             value.write(object.key_inside(key));
         }
     }
 
     fn slot(&mut self, key: &str) -> Option<&mut Value> {
-        self.0.iter_mut().find(|(own, _)| own == key).map(|(_, value)| value)
+        let place = self.place(key)?;
+        self.entries.get_mut(place).map(|(_, value)| value)
     }
 
     /// The last one wins.
@@ -506,7 +546,18 @@ impl Fields {
     pub(crate) fn put(&mut self, key: &str, value: Value) {
         match self.slot(key) {
             Some(own) => *own = value,
-            None => self.0.push((key.to_owned(), value)),
+            None => self.add(key, value),
+        }
+    }
+
+    fn add(&mut self, key: &str, value: Value) {
+        self.entries.push((key.to_owned(), value));
+        // The first name past the few brings those before it along.
+        let from = if self.entries.len() == FEW + 1 { 0 } else { self.entries.len() - 1 };
+        if self.entries.len() > FEW {
+            for (place, (name, _)) in self.entries.iter().enumerate().skip(from) {
+                self.places.insert(name.clone(), place);
+            }
         }
     }
 

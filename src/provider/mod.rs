@@ -10,6 +10,7 @@ mod gemini;
 mod list;
 mod media;
 mod mistral;
+mod newest;
 mod openai_chat;
 mod openai_responses;
 mod parameter;

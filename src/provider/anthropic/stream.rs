@@ -8,14 +8,17 @@ use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent};
 use crate::provider::assembler::{Assembling, Fields, Growing, Value, inside, said};
 use crate::provider::facts::{Facts, malformed, message_of};
+use crate::provider::newest::Newest;
 use crate::text::has;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct MessageAnswer {
     facts: Facts,
     blocks: Vec<Block>,
+    newest: Newest,
     calls: u32,
     /// Which block grew last.
     grew: usize,
@@ -150,6 +153,7 @@ impl Assembling for MessageAnswer {
             BlockKind::ToolUse(_) => !complete,
             _ => true,
         });
+        let answered: BTreeSet<&str> = self.blocks.iter().filter_map(|block| block.inside("tool_use_id")).collect();
         for (at, block) in self.blocks.iter().enumerate() {
             let before = at < taken_over;
             match block.kind {
@@ -159,7 +163,7 @@ impl Assembling for MessageAnswer {
             }
             let open = (before || !goes_on)
                 && block.is(&["server_tool_use", "mcp_tool_use"])
-                && !self.blocks.iter().any(|other| other.inside("tool_use_id") == block.inside("id"));
+                && !block.inside("id").is_some_and(|id| answered.contains(id));
             if !(open
                 || mute && block.kind == BlockKind::Text
                 || before && block.is(&["thinking", "redacted_thinking", "tool_use"]))
@@ -242,12 +246,18 @@ impl MessageAnswer {
             out.push(StreamEvent::CallStarted { index, call_id, name });
         }
         block.tell(out);
+        if let Some(index) = block.index {
+            self.newest.has_index(index, self.blocks.len());
+        }
         self.blocks.push(block);
     }
 
     /// The block of that index; of reused ones the last. Without an index the last block.
     fn block(&mut self, index: Option<u64>) -> Option<&mut Block> {
-        self.grew = self.blocks.iter().rposition(|block| index.is_none() || block.index == index)?;
+        self.grew = match index {
+            Some(index) => self.newest.of_index(index)?,
+            None => self.blocks.len().checked_sub(1)?,
+        };
         self.blocks.get_mut(self.grew)
     }
 

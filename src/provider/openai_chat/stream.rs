@@ -1,6 +1,7 @@
 //! Assembles a Chat Completions response, streamed or whole, as OpenAI and the many compatible servers send it.
 
 mod calls;
+mod object_end;
 
 use super::encode::thought;
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, ObjectWriter};

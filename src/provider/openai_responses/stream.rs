@@ -3,6 +3,7 @@
 //! What is done replaces what came in pieces, and the response at the end replaces what was done, unless it holds less:
 //! gateways cut large events.
 
+mod entries;
 mod item;
 
 use crate::id::{IdMap, Seed};
@@ -10,9 +11,12 @@ use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, error_words, inside, said};
 use crate::provider::facts::{Facts, malformed};
+use crate::provider::newest::Newest;
 use crate::provider::openai_chat::stream::read_usage;
-use item::{Is, Item};
+use entries::Said;
+use item::{Is, Item, Stand};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// An answer as it grows.
 #[derive(Default)]
@@ -21,6 +25,9 @@ pub(crate) struct ResponseAnswer {
     /// The provider says that it does not keep the response.
     unstored: bool,
     items: Vec<Item>,
+    newest: Newest,
+    /// The items that have not ended.
+    open: BTreeSet<usize>,
     calls: u32,
     /// How it ended, once it has.
     ended: Option<AnswerStatus>,
@@ -75,13 +82,13 @@ impl Assembling for ResponseAnswer {
             "output_item.added" => {
                 if let Some(item) = event.item.filter(|item| item.is_object()) {
                     let at = self.place(&event, true, item);
-                    self.read_item(at, item, false, out);
+                    self.read_item(at, item, Stand::Begun, out);
                 }
             }
             "output_item.done" => {
                 if let Some(item) = event.item.filter(|item| item.is_object()) {
                     let at = self.place(&event, false, item);
-                    self.read_item(at, item, true, out);
+                    self.read_item(at, item, Stand::Whole, out);
                 }
             }
             "content_part.added"
@@ -180,9 +187,8 @@ impl ResponseAnswer {
                 if at == self.items.len() {
                     self.open(None, item);
                 }
-                // An item of a response that was cut may be half an item.
                 let whole = complete || item.text("status").is_none_or(|status| status == "completed");
-                self.read_item(at, item, whole, out);
+                self.read_item(at, item, if whole { Stand::Whole } else { Stand::Cut }, out);
             }
         }
         if complete {
@@ -216,8 +222,8 @@ impl ResponseAnswer {
     /// The item that an event is about, by its index: some servers change the ids from event to event.
     fn find(&self, event: &Event<'_>) -> Option<usize> {
         match (event.index, &event.item_id) {
-            (Some(index), _) => self.items.iter().rposition(|item| item.index == Some(index)),
-            (None, Some(id)) => self.items.iter().rposition(|item| item.has_id(id)),
+            (Some(index), _) => self.newest.of_index(index),
+            (None, Some(id)) => self.newest.of_id(id),
             (None, None) => self.items.len().checked_sub(1),
         }
     }
@@ -231,9 +237,9 @@ impl ResponseAnswer {
     fn place(&mut self, event: &Event<'_>, begins: bool, item: JsonRef<'_>) -> usize {
         let known = match (event.index, said(item.get("id"))) {
             (Some(_), _) => self.find(event),
-            (None, Some(id)) => self.items.iter().rposition(|own| own.has_id(&id)),
+            (None, Some(id)) => self.newest.of_id(&id),
             // Without either, what ends is what began last.
-            (None, None) => self.items.iter().rposition(|own| !begins && !own.done),
+            (None, None) => self.open.last().copied().filter(|_| !begins),
         };
         let same =
             |at: &usize| self.items.get(*at).is_some_and(|own| item.text("type").is_some_and(|kind| own.is_a(&kind)));
@@ -244,15 +250,23 @@ impl ResponseAnswer {
     }
 
     fn open(&mut self, index: Option<u64>, item: JsonRef<'_>) -> usize {
-        let item = Item::new(index, item, self.calls);
+        let (item, at) = (Item::new(item, self.calls), self.items.len());
         self.calls += u32::from(matches!(item.is, Is::Call { .. }));
+        if let Some(index) = index {
+            self.newest.has_index(index, at);
+        }
+        self.newest.has_id(&item.id(), at);
+        self.open.insert(at);
         self.items.push(item);
-        self.items.len() - 1
+        at
     }
 
-    fn read_item(&mut self, at: usize, item: JsonRef<'_>, done: bool, out: &mut Vec<StreamEvent>) {
-        if let Some(own) = self.items.get_mut(at) {
-            own.read(item, done, out);
+    fn read_item(&mut self, at: usize, item: JsonRef<'_>, stand: Stand, out: &mut Vec<StreamEvent>) {
+        let Some(own) = self.items.get_mut(at) else { return };
+        own.read(item, stand, out);
+        self.newest.has_id(&own.id(), at);
+        if own.done {
+            self.open.remove(&at);
         }
     }
 
@@ -270,8 +284,10 @@ impl ResponseAnswer {
         };
         let Some(item) = self.items.get_mut(at) else { return };
         match (text, inside(value)) {
-            (None, _) if value.is_object() => _ = item.read_entry(summary, event.entry, value, out),
-            (Some(more), Some(text)) => item.say((summary, event.entry), event.refusal, text, more, out),
+            (None, _) if value.is_object() => item.read_entry(summary, event.entry, value, out),
+            (Some(more), Some(text)) => {
+                item.say(summary, event.entry, Said { text, more, refusal: event.refusal }, out);
+            }
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! The quirks of OpenAI Responses streams, one by one.
 
 use crate::{assemble, calls_of, events_of, frame, wire_of};
+use proptest::prelude::*;
 use rethread::message::Dialect;
 use rethread::provider::{AnswerStatus, Assembled, StreamEvent, read_response};
 
@@ -365,4 +366,76 @@ fn r20_a_response_that_runs_in_the_background_is_not_there_yet() {
     assert_eq!(read(&format!(r#"{{"output":[{}]}}"#, said("Hi"))).status, AnswerStatus::Complete);
     let refused = read(r#"{"error":{"message":"bad","type":"invalid_request_error","code":null}}"#);
     assert_eq!((refused.status, refused.error.unwrap().message.as_str()), (AnswerStatus::Failed, "bad"));
+}
+
+/// An event about an entry of item 0.
+fn about(kind: &str, index: u64, member: &str, value: &str) -> String {
+    let name = if kind.starts_with("reasoning_summary") { "summary_index" } else { "content_index" };
+    format!(r#"{{"type":"response.{kind}","output_index":0,"{name}":{index},"{member}":"{value}"}}"#)
+}
+
+fn message(texts: &[String]) -> String {
+    let texts: Vec<_> =
+        texts.iter().map(|text| format!(r#"{{"type":"output_text","text":"{text}","annotations":[]}}"#)).collect();
+    format!(r#"{{"type":"message","id":"msg_1","role":"assistant","content":[{}]}}"#, texts.join(","))
+}
+
+#[test]
+fn r44_parts_that_are_counted_from_1_are_not_doubled() {
+    let part = r#"{"type":"response.content_part.added","output_index":0,"content_index":1,"part":{"type":"output_text","text":"","annotations":[]}}"#;
+    let item = message(&["Hello".to_owned()]);
+    let lines = [
+        added(0, &message(&[])),
+        part.to_owned(),
+        about("output_text.delta", 1, "delta", "Hel"),
+        about("output_text.delta", 1, "delta", "lo"),
+        about("output_text.done", 1, "text", "Hello"),
+    ];
+    for end in [vec![done(0, &item), completed("")], vec![done(0, &item), completed(&item)], vec![completed(&item)]] {
+        let (got, events) = run(&[&lines[..], &end].concat());
+        assert_eq!((got.text.decode().as_ref(), events_of(&events).text.as_str()), ("Hello", "Hello"));
+        assert_eq!(wire_of(&got), format!("[{item}]"));
+    }
+    // What was cut says as much of it as the end does.
+    let cut = format!(
+        r#"{{"type":"response.incomplete","response":{{"status":"incomplete","output":[{}]}}}}"#,
+        item.replace(r#""role""#, r#""status":"incomplete","role""#)
+    );
+    assert_eq!(run(&[&lines[..], &[cut]].concat()).0.text.decode(), "Hello");
+}
+
+proptest! {
+    /// The item that is done is what was said, wherever the server said that its pieces belong.
+    #[test]
+    fn r44_the_item_that_is_done_stands_for_its_pieces(
+        texts in prop::collection::vec("[a-c ]{1,9}", 1..4),
+        first in 0_u64..3,
+        strange in prop::collection::vec((0_usize..12, 0_u64..6, "[a-c]{0,4}", any::<bool>()), 0..3),
+        size in 1_usize..5,
+        early in any::<bool>(),
+        again in any::<bool>(),
+    ) {
+        let item = message(&texts);
+        let mut lines = vec![added(0, &message(&[]))];
+        for (index, text) in (first..).zip(&texts) {
+            for piece in text.as_bytes().chunks(size) {
+                lines.push(about("output_text.delta", index, "delta", std::str::from_utf8(piece).unwrap()));
+            }
+        }
+        let whole = strange.is_empty();
+        for (place, index, text, done) in strange {
+            let (kind, member) = if done { ("output_text.done", "text") } else { ("output_text.delta", "delta") };
+            lines.insert(1 + place % lines.len(), about(kind, index, member, &text));
+        }
+        if early {
+            lines.push(done(0, &item));
+        }
+        lines.push(completed(if again || !early { &item } else { "" }));
+        let (got, events) = run(&lines);
+        prop_assert_eq!(got.text.decode(), texts.concat());
+        prop_assert_eq!(wire_of(&got), format!("[{item}]"));
+        if whole {
+            prop_assert_eq!(events_of(&events).text, texts.concat());
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, push_escaped};
 use crate::provider::assembler::inside;
+use std::collections::BTreeMap;
 
 /// Arguments as they grow. What cannot be placed spoils them: such a call must not run.
 #[derive(Default)]
@@ -19,8 +20,15 @@ enum Node {
     /// The inside of a string's token; whether more of it is to come.
     Text(String, bool),
     /// Keys are the insides of their tokens.
-    Object(Vec<(String, usize)>),
+    Object(Members),
     List(Vec<usize>),
+}
+
+/// The members of an object, in the order in which they came.
+#[derive(Default)]
+struct Members {
+    list: Vec<(String, usize)>,
+    by_key: BTreeMap<String, usize>,
 }
 
 /// One step of a path.
@@ -71,7 +79,7 @@ impl Pieces {
             return None;
         }
         if self.nodes.is_empty() {
-            self.nodes.push(Node::Object(Vec::new()));
+            self.nodes.push(Node::Object(Members::default()));
         }
         let mut at = 0;
         for step in path {
@@ -79,15 +87,16 @@ impl Pieces {
             let node = self.nodes.get_mut(at)?;
             if matches!(node, Node::Empty) {
                 *node = match step {
-                    Step::Key(_) => Node::Object(Vec::new()),
+                    Step::Key(_) => Node::Object(Members::default()),
                     Step::Index(_) => Node::List(Vec::new()),
                 };
             }
             let known = match (node, step) {
-                (Node::Object(members), Step::Key(key)) => match members.iter().find(|(own, _)| own == key) {
-                    Some((_, at)) => *at,
+                (Node::Object(members), Step::Key(key)) => match members.by_key.get(key) {
+                    Some(at) => *at,
                     None => {
-                        members.push((key.clone(), next));
+                        members.by_key.insert(key.clone(), next);
+                        members.list.push((key.clone(), next));
                         next
                     }
                 },
@@ -132,7 +141,7 @@ impl Pieces {
             Some(Node::Text(text, _)) => out.push_str(JsonStr::from_inside(text).token()),
             Some(Node::Object(members)) => {
                 let mut object = ObjectWriter::new(out);
-                for (key, at) in members {
+                for (key, at) in &members.list {
                     self.write(*at, object.key_inside(key));
                 }
                 object.end();

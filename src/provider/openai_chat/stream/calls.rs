@@ -3,14 +3,17 @@
 //! The tool index is the key where a server gives one. Servers leave it out, give every call the same,
 //! or let it drift on fragments that name nothing; ids and names then tell calls apart.
 
+use super::object_end::ObjectEnd;
 use crate::json::{JsonRef, JsonStr, ObjectWriter, check};
 use crate::provider::assembled::{AssembledCall, StreamEvent};
 use crate::provider::assembler::{Fields, Growing, inside, said};
+use crate::provider::newest::Newest;
 
 /// All calls, in the order they opened.
 #[derive(Default)]
 pub(crate) struct Calls {
     calls: Vec<Call>,
+    newest: Newest,
     /// Counts the chunks: two entries of one chunk are two calls unless something says otherwise.
     chunk: u64,
 }
@@ -18,7 +21,6 @@ pub(crate) struct Calls {
 /// One call as it grows.
 #[derive(Default)]
 pub(crate) struct Call {
-    index: Option<u64>,
     opened_in: u64,
     id: String,
     name: String,
@@ -26,6 +28,9 @@ pub(crate) struct Call {
     /// A custom tool's: its input is free text.
     custom: bool,
     arguments: Growing,
+    end: ObjectEnd,
+    /// Whether the object that has ended is JSON.
+    checked: Option<bool>,
     extra: Fields,
     function_extra: Fields,
     started: bool,
@@ -148,18 +153,15 @@ impl Calls {
             return Some(self.open(fragment));
         }
         let nameless = fragment.name.is_none();
-        let by_id = || {
-            let id = fragment.id.as_deref().filter(|_| nameless)?;
-            self.calls.iter().rposition(|call| call.id == id)
-        };
+        let by_id = fragment.id.as_deref().filter(|_| nameless).and_then(|id| self.newest.of_id(id));
         let last = self.calls.len().checked_sub(1);
-        if fragment.index.is_some() {
-            if let Some(at) = self.calls.iter().rposition(|call| call.index == fragment.index) {
-                let new = self.calls.get(at).is_some_and(|call| starts_anew(call, fragment));
+        if let Some(index) = fragment.index {
+            if let Some(at) = self.newest.of_index(index) {
+                let new = self.calls.get_mut(at).is_some_and(|call| starts_anew(call, fragment));
                 return Some(if new { self.open(fragment) } else { at });
             }
             // A new index opens a call, unless it drifted: then nothing, or only a known id, stands beside it.
-            if let Some(at) = by_id() {
+            if let Some(at) = by_id {
                 return Some(at);
             }
             return match (nameless && fragment.id.is_none(), last) {
@@ -168,26 +170,34 @@ impl Calls {
                 _ => Some(self.open(fragment)),
             };
         }
-        let call = last.and_then(|last| self.calls.get(last));
+        let chunk = self.chunk;
+        let call = last.and_then(|last| self.calls.get_mut(last));
         let continues = match (&fragment.id, &fragment.name, call) {
             (None, None, Some(_)) => true,
             (None, None, None) => return fragment.argues().then(|| self.open(fragment)),
-            (Some(id), name, Some(call)) if *id == call.id => name.is_none() || call.opened_in != self.chunk,
+            (Some(id), name, Some(call)) if *id == call.id => name.is_none() || call.opened_in != chunk,
             (Some(_), _, _) | (_, _, None) => false,
             // The name again, without an id: the same call as long as it is not whole.
             (None, Some(name), Some(call)) => {
-                *name == call.name && call.opened_in != self.chunk && !starts_anew(call, fragment)
+                *name == call.name && call.opened_in != chunk && !starts_anew(call, fragment)
             }
         };
         if continues {
             return last;
         }
-        Some(by_id().unwrap_or_else(|| self.open(fragment)))
+        match by_id {
+            Some(at) => Some(at),
+            None => Some(self.open(fragment)),
+        }
     }
 
     fn open(&mut self, fragment: &Fragment<'_>) -> usize {
-        self.calls.push(Call { index: fragment.index, opened_in: self.chunk, ..Call::default() });
-        self.calls.len() - 1
+        let place = self.calls.len();
+        self.calls.push(Call { opened_in: self.chunk, ..Call::default() });
+        if let Some(index) = fragment.index {
+            self.newest.has_index(index, place);
+        }
+        place
     }
 
     fn fill(&mut self, place: usize, fragment: &Fragment<'_>, out: &mut Vec<StreamEvent>) {
@@ -198,6 +208,9 @@ impl Calls {
                 own.clone_from(new);
             }
         };
+        if call.id.is_empty() {
+            self.newest.has_id(fragment.id.as_deref().unwrap_or_default(), place);
+        }
         keep(&mut call.id, &fragment.id);
         keep(&mut call.name, &fragment.name);
         keep(&mut call.kind, &fragment.kind);
@@ -205,7 +218,10 @@ impl Calls {
         match fragment.arguments.map(|value| (value, inside(value))) {
             Some((_, Some(text))) => call.arguments.append(text),
             // An object, where the wire asks for its text: kept to the digit.
-            Some((object, None)) => call.arguments.replace(object.as_raw()),
+            Some((object, None)) => {
+                call.arguments.replace(object.as_raw());
+                (call.end, call.checked) = (ObjectEnd::default(), None);
+            }
             None => {}
         }
         if !call.name.is_empty() {
@@ -224,7 +240,7 @@ impl Calls {
 }
 
 /// Whether a fragment at a call's index begins another call.
-fn starts_anew(call: &Call, fragment: &Fragment<'_>) -> bool {
+fn starts_anew(call: &mut Call, fragment: &Fragment<'_>) -> bool {
     match (&fragment.id, &fragment.name) {
         (Some(id), _) if *id == call.id => false,
         (Some(_), Some(_)) if !call.id.is_empty() => true,
@@ -244,12 +260,14 @@ impl Call {
         !self.name.is_empty()
     }
 
-    /// Whether the arguments are an object already. The cheap look comes first: fragments may ask often.
-    fn is_whole(&self) -> bool {
-        self.arguments.inside().trim_end().ends_with('}') && {
-            let text = self.arguments.to_str();
-            check(&text.decode()).is_ok()
-        }
+    /// Whether the arguments are an object already. Fragments may ask each time, so nothing is read twice.
+    fn is_whole(&mut self) -> bool {
+        let arguments = &self.arguments;
+        self.end.is_at(arguments.inside())
+            && *self.checked.get_or_insert_with(|| {
+                let text = arguments.to_str();
+                check(&text.decode()).is_ok()
+            })
     }
 
     fn tell(&mut self, index: u32, out: &mut Vec<StreamEvent>) {

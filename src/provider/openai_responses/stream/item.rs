@@ -1,5 +1,6 @@
 //! One item of a streamed answer.
 
+use super::entries::{Entries, Entry, Said, ToldAs};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::provider::assembled::{AssembledCall, StreamEvent};
 use crate::provider::assembler::{Fields, Growing, Value, inside};
@@ -19,46 +20,30 @@ pub(super) enum Is {
     Other,
 }
 
+/// What is known of an item that comes as an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// It begins.
+    Begun,
+    /// It is one of a response that was cut, and may be half an item.
+    Cut,
+    /// It is whole.
+    Whole,
+}
+
 /// An item as it grows.
 pub(super) struct Item {
-    pub index: Option<u64>,
     pub is: Is,
     /// The provider has said that it is whole.
     pub done: bool,
     fields: Fields,
-    /// The entries of its lists, as far as they have come.
-    entries: Vec<Entry>,
+    summary: Entries,
+    content: Entries,
     /// The lists are written from the entries: what came as the item holds less.
     rebuilt: bool,
     arguments: Growing,
     started: bool,
     ready: bool,
-}
-
-/// An entry of a message's or reasoning's list.
-struct Entry {
-    /// Of the list `summary`; otherwise of `content`.
-    summary: bool,
-    index: u64,
-    fields: Fields,
-}
-
-impl Entry {
-    fn text_name(&self) -> &'static str {
-        if self.fields.text("refusal").is_some() { "refusal" } else { "text" }
-    }
-
-    fn text(&self) -> &str {
-        self.fields.text(self.text_name()).map(Growing::inside).unwrap_or_default()
-    }
-
-    fn text_mut(&mut self) -> Option<&mut Growing> {
-        self.fields.text_mut(self.text_name())
-    }
-
-    fn is_refusal(&self) -> bool {
-        self.text_name() == "refusal"
-    }
 }
 
 /// An item of which only words have come.
@@ -77,7 +62,7 @@ pub(super) fn announced(kind: &str, id: &str) -> Json {
 }
 
 impl Item {
-    pub fn new(index: Option<u64>, item: JsonRef<'_>, place: u32) -> Self {
+    pub fn new(item: JsonRef<'_>, place: u32) -> Self {
         let is = match item.text("type").as_deref() {
             Some("message") => Is::Message,
             Some("reasoning") => Is::Reasoning,
@@ -86,11 +71,11 @@ impl Item {
             _ => Is::Other,
         };
         Self {
-            index,
             is,
             done: false,
             fields: Fields::read(item),
-            entries: Vec::new(),
+            summary: Entries::default(),
+            content: Entries::default(),
             rebuilt: true,
             arguments: Growing::default(),
             started: false,
@@ -102,8 +87,8 @@ impl Item {
         self.fields.decoded("type") == kind
     }
 
-    pub fn has_id(&self, id: &str) -> bool {
-        !id.is_empty() && self.fields.decoded("id") == id
+    pub fn id(&self) -> String {
+        self.fields.decoded("id")
     }
 
     fn arguments_name(&self) -> &'static str {
@@ -111,7 +96,8 @@ impl Item {
     }
 
     /// Takes the item as it stands.
-    pub fn read(&mut self, item: JsonRef<'_>, done: bool, out: &mut Vec<StreamEvent>) {
+    pub fn read(&mut self, item: JsonRef<'_>, stand: Stand, out: &mut Vec<StreamEvent>) {
+        let (done, before) = (stand == Stand::Whole, self.done);
         let old = std::mem::replace(&mut self.fields, Fields::read(item));
         // What is there only when the item is done is not taken back by an end that leaves it out.
         if self.done
@@ -137,15 +123,17 @@ impl Item {
                 }
             }
             Is::Message | Is::Reasoning => {
-                let count = self.entries.len();
-                let (mut found, mut kept) = (0, false);
-                for (name, summary) in [("summary", true), ("content", false)] {
-                    for (index, entry) in (0..).zip(item.get(name).unwrap_or_default().items()) {
-                        found += 1;
-                        kept |= self.read_entry(summary, index, entry, out);
+                let told = self.told_as();
+                let mut kept = false;
+                for (name, entries) in [("summary", &mut self.summary), ("content", &mut self.content)] {
+                    let list = item.get(name).unwrap_or_default();
+                    if stand == Stand::Begun {
+                        (0..).zip(list.items()).for_each(|(index, entry)| entries.read(index, entry, told, out));
+                    } else {
+                        kept |= entries.settle(list, before, told, out);
                     }
                 }
-                self.rebuilt = !done || kept || found < count;
+                self.rebuilt = !done || kept;
             }
             Is::Other => {}
         }
@@ -159,30 +147,13 @@ impl Item {
         }
     }
 
-    /// Takes an entry of a list as it stands; gives whether it said less than is known, which takes nothing back.
-    pub fn read_entry(&mut self, summary: bool, index: u64, entry: JsonRef<'_>, out: &mut Vec<StreamEvent>) -> bool {
-        let mut fields = Fields::read(entry);
-        let refusal = fields.text("refusal").is_some();
+    /// Takes an entry of a list as it stands.
+    pub fn read_entry(&mut self, summary: bool, index: u64, entry: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         let told = self.told_as();
-        let Some(own) = self.entry(summary, index, refusal) else { return false };
-        let mut kept = false;
-        if let Some(text) = own.text_mut().map(std::mem::take) {
-            let name = if refusal { "refusal" } else { "text" };
-            if fields.text(name).is_none_or(Growing::is_empty) && !text.is_empty() {
-                kept = true;
-                fields.put(name, Value::Text(text));
-            } else if let Some(new) = fields.text_mut(name) {
-                let whole = std::mem::replace(new, text);
-                new.settle(whole.inside());
-            }
-        }
-        own.fields = fields;
-        tell(own, told, out);
-        kept
+        self.list(summary).read(index, entry, told, out);
     }
 
-    /// What its words are told as. Those of an item that nobody knows are no part of the answer.
-    fn told_as(&self) -> Option<fn(JsonStr) -> StreamEvent> {
+    fn told_as(&self) -> ToldAs {
         match self.is {
             Is::Message => Some(StreamEvent::TextDelta),
             Is::Reasoning => Some(StreamEvent::ReasoningDelta),
@@ -190,42 +161,30 @@ impl Item {
         }
     }
 
-    /// More of an entry's text, or all of it.
-    pub fn say(&mut self, place: (bool, u64), refusal: bool, text: &str, more: bool, out: &mut Vec<StreamEvent>) {
-        let told = self.told_as();
-        let Some(own) = self.entry(place.0, place.1, refusal) else { return };
-        match own.text_mut() {
-            Some(own) if more => own.append(text),
-            Some(own) => own.settle(text),
-            None => {}
+    fn list(&mut self, summary: bool) -> &mut Entries {
+        if summary { &mut self.summary } else { &mut self.content }
+    }
+
+    /// The type of an entry that nobody announced.
+    fn kind_of_entry(&self, summary: bool, refusal: bool) -> &'static str {
+        match self.is {
+            Is::Reasoning if summary => "summary_text",
+            Is::Reasoning => "reasoning_text",
+            _ if refusal => "refusal",
+            _ => "output_text",
         }
-        tell(own, told, out);
+    }
+
+    /// More of an entry's text, or all of it.
+    pub fn say(&mut self, summary: bool, index: u64, said: Said<'_>, out: &mut Vec<StreamEvent>) {
+        let (kind, told) = (self.kind_of_entry(summary, said.refusal), self.told_as());
+        self.list(summary).say(index, kind, said, told, out);
     }
 
     /// A note to an entry's text.
     pub fn annotate(&mut self, index: u64, note: JsonRef<'_>) {
-        if let Some(entry) = self.entry(false, index, false) {
-            entry.fields.push_item("annotations", note);
-        }
-    }
-
-    /// The entry of that index, made if there is none.
-    fn entry(&mut self, summary: bool, index: u64, refusal: bool) -> Option<&mut Entry> {
-        let known = self.entries.iter().rposition(|entry| entry.summary == summary && entry.index == index);
-        let at = known.unwrap_or_else(|| {
-            let kind = match self.is {
-                Is::Reasoning if summary => "\"summary_text\"",
-                Is::Reasoning => "\"reasoning_text\"",
-                _ if refusal => "\"refusal\"",
-                _ => "\"output_text\"",
-            };
-            let mut fields = Fields::default();
-            fields.put("type", Value::Raw(kind.to_owned()));
-            fields.put(if refusal { "refusal" } else { "text" }, Value::Text(Growing::default()));
-            self.entries.push(Entry { summary, index, fields });
-            self.entries.len() - 1
-        });
-        self.entries.get_mut(at)
+        let kind = self.kind_of_entry(false, false);
+        self.content.annotate(index, kind, note);
     }
 
     /// More of a call's arguments, or all of them.
@@ -263,8 +222,8 @@ impl Item {
 
     /// The texts of a message.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let entries = if self.is == Is::Message { self.entries.as_slice() } else { &[] };
-        entries.iter().filter(|entry| !entry.is_refusal()).map(Entry::text)
+        let said = self.content.iter().filter(|entry| self.is == Is::Message && !entry.is_refusal());
+        said.map(Entry::text)
     }
 
     /// Whether it says anything but a refusal.
@@ -277,14 +236,14 @@ impl Item {
     }
 
     pub fn refuses(&self) -> bool {
-        self.is == Is::Message && self.entries.iter().any(|entry| entry.is_refusal() && !entry.text().is_empty())
+        self.is == Is::Message && self.content.iter().any(|entry| entry.is_refusal() && !entry.text().is_empty())
     }
 
     /// Reasoning that can be read by nobody but who keeps it.
     pub fn is_bare_reasoning(&self) -> bool {
         self.is == Is::Reasoning
             && self.fields.get("encrypted_content").is_none_or(Value::says_nothing)
-            && !self.entries.iter().any(|entry| !entry.summary)
+            && self.content.is_empty()
     }
 
     /// The call, of an answer that is whole or not, with its place.
@@ -311,7 +270,7 @@ impl Item {
     /// nobody asked for the answer. `whole`: its other half is here.
     pub fn goes(&self, complete: bool, whole: bool) -> bool {
         match self.is {
-            Is::Message => self.entries.iter().any(|entry| !entry.text().is_empty()),
+            Is::Message => self.summary.iter().chain(self.content.iter()).any(|entry| !entry.text().is_empty()),
             Is::Call { .. } => whole || self.assemble(complete).is_some_and(|(_, call)| call.executable),
             Is::Reasoning | Is::Other => self.done && (complete || whole || self.pair().is_none()),
         }
@@ -320,7 +279,7 @@ impl Item {
     /// Writes the item; without its id, if the provider does not know it.
     pub fn write(&self, out: &mut String, forgotten: bool) {
         let mut object = ObjectWriter::new(out);
-        let mut lists = [("summary", true, self.rebuilt), ("content", false, self.rebuilt)];
+        let mut lists = [("summary", &self.summary, self.rebuilt), ("content", &self.content, self.rebuilt)];
         let arguments = matches!(self.is, Is::Call { .. }).then(|| self.arguments_name());
         for (key, value) in self.fields.entries() {
             if key == "id" && forgotten && self.is != Is::Other {
@@ -340,35 +299,15 @@ impl Item {
             }
             match lists.iter_mut().find(|(name, _, rebuilt)| *name == key && *rebuilt) {
                 Some(list) if self.is != Is::Other => {
-                    self.write_list(&mut object, key, list.1);
+                    list.1.write(&mut object, key);
                     list.2 = false;
                 }
                 _ => value.write(object.key_inside(key)),
             }
         }
-        for (name, summary, _) in lists.into_iter().filter(|(_, _, rebuilt)| *rebuilt) {
-            if self.entries.iter().any(|entry| entry.summary == summary) {
-                self.write_list(&mut object, name, summary);
-            }
+        for (name, entries, _) in lists.into_iter().filter(|(_, entries, rebuilt)| *rebuilt && !entries.is_empty()) {
+            entries.write(&mut object, name);
         }
         object.end();
-    }
-
-    fn write_list(&self, object: &mut ObjectWriter<'_>, name: &str, summary: bool) {
-        object.array(name, |list| {
-            for entry in self.entries.iter().filter(|entry| entry.summary == summary && !entry.text().is_empty()) {
-                list.object(|object| entry.fields.write(object));
-            }
-        });
-    }
-}
-
-fn tell(entry: &mut Entry, told: Option<fn(JsonStr) -> StreamEvent>, out: &mut Vec<StreamEvent>) {
-    if entry.is_refusal() {
-        return;
-    }
-    let news = entry.text_mut().and_then(Growing::news);
-    if let (Some(told), Some(news)) = (told, news) {
-        out.push(told(news));
     }
 }
