@@ -162,7 +162,7 @@ fn r44_a_cut_or_broken_answer_fails_and_runs_no_tool() {
         };
         let (outcome, _) = fails(dialect, true, |_| Answer::Bytes(said.into()));
         assert!(message(&outcome).contains("Overloaded"));
-        assert!(outcome.error.unwrap().details.as_ref().unwrap().as_str().contains("\"status\":\"failed\""));
+        assert!(outcome.error.unwrap().details.as_ref().unwrap().as_str().contains("\"answerStatus\":\"failed\""));
     }
 }
 

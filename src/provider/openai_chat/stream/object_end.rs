@@ -39,7 +39,7 @@ impl ObjectEnd {
         if self.in_string {
             match byte {
                 b'\\' => self.slashes += 1,
-                b'"' if self.slashes % 2 == 0 => self.in_string = false,
+                b'"' if self.slashes.is_multiple_of(2) => self.in_string = false,
                 _ => self.slashes = 0,
             }
             return;
