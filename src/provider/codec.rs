@@ -53,6 +53,11 @@ pub(crate) trait Codec: Sync {
         "messages"
     }
 
+    /// A request of the provider's SDK in the form of its API; none where it has that form already.
+    fn api_request(&self, _body: JsonRef<'_>) -> Option<Json> {
+        None
+    }
+
     /// Decodes what a body says beside its list: a system text that stands apart.
     fn decode_head(&self, _body: JsonRef<'_>, _items: &mut Vec<Incoming>) {}
 
@@ -226,6 +231,8 @@ pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
 pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
     let codec = codec(dialect);
     let name = codec.list();
+    let own = codec.api_request(body);
+    let body = own.as_ref().map_or(body, Json::view);
     let mut items = Vec::new();
     let list = if body.kind() == Kind::Array { Some(body) } else { body.get(name) };
     if let Some(text) = list.and_then(JsonRef::as_json_str) {
@@ -247,6 +254,12 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     wires.extend(alone);
     codec.decode(&wires, &mut items);
     Ok(items)
+}
+
+/// A request of a provider's own SDK in the form of its API; none where it has that form already.
+#[must_use]
+pub fn api_request(dialect: Dialect, body: JsonRef<'_>) -> Option<Json> {
+    codec(dialect).api_request(body)
 }
 
 /// Decodes an answer of a dialect: what an assembler made, one wire message or a list of items.

@@ -27,7 +27,7 @@ pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireErr
 pub(crate) use assembler::read_whole;
 pub use assembler::{StreamAssembler, is_error_response, read_response};
 pub(crate) use codec::{Codec, call_id, call_ids, codec};
-pub use codec::{Wire, blocks_of, decode_answer, decode_body, tool_name};
+pub use codec::{Wire, api_request, blocks_of, decode_answer, decode_body, tool_name};
 pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
 pub(crate) use parameter::spelled;

@@ -111,7 +111,7 @@ impl ProviderRequest {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
         for reserved in codec(self.dialect).reserved() {
-            if self.params.view().get(reserved).is_some() {
+            if self.params.view().find(reserved).is_some() {
                 return Err(Error::config(format!(
                     "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"
                 )));
@@ -164,6 +164,8 @@ impl ProviderRequest {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
                 "tools" | "stream" => continue,
+                // `check` took it: it is null.
+                empty if codec.reserved().contains(&empty) => continue,
                 gathered if codec.gathers(gathered) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 "tool_choice" | "parallel_tool_calls" if !callable => {

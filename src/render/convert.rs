@@ -22,12 +22,13 @@ use crate::tool::Window;
 /// # Errors
 /// `invalid_input` for what is no JSON; `config_invalid` for a tool that is defined twice.
 pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
-    let (mended, mut report) = repair(body, from, options);
     if from == to {
-        return Ok((mended, report));
+        return Ok(repair(body, from, options));
     }
-    let text = std::str::from_utf8(&mended).map_err(|_| not_json())?;
-    let body = JsonRef::parse(text).map_err(|_| not_json())?;
+    let own = parsed(body).and_then(|body| codec(from).api_request(body));
+    let body = own.as_ref().map_or(body, |own| own.as_str().as_bytes());
+    let (mended, mut report) = repair(body, from, options);
+    let body = parsed(&mended).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;
     let joined = join(None, &history, incoming, &Origin::default(), &CountingIds::default());
@@ -65,6 +66,10 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     // Messages of this history were made for this one body: their ids say nothing to anybody.
     report.iter_mut().for_each(|finding| finding.message_id = None);
     Ok((body, report))
+}
+
+fn parsed(body: &[u8]) -> Option<JsonRef<'_>> {
+    JsonRef::parse(std::str::from_utf8(body).ok()?).ok()
 }
 
 fn not_json() -> Error {

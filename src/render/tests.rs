@@ -390,6 +390,8 @@ fn r55_what_the_target_refuses_is_left_out_and_told() {
     .unwrap();
     assert_eq!(text, r#"{"model":"m","temperature":1.0}"#);
     assert_eq!(found.len(), 3);
+    provider(CLAUDE, r#"{"system":null}"#).check().unwrap();
+    assert_eq!(head(CLAUDE, r#"{"system":null,"max_tokens":9}"#, &[]).unwrap().0, r#"{"max_tokens":9}"#);
     // What the session writes itself cannot be given.
     for (dialect, params) in
         [(CHAT, r#"{"messages":[]}"#), (CLAUDE, r#"{"messages":[]}"#), (CLAUDE, r#"{"system":"s"}"#), (CHAT, "[]")]

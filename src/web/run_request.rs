@@ -10,7 +10,9 @@ use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role};
-use crate::provider::{ProviderRequest, ReasoningField, Settings, ToolDefinition, check_known_headers, decode_body};
+use crate::provider::{
+    ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers, decode_body,
+};
 use crate::replay::{Callback, Policy};
 use crate::run::{
     DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, OnInterrupted, RetryPolicy, Setup, Treatment,
@@ -73,7 +75,7 @@ fn input_part(part: &JsValue) -> Result<Part> {
 pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderParts> {
     check_branch(request)?;
     let dialect = dialect_at(request, "`dialect` says which wire format to render")?;
-    let (params, stream) = params(request)?;
+    let (params, stream) = params(request, dialect)?;
     let provider = ProviderRequest {
         dialect,
         url: "about:render".into(),
@@ -96,11 +98,12 @@ fn dialect_at(options: &JsValue, missing: &str) -> Result<Dialect> {
 }
 
 /// `params`, and whether they ask for a stream.
-fn params(options: &JsValue) -> Result<(Json, bool)> {
+fn params(options: &JsValue, dialect: Dialect) -> Result<(Json, bool)> {
     let params = match given(options, "params") {
         Some(params) => to_json(&params)?,
         None => Json::trusted("{}".into()),
     };
+    let params = api_request(dialect, params.view()).unwrap_or(params);
     let stream = params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false);
     Ok((params, stream))
 }
@@ -170,7 +173,7 @@ fn provider(request: &JsValue) -> Result<ProviderRequest> {
         no_stream_usage: given(&compat, "streamUsage").is_some_and(|usage| usage.is_falsy()),
         ..Settings::default()
     };
-    let (params, mut stream) = params(&options)?;
+    let (params, mut stream) = params(&options, dialect)?;
     if let Some(given) = given(&options, "stream") {
         stream = given.is_truthy();
     }

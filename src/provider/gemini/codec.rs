@@ -1,6 +1,6 @@
 //! Gemini generateContent: its side of the door.
 
-use super::{config, decode, encode, stream, version};
+use super::{config, decode, encode, sdk, stream, version};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
@@ -24,6 +24,10 @@ impl Codec for Gemini {
 
     fn list(&self) -> &'static str {
         "contents"
+    }
+
+    fn api_request(&self, body: JsonRef<'_>) -> Option<Json> {
+        sdk::api_request(body)
     }
 
     fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {

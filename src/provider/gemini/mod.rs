@@ -5,6 +5,7 @@ mod config;
 mod decode;
 mod encode;
 pub(crate) mod rules;
+mod sdk;
 mod stream;
 
 use crate::json::{Json, JsonRef, ObjectWriter};

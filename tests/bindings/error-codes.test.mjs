@@ -1,0 +1,24 @@
+// The codes of failures have one source, in Rust; the types repeat them.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+const read = (file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+const strings = (text) => [...text.matchAll(/"([a-z_]+)"/g)].map(([, code]) => code).toSorted();
+const between = (text, start, end) => text.slice(text.indexOf(start)).split(end)[0];
+
+test('`ErrorCode` is the list of codes that Rust has', () => {
+  const rust = strings(between(read('src/error.rs'), 'pub fn as_str(self)', '\n    }\n'));
+  const types = strings(between(read('js/types.d.ts'), 'export type ErrorCode =', ';'));
+  assert.ok(rust.length >= 25, `${rust.length} codes are read`);
+  assert.deepEqual(types, rust);
+});
+
+test('the details that the types name are those that Rust writes', () => {
+  const types = between(read('js/types.d.ts'), 'interface KnownDetails', '\n}\n');
+  const named = new Set([...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next));
+  assert.ok(named.size >= 8, [...named].join());
+  const rust = ['src/run/answer.rs', 'src/run/state.rs', 'src/store/log.rs', 'src/web/pending.rs'].map(read).join('\n');
+  for (const fact of named) assert.ok(rust.includes(`"${fact}"`), `nothing writes \`details.${fact}\``);
+});
