@@ -187,7 +187,7 @@ async function callModel(run, effect, options, signal) {
 }
 
 async function feed(run, effect, bytes) {
-  if (bytes.length > 0) await run.feed(effect.id, bytes);
+  if (bytes?.length !== 0) await run.feed(effect.id, bytes);
 }
 
 /** The application's headers, by names in lower case. From here on nothing that quotes one of their values gets out. */
@@ -206,7 +206,7 @@ async function hostHeaders({ request, dialect }, { headers, credentials }) {
     credentials.add(given);
     return Object.fromEntries(headerPairs(given));
   } catch (error) {
-    throw unsent('`headers` of `drive` gives an object of strings, or is a function that returns one', error?.name);
+    throw unsent('`headers` of `drive` gives an object of strings, or is a function that returns one', memberOf(error, 'name'));
   }
 }
 
@@ -232,16 +232,16 @@ function responseFilter(run, effect, { status }, credentials) {
   });
 }
 
-let mode;
+let supported;
 /** A redirect is an error: behind it waits a host that the credentials were not meant for. Where the platform has no such mode
  *  (workerd), the redirect itself is the response. */
 function redirectMode() {
   try {
-    mode ??= new Request('http://localhost/', { redirect: 'error' }).redirect;
+    supported ??= new Request('http://localhost/', { redirect: 'error' }).redirect;
   } catch {
-    mode = 'manual';
+    supported = 'manual';
   }
-  return mode;
+  return supported;
 }
 
 const REDIRECT_CODE = 'redirect';

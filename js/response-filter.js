@@ -1,6 +1,7 @@
 // The bytes of a response on their way to the run. An error that quotes a credential loses it; an answer stays as it came.
 
 import { REDACTED } from './credentials.js';
+import { isBytes } from './foreign.js';
 
 const LF = 10;
 const CR = 13;
@@ -39,7 +40,8 @@ export class ResponseFilter {
 
   /** Takes the next bytes; returns those that the run may have now. */
   push(bytes) {
-    if (this.#credentials.isEmpty || bytes.length === 0) return bytes;
+    // What is no bytes is for the run to refuse.
+    if (this.#credentials.isEmpty || !isBytes(bytes) || bytes.length === 0) return bytes;
     this.#look(bytes);
     return this.#isClean(bytes) ? this.#passWhole(bytes) : this.#passParts(bytes);
   }

@@ -1,5 +1,6 @@
 //! What a run repeats of a provider's errors: not the credentials that stand in the request's own parameters.
 
+use crate::json::JsonStr;
 use crate::provider::{Assembled, KEY_PREFIXES, ProviderRequest, StreamEvent, WireError, withhold};
 
 /// Stands where a credential stood.
@@ -21,8 +22,9 @@ impl ErrorText {
         let mut values = Vec::new();
         for value in withhold(provider.dialect, &provider.params).values {
             let token = value.split_once(' ').map(|(_, token)| token.trim().to_owned());
-            values.extend(token);
-            values.push(value);
+            for text in token.into_iter().chain([value]) {
+                values.extend([percent_encoded(&text), JsonStr::new(&text).inside().to_owned(), text]);
+            }
         }
         values.retain(|value| value.len() >= MIN_LENGTH);
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));
@@ -36,6 +38,11 @@ impl ErrorText {
         for value in &self.values {
             if text.contains(value) {
                 text = text.replace(value, REDACTED);
+            }
+            // A text that quotes a body ends where it was cut, perhaps within a value.
+            let begun = (MIN_LENGTH..value.len()).rev().find_map(|end| text.strip_suffix(value.get(..end)?));
+            if let Some(before) = begun {
+                text = format!("{before}{REDACTED}");
             }
         }
         without_known_keys(&text)
@@ -62,6 +69,19 @@ impl ErrorText {
         error.message = self.clean(&error.message);
         error.code = error.code.as_deref().map(|code| self.clean(code));
     }
+}
+
+/// As in the query of an address.
+fn percent_encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
 }
 
 /// Removes every word that begins as a key of a known provider, wherever it stands: behind a line break, `=`, `"` or `/`.
@@ -109,5 +129,23 @@ mod tests {
             assert_eq!(text.clean(stays), stays);
         }
         assert_eq!(text.clean(&"sk-".repeat(100_000)), REDACTED);
+        assert_eq!(text.clean("cut at hunter2hunt"), format!("cut at {REDACTED}"));
+    }
+
+    #[test]
+    fn r68_values_of_the_request_are_removed_in_addresses_and_in_json_too() {
+        let provider = ProviderRequest {
+            dialect: crate::message::Dialect::Anthropic,
+            url: "https://h".into(),
+            params: crate::json::Json::parse(r#"{"headers":{"a":"Bearer a/b\"c+d=e","b":"short"}}"#).unwrap(),
+            stream: false,
+            headers: Vec::new(),
+            settings: crate::provider::Settings::default(),
+        };
+        let text = ErrorText::new(&provider);
+        for form in [r#"a/b"c+d=e"#, "a%2Fb%22c%2Bd%3De", r#"a/b\"c+d=e"#, r#"Bearer a/b"c+d=e"#] {
+            assert_eq!(text.clean(&format!("<{form}>")), format!("<{REDACTED}>"));
+        }
+        assert_eq!(text.clean("short"), "short");
     }
 }

@@ -60,6 +60,7 @@ export const CASES = {
   'stream-error-split': (key, dialect) => ({ ...streamed(STREAMS[dialect](`Incorrect API key: ${key}`)), pieces: 7 }),
   'stream-garbage': (key) => streamed(event(`oops ${key}`) + event('{}')),
   'json-error-with-200': (key) => ({ ...streamed(json({ error: { message: `Incorrect API key: ${key}` } })), pieces: 9 }),
+  'json-list-error': (key) => ({ ...streamed(`[{"candidates":[{"content":{"role":"model","parts":[{"text":"Hm"}]}}]},\r\n{"error":{"code":400,"message":${json(`bad ${key}`)}}}]`), pieces: 11 }),
   'text-with-200': (key) => ({ status: 200, headers: { 'content-type': 'application/json' }, body: `{"no json: ${key}` }),
 };
 

@@ -127,6 +127,44 @@ for (const status of [301, 302, 303, 307, 308]) {
   });
 }
 
+test('r68: where a platform gives the redirect as the response, that is the error', async () => {
+  for (const response of [new Response(null, { status: 302, headers: { location: 'https://h/' } }), { type: 'opaqueredirect', status: 0, headers: [], body: null }]) {
+    const { result } = await driven('/', { headers: { 'x-api-key': KEYS.plain }, fetch: async () => response });
+    assert.match(result.error.message, /the server answered with a redirect: no redirect is followed/);
+  }
+});
+
+test('what a fetch gives as bytes and is none fails the run', async () => {
+  for (const piece of ['data: x\n\n', undefined, 5, [1, 2]]) {
+    const body = () => new ReadableStream({ start: (controller) => { controller.enqueue(piece); controller.close(); } });
+    const fetch = async () => ({ status: 200, headers: [], body: body() });
+    for (const headers of [undefined, { 'x-api-key': KEYS.plain }]) {
+      const { result } = await driven('/', { headers, fetch });
+      assert.equal(result.status, 'failed');
+      assert.match(result.error.message, /what is fed is a Uint8Array/);
+    }
+  }
+});
+
+test('r12: where a call is redacted, the error of a pending run quotes no provider', async () => {
+  const calling = async (url, init) => {
+    if (new TextDecoder().decode(init.body).includes('tool_call_id')) return new Response(JSON.stringify({ error: { message: 'wrong: pin pin-of-eva' } }), { status: 400 });
+    const delta = { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{"pin":"pin-of-eva"}' } }] };
+    return new Response(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: 'tool_calls' }] })}\n\ndata: [DONE]\n\n`, { headers: { 'content-type': 'text/event-stream' } });
+  };
+  const client = await rethread.open({ store: 'memory' });
+  const session = await client.session('s');
+  for (const [persist, quotes] of [[() => null, false], [() => ({ arguments: {} }), false], [() => { throw new Error('no'); }, false], [() => ({}), true]]) {
+    const run = await session.run({ input: 'x', provider: provider('/'), tools: { f: { parameters: { type: 'object', properties: {} }, execute: () => 1, persist } } });
+    const result = await drive(run, { fetch: calling }).result;
+    assert.match(result.error.message, /pin-of-eva/, 'who drives it is told');
+    const pending = (await client.pendingRuns()).find(({ id }) => id === run.id);
+    assert.equal(pending.error.code, 'model_error');
+    assert.equal(/pin-of-eva/.test(textOf(pending)), quotes);
+  }
+  await client.close();
+});
+
 test('r68: a fetch whose error quotes the key, in its causes too', async () => {
   const headers = { authorization: `Bearer ${KEYS.plain}` };
   const failing = async (url, init) => {

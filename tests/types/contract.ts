@@ -216,7 +216,7 @@ const tools: Tools = {
   },
 };
 const provider: ProviderRequest = {
-  dialect: "openai-chat", url: "https://example.com", params: { model: "m" }, stream: true, headers: { "anthropic-version": "2023-06-01" },
+  dialect: "openai-chat", url: "https://example.com", params: { model: "m" }, stream: true, headers: { "anthropic-version": "2023-06-01", "x-team": "blue" }, allowHeaders: ["x-team"],
   compat: { reasoningField: "drop", streamUsage: false, systemRole: "developer" },
 };
 const input: InputPart[] = [{ type: "text", text: "hi" }, { type: "image", data: new Uint8Array(), mediaType: "image/png" }, { type: "file", data: new Blob([]), name: "a.pdf" }, { type: "image", url: "https://example.com/a.png" }];
@@ -231,6 +231,7 @@ export async function run(session: Session): Promise<RunResult> {
   using one: Run = await session.run(request);
   const driven = drive(one, driving);
   for await (const event of driven) readEvent(event);
+  same<ReturnType<typeof one.isErrorResponse>, boolean>(true);
   await one.cancel();
   await one.save();
   console.log(one.id, one.status === "running", one.tools?.["form"]?.description);
