@@ -295,6 +295,17 @@ pub struct Media {
 }
 stored!(struct Media { url, data, file_id, media_type, name });
 
+impl Message {
+    /// Appends a part that was streamed: text or reasoning continues the last part, if that is of the same kind.
+    pub fn append(&mut self, more: &PartBody) {
+        match (self.parts.last_mut().map(|part| &mut part.body), more) {
+            (Some(PartBody::Text(own)), PartBody::Text(more))
+            | (Some(PartBody::Reasoning(own)), PartBody::Reasoning(more)) => own.push(more),
+            _ => self.parts.push(more.clone().into()),
+        }
+    }
+}
+
 impl From<PartBody> for Part {
     fn from(body: PartBody) -> Self {
         Self { body, shape: None }

@@ -1,6 +1,7 @@
 //! A session's head: identity, owner, channel, state bag and counters. It is small, and every append rewrites it.
 
 use crate::clock::Ms;
+use crate::error::Code;
 use crate::json::Json;
 use crate::stored::stored;
 
@@ -25,7 +26,8 @@ pub struct Session {
     pub owner: Owner,
     /// Provider-scoped state by key, sorted.
     pub state: Vec<(String, Json)>,
-    /// The store's revision of the last append that changed history; journal writes move the revision alone.
+    /// The session's public revision: counts the appends that changed history, and nothing else. 0 while history is empty. Of a
+    /// session that was begun anew it counts on from the deleted one's last revision, so that no revision means two histories.
     pub history_revision: u64,
     /// The next message's `seq`.
     pub next_seq: u64,
@@ -81,6 +83,11 @@ impl Session {
         self.source_high_water = self.source_high_water.max(number);
     }
 
+    /// Runs that wait to be resumed or discarded, or are under way: all unfinished ones but those that the user stopped.
+    pub fn pending_runs(&self) -> impl Iterator<Item = &RunEntry> {
+        self.runs.iter().filter(|run| !run.is_stopped())
+    }
+
     /// The entry of an unfinished run.
     #[must_use]
     pub fn run(&self, id: &str) -> Option<&RunEntry> {
@@ -112,7 +119,15 @@ pub struct RunEntry {
     pub lease_until: Ms,
     /// When it began.
     pub started_at: Ms,
-    /// Why it failed, if it did and waits to be resumed or discarded: the error's code and sentence.
+    /// Why it failed, if it did and waits to be resumed or discarded: the error's code and sentence. `aborted` if it was stopped.
     pub failed: Option<(String, String)>,
 }
 stored!(struct RunEntry { id, number, entries, epoch, lease_until, started_at, failed });
+
+impl RunEntry {
+    /// Whether the user stopped it: nothing waits for it, and it is kept only until the next run begins.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.failed.as_ref().is_some_and(|(code, _)| code == Code::Aborted.as_str())
+    }
+}

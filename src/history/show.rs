@@ -14,6 +14,8 @@ pub enum Showing {
     View {
         /// Whether history holds it.
         saved: bool,
+        /// Whether more of it is coming in.
+        streaming: bool,
     },
 }
 
@@ -41,8 +43,9 @@ pub fn write_message(
             source.text("id", id);
         }
     });
+    let streaming = matches!(showing, Showing::View { streaming: true, .. });
     out.text_or_null("runId", message.run_id.as_deref())
-        .text("status", message.status.as_str())
+        .text("status", if streaming { "streaming" } else { message.status.as_str() })
         .text_or_null("parentId", message.parent_id.as_deref().or(before))
         .object("siblings", |siblings| {
             siblings.array("ids", |ids| ids.text(&message.id)).number("index", 0);
@@ -56,7 +59,7 @@ pub fn write_message(
     write_usage(out, "usage", answer.and_then(|answer| answer.usage));
     out.text_or_null("finishReason", answer.and_then(|answer| answer.finish_reason.as_deref()))
         .number_or_null("durationMs", answer.and_then(|answer| answer.duration_ms));
-    if let Showing::View { saved } = showing {
+    if let Showing::View { saved, .. } = showing {
         out.bool("saved", saved);
     }
 }

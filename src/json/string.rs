@@ -41,6 +41,13 @@ impl JsonStr {
         Self(token)
     }
 
+    /// Appends another text.
+    pub(crate) fn push(&mut self, more: &Self) {
+        self.0.pop();
+        self.0.push_str(more.inside());
+        self.0.push('"');
+    }
+
     pub(super) fn trusted(token: &str) -> Self {
         Self(token.to_owned())
     }

@@ -141,10 +141,8 @@ pub enum SaveKind {
     Begin(Vec<JournalEntry>),
     /// The run goes on.
     Write(Vec<JournalEntry>),
-    /// The run failed and waits.
+    /// The run failed, or was stopped, and can be resumed until it is discarded.
     Fail(Box<JournalEntry>),
     /// The turn is whole: it is appended, and the journal goes, at once.
     Append(Vec<Entry>),
-    /// The run leaves nothing: the journal goes.
-    Abandon,
 }

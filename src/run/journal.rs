@@ -55,6 +55,8 @@ pub enum JournalEntry {
         /// The paths.
         members: Vec<String>,
     },
+    /// The answer that was coming in when the run failed or was stopped. It is shown, and asked for again when the run is resumed.
+    Partial(Message),
 }
 stored!(enum JournalEntry {
     0 => Began(value),
@@ -64,6 +66,7 @@ stored!(enum JournalEntry {
     4 => Failed { code, message },
     5 => Redacted { invocation, arguments },
     6 => Withheld { members },
+    7 => Partial(value),
 });
 
 /// What a run began with. Callbacks are not here: they are given again.
@@ -150,6 +153,8 @@ pub struct Recovered {
     pub attempts: Sorted<String, u32>,
     /// Why it failed, if it did.
     pub failed: Option<(String, String)>,
+    /// The answer that was coming in when it failed or was stopped.
+    pub partial: Option<Message>,
     /// Members of `params` that hold credentials and were not stored.
     pub withheld: Vec<String>,
 }
@@ -182,36 +187,71 @@ pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
     let missing =
         || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
     let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
-    let mut live = History::new(seed);
-    for message in &began.input {
-        live.apply(Entry::Message(message.clone()));
-    }
-    let mut run =
-        Recovered { began, live, turns: 0, usage: None, attempts: Sorted::new(), failed: None, withheld: Vec::new() };
+    let mut run = Recovered::begin(began, seed);
     for entry in entries {
-        match entry? {
+        run.apply(entry?);
+    }
+    Ok(run)
+}
+
+impl Recovered {
+    /// A run of which the first entry is known.
+    fn begin(began: Began, seed: Seed) -> Self {
+        let mut live = History::new(seed);
+        for message in &began.input {
+            live.apply(Entry::Message(message.clone()));
+        }
+        Self {
+            began,
+            live,
+            turns: 0,
+            usage: None,
+            attempts: Sorted::new(),
+            failed: None,
+            partial: None,
+            withheld: Vec::new(),
+        }
+    }
+
+    /// Folds the entries that follow.
+    ///
+    /// # Errors
+    /// As [`recover`]; then the entries before the one that does not decode are folded.
+    pub fn extend(&mut self, records: &[Vec<u8>]) -> Result<()> {
+        for bytes in records {
+            self.apply(open_record(Kind::Journal, bytes)?);
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, entry: JournalEntry) {
+        if !matches!(entry, JournalEntry::Failed { .. } | JournalEntry::Partial(_)) {
+            // It was resumed.
+            (self.failed, self.partial) = (None, None);
+        }
+        match entry {
             JournalEntry::Began(_) => {}
             // A write whose reply was lost is there twice.
-            JournalEntry::Answered { message, .. } if run.live.message(&message.id).is_some() => {}
+            JournalEntry::Answered { message, .. } if self.live.message(&message.id).is_some() => {}
             JournalEntry::Answered { message, invocations } => {
-                run.turns += 1;
+                self.turns += 1;
                 if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
-                    run.usage = Some(run.usage.map_or(usage, |sum| sum.plus(usage)));
+                    self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
                 }
-                run.live.apply(Entry::Message(message));
+                self.live.apply(Entry::Message(message));
                 for invocation in invocations {
-                    run.live.apply(Entry::Invocation(invocation));
+                    self.live.apply(Entry::Invocation(invocation));
                 }
             }
             JournalEntry::Started { invocation, at, attempt } => {
-                run.attempts.insert(invocation.clone(), attempt);
-                if let Some(invocation) = run.live.invocation_mut(&invocation) {
+                self.attempts.insert(invocation.clone(), attempt);
+                if let Some(invocation) = self.live.invocation_mut(&invocation) {
                     invocation.started_at = Some(at);
                 }
             }
-            JournalEntry::Finished(result) => run.live.apply(Entry::Result(result)),
+            JournalEntry::Finished(result) => self.live.apply(Entry::Result(result)),
             JournalEntry::Redacted { invocation, arguments } => {
-                if let Some(call) = run.live.invocation_mut(&invocation) {
+                if let Some(call) = self.live.invocation_mut(&invocation) {
                     call.redacted = true;
                     match arguments {
                         Some(arguments) => call.arguments = arguments,
@@ -219,9 +259,9 @@ pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
                     }
                 }
             }
-            JournalEntry::Failed { code, message } => run.failed = Some((code, message)),
-            JournalEntry::Withheld { members } => run.withheld = members,
+            JournalEntry::Failed { code, message } => self.failed = Some((code, message)),
+            JournalEntry::Withheld { members } => self.withheld = members,
+            JournalEntry::Partial(message) => self.partial = Some(message),
         }
     }
-    Ok(run)
 }

@@ -28,7 +28,7 @@ pub use event::RunEvent;
 pub use journal::{Began, JournalEntry, Recovered, StoredProvider, recover};
 pub use open_effects::effect_id;
 pub use outcome::{Outcome, RunStatus};
-pub use persistence::{RunWriter, change_for, stopped_entries};
+pub use persistence::{RunWriter, change_for, mark_open_calls, stopped_entries, without_calls};
 pub use redaction::{PersistAsk, Persisted};
 pub use response::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::RetryPolicy;

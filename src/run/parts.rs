@@ -33,6 +33,7 @@ impl Run {
             container: None,
             unsaved: VecDeque::new(),
             redactions,
+            cut_answer: None,
         }
     }
 

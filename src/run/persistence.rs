@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::history::{Entry, History};
 use crate::message::{Message, MessageStatus, PartBody};
 use crate::store::{Change, JournalChange, JournalStep};
-use crate::tool::InvocationStatus;
+use crate::tool::{InvocationStatus, ToolInvocation};
 
 /// The entries of a turn that is whole: each message with its invocations behind it.
 pub fn turn_entries(live: &History) -> Vec<Entry> {
@@ -25,8 +25,7 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
     let mut entries = turn_entries(live);
     match partial {
         Some(mut message) => {
-            // A call of an answer that was cut never runs, and nothing is stored of it.
-            message.parts.retain(|part| !matches!(part.body, PartBody::ToolCall { .. }));
+            drop_calls(&mut message);
             message.status = status;
             entries.push(Entry::Message(message));
         }
@@ -47,6 +46,28 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
         }
     }
     entries
+}
+
+/// Drops the calls of an answer that was cut: they never run, and nothing is stored of them.
+fn drop_calls(message: &mut Message) {
+    message.parts.retain(|part| !matches!(part.body, PartBody::ToolCall { .. }));
+}
+
+/// An answer that was cut, without its calls; none if nothing else is in it.
+pub fn without_calls(mut message: Message) -> Option<Message> {
+    drop_calls(&mut message);
+    Some(message).filter(|message| !message.parts.is_empty())
+}
+
+/// Marks the calls of a turn that no owner works on any more: one that was started and has no result gets `status`.
+pub fn mark_open_calls(live: &mut History, status: InvocationStatus) {
+    let started = |call: &&ToolInvocation| call.result.is_none() && call.started_at.is_some();
+    let ids: Vec<String> = live.open().filter(started).map(|call| call.id.clone()).collect();
+    for id in ids {
+        if let Some(call) = live.invocation_mut(&id) {
+            call.status = status;
+        }
+    }
 }
 
 /// The owner of a run, as it writes.
@@ -91,7 +112,6 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
             change.entries = entries.clone();
             JournalStep::End
         }
-        SaveKind::Abandon => JournalStep::End,
     };
     change.journal = Some(JournalChange { run: run.to_owned(), epoch, lease_until, step });
     Ok(change)

@@ -110,7 +110,7 @@ impl Run {
                 Entry::Invocation(call) => std::slice::from_ref(call),
                 _ => &[],
             }),
-            SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon => None,
+            SaveKind::Begin(_) | SaveKind::Fail(_) => None,
         }
     }
 
@@ -187,6 +187,7 @@ impl Run {
                                 strip(message);
                             }
                         }
+                        JournalEntry::Partial(message) => strip(message),
                         JournalEntry::Finished(entry) => {
                             if let Some(more) = self.redact_result(entry) {
                                 behind.push(more);
@@ -216,7 +217,7 @@ impl Run {
                     }
                 }
             }
-            SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon => {}
+            SaveKind::Begin(_) | SaveKind::Fail(_) => {}
         }
     }
 

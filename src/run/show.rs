@@ -141,7 +141,8 @@ impl Recovered {
         });
         let mut text = String::from("\"");
         let mut between = "";
-        for message in self.live.messages().iter().filter(|message| message.role == Role::Assistant) {
+        let answers = self.live.messages().iter().filter(|message| message.role == Role::Assistant);
+        for message in answers.chain(&self.partial) {
             for part in &message.parts {
                 if let PartBody::Text(own) = &part.body {
                     text.push_str(between);

@@ -8,7 +8,7 @@ use super::event::RunEvent;
 use super::journal::{JournalEntry, Recovered};
 use super::open_effects::OpenEffects;
 use super::outcome::{Outcome, RunStatus};
-use super::persistence::{stopped_entries, turn_entries};
+use super::persistence::{stopped_entries, turn_entries, without_calls};
 use super::redaction::Redactions;
 use super::request::Asking;
 use super::response::declared_length;
@@ -49,6 +49,8 @@ pub struct Run {
     pub(super) error_text: ErrorText,
     /// What is stored in the place of what was said (R12).
     pub(super) redactions: Redactions,
+    /// The answer that was coming in when the run failed or was stopped.
+    pub(super) cut_answer: Option<Message>,
 }
 
 /// What the run waits for.
@@ -340,7 +342,7 @@ impl Run {
                 .message_of(&assembled, &message_id, MessageStatus::Failed, asked_at, desk)
                 .map(|(message, _)| message);
             self.text = assembled.text;
-            return self.end_with(RunStatus::Failed, Some(error), partial, desk);
+            return self.end_with(RunStatus::Failed, error, partial);
         }
         self.effects.clear();
         if let Some(usage) = assembled.usage {
@@ -433,12 +435,7 @@ impl Run {
         match &mut self.state {
             // The answer cannot be stored, and the user gives it up. The journal stays, so the run can be resumed.
             State::Ending { .. } if !self.unsaved.is_empty() => {
-                self.done(
-                    RunStatus::Cancelled,
-                    Some(Error::new(Code::Aborted, "the run was cancelled before its answer could be stored")),
-                    0,
-                    false,
-                );
+                self.done(RunStatus::Cancelled, None, 0, false);
             }
             // Too late, or it is over: what is being written is whole.
             State::Ending { .. } | State::Done(_) => {}
@@ -465,23 +462,26 @@ impl Run {
                 self.message_of(&assembled, &call.message_id, marked, call.asked_at, desk).map(|(message, _)| message);
             self.text = assembled.text;
         }
-        self.end_with(status, Some(error), partial, desk);
+        self.end_with(status, error, partial);
     }
 
-    fn end_with(&mut self, status: RunStatus, error: Option<Error>, partial: Option<Message>, _desk: &mut Desk<'_>) {
+    fn end_with(&mut self, status: RunStatus, error: Error, partial: Option<Message>) {
         self.effects.clear();
         self.unsaved.clear();
+        self.cut_answer = partial.clone().and_then(without_calls);
         let marked = if status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed };
         let keep = self.setup.on_stop == OnStop::Keep;
-        let kind = match (&error, keep, status) {
-            (_, true, _) => SaveKind::Append(stopped_entries(&self.live, partial, marked)),
-            (Some(error), false, RunStatus::Failed) => SaveKind::Fail(Box::new(JournalEntry::Failed {
-                code: error.code.as_str().to_owned(),
-                message: error.message.clone(),
-            })),
-            _ => SaveKind::Abandon,
+        let save = if keep {
+            self.save(SaveKind::Append(stopped_entries(&self.live, partial, marked)))
+        } else {
+            if let Some(cut) = self.cut_answer.clone() {
+                self.save(SaveKind::Write(vec![JournalEntry::Partial(cut)]));
+            }
+            let (code, message) = (error.code.as_str().to_owned(), error.message.clone());
+            self.save(SaveKind::Fail(Box::new(JournalEntry::Failed { code, message })))
         };
-        let save = self.save(kind);
+        // What the user asked for is no error.
+        let error = Some(error).filter(|_| status == RunStatus::Failed);
         self.state = State::Ending { save, status, error, appends: keep };
     }
 

@@ -39,10 +39,10 @@ impl Run {
         &self.live
     }
 
-    /// The answer that is coming in, as far as it is there.
+    /// The answer that is coming in, as far as it is there; of a run that ended early, the answer that was cut.
     #[must_use]
     pub fn partial(&self, desk: &Desk<'_>) -> Option<Message> {
-        let State::Calling(call) = &self.state else { return None };
+        let State::Calling(call) = &self.state else { return self.cut_answer.clone() };
         let Response::Streaming(assembler) = &call.response else { return None };
         let assembled = assembler.partial();
         let (message, _) =

@@ -61,7 +61,7 @@ pub struct Change {
     pub sources: Option<u64>,
     /// Ids of messages that the caller named: the append is refused where history has one of them. Others are renamed then.
     pub named: Vec<String>,
-    /// Only if history is still as it was at this revision.
+    /// Only if history is still as it was at this [`history_revision`](Session::history_revision).
     pub expected: Option<u64>,
     /// Changes to the head alone.
     pub edit: Option<HeadEdit>,
@@ -147,11 +147,10 @@ impl SessionLog {
     fn prepare(&self, change: &Change) -> Result<Prepared> {
         self.writable()?;
         if let Some(expected) = change.expected {
-            // Journal writes move the revision and not the history.
-            let unchanged = expected <= self.revision && self.head.history_revision <= expected;
-            if !unchanged {
-                let (actual, sentence) =
-                    (self.revision, "another writer appended to the session; read it again before appending");
+            let actual = self.head.history_revision;
+            // One that counts changes of the head as well (a title, the state bag) means the same history.
+            if expected < actual || expected > self.revision {
+                let sentence = "another writer appended to the session; read it again before appending";
                 return Err(Error::new(Code::Conflict, sentence).with(|details| {
                     details.number("expected", expected).number("revision", actual);
                 }));
@@ -180,7 +179,7 @@ impl SessionLog {
             entries = record.entries;
             head.next_record += 1;
             head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
-            head.history_revision = self.revision + 1;
+            head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
             batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
             for entry in &entries {
                 if let Some(row) = AuditRow::of(&self.history, entry, key) {
@@ -270,6 +269,7 @@ fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, 
                 "another tab or process began a run of this id in the meantime; begin again",
             ));
         }
+        drop_stopped_runs(head, batch);
         let number = head.next_run;
         head.next_run += 1;
         head.runs.push(RunEntry {
@@ -306,14 +306,24 @@ fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, 
         }
         JournalStep::Take => run.failed = None,
         JournalStep::End => {
-            let first = first_journal_key(run);
-            for key in first..first + run.entries {
-                batch.remove.push((Table::Runs, key));
-            }
+            remove_journal(run, batch);
             head.runs.remove(at);
         }
     }
     Ok(())
+}
+
+/// Drops the runs that were stopped: the next one takes their place.
+fn drop_stopped_runs(head: &mut Session, batch: &mut Batch) {
+    for run in head.runs.iter().filter(|run| run.is_stopped()) {
+        remove_journal(run, batch);
+    }
+    head.runs.retain(|run| !run.is_stopped());
+}
+
+fn remove_journal(run: &RunEntry, batch: &mut Batch) {
+    let first = first_journal_key(run);
+    batch.remove.extend((first..first + run.entries).map(|key| (Table::Runs, key)));
 }
 
 /// Opens a session: the head's read alone for an empty one, else one read a page (R6).
@@ -424,13 +434,13 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
 /// What an append came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// The session's revision after it.
+    /// The revision of history after it.
     pub revision: u64,
     /// The ids of its messages as they are stored, in order; empty where an earlier try had stored it already.
     pub message_ids: Vec<String>,
 }
 
-/// Appends, behind whatever other writers appended in the meantime.
+/// Appends after whatever other writers appended in the meantime.
 ///
 /// # Errors
 /// `conflict` when the change expected a revision, or its run has another owner; `invalid_input` when it names a message's id that
@@ -440,7 +450,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
     let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {
         if cell.borrow().holds(change) {
-            return Ok(Committed { revision: cell.borrow().revision, message_ids: Vec::new() });
+            return Ok(Committed { revision: cell.borrow().head.history_revision, message_ids: Vec::new() });
         }
         let mut prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();
@@ -451,8 +461,9 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
         match store.append(&id, prepared.expected, batch, &operation).await? {
             Appended::Revision(revision) => {
                 let message_ids = message_ids(&prepared.entries);
+                let history_revision = prepared.head.history_revision;
                 cell.borrow_mut().applied(revision, &change.operation, prepared);
-                return Ok(Committed { revision, message_ids });
+                return Ok(Committed { revision: history_revision, message_ids });
             }
             Appended::Conflict(actual) => {
                 let fresh = prepared.expected == 0;
@@ -488,8 +499,21 @@ fn message_ids(entries: &[Entry]) -> Vec<String> {
 /// # Errors
 /// When the store cannot be read.
 pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -> Result<Vec<Vec<u8>>> {
-    let from = first_journal_key(run);
-    let to = from + run.entries.max(1) - 1;
+    read_journal_from(store, session, run, 0).await
+}
+
+/// The entries of an unfinished run's journal from the one of that number on, as bytes.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_journal_from(
+    store: &dyn LogStore,
+    session: &str,
+    run: &RunEntry,
+    first: u64,
+) -> Result<Vec<Vec<u8>>> {
+    let from = first_journal_key(run) + first;
+    let to = (first_journal_key(run) + run.entries.max(1) - 1).max(from);
     let mut values = Vec::new();
     let mut next = from;
     while next <= to {
@@ -502,7 +526,7 @@ pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -
         }
     }
     // A `started` that is gone would let a tool run twice.
-    if (values.len() as u64) < run.entries {
+    if first + (values.len() as u64) < run.entries {
         return Err(Error::new(
             Code::CorruptRecord,
             "entries of the run's journal are gone, so nobody knows what ran; discard the run",

@@ -14,7 +14,8 @@ mod record;
 
 pub use audit::AuditRow;
 pub use log::{
-    Change, Committed, HeadEdit, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal, refresh,
+    Change, Committed, HeadEdit, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal,
+    read_journal_from, refresh,
 };
 pub use memory::MemoryStore;
 pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};

@@ -1,10 +1,11 @@
 //! What all sessions of one `open` share: the store, the clock, other tabs, listeners.
 
+use super::answer_channel::AnswerChannel;
 use super::convert::{function, object_to_js};
 use super::options::{channels, policy_at};
 use super::platform::{PlatformClock, PlatformIds, seed};
 use super::platform_hold::PlatformHold;
-use super::promise::{Work, in_background, promise};
+use super::promise::{Work, promise};
 use super::session::SessionInner;
 use crate::clock::{Clock, Ms};
 use crate::error::{Code, Error, Result};
@@ -38,6 +39,8 @@ pub struct Engine {
     sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
     listeners: Listeners,
     tabs: RefCell<Option<Tabs>>,
+    /// Answers that grow in one tab and are watched in another.
+    pub answers: RefCell<Option<AnswerChannel>>,
     closed: Cell<bool>,
 }
 
@@ -66,11 +69,13 @@ impl Engine {
             sessions: RefCell::default(),
             listeners: Listeners::default(),
             tabs: RefCell::new(None),
+            answers: RefCell::new(None),
             closed: Cell::new(false),
             store,
         });
         if engine.is_durable() {
             engine.listen_to_tabs();
+            *engine.answers.borrow_mut() = AnswerChannel::open(&engine);
         }
         Ok(engine)
     }
@@ -106,6 +111,9 @@ impl Engine {
         if let Some(tabs) = self.tabs.borrow_mut().take() {
             tabs.channel.set_onmessage(None);
             tabs.channel.close();
+        }
+        if let Some(answers) = self.answers.borrow_mut().take() {
+            answers.close();
         }
         // Taken first: who is woken may call back.
         let sessions = self.sessions.take();
@@ -199,6 +207,20 @@ impl Engine {
         self.listeners.call(&value);
     }
 
+    /// Tells everybody here that a session changed by what another tab did, or by its end.
+    pub fn changed_here(&self, session: &str, revision: u64) {
+        self.listeners.call(&object_to_js(&|out| {
+            out.text("session", session).number("revision", revision);
+        }));
+    }
+
+    /// Asks the tab that drives a run for the answer that is coming in.
+    pub fn ask_for_answer(&self, session: &str, run: &str) {
+        if let Some(answers) = &*self.answers.borrow() {
+            answers.ask(session, run);
+        }
+    }
+
     fn listen_to_tabs(self: &Rc<Self>) {
         let Ok(channel) = web_sys::BroadcastChannel::new(&format!("rethread:{}", self.name)) else { return };
         let engine: Weak<Self> = Rc::downgrade(self);
@@ -207,12 +229,7 @@ impl Engine {
             let value = event.data();
             let Some(id) = super::convert::member(&value, "session").as_string() else { return };
             if let Some(session) = engine.session(&id) {
-                in_background(Box::pin(async move {
-                    // A hint only: who reads next reads for sure, and hears of the failure then.
-                    if session.refresh().await.unwrap_or(false) {
-                        session.notify();
-                    }
-                }));
+                session.hear();
             }
             engine.listeners.call(&value);
         });

@@ -5,6 +5,8 @@
 //! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 
 #[cfg(feature = "web")]
+mod answer_channel;
+#[cfg(feature = "web")]
 mod append;
 mod assembler;
 // Sessions use what is left over.
@@ -43,6 +45,8 @@ mod session;
 mod state_bag;
 #[cfg(feature = "web")]
 pub mod store;
+#[cfg(feature = "web")]
+mod unfinished;
 #[cfg(feature = "web")]
 mod view;
 mod wire;

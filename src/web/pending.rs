@@ -2,9 +2,9 @@
 
 use super::convert::{flag, page, parsed, text, whole};
 use super::engine::Engine;
-use super::platform::{Lock, held_locks};
+use super::platform::held_locks;
 use super::promise::Work;
-use super::run::{RunInner, lock_name, own};
+use super::run::{RunInner, RunLock, lock_name, own};
 use super::run_request::setup;
 use super::session::SessionInner;
 use crate::error::{Code, Error, Result};
@@ -41,7 +41,7 @@ pub fn pending_runs(engine: &Rc<Engine>, sessions: Vec<(String, Head)>) -> Work<
 async fn pending_of(engine: &Engine, session: &str, head: &Head, out: &mut ArrayWriter<'_>) -> Result<()> {
     let held = held_locks().await;
     let now = engine.now();
-    for run in &head.runs {
+    for run in head.pending_runs() {
         let name = lock_name(engine, session, &run.id);
         let live = engine.live.borrow().contains(&name)
             || held.as_ref().map_or(run.lease_until > now, |held| held.contains(&name));
@@ -64,12 +64,13 @@ async fn pending_of(engine: &Engine, session: &str, head: &Head, out: &mut Array
     Ok(())
 }
 
-fn journal_of<'a>(engine: &'a Engine, session: &'a str, run: &'a RunEntry) -> Work<'a, Result<Recovered>> {
+/// Reads an unfinished run.
+pub fn journal_of<'a>(engine: &'a Engine, session: &'a str, run: &'a RunEntry) -> Work<'a, Result<Recovered>> {
     Box::pin(async move { recover(&read_journal(&*engine.store, session, run).await?, engine.seed) })
 }
 
 /// Whether the session's head, read again, has that run no more.
-async fn is_over(engine: &Engine, session: &str, id: &str) -> Result<bool> {
+pub async fn is_over(engine: &Engine, session: &str, id: &str) -> Result<bool> {
     let Some(head) = engine.store.head(session).await? else { return Ok(true) };
     Ok(open_record::<Head>(Kind::Head, &head.value)?.run(id).is_none())
 }
@@ -83,7 +84,7 @@ fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
 /// An unfinished run that nobody owns any more but who claims it.
 struct Claim {
     entry: RunEntry,
-    lock: Option<Lock>,
+    lock: Option<RunLock>,
 }
 
 fn claim<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<Claim>> {
@@ -116,18 +117,23 @@ pub async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) 
     recovered.check_credentials(&setup.provider)?;
     let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
     session.engine.changed(&session.id, revision, false);
+    session.notify();
     let machine = crate::run::Run::resume(setup, recovered, &mut session.workplace().desk())?;
     Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, lock))
 }
 
 /// Gives a run up; `keep` stores the question and what there was of the answer.
 pub async fn discard(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result<()> {
+    if !keep && session.forget_unwritten(id) {
+        return Ok(());
+    }
     let Claim { entry, lock: _lock } = claim(session, id).await?;
     let mut change = journal_change(session, &entry, JournalStep::End);
     if keep {
         let recovered = journal_of(&session.engine, &session.id, &entry).await?;
-        let status = if entry.failed.is_some() { MessageStatus::Failed } else { MessageStatus::Stopped };
-        change.entries = stopped_entries(&recovered.live, None, status);
+        let failed = entry.failed.is_some() && !entry.is_stopped();
+        let status = if failed { MessageStatus::Failed } else { MessageStatus::Stopped };
+        change.entries = stopped_entries(&recovered.live, recovered.partial, status);
     }
     let revision = session.commit(change).await?;
     session.engine.changed(&session.id, revision, false);

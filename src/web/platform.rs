@@ -3,7 +3,7 @@
 use super::convert::{function, member, set};
 use super::foreign::{items, settled};
 use super::platform_hold::PlatformHold;
-use super::promise::{Work, deferred};
+use super::promise::{Work, deferred, in_background};
 use crate::clock::{Clock, Ms};
 use crate::error::Result;
 use crate::id::IdSource;
@@ -178,6 +178,46 @@ pub async fn lock(name: &str) -> Locking {
         Locking::Held(Lock { _hold: PlatformHold::new(release.clone()), release })
     } else {
         Locking::Taken
+    }
+}
+
+/// Asks for the lock of that name, without waiting for it: it is held from when it is free until this is dropped.
+pub fn hold(name: &str) -> Option<Lock> {
+    let locks = locks()?;
+    let request = method(&locks, "request")?;
+    let (held, release) = deferred();
+    let callback = Closure::once_into_js(move |_: JsValue| -> JsValue { held.into() });
+    let asked = request.call2(&locks, &JsValue::from_str(name), &callback).ok()?;
+    // Where it is refused (an opaque origin), nobody can wait for it either.
+    in_background(Box::pin(async move {
+        let _ = settled(asked).await;
+    }));
+    let release = release?;
+    Some(Lock { _hold: PlatformHold::new(release.clone()), release })
+}
+
+/// Waits until nobody holds the lock of that name alone, and does not hold it then. False where the platform has no locks.
+pub fn released(name: &str) -> Work<'_, bool> {
+    Box::pin(async move {
+        let Some(locks) = locks() else { return false };
+        let Some(request) = method(&locks, "request") else { return false };
+        let options = js_sys::Object::new();
+        set(&options, "mode", &JsValue::from_str("shared"));
+        let callback = Closure::once_into_js(|_: JsValue| JsValue::UNDEFINED);
+        let Ok(asked) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else { return false };
+        settled(asked).await.is_ok()
+    })
+}
+
+/// Resolves after so many milliseconds; at once where the platform has no timers.
+pub async fn sleep(ms: Ms) {
+    let Some(timer) = method(&js_sys::global(), "setTimeout") else { return };
+    let (over, Some(resolve)) = deferred() else { return };
+    // Longer than a timer counts, it would fire at once.
+    let ms = i32::try_from(ms).unwrap_or(i32::MAX);
+    if timer.call2(&JsValue::UNDEFINED, &resolve, &JsValue::from(ms)).is_ok() {
+        // A resolved promise does not fail.
+        let _ = JsFuture::from(over).await;
     }
 }
 

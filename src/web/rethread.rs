@@ -208,9 +208,9 @@ fn write_summary(out: &mut ObjectWriter<'_>, row: &SessionRow, head: Option<&Hea
         .text_or_null("title", head.and_then(|head| head.title.as_deref()))
         .number("createdAt", head.map_or(0, |head| head.created_at))
         .number("updatedAt", head.map_or(0, |head| head.updated_at))
-        .number("revision", row.head.revision)
+        .number("revision", head.map_or(0, |head| head.history_revision))
         .number("messageCount", head.map_or(0, |head| head.next_seq))
-        .number("pendingRuns", head.map_or(0, |head| head.runs.len() as u64));
+        .number("pendingRuns", head.map_or(0, |head| head.pending_runs().count() as u64));
     match head.and_then(|head| head.metadata.as_ref()) {
         Some(metadata) => out.json("metadata", metadata.view()),
         None => out.raw("metadata", "null"),

@@ -1,10 +1,11 @@
 //! `Run`: the class, and the pump that answers the machine's own effects.
 
+use super::answer_channel::Watchers;
 use super::convert::{given, list_to_js, member, object_to_js, text, to_json, whole};
 use super::engine::Engine;
 use super::foreign;
 use super::offered_effects::OfferedEffects;
-use super::platform::{Lock, Locking, lock, random_id};
+use super::platform::{Lock, Locking, hold, lock, random_id};
 use super::promise::{Work, deferred, in_background, promise};
 use super::reducers::{persist, tell};
 use super::render::for_everyone;
@@ -16,7 +17,7 @@ use crate::error::{Code, Error, Result};
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::provider::is_error_response;
-use crate::run::{Input, Reply, RunEvent, RunStatus, RunWriter, SaveKind, change_for};
+use crate::run::{Input, Reply, RunEvent, RunStatus, RunWriter, change_for};
 use crate::store::{Change, HeadEdit};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
@@ -38,7 +39,11 @@ pub struct RunInner {
     events: RefCell<Vec<RunEvent>>,
     effects: RefCell<OfferedEffects>,
     waiting: RefCell<Vec<Function>>,
-    lock: RefCell<Option<Lock>>,
+    lock: RefCell<Option<RunLock>>,
+    /// What the snapshot's `run.cancel` is.
+    cancel: RefCell<Option<JsValue>>,
+    /// What other tabs see of the answer that is coming in.
+    pub watchers: Watchers,
     has_lock: bool,
     /// Nobody drives it any more: whoever resumes it owns its journal.
     given_up: Cell<bool>,
@@ -51,8 +56,19 @@ pub fn lock_name(engine: &Engine, session: &str, run: &str) -> String {
     format!("rethread:{database}:{name}:{place}:{session}:run:{run}")
 }
 
+/// The name of the lock that a run's owner holds for others to wait for.
+pub fn sign_of_life(engine: &Engine, session: &str, run: &str) -> String {
+    format!("{}:alive", lock_name(engine, session, run))
+}
+
+/// The locks of a run's owner, released in this order: who was waiting for the sign of life finds the run free.
+pub struct RunLock {
+    _owner: Lock,
+    _sign_of_life: Option<Lock>,
+}
+
 /// Takes a run's lock, or says `busy`. None where the platform has no locks.
-pub fn own<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Option<Lock>>> {
+pub fn own<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Option<RunLock>>> {
     Box::pin(async move {
         let engine = &session.engine;
         let name = lock_name(engine, &session.id, run);
@@ -64,7 +80,9 @@ pub fn own<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Optio
             Locking::None
         };
         match locking {
-            Locking::Held(lock) => Ok(Some(lock)),
+            Locking::Held(lock) => {
+                Ok(Some(RunLock { _owner: lock, _sign_of_life: hold(&sign_of_life(engine, &session.id, run)) }))
+            }
             Locking::Taken => {
                 Err(Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
             }
@@ -106,7 +124,7 @@ impl RunInner {
     }
 
     /// The id of a new run, and its lock. Where the drawn one was given to another run before, it gets a random ending.
-    async fn own_new(session: &SessionInner, drawn: String) -> Result<(String, Option<Lock>)> {
+    async fn own_new(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
         if !session.knows_run(&drawn) {
             match own(session, &drawn).await {
                 Ok(lock) => return Ok((drawn, lock)),
@@ -124,7 +142,7 @@ impl RunInner {
         id: String,
         machine: crate::run::Run,
         epoch: u32,
-        lock: Option<Lock>,
+        lock: Option<RunLock>,
     ) -> Rc<Self> {
         session.engine.live.borrow_mut().insert(lock_name(&session.engine, &session.id, &id), ());
         Rc::new(Self {
@@ -140,6 +158,8 @@ impl RunInner {
             has_lock: lock.is_some(),
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
+            cancel: RefCell::default(),
+            watchers: Watchers::default(),
         })
     }
 
@@ -147,6 +167,30 @@ impl RunInner {
     pub fn partial(&self) -> Option<Message> {
         let mut place = self.session.workplace();
         self.machine.borrow().partial(&place.desk())
+    }
+
+    /// The function that cancels it, for the view: the same one each time.
+    pub fn cancel_function(self: &Rc<Self>) -> JsValue {
+        let mut kept = self.cancel.borrow_mut();
+        let make = || {
+            let run = Rc::downgrade(self);
+            Closure::<dyn FnMut() -> Promise>::new(move || match run.upgrade() {
+                Some(run) => run.cancel(),
+                None => Promise::resolve(&JsValue::UNDEFINED),
+            })
+            .into_js_value()
+        };
+        kept.get_or_insert_with(make).clone()
+    }
+
+    /// Stops it.
+    fn cancel(self: &Rc<Self>) -> Promise {
+        let run = self.clone();
+        promise(Box::pin(async move {
+            // What cannot be written is told by an event.
+            let _ = run.handle(Input::Cancel).await;
+            Ok(JsValue::UNDEFINED)
+        }))
     }
 
     fn step(&self, input: Input) -> Result<()> {
@@ -175,13 +219,13 @@ impl RunInner {
 
     async fn write(self: &Rc<Self>) -> Result<()> {
         let mut failure = None;
+        let mut wrote = false;
         while !self.given_up.get() {
             self.ask_persist();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
             let now = self.session.engine.now();
             let lease = if self.has_lock || !self.session.engine.is_durable() { 0 } else { now + LEASE };
-            let edges = matches!(save.kind, SaveKind::Begin(_) | SaveKind::Fail(_) | SaveKind::Abandon);
             let writer =
                 RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until: lease };
             let outcome = match change_for(&save, &writer) {
@@ -190,8 +234,11 @@ impl RunInner {
             };
             let id = save.id;
             match &outcome {
-                Ok(revision) if edges => self.session.engine.changed(&self.session.id, *revision, false),
-                Ok(_) => {}
+                // What is pending changed, here and in other tabs.
+                Ok(revision) => {
+                    wrote = true;
+                    self.session.engine.changed(&self.session.id, *revision, false);
+                }
                 Err(error) => {
                     failure.get_or_insert_with(|| error.clone());
                     if error.code != Code::Conflict {
@@ -213,7 +260,7 @@ impl RunInner {
                 let _ = run.handle(Input::Told(given)).await;
             }));
         }
-        self.collect();
+        self.collect(wrote);
         failure.map_or(Ok(()), Err)
     }
 
@@ -229,9 +276,10 @@ impl RunInner {
     }
 
     /// Takes events over, lets go when it is over, and tells who watches.
-    fn collect(self: &Rc<Self>) {
+    fn collect(self: &Rc<Self>, wrote: bool) {
         let events = self.machine.borrow_mut().take_events();
-        let shows = !events.is_empty();
+        let shows = wrote || !events.is_empty();
+        self.watchers.tell(self, &events);
         let mut warnings = Vec::new();
         for event in &events {
             match event {
@@ -293,8 +341,8 @@ impl RunInner {
             // Not written, the lease runs out by itself.
             let _ = session.commit(Change { edit: Some(edit), ..session.change() }).await;
         }
-        session.look_elsewhere().await;
-        let revision = session.log.borrow().revision;
+        session.look().await;
+        let revision = session.log.borrow().head.history_revision;
         session.engine.changed(&session.id, revision, false);
         session.notify();
     }
@@ -423,12 +471,7 @@ impl Run {
 
     /// Stops it.
     pub fn cancel(&self) -> Promise {
-        let inner = self.inner.clone();
-        promise(Box::pin(async move {
-            // What cannot be cleared away is told by an event.
-            let _ = inner.handle(Input::Cancel).await;
-            Ok(JsValue::UNDEFINED)
-        }))
+        self.inner.cancel()
     }
 
     /// Tries again to store what could not be stored.

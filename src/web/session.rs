@@ -4,11 +4,12 @@ use super::convert::{flag, given, json_at, member, object_to_js, page, text, to_
 use super::engine::{Engine, Listeners};
 use super::options::{on_stop, only, policy_at, refuse, unbuilt};
 use super::pending::{audit_page, discard, pending_runs, take_over};
-use super::platform::{held_locks, random_id};
-use super::promise::{Work, deferred, promise};
+use super::platform::random_id;
+use super::promise::{Work, deferred, in_background, promise};
 use super::render::render;
-use super::run::{RunInner, lock_name};
+use super::run::RunInner;
 use super::state_bag::StateBag;
+use super::unfinished::UnfinishedRun;
 use super::view::{SessionView, View};
 use super::write_queue::WriteQueue;
 use crate::clock::Ms;
@@ -18,11 +19,12 @@ use crate::json::{ArrayWriter, Json};
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::{Desk, OnStop};
+use crate::session::RunEntry;
 use crate::sorted::Sorted;
 use crate::store::{Change, Committed, HeadEdit, SessionLog, commit, open_session, refresh};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell, RefMut};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -42,8 +44,19 @@ pub struct SessionInner {
     wishes: RefCell<Wishes>,
     pub state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<RunInner>>>,
-    /// Names of runs that other tabs hold, as of the last look.
-    elsewhere: RefCell<Vec<String>>,
+    /// Itself, for work that goes on after a call.
+    pub own: Weak<SessionInner>,
+    /// Unfinished runs that are not under way here, in the order in which they began.
+    pub unfinished: RefCell<Vec<UnfinishedRun>>,
+    /// The head's runs at the last look.
+    pub looked: RefCell<Vec<RunEntry>>,
+    pub looking: Cell<bool>,
+    pub look_again: Cell<bool>,
+    /// Runs of other tabs whose end is waited for.
+    pub awaited: RefCell<Sorted<String, ()>>,
+    /// A change in another tab was heard of while one before it is still read.
+    heard_again: Cell<bool>,
+    hearing: Cell<bool>,
     /// Sends that wait for the run before them.
     queue: RefCell<Vec<Function>>,
     /// A send that has been let in and has no run yet.
@@ -97,7 +110,9 @@ impl SessionInner {
             }
         };
         session.wish(wishes);
-        session.look_elsewhere().await;
+        if session.runs_moved() && session.look().await {
+            session.notify();
+        }
         Ok(session)
     }
 
@@ -116,7 +131,8 @@ impl SessionInner {
     }
 
     fn of(engine: &Rc<Engine>, id: &str, log: SessionLog) -> Rc<Self> {
-        Rc::new(Self {
+        Rc::new_cyclic(|own| Self {
+            own: own.clone(),
             engine: engine.clone(),
             id: id.to_owned(),
             generation: Cell::new(log.generation),
@@ -130,7 +146,13 @@ impl SessionInner {
             wishes: RefCell::default(),
             state: RefCell::default(),
             run: RefCell::default(),
-            elsewhere: RefCell::default(),
+            unfinished: RefCell::default(),
+            looked: RefCell::default(),
+            looking: Cell::new(false),
+            look_again: Cell::new(false),
+            awaited: RefCell::default(),
+            hearing: Cell::new(false),
+            heard_again: Cell::new(false),
             queue: RefCell::default(),
             entering: Cell::new(false),
         })
@@ -183,23 +205,11 @@ impl SessionInner {
                 self.engine.damaged(&found);
                 self.history_moved();
                 self.apply_wishes();
-                self.look_elsewhere().await;
             }
-            Ok(changed)
+            // A write of ours may have read what another tab wrote before it.
+            let looks = changed || self.runs_moved();
+            Ok((looks && self.look().await) || changed)
         })
-    }
-
-    /// Asks the platform which of the unfinished runs another tab holds: a lock, unlike a lease, is not in the head.
-    pub async fn look_elsewhere(&self) {
-        let asks = self.engine.is_durable() && !self.log.borrow().head.runs.is_empty();
-        let held = if asks { held_locks().await.unwrap_or_default() } else { Vec::new() };
-        let mut elsewhere = self.elsewhere.borrow_mut();
-        elsewhere.clear();
-        for run in &self.log.borrow().head.runs {
-            if held.contains(&lock_name(&self.engine, &self.id, &run.id)) {
-                elsewhere.push(run.id.clone());
-            }
-        }
     }
 
     /// Whether an unfinished run or one of history has that id.
@@ -209,9 +219,26 @@ impl SessionInner {
             || log.history.messages().iter().any(|message| message.run_id.as_deref() == Some(run))
     }
 
-    /// Whether another tab held that run at the last look.
-    pub fn is_elsewhere(&self, run: &str) -> bool {
-        self.elsewhere.borrow().iter().any(|own| own == run)
+    /// Another tab changed the session. What it says meanwhile is read at once, after this.
+    pub fn hear(self: &Rc<Self>) {
+        if self.hearing.replace(true) {
+            self.heard_again.set(true);
+            return;
+        }
+        let session = self.clone();
+        in_background(Box::pin(async move {
+            loop {
+                session.heard_again.set(false);
+                // A hint only: who reads next reads for sure, and hears of the failure then.
+                if session.refresh().await.unwrap_or(false) {
+                    session.notify();
+                }
+                if !session.heard_again.get() {
+                    break;
+                }
+            }
+            session.hearing.set(false);
+        }));
     }
 
     fn history_moved(&self) {
@@ -312,6 +339,8 @@ impl SessionInner {
         let own = self.run.borrow().as_ref().is_some_and(|live| live.id == run.id);
         if own {
             *self.run.borrow_mut() = None;
+            self.keep_shown(run);
+            self.look_soon();
             self.next_in_queue();
         }
     }
@@ -387,11 +416,11 @@ impl Session {
         self.inner.id.clone()
     }
 
-    /// The store's revision of it, as far as it is known here.
+    /// The revision of its history, as far as it is known here: 0 until something is in it.
     #[wasm_bindgen(getter)]
     pub fn revision(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)]
-        let revision = self.inner.log.borrow().revision as f64;
+        let revision = self.inner.log.borrow().head.history_revision as f64;
         revision
     }
 
@@ -522,7 +551,7 @@ impl Session {
             if inner.refresh().await? {
                 inner.notify();
             }
-            let revision = inner.log.borrow().revision;
+            let revision = inner.log.borrow().head.history_revision;
             Ok(object_to_js(&|out| {
                 out.number("revision", revision);
             }))

@@ -5,10 +5,13 @@
 
 use super::convert::{object_to_js, set};
 use super::promise::promise;
+use super::run::RunInner;
 use super::session::SessionInner;
+use super::unfinished::{RunState, UnfinishedRun};
 use crate::history::{History, Showing, write_message};
 use crate::id::hash_words;
 use crate::message::Message;
+use crate::run::Run;
 use js_sys::{Array, Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -103,51 +106,53 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let first = all.len().saturating_sub(view.window);
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(first..).unwrap_or(&[]) {
-        painter.message(message, &log.history, before, true);
+        painter.message(message, &log.history, before, Showing::View { saved: true, streaming: false });
         before = Some(&message.id);
     }
     let mut shown_run = JsValue::NULL;
+    inner.each_unfinished(&log.head, &mut |unfinished| {
+        painter.turn(&log.history, &unfinished.turn, unfinished.partial.as_ref(), unfinished.state == RunState::Live);
+        shown_run = unfinished_run(unfinished);
+    });
     if let Some(run) = &run {
         let machine = run.machine.borrow();
-        for message in machine.live().messages().iter().chain(&partial) {
-            // The append is there before the run hears of it.
-            if log.history.message(&message.id).is_none() {
-                painter.message(message, machine.live(), before, false);
-            }
-        }
-        let retry_at = run.retry_at.get();
-        shown_run = object_to_js(&|out| {
-            out.text("id", &run.id).text("status", machine.status().as_str());
-            if let Some(at) = retry_at.filter(|_| machine.waits()) {
-                out.number("retryAt", at);
-            }
-        });
-    } else if let Some(entry) = log.head.runs.last() {
-        let live_elsewhere = inner.is_elsewhere(&entry.id) || entry.lease_until > inner.engine.now();
-        let status = if entry.failed.is_some() {
-            "failed"
-        } else if live_elsewhere {
-            "running"
-        } else {
-            "interrupted"
-        };
-        shown_run = object_to_js(&|out| {
-            out.text("id", &entry.id).text("status", status);
-            if let Some((code, message)) = &entry.failed {
-                out.object("error", |out| {
-                    out.text("code", code).text("message", message);
-                });
-            }
-        });
+        painter.turn(&log.history, machine.live(), partial.as_ref(), true);
+        shown_run = live_run(run, &machine);
     }
     view.messages = painter.new;
     let value = object_to_js(&|out| {
         #[allow(clippy::cast_precision_loss)]
-        out.bool("loading", false).number("revision", log.revision).text("branch", "main").bool("hasOlder", first > 0);
+        out.bool("loading", false)
+            .number("revision", log.head.history_revision)
+            .text("branch", "main")
+            .bool("hasOlder", first > 0);
     });
     set(&value, "messages", &painter.items);
     set(&value, "run", &shown_run);
     value
+}
+
+/// The run that is under way here.
+fn live_run(run: &Rc<RunInner>, machine: &Run) -> JsValue {
+    let value = object_to_js(&|out| {
+        out.text("id", &run.id).text("status", machine.status().as_str());
+        if let Some(at) = run.retry_at.get().filter(|_| machine.waits()) {
+            out.number("retryAt", at);
+        }
+    });
+    set(&value, "cancel", &run.cancel_function());
+    value
+}
+
+fn unfinished_run(run: &UnfinishedRun) -> JsValue {
+    object_to_js(&|out| {
+        out.text("id", &run.id).text("status", run.state.as_str());
+        if let RunState::Failed(code, message) = &run.state {
+            out.object("error", |out| {
+                out.text("code", code).text("message", message);
+            });
+        }
+    })
 }
 
 struct Painter<'v> {
@@ -160,8 +165,21 @@ struct Painter<'v> {
 }
 
 impl Painter<'_> {
-    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, saved: bool) {
-        let version = version(message, history, before, saved);
+    /// Paints a turn that history does not hold, with the answer that is coming in or was cut.
+    fn turn(&mut self, stored: &History, turn: &History, partial: Option<&Message>, live: bool) {
+        let partial = partial.filter(|partial| turn.message(&partial.id).is_none());
+        let all = turn.messages().iter().map(|message| (message, false)).chain(partial.map(|partial| (partial, live)));
+        for (message, streaming) in all {
+            // The append is there before the run hears of it.
+            if stored.message(&message.id).is_none() {
+                let before = self.new.last().map(|painted| painted.id.clone());
+                self.message(message, turn, before.as_deref(), Showing::View { saved: false, streaming });
+            }
+        }
+    }
+
+    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, showing: Showing) {
+        let version = version(message, history, before, showing);
         let later = self
             .old
             .get(self.at..)
@@ -171,17 +189,20 @@ impl Painter<'_> {
         self.at = found.map_or(self.at, |at| at + 1);
         let kept =
             found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
-        let value = kept.unwrap_or_else(|| {
-            object_to_js(&|out| write_message(out, message, history, self.id, before, Showing::View { saved }))
-        });
+        let value =
+            kept.unwrap_or_else(|| object_to_js(&|out| write_message(out, message, history, self.id, before, showing)));
         self.items.push(&value);
         self.new.push(Painted { id: message.id.clone(), version, value });
     }
 }
 
 /// Stands for all that can change about a message: its calls' fate, and, while it comes in, its text.
-fn version(message: &Message, history: &History, before: Option<&str>, saved: bool) -> u64 {
-    let mut sum = hash_words(u64::from(saved), before.unwrap_or("").as_bytes());
+fn version(message: &Message, history: &History, before: Option<&str>, showing: Showing) -> u64 {
+    let (saved, streaming) = match showing {
+        Showing::View { saved, streaming } => (saved, streaming),
+        Showing::Stored => (true, false),
+    };
+    let mut sum = hash_words(u64::from(saved) + 2 * u64::from(streaming), before.unwrap_or("").as_bytes());
     sum = hash_words(sum, &[message.status as u8]);
     for call in history.calls_of(message) {
         sum = hash_words(sum ^ call.started_at.unwrap_or(0), &[call.status as u8, u8::from(call.result.is_some())]);

@@ -361,7 +361,7 @@ impl<'s> Host<'s> {
     }
 
     pub fn pending(&self) -> Vec<RunEntry> {
-        self.log.borrow().head.runs.clone()
+        self.log.borrow().head.pending_runs().cloned().collect()
     }
 
     /// Takes a run over and goes on with it.

@@ -366,18 +366,18 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
     assert_eq!(error.code, Code::Conflict);
     assert!(error.details.as_ref().unwrap().as_str().contains("\"revision\":4"));
     assert_eq!(texts(&two), ["a", "b", "c", "d"]);
-    // A title is no history: who expects the revision before it may append, and one from the future may not.
+    // A title is no history and leaves its revision; one from the future may not append.
     let titled = Change {
         operation: "t".into(),
         at: 5,
         edit: Some(Box::new(|head| head.title = Some("T".into()))),
         ..Change::default()
     };
-    assert_eq!(written(commit(&store, &one, &titled)).unwrap(), 5);
+    assert_eq!(written(commit(&store, &one, &titled)).unwrap(), 4);
     let future = expecting(&two, "f", 6);
     assert_eq!(written(commit(&store, &two, &future)).unwrap_err().code, Code::Conflict);
     let third = expecting(&two, "g", 4);
-    assert_eq!(written(commit(&store, &two, &third)).unwrap(), 6);
+    assert_eq!(written(commit(&store, &two, &third)).unwrap(), 5);
     assert_eq!(two.borrow().head.title.as_deref(), Some("T"));
     // A session that must not be there yet.
     let fresh = open(&store, "new");
@@ -401,6 +401,8 @@ fn r48_a_deleted_session_is_not_brought_back_by_who_had_it_open() {
     append(&store, &fresh, "n", &said("new")).unwrap();
     assert_eq!(texts(&open(&store, "s")), ["new"]);
     assert_eq!((fresh.borrow().head.born, fresh.borrow().revision), (5, 5));
+    // Who expects a revision of the deleted one is told.
+    assert_eq!(fresh.borrow().head.history_revision, 5);
 }
 
 #[test]

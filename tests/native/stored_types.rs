@@ -289,5 +289,6 @@ fn journal_entries() {
         Kind::Journal,
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
+    fixed("journal_partial", Kind::Journal, &JournalEntry::Partial(message()));
     fixed("journal_failed", Kind::Journal, &JournalEntry::Failed { code: "model_error".into(), message: "no".into() });
 }

@@ -186,6 +186,8 @@ function watch({ getSnapshot, subscribe, older }: SessionView): void {
   const end = subscribe(() => {
     const snapshot: SessionSnapshot = getSnapshot();
     console.log(snapshot.loading, snapshot.revision, snapshot.branch, snapshot.hasOlder, snapshot.run?.id, snapshot.run?.status, snapshot.run?.retryAt, snapshot.run?.error?.code);
+    void snapshot.run?.cancel?.();
+    same<ViewMessage["status"], "streaming" | "complete" | "stopped" | "truncated" | "failed">(true);
     snapshot.messages.forEach((one: ViewMessage) => {
       for (const each of one.parts) if (each.type === "tool") row(each.call);
       console.log(one.saved, one.role);

@@ -1,0 +1,159 @@
+//! The answer of a run as other tabs see it grow. A tab that shows the run asks its owner for the answer so far; from then on the
+//! owner sends what follows. Nothing is sent while no other tab shows the run, and nothing of it is stored.
+
+use super::convert::{member, object_to_js, parsed, set};
+use super::engine::Engine;
+use super::platform_hold::PlatformHold;
+use super::run::RunInner;
+use crate::json::JsonStr;
+use crate::message::{Message, PartBody};
+use crate::provider::StreamEvent;
+use crate::run::{JournalEntry, RunEvent, without_calls};
+use crate::store::{Kind, open_record};
+use js_sys::Uint8Array;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+use wasm_bindgen::prelude::*;
+
+/// A BroadcastChannel over all tabs of an origin that have the database open.
+pub struct AnswerChannel {
+    channel: web_sys::BroadcastChannel,
+    _on_message: Closure<dyn FnMut(web_sys::MessageEvent)>,
+    _hold: Option<PlatformHold>,
+}
+
+impl AnswerChannel {
+    /// Opens it; none where the platform has no such channels.
+    pub fn open(engine: &Rc<Engine>) -> Option<Self> {
+        let channel = web_sys::BroadcastChannel::new(&format!("rethread:{}:answers", engine.name)).ok()?;
+        let engine: Weak<Engine> = Rc::downgrade(engine);
+        let on_message = Closure::new(move |event: web_sys::MessageEvent| {
+            if let Some(engine) = engine.upgrade() {
+                receive(&engine, &event.data());
+            }
+        });
+        channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        Some(Self { _hold: PlatformHold::closing(&channel), channel, _on_message: on_message })
+    }
+
+    pub fn close(&self) {
+        self.channel.set_onmessage(None);
+        self.channel.close();
+    }
+
+    /// Asks the owner of a run for the answer that is coming in.
+    pub fn ask(&self, session: &str, run: &str) {
+        self.post(&object_to_js(&|out| {
+            out.text("session", session).text("run", run).bool("ask", true);
+        }));
+    }
+
+    fn post(&self, value: &JsValue) {
+        // A closed channel takes nothing; then there is nobody to tell.
+        let _ = self.channel.post_message(value);
+    }
+}
+
+/// What the owner of a run knows of those who watch it.
+#[derive(Default)]
+pub struct Watchers {
+    /// Somebody asked.
+    any: Cell<bool>,
+    /// The message of which the watchers have all that came so far.
+    sent: RefCell<Option<String>>,
+}
+
+impl Watchers {
+    /// Sends what the events say of the answer.
+    pub fn tell(&self, run: &RunInner, events: &[RunEvent]) {
+        if !self.any.get() {
+            return;
+        }
+        let mut text: Option<(bool, JsonStr)> = None;
+        for event in events {
+            let RunEvent::Stream { message_id, event } = event else {
+                if matches!(event, RunEvent::Retrying { .. }) && self.sent.take().is_some() {
+                    self.post(run, None, "message", &JsValue::NULL);
+                }
+                continue;
+            };
+            let (reasoning, more) = match event {
+                StreamEvent::TextDelta(more) => (false, more),
+                StreamEvent::ReasoningDelta(more) => (true, more),
+                _ => continue,
+            };
+            if self.sent.borrow().as_deref() != Some(message_id) {
+                // All that came so far, this piece and those after it included.
+                return self.send_all(run);
+            }
+            match &mut text {
+                Some((kind, text)) if *kind == reasoning => text.push(more),
+                _ => {
+                    self.send_piece(run, text.take());
+                    text = Some((reasoning, more.clone()));
+                }
+            }
+        }
+        self.send_piece(run, text);
+    }
+
+    /// Sends the answer so far.
+    fn send_all(&self, run: &RunInner) {
+        let Some(message) = run.partial().and_then(without_calls) else { return };
+        *self.sent.borrow_mut() = Some(message.id.clone());
+        let bytes = JournalEntry::Partial(message).seal();
+        self.post(run, None, "message", &Uint8Array::from(bytes.as_slice()));
+    }
+
+    fn send_piece(&self, run: &RunInner, piece: Option<(bool, JsonStr)>) {
+        if let Some((reasoning, text)) = piece {
+            let key = if reasoning { "reasoning" } else { "text" };
+            let message = self.sent.borrow().clone();
+            self.post(run, message.as_deref(), key, &parsed(text.token()));
+        }
+    }
+
+    fn post(&self, run: &RunInner, message: Option<&str>, key: &str, what: &JsValue) {
+        let engine = &run.session.engine;
+        if let Some(answers) = &*engine.answers.borrow() {
+            let value = object_to_js(&|out| {
+                out.text("session", &run.session.id).text("run", &run.id);
+                if let Some(message) = message {
+                    out.text("id", message);
+                }
+            });
+            set(&value, key, what);
+            answers.post(&value);
+        }
+    }
+}
+
+fn receive(engine: &Engine, value: &JsValue) {
+    let text = |key: &str| member(value, key).as_string();
+    let (Some(session), Some(run)) = (text("session"), text("run")) else { return };
+    let Some(session) = engine.session(&session) else { return };
+    if member(value, "ask").is_truthy() {
+        if let Some(live) = session.live_run().filter(|live| live.id == run) {
+            live.watchers.any.set(true);
+            live.watchers.send_all(&live);
+        }
+    } else if let Some(message) = text("id") {
+        let text = text("text").map(|text| PartBody::Text(JsonStr::new(&text)));
+        let more = text
+            .or_else(|| member(value, "reasoning").as_string().map(|text| PartBody::Reasoning(JsonStr::new(&text))));
+        if let Some(more) = more {
+            session.extend_answer(&run, &message, &more);
+        }
+    } else {
+        session.take_answer(&run, message_of(&member(value, "message")));
+    }
+}
+
+/// The message that an owner sent; none if it says that there is none, or if its build writes messages otherwise.
+fn message_of(value: &JsValue) -> Option<Message> {
+    let bytes = value.dyn_ref::<Uint8Array>()?.to_vec();
+    match open_record::<JournalEntry>(Kind::Journal, &bytes).ok()? {
+        JournalEntry::Partial(message) => Some(message),
+        _ => None,
+    }
+}

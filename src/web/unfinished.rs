@@ -1,0 +1,410 @@
+//! The unfinished runs of a session that are not under way here, as the view shows them (R69): interrupted, failed, stopped, or
+//! under way in another tab. A run that ended here is shown from memory, any other one from its journal.
+
+use super::pending::{is_over, journal_of};
+use super::platform::{held_locks, released, sleep};
+use super::promise::in_background;
+use super::run::{RunInner, lock_name, sign_of_life};
+use super::session::SessionInner;
+use crate::history::History;
+use crate::message::{Message, MessageStatus, PartBody};
+use crate::run::{Recovered, RunStatus, mark_open_calls, without_calls};
+use crate::session::{RunEntry, Session as Head};
+use crate::store::read_journal_from;
+use crate::tool::InvocationStatus;
+
+/// So often the sign of life of a run is waited for before its lock is.
+const SIGNS: u32 = 8;
+
+/// How an unfinished run stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunState {
+    /// Another tab drives it.
+    Live,
+    /// Nobody drives it.
+    Interrupted,
+    /// The user stopped it.
+    Stopped,
+    /// It failed: the error's code and sentence.
+    Failed(String, String),
+}
+
+impl RunState {
+    fn of(entry: &RunEntry, live: bool) -> Self {
+        match &entry.failed {
+            _ if live => Self::Live,
+            Some(_) if entry.is_stopped() => Self::Stopped,
+            Some((code, message)) => Self::Failed(code.clone(), message.clone()),
+            None => Self::Interrupted,
+        }
+    }
+
+    /// The name in the public types.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Live => "running",
+            Self::Interrupted => "interrupted",
+            Self::Stopped => "cancelled",
+            Self::Failed(..) => "failed",
+        }
+    }
+
+    /// The status of calls that were started and have no result.
+    fn open_calls(&self) -> Option<InvocationStatus> {
+        match self {
+            Self::Live => None,
+            Self::Stopped => Some(InvocationStatus::Aborted),
+            Self::Interrupted | Self::Failed(..) => Some(InvocationStatus::Interrupted),
+        }
+    }
+
+    /// The status of an answer that was cut.
+    fn cut_answer(&self) -> MessageStatus {
+        match self {
+            Self::Live | Self::Interrupted => MessageStatus::Truncated,
+            Self::Stopped => MessageStatus::Stopped,
+            Self::Failed(..) => MessageStatus::Failed,
+        }
+    }
+}
+
+/// An unfinished run and its turn.
+pub struct UnfinishedRun {
+    pub id: String,
+    /// Its number in the session; the highest for one that was never written.
+    number: u64,
+    pub state: RunState,
+    /// The turn so far, with open calls marked by what became of them.
+    pub turn: History,
+    /// The answer that was coming in, or is.
+    pub partial: Option<Message>,
+    origin: Origin,
+}
+
+enum Origin {
+    /// It ended here: the turn is what the user saw. `epoch` is the owner's in the head, none if it is not there.
+    Here { epoch: Option<u32>, next_run: u64 },
+    /// It was read from its journal: the first `read` entries.
+    Journal { recovered: Recovered, read: u64, epoch: u32 },
+}
+
+/// What is known of a run before its journal is read.
+enum Known {
+    /// It ended here, and nobody took it over since: memory has more of it than the journal.
+    All,
+    /// So many entries of its journal.
+    Entries(u64),
+    Nothing,
+}
+
+impl UnfinishedRun {
+    fn known(&self, entry: &RunEntry, state: &RunState) -> Known {
+        match &self.origin {
+            Origin::Here { epoch, .. } if *epoch == Some(entry.epoch) && *state != RunState::Live => Known::All,
+            Origin::Journal { read, .. } if *read <= entry.entries => Known::Entries(*read),
+            Origin::Here { .. } | Origin::Journal { .. } => Known::Nothing,
+        }
+    }
+
+    /// Whether it is part of the view: until it is resumed, discarded, or the next run begins.
+    fn is_shown(&self, head: &Head) -> bool {
+        let entry = head.run(&self.id);
+        match &self.origin {
+            Origin::Here { epoch, next_run } => entry.map(|entry| entry.epoch) == *epoch && head.next_run <= *next_run,
+            Origin::Journal { .. } => {
+                entry.is_some() && (self.state == RunState::Live || self.number + 1 == head.next_run)
+            }
+        }
+    }
+
+    fn mark(&mut self) {
+        if let Some(status) = self.state.open_calls() {
+            mark_open_calls(&mut self.turn, status);
+        }
+        if let Some(partial) = &mut self.partial {
+            partial.status = self.state.cut_answer();
+        }
+    }
+
+    /// Takes over what the journal says by now.
+    fn show_journal(&mut self) {
+        let Origin::Journal { recovered, .. } = &self.origin else { return };
+        self.turn = recovered.live.clone();
+        if !matches!(self.state, RunState::Live | RunState::Interrupted) {
+            self.partial.clone_from(&recovered.partial);
+        }
+        self.mark();
+    }
+}
+
+impl SessionInner {
+    /// Keeps what is shown of a run that ended here, or was given up, without being stored.
+    pub fn keep_shown(&self, run: &RunInner) {
+        let (status, error, saved) = {
+            let outcome = run.machine.borrow().outcome();
+            (outcome.status, outcome.error, outcome.saved)
+        };
+        let state = match (status, error) {
+            (RunStatus::Finished, _) => return,
+            _ if saved => return,
+            (RunStatus::Cancelled, _) => RunState::Stopped,
+            (RunStatus::Failed, Some(error)) => RunState::Failed(error.code.as_str().to_owned(), error.message.clone()),
+            _ => RunState::Interrupted,
+        };
+        let partial = run.partial().and_then(without_calls);
+        let turn = run.machine.borrow().live().clone();
+        let log = self.log.borrow();
+        let entry = log.head.run(&run.id);
+        let (epoch, number) = (entry.map(|entry| entry.epoch), entry.map_or(u64::MAX, |entry| entry.number));
+        let origin = Origin::Here { epoch, next_run: log.head.next_run };
+        let mut ended = UnfinishedRun { id: run.id.clone(), number, state, turn, partial, origin };
+        ended.mark();
+        let mut unfinished = self.unfinished.borrow_mut();
+        unfinished.retain(|other| other.id != run.id);
+        unfinished.push(ended);
+    }
+
+    /// Forgets a run that ended here and was never written; false if there is none of that id.
+    pub fn forget_unwritten(&self, id: &str) -> bool {
+        let mut unfinished = self.unfinished.borrow_mut();
+        let before = unfinished.len();
+        unfinished.retain(|run| run.id != id || !matches!(run.origin, Origin::Here { epoch: None, .. }));
+        unfinished.len() < before
+    }
+
+    /// Calls `paint` with each unfinished run that the view shows, in the order in which they began.
+    pub fn each_unfinished(&self, head: &Head, paint: &mut dyn FnMut(&UnfinishedRun)) {
+        let live_here = self.live_run();
+        for run in &*self.unfinished.borrow() {
+            let own = live_here.as_ref().is_some_and(|live| live.id == run.id);
+            // The run here is the next turn.
+            let superseded = live_here.is_some() && run.state != RunState::Live;
+            if !own && !superseded && run.is_shown(head) {
+                paint(run);
+            }
+        }
+    }
+
+    /// Reads which runs are unfinished, how they stand and what their journals hold; true if anything changed.
+    pub async fn look(&self) -> bool {
+        if self.looking.replace(true) {
+            self.look_again.set(true);
+            return false;
+        }
+        let mut changed = false;
+        loop {
+            self.look_again.set(false);
+            changed |= self.look_once().await;
+            if !self.look_again.get() {
+                break;
+            }
+        }
+        self.looking.set(false);
+        changed
+    }
+
+    async fn look_once(&self) -> bool {
+        let runs = self.log.borrow().head.runs.clone();
+        if runs.is_empty() && self.unfinished.borrow().is_empty() {
+            *self.looked.borrow_mut() = runs;
+            return false;
+        }
+        let asks = self.engine.is_durable() && !runs.is_empty();
+        let held = if asks { held_locks().await } else { None };
+        let now = self.engine.now();
+        let mut changed = false;
+        for entry in &runs {
+            let name = lock_name(&self.engine, &self.id, &entry.id);
+            if self.engine.live.borrow().contains(&name) {
+                continue;
+            }
+            let live = held.as_ref().map_or(entry.lease_until > now, |held| held.contains(&name));
+            let newest = entry.number + 1 == self.log.borrow().head.next_run;
+            if live || newest {
+                changed |= self.look_at(entry, RunState::of(entry, live)).await;
+            }
+            if live {
+                self.await_release(&entry.id);
+            }
+        }
+        let log = self.log.borrow();
+        let mut unfinished = self.unfinished.borrow_mut();
+        let before = unfinished.len();
+        unfinished.retain(|run| run.is_shown(&log.head));
+        changed |= unfinished.len() != before;
+        *self.looked.borrow_mut() = runs;
+        changed
+    }
+
+    /// Looks after the step that is under way, and notifies if anything changed.
+    pub fn look_soon(&self) {
+        let session = self.own.clone();
+        in_background(Box::pin(async move {
+            let Some(session) = session.upgrade() else { return };
+            if session.engine.check_open().is_ok() && session.look().await {
+                session.notify();
+            }
+        }));
+    }
+
+    /// Whether runs began, went on or ended since the last look.
+    pub fn runs_moved(&self) -> bool {
+        *self.looked.borrow() != self.log.borrow().head.runs
+    }
+
+    /// Brings what is shown of one run up to date. Until its journal is read, it is shown as before.
+    async fn look_at(&self, entry: &RunEntry, state: RunState) -> bool {
+        let known = self.unfinished.borrow().iter().find(|run| run.id == entry.id).map(|run| run.known(entry, &state));
+        let more = match known.unwrap_or(Known::Nothing) {
+            Known::All => None,
+            Known::Entries(from) if from == entry.entries => Some(Ok(Vec::new())),
+            Known::Entries(from) => Some(read_journal_from(&*self.engine.store, &self.id, entry, from).await),
+            Known::Nothing => return self.show_from_journal(entry, state).await,
+        };
+        let mut unfinished = self.unfinished.borrow_mut();
+        let Some(run) = unfinished.iter_mut().find(|run| run.id == entry.id) else { return false };
+        let Origin::Journal { recovered, read, epoch } = &mut run.origin else { return false };
+        let grows = match more {
+            Some(Ok(records)) if !records.is_empty() && recovered.extend(&records).is_ok() => {
+                *read = entry.entries;
+                true
+            }
+            // What cannot be read now is read at the next change.
+            _ => false,
+        };
+        let taken_over = std::mem::replace(epoch, entry.epoch) != entry.epoch;
+        let moved = run.state != state;
+        if !grows && !taken_over && !moved {
+            return false;
+        }
+        if taken_over {
+            run.partial = None;
+        }
+        run.state = state;
+        run.show_journal();
+        let asks = run.state == RunState::Live && (taken_over || moved);
+        drop(unfinished);
+        if asks {
+            self.engine.ask_for_answer(&self.id, &entry.id);
+        }
+        true
+    }
+
+    /// Shows a run of which nothing was read yet.
+    async fn show_from_journal(&self, entry: &RunEntry, state: RunState) -> bool {
+        let Some(mut run) = self.read_run(entry).await else { return false };
+        run.state = state;
+        run.show_journal();
+        let asks = run.state == RunState::Live;
+        let mut unfinished = self.unfinished.borrow_mut();
+        unfinished.retain(|other| other.id != entry.id);
+        let at = unfinished.iter().position(|other| other.number > run.number).unwrap_or(unfinished.len());
+        unfinished.insert(at, run);
+        drop(unfinished);
+        if asks {
+            self.engine.ask_for_answer(&self.id, &entry.id);
+        }
+        true
+    }
+
+    /// Reads a run's journal; none if the run ended meanwhile.
+    async fn read_run(&self, entry: &RunEntry) -> Option<UnfinishedRun> {
+        let recovered = match journal_of(&self.engine, &self.id, entry).await {
+            Ok(recovered) => recovered,
+            Err(_) if is_over(&self.engine, &self.id, &entry.id).await.unwrap_or(false) => return None,
+            Err(error) => {
+                let (id, why) = (&entry.id, &error.message);
+                self.engine.unreadable(format!("the journal of run {id} cannot be read: {why}"));
+                return Some(self.unreadable_run(entry));
+            }
+        };
+        let origin = Origin::Journal { recovered, read: entry.entries, epoch: entry.epoch };
+        Some(UnfinishedRun { origin, ..self.unreadable_run(entry) })
+    }
+
+    /// A run whose journal cannot be read: how it stands is known from the head.
+    fn unreadable_run(&self, entry: &RunEntry) -> UnfinishedRun {
+        let origin = Origin::Here { epoch: Some(entry.epoch), next_run: self.log.borrow().head.next_run };
+        UnfinishedRun {
+            id: entry.id.clone(),
+            number: entry.number,
+            state: RunState::of(entry, false),
+            turn: History::new(self.engine.seed),
+            partial: None,
+            origin,
+        }
+    }
+
+    /// Waits until the run's owner lets go of it, or dies, and looks again then. Waiting takes no part in who owns the run.
+    fn await_release(&self, run: &str) {
+        if !self.awaited.borrow_mut().insert(run.to_owned(), ()) {
+            return;
+        }
+        let (session, run) = (self.own.clone(), run.to_owned());
+        let (sign, lock) = (sign_of_life(&self.engine, &self.id, &run), lock_name(&self.engine, &self.id, &run));
+        in_background(Box::pin(async move {
+            for attempt in 0_u32.. {
+                // Who waits for the sign of life is in no owner's way. An owner that gives none holds the run's lock alone.
+                let name = if attempt < SIGNS { &sign } else { &lock };
+                if !released(name).await {
+                    // No locks here: the lease says how long the owner counts as alive.
+                    let Some(left) = session.upgrade().and_then(|session| session.lease_left(&run)) else { break };
+                    sleep(left + 1).await;
+                }
+                let Some(session) = session.upgrade() else { return };
+                if session.engine.check_open().is_err() || session.owner_left(&run).await {
+                    break;
+                }
+            }
+            if let Some(session) = session.upgrade() {
+                session.awaited.borrow_mut().remove(&run);
+            }
+        }));
+    }
+
+    /// How long the lease of a run still counts, in milliseconds; none if the run is over.
+    fn lease_left(&self, run: &str) -> Option<u64> {
+        let until = self.log.borrow().head.run(run)?.lease_until;
+        Some(until.saturating_sub(self.engine.now()))
+    }
+
+    /// Looks again after a run's lock was free for a moment; false if another owner has it already.
+    async fn owner_left(&self, run: &str) -> bool {
+        // A store that cannot be read now is read at the next change.
+        let refreshed = self.refresh().await.unwrap_or(false);
+        if self.look().await || refreshed {
+            self.notify();
+            let revision = self.log.borrow().head.history_revision;
+            self.engine.changed_here(&self.id, revision);
+        }
+        !self.unfinished.borrow().iter().any(|other| other.id == run && other.state == RunState::Live)
+    }
+
+    /// The owner of a run sent the answer that is coming in, or said that there is none.
+    pub fn take_answer(&self, run: &str, message: Option<Message>) {
+        self.with_live(run, &mut |run| {
+            run.partial = message.clone();
+            true
+        });
+    }
+
+    /// The owner of a run sent what follows of that answer.
+    pub fn extend_answer(&self, run: &str, message: &str, more: &PartBody) {
+        self.with_live(run, &mut |run| {
+            let Some(partial) = run.partial.as_mut().filter(|partial| partial.id == message) else { return false };
+            partial.append(more);
+            true
+        });
+    }
+
+    fn with_live(&self, run: &str, change: &mut dyn FnMut(&mut UnfinishedRun) -> bool) {
+        let changed = {
+            let mut unfinished = self.unfinished.borrow_mut();
+            let live = unfinished.iter_mut().find(|other| other.id == run && other.state == RunState::Live);
+            live.is_some_and(change)
+        };
+        if changed {
+            self.notify();
+        }
+    }
+}
