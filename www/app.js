@@ -4,7 +4,7 @@
 
 import { open } from 'rethread';
 import { Chat } from './chat.js';
-import { Conversation, Unfinished } from './conversation.js';
+import { Conversation } from './conversation.js';
 import { el, perFrame } from './dom.js';
 import { Notices } from './notices.js';
 import { Sessions, StoreStatus } from './sessions.js';
@@ -22,7 +22,6 @@ const name = address.searchParams.get('db') || 'rethread-demo';
 const settings = new Settings({ store: name, lane: address.searchParams.get('lane') });
 
 const conversation = new Conversation();
-const unfinished = new Unfinished();
 const notices = new Notices();
 const question = $('#question');
 let db;
@@ -40,12 +39,11 @@ function controls() {
 
 const paintSoon = perFrame(() => {
   if (!chat) return;
-  const { running, view, pending } = chat;
+  const { running, view } = chat;
   const follows = conversation.isAtEnd();
   conversation.paint(view, running);
-  unfinished.paint(pending);
   notices.paint(chat);
-  $('#welcome').hidden = running || pending.length > 0 || view.getSnapshot().messages.length > 0;
+  $('#welcome').hidden = running || view.getSnapshot().messages.length > 0;
   $('#title').textContent = chat.title ?? 'New chat';
   document.title = chat.title ? `${chat.title} · rethread demo` : 'rethread demo';
   $('#model-name').textContent = `${settings.model} · ${settings.dialect === 'anthropic' ? 'Anthropic' : 'OpenAI chat'}`;
@@ -67,9 +65,7 @@ async function show(id) {
   address.searchParams.set('session', id);
   history.replaceState(null, '', address);
   conversation.clear();
-  await chat.look();
   conversation.paint(chat.view, chat.running);
-  unfinished.paint(chat.pending);
   conversation.toEnd();
   paint();
 }
@@ -93,8 +89,7 @@ async function ask(text) {
     if (!asked.running) leave(asked);
     return;
   }
-  if (status === 'cancelled') notices.say('Stopped. The history is as it was before, and your question is back in the field.');
-  if ((status === 'cancelled' || status === 'refused') && !question.value) {
+  if (status === 'refused' && !question.value) {
     question.value = text;
     fit();
   }
@@ -128,7 +123,7 @@ async function changed({ session, deleted }) {
       chat = null;
       await newChat();
     }
-  } else if (chat?.id === session) await chat.look();
+  }
 }
 
 const refreshList = perFrame(() => {
@@ -199,10 +194,6 @@ async function start() {
   store = new StoreStatus(db);
   wire();
   db.subscribe(changed);
-  // What happened while the page slept.
-  document.addEventListener('visibilitychange', () => {
-    if (!document.hidden) chat?.look();
-  });
   setInterval(() => {
     if (!document.hidden && $('#sessions .badge:not([hidden])')) sessions.refresh();
   }, 2000);

@@ -1,14 +1,10 @@
-// One conversation of the page: its session, the run that lives here, and runs that were left unfinished.
+// One conversation of the page: its session, and the run that lives here. What is shown of it is the view's alone.
 
 import { drive } from 'rethread/host';
 import { clip } from './dom.js';
 import { toolsFor } from './tools.js';
 
-const LOOK_AGAIN_MS = 1500;
-
 export class Chat {
-  /** Unfinished runs that do not live here: as `Session.pendingRuns` gives them. */
-  pending = [];
   /** What went wrong: `{ text, again? }`. */
   trouble = null;
   #db;
@@ -16,11 +12,6 @@ export class Chat {
   #settings;
   #changed;
   #live = null;
-  #taking = null;
-  #looking = null;
-  #lookAgain = false;
-  #timer = 0;
-  #misreads = 0;
   #ends;
 
   static async open(db, id, settings, changed) {
@@ -50,7 +41,6 @@ export class Chat {
   }
 
   close() {
-    clearTimeout(this.#timer);
     this.#ends();
   }
 
@@ -59,15 +49,16 @@ export class Chat {
     return this.#drive(async (request) => {
       // The chat is called by its first question.
       if (!this.title) await this.#db.session(this.id, { title: clip(question.replace(/\s+/g, ' '), 60) });
-      return this.#session.run({ ...request, input: question });
+      const left = this.view.getSnapshot().run;
+      const run = await this.#session.run({ ...request, input: question });
+      // A run that was left behind gives way to the new question, which the view shows in its place.
+      if (left && left.status !== 'running') await this.discard(left.id);
+      return run;
     });
   }
 
   resume(runId) {
     if (this.running) return 'refused';
-    // It is no longer left behind, from the moment of the click.
-    this.pending = this.pending.filter((run) => run.id !== runId);
-    this.#taking = runId;
     return this.#drive((request) => this.#session.resume(runId, request));
   }
 
@@ -75,9 +66,9 @@ export class Chat {
     try {
       await this.#session.discard(runId);
     } catch (error) {
-      this.#fail(error);
+      // It went with the run that took its place.
+      if (error?.code !== 'not_found') this.#fail(error);
     }
-    await this.look();
   }
 
   stop() {
@@ -96,8 +87,7 @@ export class Chat {
       return await over;
     } finally {
       this.#live = null;
-      this.#taking = null;
-      await this.look();
+      this.#changed();
     }
   }
 
@@ -123,40 +113,5 @@ export class Chat {
   #fail(error) {
     this.trouble = { text: error?.message ?? String(error) };
     this.#changed();
-  }
-
-  /** Reads which runs are unfinished, and again for as long as there are any: nobody announces that a tab was closed. */
-  async look() {
-    if (this.#looking) {
-      this.#lookAgain = true;
-      return this.#looking;
-    }
-    this.#looking = this.#read();
-    await this.#looking;
-    this.#looking = null;
-    if (this.#lookAgain) {
-      this.#lookAgain = false;
-      await this.look();
-    }
-  }
-
-  async #read() {
-    clearTimeout(this.#timer);
-    let unread = false;
-    try {
-      const all = await this.#session.pendingRuns();
-      const own = this.running ? [this.#taking, this.view.getSnapshot().run?.id] : [];
-      const pending = all.filter((run) => !own.includes(run.id));
-      // The same thing read again is no change.
-      if (JSON.stringify(pending) !== JSON.stringify(this.pending)) this.pending = pending;
-      this.#misreads = 0;
-    } catch (error) {
-      // A run that ends in another tab while it is read cannot be read; one that never can be is worth a word.
-      unread = true;
-      this.#misreads += 1;
-      if (this.#misreads > 2) this.#fail(error);
-    }
-    this.#changed();
-    if (this.pending.length > 0 || unread) this.#timer = setTimeout(() => this.look(), LOOK_AGAIN_MS);
   }
 }

@@ -72,6 +72,7 @@ class CallsBlock {
 
 const BLOCKS = { text: TextBlock, refusal: RefusalBlock, reasoning: ReasoningBlock, calls: CallsBlock };
 const ENDINGS = { stopped: 'stopped', truncated: 'cut at the length limit', failed: 'failed' };
+const endingOf = ({ status, saved }) => (status === 'truncated' && !saved ? 'cut off' : ENDINGS[status]);
 
 class MessageView {
   #blocks = [];
@@ -103,10 +104,11 @@ class MessageView {
     this.#meta.hidden = !this.#meta.textContent;
   }
 
-  #facts({ model, durationMs, usage, status, parts }) {
+  #facts(message) {
+    const { model, durationMs, usage, status, parts } = message;
     if (parts.some((part) => part.type === 'tool') && status === 'complete') return [];
     const tokens = usage ? `${usage.inputTokens} tokens in, ${usage.outputTokens} out` : '';
-    return [ENDINGS[status], model, duration(durationMs), tokens].filter(Boolean);
+    return [endingOf(message), model, duration(durationMs), tokens].filter(Boolean);
   }
 }
 
@@ -130,12 +132,13 @@ export class Conversation {
     this.#painted = {};
   }
 
-  paint(view, running) {
+  paint(view, starts) {
     const snapshot = view.getSnapshot();
-    if (snapshot === this.#painted.snapshot && running === this.#painted.running) return;
-    this.#painted = { snapshot, running };
+    if (snapshot === this.#painted.snapshot && starts === this.#painted.starts) return;
+    this.#painted = { snapshot, starts };
     this.#loadOlder = view.older;
-    const { messages, hasOlder } = snapshot;
+    const { messages, hasOlder, run } = snapshot;
+    const running = starts || run?.status === 'running';
     const last = messages.at(-1);
     const seen = new Set();
     const wanted = hasOlder ? [this.#older] : [];
@@ -145,7 +148,8 @@ export class Conversation {
       let shown = this.#views.get(message.id);
       if (!shown) this.#views.set(message.id, (shown = new MessageView(message)));
       shown.paint(message);
-      shown.node.classList.toggle('growing', running && message === last && message.role === 'assistant' && Boolean(textOf(message)) && !message.parts.some((part) => part.type !== 'text' && part.type !== 'reasoning'));
+      shown.node.classList.toggle('growing', message.status === 'streaming' && Boolean(textOf(message)) && !message.parts.some((part) => part.type !== 'text' && part.type !== 'reasoning'));
+      shown.node.classList.toggle('left', !message.saved && !running);
       wanted.push(shown.node);
     }
     for (const id of this.#views.keys()) if (!seen.has(id)) this.#views.delete(id);
@@ -182,27 +186,5 @@ export class Conversation {
 
   toEnd() {
     this.#scroller.scrollTop = this.#scroller.scrollHeight;
-  }
-}
-
-/** What there is of a run that is not part of the history yet: cut off, failed, or under way in another tab. */
-export class Unfinished {
-  #root = document.querySelector('#unfinished');
-  #painted = null;
-
-  paint(pending) {
-    if (pending === this.#painted) return;
-    this.#painted = pending;
-    this.#root.replaceChildren(...pending.map((run) => this.#ghost(run)));
-  }
-
-  #ghost({ id, input, text, openCalls, state }) {
-    const stands = { answered: 'ok', started: state === 'live' ? 'running' : 'interrupted' };
-    const cards = openCalls.map((call) => new Card().update({ ...call, status: stands[call.state] ?? 'waiting' }).node);
-    const node = el('section.ghost', { 'aria-label': 'Not part of the history yet' },
-      ...input.filter(({ role }) => role === 'user').map((message) => el('article.message.user', {}, el('div.body', {}, el('p.text', {}, textOf(message))))),
-      el('article.message.assistant', {}, el('div.body', {}, ...(text ? [el('p.text', {}, text)] : []), ...(cards.length ? [el('div.calls', {}, ...cards)] : []))));
-    node.dataset.run = id;
-    return node;
   }
 }

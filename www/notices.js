@@ -2,7 +2,7 @@
 
 import { clip, el, shortTime } from './dom.js';
 
-const questionOf = (run) => clip(run.input.flatMap(({ parts }) => parts).map((part) => part.text ?? '').join(' ').replace(/\s+/g, ' ').trim(), 70);
+const wordsOf = ({ parts }) => parts.map((part) => part.text ?? '').join(' ');
 
 function notice(kind, words, actions = [], about = '') {
   const node = el(`div.notice.${kind}`, {},
@@ -15,24 +15,28 @@ function notice(kind, words, actions = [], about = '') {
   return node;
 }
 
-function unfinished(chat, run) {
-  const question = questionOf(run);
+/** What the view shows of a run that does not live here, in words. */
+function unfinished(chat, { messages, run }) {
+  const turn = messages.filter(({ saved, runId }) => !saved && runId === run.id);
+  const question = clip(turn.filter(({ role }) => role === 'user').map(wordsOf).join(' ').replace(/\s+/g, ' ').trim(), 70);
   const quoted = el('q', {}, question);
-  const discard = ['Discard', () => chat.discard(run.id)];
   // One run at a time lives here.
-  const go = (label) => (chat.running ? [] : [[label, () => chat.resume(run.id), 'primary'], discard]);
-  if (run.state === 'live') return notice('live', [el('strong', {}, 'Running in another tab: '), quoted]);
-  if (run.state === 'failed') {
+  const go = (label) => (chat.running ? [] : [[label, () => chat.resume(run.id), 'primary'], ['Discard', () => chat.discard(run.id)]]);
+  if (run.status === 'running') return notice('live', [el('strong', {}, 'Running in another tab: '), quoted]);
+  if (run.status === 'failed') {
     const reason = run.error?.message ?? 'no reason was given';
     return notice('failed', [el('strong', {}, 'This run failed: '), `${reason.replace(/[.\s]*$/, '')}. Nothing of it is lost.`], go('Retry'), question);
   }
-  const answered = run.openCalls.filter((call) => call.state === 'answered').length;
-  const started = run.openCalls.filter((call) => call.state === 'started').length;
+  if (run.status === 'cancelled') return notice('info', [el('strong', {}, 'Stopped. '), 'The history is as it was before.'], go('Resume'), question);
+  const calls = turn.flatMap(({ parts }) => parts).filter(({ type }) => type === 'tool').map(({ call }) => call);
+  const round = calls.filter(({ roundIndex }) => roundIndex === calls.at(-1).roundIndex);
+  const started = round.filter(({ status }) => status === 'interrupted').length;
+  const answered = round.filter(({ status }) => status !== 'interrupted' && status !== 'pending').length;
   const facts = [
-    answered ? `${answered} of ${run.openCalls.length} calls had finished and will not run again.` : '',
+    answered ? `${answered} of ${round.length} calls had finished and will not run again.` : '',
     started ? `${started === 1 ? 'One was' : `${started} were`} interrupted: the model will be told.` : '',
   ].filter(Boolean).join(' ');
-  return notice('cut', [el('strong', {}, 'This run was cut off: '), quoted, ` (${shortTime(run.startedAt)}). ${facts}`], go('Resume'), question);
+  return notice('cut', [el('strong', {}, 'This run was cut off: '), quoted, ` (${shortTime(turn[0]?.createdAt)}). ${facts}`], go('Resume'), question);
 }
 
 export class Notices {
@@ -47,9 +51,11 @@ export class Notices {
   }
 
   paint(chat) {
-    const run = chat.view.getSnapshot().run;
-    const retryAt = chat.running ? run?.retryAt : undefined;
-    const key = JSON.stringify([chat.id, chat.pending, chat.running, chat.trouble?.text, retryAt, this.#message]);
+    const snapshot = chat.view.getSnapshot();
+    const { run } = snapshot;
+    const elsewhere = run !== null && !run.cancel;
+    const unsaved = elsewhere ? snapshot.messages.filter(({ saved }) => !saved).map(({ parts }) => parts.map(({ call }) => call?.status)) : [];
+    const key = JSON.stringify([chat.id, run, elsewhere, unsaved, chat.running, chat.trouble?.text, this.#message]);
     if (key === this.#painted) return;
     this.#painted = key;
     const repaint = () => {
@@ -60,12 +66,12 @@ export class Notices {
       forget();
       repaint();
     }];
-    const nodes = chat.pending.map((one) => unfinished(chat, one));
+    const nodes = elsewhere ? [unfinished(chat, snapshot)] : [];
     if (chat.trouble) {
       const { text, again } = chat.trouble;
       nodes.push(notice('failed', [text], [...(again ? [['Store again', again, 'primary']] : []), dismiss(() => { chat.trouble = null; })]));
     }
-    if (retryAt) nodes.push(this.#countdown(retryAt));
+    if (run?.retryAt) nodes.push(this.#countdown(run.retryAt));
     if (this.#message) nodes.push(notice('info', [this.#message], [dismiss(() => { this.#message = null; })]));
     this.#root.replaceChildren(...nodes);
   }

@@ -123,9 +123,11 @@ describe('the demo', { concurrency: 4 }, () => {
       const bar = guest.notice('This run was cut off');
       await bar.waitFor();
       assert.match(await bar.innerText(), /1 of 2 calls had finished and will not run again\. One was interrupted/);
-      assert.match(await page.locator('#unfinished').innerText(), /How is the weather in Oslo/, 'the question is shown');
+      assert.match(await guest.words(), /How is the weather in Oslo/, 'the question is shown');
+      assert.equal(await guest.card('get_weather', 'ok').count(), 1, 'and what its tools found');
+      assert.equal(await guest.card('get_time', 'interrupted').count(), 1);
       assert.equal(await page.locator('#sessions .badge').innerText(), 'cut off');
-      assert.equal(await page.locator('#conversation .message').count(), 0, 'the history was not touched');
+      assert.equal(await page.locator('.message[data-saved=true]').count(), 0, 'the history was not touched');
 
       await guest.control('release', {});
       await bar.getByRole('button', { name: 'Resume' }).click();
@@ -161,7 +163,7 @@ describe('the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
 
-    test('by the user leaves the history as it was; the next question works', async () => {
+    test('by the user leaves the history as it was, and the question on the screen; it can be resumed, and the next question works', async () => {
       const guest = await Guest.visit(demo, 'stop');
       const { page } = guest;
       await guest.hold('get_weather');
@@ -169,10 +171,15 @@ describe('the demo', { concurrency: 4 }, () => {
       await guest.card('get_weather', 'running').waitFor();
       await page.locator('#stop').click();
       await guest.notice('Stopped.').waitFor();
-      assert.equal(await page.locator('#question').inputValue(), QUESTION, 'the question is back');
-      assert.equal(await page.locator('#conversation .message').count(), 0);
+      assert.equal(await page.locator('.message[data-saved=true]').count(), 0);
+      for (const reloaded of [false, true]) {
+        if (reloaded) await guest.reload();
+        assert.match(await guest.words(), /How is the weather in Oslo/, 'the question stays');
+        assert.equal(await guest.card('get_weather', 'aborted').count(), 1);
+        assert.equal(await page.locator('#sessions .badge:visible').count(), 0, 'nothing waits');
+      }
       await guest.control('release', {});
-      await page.locator('#question').press('Enter');
+      await guest.notice('Stopped.').getByRole('button', { name: 'Resume' }).click();
       await guest.answered();
       assert.match(await guest.words(), /I called 3 tools/);
       // In the middle of a text as well.
@@ -181,10 +188,11 @@ describe('the demo', { concurrency: 4 }, () => {
       await page.locator('.message.growing', { hasText: 'two' }).waitFor();
       await page.locator('#stop').click();
       await guest.notice('Stopped.').waitFor();
+      assert.match(await guest.words(), /Count\.\s+one two/, 'and so does what came of the answer');
       await guest.ask('And in Rome?');
       assert.match(await guest.words(), /You asked: "And in Rome\?"/);
       assert.doesNotMatch(await guest.words(), /Count\./);
-      assert.deepEqual(await guest.leave(), CLEAN);
+      assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
 
     test('by a failing model says why, survives a reload, and is retried', async () => {
@@ -221,6 +229,8 @@ describe('the demo', { concurrency: 4 }, () => {
       await guest.write('And in Rome?');
       await guest.notice('Running in another tab', other).waitFor();
       assert.equal(await other.locator('.notice button').count(), 0, 'a run that lives is not offered');
+      await other.locator('#conversation .message', { hasText: 'And in Rome?' }).waitFor();
+      await guest.card('get_time', 'running', other).waitFor();
       await guest.control('release', {});
       await guest.answered();
       await until('the answer is here', async () => (await guest.words(other)).includes('You asked: "And in Rome?"'));
