@@ -18,6 +18,8 @@ mod error;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod foreign;
 #[cfg(feature = "web")]
+mod message_page;
+#[cfg(feature = "web")]
 mod offered_effects;
 #[cfg(feature = "web")]
 mod options;
@@ -50,5 +52,7 @@ mod unfinished;
 #[cfg(feature = "web")]
 mod view;
 mod wire;
+#[cfg(feature = "web")]
+mod workplace;
 #[cfg(feature = "web")]
 mod write_queue;

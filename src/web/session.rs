@@ -1,7 +1,8 @@
 //! `Session`: the class, and what its runs and its view share.
 
-use super::convert::{flag, given, json_at, member, object_to_js, page, text, to_json, whole};
+use super::convert::{flag, given, json_at, member, object_to_js, text, to_json};
 use super::engine::{Engine, Listeners};
+use super::message_page::messages;
 use super::options::{on_stop, only, policy_at, refuse, unbuilt};
 use super::pending::{audit_page, discard, pending_runs, take_over};
 use super::platform::random_id;
@@ -12,18 +13,16 @@ use super::state_bag::StateBag;
 use super::unfinished::UnfinishedRun;
 use super::view::{SessionView, View};
 use super::write_queue::WriteQueue;
-use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::history::{Showing, write_message};
-use crate::json::{ArrayWriter, Json};
+use crate::json::Json;
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
-use crate::run::{Desk, OnStop};
+use crate::run::OnStop;
 use crate::session::RunEntry;
 use crate::sorted::Sorted;
 use crate::store::{Change, Committed, HeadEdit, SessionLog, commit, open_session, refresh};
 use js_sys::{Function, Promise};
-use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -280,13 +279,6 @@ impl SessionInner {
         Change { operation: random_id(), at: self.engine.now(), ..Change::default() }
     }
 
-    /// What a step of a run works on. The application's clock and ids are asked before anything is borrowed.
-    pub fn workplace(&self) -> Workplace<'_> {
-        let now = self.engine.now();
-        self.engine.ids.draw();
-        Workplace { engine: &self.engine, now, log: self.log.borrow(), renderer: self.renderer.borrow_mut() }
-    }
-
     /// Tells whoever watches this session.
     pub fn notify(&self) {
         self.view.borrow_mut().touch();
@@ -362,26 +354,6 @@ impl SessionInner {
         if let Some(next) = next {
             // Resolving a promise does not throw.
             let _ = next.call0(&JsValue::NULL);
-        }
-    }
-}
-
-/// A step's surroundings, borrowed until it is done.
-pub struct Workplace<'s> {
-    engine: &'s Engine,
-    now: Ms,
-    pub log: Ref<'s, SessionLog>,
-    renderer: RefMut<'s, Renderer>,
-}
-
-impl Workplace<'_> {
-    pub fn desk(&mut self) -> Desk<'_> {
-        Desk {
-            history: &self.log.history,
-            renderer: &mut self.renderer,
-            now: self.now,
-            ids: &self.engine.ids,
-            seed: self.engine.seed,
         }
     }
 }
@@ -591,27 +563,4 @@ fn edit_of(fields: &JsValue) -> Result<HeadEdit> {
             head.metadata.clone_from(metadata);
         }
     }))
-}
-
-fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
-    let limit = usize::try_from(whole(options, "limit")?.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
-    let cursor = match text(options, "cursor")?.map(|cursor| cursor.parse::<usize>()) {
-        Some(Err(_)) => return Err(Error::invalid("`cursor` is what an earlier page gave")),
-        Some(Ok(cursor)) => cursor,
-        None => usize::MAX,
-    };
-    let log = inner.log.borrow();
-    let all = log.history.messages();
-    let end = cursor.min(all.len());
-    let start = end.saturating_sub(limit);
-    let mut items = String::new();
-    let mut array = ArrayWriter::new(&mut items);
-    let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
-    for message in all.get(start..end).unwrap_or(&[]) {
-        array.object(|out| write_message(out, message, &log.history, &inner.id, before, Showing::Stored));
-        before = Some(&message.id);
-    }
-    array.end();
-    let cursor = (start > 0).then(|| start.to_string());
-    Ok(page(&items, cursor.as_deref()))
 }

@@ -85,7 +85,7 @@ enum Origin {
     /// It ended here: the turn is what the user saw. `epoch` is the owner's in the head, none if it is not there.
     Here { epoch: Option<u32>, next_run: u64 },
     /// It was read from its journal: the first `read` entries.
-    Journal { recovered: Recovered, read: u64, epoch: u32 },
+    Journal { recovered: Box<Recovered>, read: u64, epoch: u32 },
 }
 
 /// What is known of a run before its journal is read.
@@ -318,7 +318,7 @@ impl SessionInner {
                 return Some(self.unreadable_run(entry));
             }
         };
-        let origin = Origin::Journal { recovered, read: entry.entries, epoch: entry.epoch };
+        let origin = Origin::Journal { recovered: Box::new(recovered), read: entry.entries, epoch: entry.epoch };
         Some(UnfinishedRun { origin, ..self.unreadable_run(entry) })
     }
 

@@ -1,0 +1,32 @@
+//! `Session.messages`: pages of stored messages.
+
+use super::convert::{page, text, whole};
+use super::session::SessionInner;
+use crate::error::{Error, Result};
+use crate::history::{Showing, write_message};
+use crate::json::ArrayWriter;
+use wasm_bindgen::JsValue;
+
+/// A page of messages, the newest first, in order within the page.
+pub fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
+    let limit = usize::try_from(whole(options, "limit")?.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
+    let cursor = match text(options, "cursor")?.map(|cursor| cursor.parse::<usize>()) {
+        Some(Err(_)) => return Err(Error::invalid("`cursor` is what an earlier page gave")),
+        Some(Ok(cursor)) => cursor,
+        None => usize::MAX,
+    };
+    let log = inner.log.borrow();
+    let all = log.history.messages();
+    let end = cursor.min(all.len());
+    let start = end.saturating_sub(limit);
+    let mut items = String::new();
+    let mut array = ArrayWriter::new(&mut items);
+    let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
+    for message in all.get(start..end).unwrap_or(&[]) {
+        array.object(|out| write_message(out, message, &log.history, &inner.id, before, Showing::Stored));
+        before = Some(&message.id);
+    }
+    array.end();
+    let cursor = (start > 0).then(|| start.to_string());
+    Ok(page(&items, cursor.as_deref()))
+}
