@@ -165,7 +165,7 @@ export async function conversation(rethread: Rethread): Promise<void> {
 
 function message(one: Message): (string | number | undefined)[] {
   same<typeof one.role, "system" | "developer" | "user" | "assistant">(true);
-  same<typeof one.status, "complete" | "stopped" | "truncated" | "failed">(true);
+  same<typeof one.status, "streaming" | "complete" | "stopped" | "truncated" | "failed">(true);
   console.log(one.id, one.seq, one.turn, one.createdAt, one.source.type, one.runId, one.parentId, one.siblings.ids[one.siblings.index], one.metadata, one.model, one.usage?.inputTokens, one.finishReason, one.durationMs);
   return one.parts.map(part);
 }
