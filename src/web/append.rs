@@ -8,16 +8,19 @@ use super::promise::promise;
 use super::run_request::check_branch;
 use super::session::{Session, SessionInner};
 use crate::error::{Code, Error, Result};
-use crate::history::{Joined, NewItem, NewResult, Origin, join, join_new, join_results};
+use crate::history::{Entry, Joined, NewItem, NewResult, Origin, join, join_new, join_results};
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
 use crate::replay::{PolicyLayer, drop_uncited};
 use crate::sorted::Sorted;
-use crate::store::Change;
+use crate::store::{Change, Committed};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
+
+/// So often an append that answers calls is joined anew when other writers come first.
+const MOST_ATTEMPTS: u32 = 20;
 
 #[wasm_bindgen]
 impl Session {
@@ -34,23 +37,12 @@ impl Session {
             check_branch(&options)?;
             let origin = inner.origin(&options)?;
             let expected = whole(&options, "expectedRevision")?;
-            inner.engine.ids.draw();
             let given = match body {
                 Some(body) => body?,
                 None => to_json(&messages(given).await?)?,
             };
-            let mut joined = match inner.join(&given, named.as_deref(), &origin) {
-                // Another tab may have appended the call.
-                outcome if misses_call(&outcome) && inner.refresh().await? => {
-                    inner.join(&given, named.as_deref(), &origin)
-                }
-                outcome => outcome,
-            }
-            .map_err(as_invalid)?;
-            let change = inner.joined_change(&mut joined, expected);
-            let committed = inner.append_change(change).await?;
-            inner.engine.warn(&joined.report);
-            inner.notify();
+            let join = || inner.join(&given, named.as_deref(), &origin).map_err(as_invalid);
+            let committed = inner.append_joined(&join, expected).await?;
             Ok(object_to_js(&|out| {
                 out.number("revision", committed.revision).array("messageIds", |ids| {
                     for id in &committed.message_ids {
@@ -73,18 +65,9 @@ impl Session {
             check_branch(&options)?;
             let origin = inner.origin(&options)?;
             let expected = whole(&options, "expectedRevision")?;
-            inner.engine.ids.draw();
-            let mut joined = match inner.join_answer(&result, &origin) {
-                // Another tab may have appended the call.
-                Err(error) if error.code == Code::NotFound && inner.refresh().await? => {
-                    inner.join_answer(&result, &origin)?
-                }
-                outcome => outcome?,
-            };
-            let revision = inner.commit(inner.joined_change(&mut joined, expected)).await?;
-            inner.notify();
+            let committed = inner.append_joined(&|| inner.join_answer(&result, &origin), expected).await?;
             Ok(object_to_js(&|out| {
-                out.number("revision", revision);
+                out.number("revision", committed.revision);
             }))
         }))
     }
@@ -103,6 +86,33 @@ impl SessionInner {
             freshness: window(options, "freshness")?,
             ..Origin::default()
         })
+    }
+
+    /// Appends what `join` makes of the history. It is asked again where another writer has appended a call that was missing,
+    /// or has answered one that was open.
+    async fn append_joined(&self, join: &dyn Fn() -> Result<Joined>, expected: Option<u64>) -> Result<Committed> {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            self.engine.ids.draw();
+            let mut joined = match join() {
+                outcome if misses_call(&outcome) && self.refresh().await? => join()?,
+                outcome => outcome?,
+            };
+            // A result goes to the call that had none when it was joined.
+            let answers = joined.entries.iter().any(|entry| matches!(entry, Entry::Result(_)));
+            let joined_at = self.log.borrow().revision;
+            let change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
+            match self.append_change(change).await {
+                Err(error) if error.code == Code::Conflict && expected.is_none() && attempts < MOST_ATTEMPTS => {}
+                outcome => {
+                    let committed = outcome?;
+                    self.engine.warn(&joined.report);
+                    self.notify();
+                    return Ok(committed);
+                }
+            }
+        }
     }
 
     /// Joins messages to what is there: a dialect's own, or neutral ones.
@@ -151,10 +161,10 @@ fn as_invalid(mut error: Error) -> Error {
     error
 }
 
-/// Whether a result found no call.
+/// Whether a result may have found no call.
 fn misses_call(joined: &Result<Joined>) -> bool {
     match joined {
         Ok(joined) => joined.report.iter().any(|finding| finding.code == "orphan_result"),
-        Err(error) => error.code == Code::NotFound,
+        Err(error) => matches!(error.code, Code::NotFound | Code::InvalidInput),
     }
 }
