@@ -76,7 +76,7 @@ fn holds(text: &str, dialect: Dialect, options: &RepairOptions) -> Result<(), Te
     Ok(())
 }
 
-/// Texts of user and assistant messages, and calls with a result: nothing of these may go.
+/// Texts of user and assistant messages, calls, results of one call beyond doubt, the user's images: nothing of these may go.
 fn keeps(text: &str, dialect: Dialect) -> Result<(), TestCaseError> {
     let (out, _) = repair(text.as_bytes(), dialect, &RepairOptions::default());
     let (before, after): (Value, Value) = (serde_json::from_str(text).unwrap(), serde_json::from_slice(&out).unwrap());
@@ -90,6 +90,14 @@ fn keeps(text: &str, dialect: Dialect) -> Result<(), TestCaseError> {
         prop_assert!(*count > 0, "lost {words:?}\nfrom {text}\nto   {after}");
         *count -= 1;
     }
+    let mut results = crate::shapes::results(&after, dialect);
+    for answer in crate::shapes::answers(&before, dialect) {
+        let found = results.iter().position(|left| *left == answer);
+        prop_assert!(found.is_some(), "lost the result {answer:?}\nfrom {text}\nto   {after}");
+        results.swap_remove(found.unwrap());
+    }
+    let images = (crate::shapes::count_images(&before, dialect), crate::shapes::count_images(&after, dialect));
+    prop_assert!(images.0 <= images.1, "lost an image\nfrom {text}\nto   {after}");
     let (calls, kept) = (crate::shapes::count_calls(&before, dialect), crate::shapes::count_calls(&after, dialect));
     prop_assert!(calls <= kept, "lost a call\nfrom {text}\nto   {after}");
     Ok(())
