@@ -102,3 +102,8 @@ export function reportW4(where, rows) {
     ]),
   );
 }
+
+/** One case, as it is there: the whole takes minutes. */
+export function reportGrowth({ name, size, one, two, ratio: grown, most, met }) {
+  console.log(`${met ? 'met    ' : 'NOT MET'}  ${grown.toFixed(2).padStart(5)} (<= ${most})  ${name}: ${ms(one)} ms of ${size}, ${ms(two)} ms of ${size * 2}`);
+}

@@ -111,6 +111,9 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
             key => take(key, value),
         }
     }
+    if places.iter().any(|(place, _)| *place == "model") {
+        report.push(foreign_model(body, from, to));
+    }
     let places = in_order(places, &|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
     Ok(ObjectWriter::build(|object| {
         let mut rest = places.iter().peekable();
@@ -134,6 +137,15 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
             object.json("tool_choice", choice);
         }
     }))
+}
+
+/// The model stays as it was given: which one is meant instead, the caller knows.
+fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
+    let model = body.text("model").unwrap_or_default();
+    let (from, to) = (from.as_str(), to.as_str());
+    let message =
+        format!("`model` is still \"{model}\", a model asked for in \"{from}\"; set one that the \"{to}\" server has");
+    Finding::warning("foreign_model", message).at("/model").did(Action::Kept)
 }
 
 /// The definitions of a body's tools. Tools that a provider runs itself have no place elsewhere.

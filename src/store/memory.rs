@@ -6,6 +6,7 @@ use super::{
 };
 use crate::sorted::Sorted;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Keeps everything in memory. A clone is another handle on the same data.
@@ -22,7 +23,7 @@ struct Kept {
     head: Option<Vec<u8>>,
     channel: Option<String>,
     operations: Operations,
-    records: Sorted<(Table, u64), Record>,
+    records: BTreeMap<(Table, u64), Record>,
     /// How far a segment's last key was ever from its first: so far before a range one that reaches in may begin.
     widest: u64,
 }
@@ -51,14 +52,11 @@ impl Kept {
         if query.from > query.to {
             return Vec::new();
         }
-        let reached = self.records.from(&(query.table, query.from.saturating_sub(self.widest)));
-        let behind = self.records.from(&(query.table, query.to.saturating_add(1)));
-        let count = reached.len().saturating_sub(behind.len());
+        let first = (query.table, query.from.saturating_sub(self.widest));
+        let mut reached = self.records.range(first..=(query.table, query.to));
         let mut bytes = 0_u64;
         let mut taken = Vec::new();
-        for at in 0..count {
-            let at = if query.reverse { count - 1 - at } else { at };
-            let Some((_, record)) = reached.get(at) else { break };
+        while let Some((_, record)) = if query.reverse { reached.next_back() } else { reached.next() } {
             if record.last_key.unwrap_or(record.key) < query.from {
                 continue;
             }
@@ -149,11 +147,10 @@ impl LogStore for MemoryStore {
             let sessions = self.sessions.borrow();
             let mut page = Page { items: Vec::new(), cursor: None };
             for (id, kept) in sessions.from(after.map_or("", |(session, _)| session)) {
-                for ((table, key), record) in kept.records.entries() {
-                    let asked = *table == Table::ToolInvocations
-                        && after.is_none_or(|(session, last)| session != id || *key > last)
-                        && record.index.as_ref().is_some_and(|index| query.matches(id, index));
-                    if !asked {
+                let from = after.filter(|(session, _)| session == id).map_or(0, |(_, last)| last.saturating_add(1));
+                let rows = kept.records.range((Table::ToolInvocations, from)..=(Table::ToolInvocations, u64::MAX));
+                for (_, record) in rows {
+                    if !record.index.as_ref().is_some_and(|index| query.matches(id, index)) {
                         continue;
                     }
                     if page.items.len() == limit {

@@ -3,6 +3,7 @@
 use super::answer_channel::AnswerChannel;
 use super::convert::{function, object_to_js};
 use super::options::{channels, policy_at};
+use super::payloads::Payloads;
 use super::platform::{PlatformClock, PlatformIds, seed};
 use super::platform_hold::PlatformHold;
 use super::promise::{Work, promise};
@@ -36,6 +37,8 @@ pub struct Engine {
     on_warning: Option<Function>,
     /// What cannot be read of the store.
     damage: RefCell<Report>,
+    /// What the last page of the audit table read.
+    pub payloads: RefCell<Payloads>,
     sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
     listeners: Listeners,
     tabs: RefCell<Option<Tabs>>,
@@ -65,6 +68,7 @@ impl Engine {
             channels: channels(options)?,
             live: RefCell::default(),
             damage: RefCell::default(),
+            payloads: RefCell::default(),
             on_warning: function(options, "onWarning")?,
             sessions: RefCell::default(),
             listeners: Listeners::default(),

@@ -24,6 +24,8 @@ mod offered_effects;
 #[cfg(feature = "web")]
 mod options;
 #[cfg(feature = "web")]
+mod payloads;
+#[cfg(feature = "web")]
 mod pending;
 #[cfg(feature = "web")]
 mod platform;

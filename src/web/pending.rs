@@ -2,22 +2,19 @@
 
 use super::convert::{flag, page, parsed, text, whole};
 use super::engine::Engine;
+use super::payloads::Payloads;
 use super::platform::held_locks;
 use super::promise::Work;
 use super::run::{RunInner, RunLock, lock_name, own};
 use super::run_request::setup;
 use super::session::SessionInner;
 use crate::error::{Code, Error, Result};
-use crate::history::{Entry, LogRecord, write_payload};
+use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::message::MessageStatus;
 use crate::run::{Recovered, recover, stopped_entries};
 use crate::session::{RunEntry, Session as Head};
-use crate::sorted::Sorted;
-use crate::store::{
-    AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, MAX_KEY, Query, Record, Table, open_record,
-    read_journal,
-};
+use crate::store::{AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, Record, open_record, read_journal};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use js_sys::Promise;
 use std::rc::Rc;
@@ -158,20 +155,21 @@ pub fn audit_page(engine: &Rc<Engine>, query: JsValue, session: Option<String>) 
         let payload = flag(&query, "payload");
         let found = shared.store.invocations(&wanted).await?;
         let rows = audit_rows(&shared, &found.items, message.as_deref());
-        let mut read = Records::new();
+        // Taken, not borrowed: another query may come while this one reads.
+        let mut payloads = if payload { shared.payloads.take() } else { Payloads::default() };
         if payload {
-            for (session, row) in &rows {
-                for key in [Some(row.record), row.result_record].into_iter().flatten() {
-                    read_record(&shared, (session.to_string(), key), &mut read).await?;
-                }
-            }
+            payloads.read(&shared, &rows).await?;
         }
         let mut items = String::new();
         let mut array = ArrayWriter::new(&mut items);
         for (session, row) in &rows {
-            array.object(|out| write_row(out, session, row, payload_of(session, row, &read).as_ref()));
+            array.object(|out| write_row(out, session, row, payloads.call(session, row).as_ref()));
         }
         array.end();
+        if payload && found.cursor.is_some() {
+            payloads.keep_for_next_page();
+            shared.payloads.replace(payloads);
+        }
         Ok(page(&items, found.cursor.as_deref()))
     }))
 }
@@ -230,38 +228,4 @@ fn write_row(out: &mut ObjectWriter<'_>, session: &str, row: &AuditRow, call: Op
     if let Some(call) = call {
         write_payload(out, call);
     }
-}
-
-/// Log records by session and key; none for one that is gone or cannot be read.
-type Records = Sorted<(String, u64), Option<LogRecord>>;
-
-/// Reads a log record, once.
-async fn read_record(engine: &Engine, place: (String, u64), read: &mut Records) -> Result<()> {
-    if !read.contains(&place) {
-        let query = Query { from: place.1, to: place.1.min(MAX_KEY), ..Query::all(Table::Log) };
-        let records = engine.store.read(&place.0, query).await?;
-        let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
-        read.insert(place, record);
-    }
-    Ok(())
-}
-
-/// The invocation of a row, from the log records that it points to.
-fn payload_of(session: &str, row: &AuditRow, read: &Records) -> Option<ToolInvocation> {
-    let mut found: Option<ToolInvocation> = None;
-    for key in [Some(row.record), row.result_record].into_iter().flatten() {
-        let Some(Some(record)) = read.get(&(session.to_owned(), key)) else { continue };
-        for entry in &record.entries {
-            match entry {
-                Entry::Invocation(call) if call.id == row.id => found = Some(call.clone()),
-                Entry::Result(result) if result.invocation == row.id => {
-                    if let Some(call) = &mut found {
-                        call.result.clone_from(&result.result);
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-    found
 }

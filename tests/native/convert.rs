@@ -114,6 +114,30 @@ fn r42_there_and_back_is_the_same_conversation() {
 }
 
 #[test]
+fn r42_the_model_that_stays_behind_is_reported() {
+    let found = |given: &str, from, to| -> Vec<(String, Option<String>)> {
+        let (body, report) = turn(given, from, to);
+        let told: Vec<_> = report.into_iter().filter(|found| found.code == "foreign_model").collect();
+        assert_eq!(told.is_empty(), body.get("model").is_none(), "{from:?} {to:?} {told:?}");
+        told.into_iter().map(|found| (found.message.to_string(), found.path.clone())).collect()
+    };
+    let body = r#"{"model":"gpt-5","max_tokens":1,"messages":[{"role":"user","content":"a"}]}"#;
+    for to in [Dialect::Anthropic, Dialect::OpenAiResponses, Dialect::Mistral] {
+        let told = found(body, Dialect::OpenAiChat, to);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].0.contains("\"gpt-5\"") && told[0].0.contains(to.as_str()), "{told:?}");
+        assert_eq!(told[0].1.as_deref(), Some("/model"));
+    }
+    // Gemini has the model in its address; nothing stays in the body.
+    assert!(found(body, Dialect::OpenAiChat, Dialect::Gemini).is_empty());
+    assert!(found(r#"{"contents":[{"parts":[{"text":"a"}]}]}"#, Dialect::Gemini, Dialect::OpenAiChat).is_empty());
+    assert!(
+        found(r#"{"messages":[{"role":"user","content":"a"}]}"#, Dialect::OpenAiChat, Dialect::Anthropic).is_empty()
+    );
+    assert!(turn(body, Dialect::OpenAiChat, Dialect::OpenAiChat).1.iter().all(|found| found.code != "foreign_model"));
+}
+
+#[test]
 fn r42_parameters_take_the_targets_names_and_the_rest_is_reported() {
     let (body, report) = turn(&chat().to_string(), Dialect::OpenAiChat, Dialect::Anthropic);
     assert_eq!(body["max_tokens"], json!(99));

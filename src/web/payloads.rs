@@ -1,0 +1,109 @@
+//! Arguments and results of audit rows, from the log records that these point to.
+//!
+//! One record may hold the calls of many pages. It is read and taken apart once: the records of the session that a page ends in
+//! are kept for the next page, as long as the session has the same revision.
+
+use super::engine::Engine;
+use crate::error::Result;
+use crate::history::{Entry, LogRecord};
+use crate::id::{IdMap, Seed};
+use crate::store::{AuditRow, Kind, MAX_KEY, Query, Table, open_record};
+use crate::tool::{ToolInvocation, ToolResult};
+use std::collections::BTreeMap;
+
+/// Records that were read, by session and key; none for one that is gone or cannot be read.
+#[derive(Default)]
+pub struct Payloads {
+    records: BTreeMap<(String, u64), Option<RecordCalls>>,
+    /// The session whose records are kept from page to page, and its revision when they were read.
+    kept: Option<(String, u64)>,
+}
+
+/// The calls and results of one record, by invocation.
+struct RecordCalls {
+    calls: IdMap<ToolInvocation>,
+    results: IdMap<Option<ToolResult>>,
+}
+
+impl RecordCalls {
+    fn of(record: LogRecord, seed: Seed) -> Self {
+        let mut own = Self { calls: IdMap::with_hasher(seed), results: IdMap::with_hasher(seed) };
+        for entry in record.entries {
+            match entry {
+                Entry::Invocation(call) => _ = own.calls.insert(call.id.clone(), call),
+                Entry::Result(entry) => _ = own.results.insert(entry.invocation, entry.result),
+                Entry::Message(_) | Entry::SetAside(_) => {}
+            }
+        }
+        own
+    }
+}
+
+impl Payloads {
+    /// Reads the records of these rows, those apart that an earlier page left.
+    pub async fn read(&mut self, engine: &Engine, rows: &[(&str, AuditRow)]) -> Result<()> {
+        if let Some((session, revision)) = self.kept.take()
+            && revision_of(engine, &session).await? != Some(revision)
+        {
+            self.records.clear();
+        }
+        let last = rows.last().map(|(session, _)| *session);
+        let revision = match last {
+            // Before its records: one that is written meanwhile is not missed by the next page.
+            Some(session) => revision_of(engine, session).await?,
+            None => None,
+        };
+        let mut used = BTreeMap::new();
+        for (session, row) in rows {
+            for key in keys_of(row) {
+                let place = ((*session).to_owned(), key);
+                if used.contains_key(&place) {
+                    continue;
+                }
+                let record = match self.records.remove(&place) {
+                    Some(record) => record,
+                    None => read_record(engine, session, key).await?,
+                };
+                used.insert(place, record);
+            }
+        }
+        self.records = used;
+        self.kept = last.map(ToOwned::to_owned).zip(revision);
+        Ok(())
+    }
+
+    /// The invocation of a row.
+    pub fn call(&self, session: &str, row: &AuditRow) -> Option<ToolInvocation> {
+        let mut found: Option<ToolInvocation> = None;
+        for key in keys_of(row) {
+            let Some(Some(record)) = self.records.get(&(session.to_owned(), key)) else { continue };
+            found = record.calls.get(&row.id).cloned().or(found);
+            if let (Some(call), Some(result)) = (&mut found, record.results.get(&row.id)) {
+                call.result.clone_from(result);
+            }
+        }
+        found
+    }
+
+    /// Forgets what the next page cannot need.
+    pub fn keep_for_next_page(&mut self) {
+        let kept = self.kept.as_ref().map(|(session, _)| session.as_str());
+        self.records.retain(|(session, _), _| Some(session.as_str()) == kept);
+    }
+}
+
+/// The records that hold a row's call and its result.
+fn keys_of(row: &AuditRow) -> impl Iterator<Item = u64> {
+    [Some(row.record), row.result_record].into_iter().flatten()
+}
+
+async fn revision_of(engine: &Engine, session: &str) -> Result<Option<u64>> {
+    Ok(engine.store.head(session).await?.map(|head| head.revision))
+}
+
+async fn read_record(engine: &Engine, session: &str, key: u64) -> Result<Option<RecordCalls>> {
+    let query = Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) };
+    let records = engine.store.read(session, query).await?;
+    let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
+    Ok(record.map(|record| RecordCalls::of(record, engine.seed)))
+}

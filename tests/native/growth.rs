@@ -1,0 +1,189 @@
+//! R63: what a model, a server or an import controls costs memory in proportion to its size. Counted are the bytes that are
+//! allocated with N and with 2N, freed ones too: what is copied again at each step grows with the square. Time is the bench's
+//! (`npm run bench -- growth --node`).
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, unsafe_code)]
+
+use rethread::history::{History, Incoming, Origin, join};
+use rethread::id::{CountingIds, Seed};
+use rethread::json::JsonRef;
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, StreamAssembler, decode_body, repair};
+use rethread::render::convert;
+use serde_json::{Value, json};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts what a thread allocates.
+struct Counting;
+
+impl Counting {
+    fn note(bytes: usize) {
+        // A thread that ends has no counter any more.
+        let _ = ALLOCATED.try_with(|sum| sum.set(sum.get() + bytes));
+    }
+}
+
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::note(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::note(size);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocated(work: impl FnOnce()) -> usize {
+    let before = ALLOCATED.get();
+    work();
+    ALLOCATED.get() - before
+}
+
+/// Vectors and tables double, so twice the work may be a little more than twice the bytes.
+fn grows_in_proportion(name: &str, work: impl Fn(usize)) {
+    let small = allocated(|| work(500));
+    let large = allocated(|| work(1_000));
+    assert!(large * 2 < small * 5, "{name}: {small} bytes of 500, {large} of 1000");
+}
+
+const DIALECTS: [Dialect; 4] = [Dialect::OpenAiChat, Dialect::OpenAiResponses, Dialect::Anthropic, Dialect::Gemini];
+
+/// One answer with `count` calls, and their results.
+fn body(dialect: Dialect, count: usize, answered: bool) -> Value {
+    let each = |make: &dyn Fn(usize) -> Value| -> Vec<Value> { (0..count).map(make).collect() };
+    let id = |at: usize| format!("call_{at}");
+    let (calls, results): (Vec<_>, Vec<_>) = match dialect {
+        Dialect::OpenAiResponses => (
+            each(&|at| json!({ "type": "function_call", "call_id": id(at), "name": "look", "arguments": "{}" })),
+            each(&|at| json!({ "type": "function_call_output", "call_id": id(at), "output": "r" })),
+        ),
+        Dialect::Anthropic => (
+            each(&|at| json!({ "type": "tool_use", "id": id(at), "name": "look", "input": {} })),
+            each(&|at| json!({ "type": "tool_result", "tool_use_id": id(at), "content": "r" })),
+        ),
+        Dialect::Gemini => (
+            each(&|at| json!({ "functionCall": { "name": "look", "args": { "n": at } } })),
+            each(&|at| json!({ "functionResponse": { "name": "look", "response": { "n": at } } })),
+        ),
+        _ => (
+            each(&|at| json!({ "id": id(at), "type": "function", "function": { "name": "look", "arguments": "{}" } })),
+            each(&|at| json!({ "role": "tool", "tool_call_id": id(at), "content": "r" })),
+        ),
+    };
+    let results = if answered { results } else { Vec::new() };
+    match dialect {
+        Dialect::OpenAiResponses => {
+            let items = [&[json!({ "role": "user", "content": "go" })], &calls[..], &results[..]].concat();
+            json!({ "input": items })
+        }
+        Dialect::Anthropic | Dialect::Gemini => {
+            let (list, parts, model) = if dialect == Dialect::Gemini {
+                ("contents", "parts", "model")
+            } else {
+                ("messages", "content", "assistant")
+            };
+            let question = if dialect == Dialect::Gemini {
+                json!({ "text": "go" })
+            } else {
+                json!({ "type": "text", "text": "go" })
+            };
+            let mut turns = vec![json!({ "role": "user", parts: [question] }), json!({ "role": model, parts: calls })];
+            turns.extend((!results.is_empty()).then(|| json!({ "role": "user", parts: results })));
+            json!({ "model": "m", "max_tokens": 1, list: turns })
+        }
+        _ => {
+            let answer = json!({ "role": "assistant", "content": null, "tool_calls": calls });
+            {
+                let messages = [&[json!({ "role": "user", "content": "go" }), answer], &results[..]].concat();
+                json!({ "model": "m", "messages": messages })
+            }
+        }
+    }
+}
+
+#[test]
+fn r63_parallel_calls_are_repaired_in_proportion() {
+    for dialect in DIALECTS {
+        for answered in [true, false] {
+            grows_in_proportion(&format!("repair {dialect:?}"), |count| {
+                let _ =
+                    repair(body(dialect, count, answered).to_string().as_bytes(), dialect, &RepairOptions::default());
+            });
+        }
+    }
+}
+
+#[test]
+fn r63_parallel_calls_are_converted_in_proportion() {
+    for from in DIALECTS {
+        for to in DIALECTS {
+            grows_in_proportion(&format!("convert {from:?} to {to:?}"), |count| {
+                let given = body(from, count, true).to_string();
+                convert(given.as_bytes(), from, to, &RepairOptions::default()).unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn r63_parallel_calls_are_joined_in_proportion() {
+    for dialect in DIALECTS {
+        grows_in_proportion(&format!("join {dialect:?}"), |count| {
+            let text = body(dialect, count, true).to_string();
+            let mut calls = decode_body(dialect, JsonRef::parse(&text).unwrap()).unwrap();
+            let results = calls.split_off(calls.iter().position(|item| matches!(item, Incoming::Result(_))).unwrap());
+            let (ids, mut history) = (CountingIds::default(), History::new(Seed(7)));
+            for items in [calls, results] {
+                let joined = join(None, &history, items, &Origin::default(), &ids);
+                joined.entries.into_iter().for_each(|entry| history.apply(entry));
+            }
+            assert!(history.invocations().iter().all(|call| call.result.is_some()));
+        });
+    }
+}
+
+fn assembles(dialect: Dialect, name: &str, events: &dyn Fn(usize) -> Vec<Value>) {
+    grows_in_proportion(name, |count| {
+        let mut assembler = StreamAssembler::new(dialect);
+        for event in events(count) {
+            assembler.push(format!("data: {event}\n\n").as_bytes(), &mut Vec::new());
+        }
+        assert_eq!(assembler.finish().calls.len(), count);
+    });
+}
+
+#[test]
+fn r63_calls_in_a_stream_are_assembled_in_proportion() {
+    assembles(Dialect::OpenAiResponses, "responses by item_id", &|count| {
+        let item = |at: usize, arguments: &str| json!({ "id": format!("fc_{at}"), "type": "function_call", "call_id": format!("call_{at}"), "name": "look", "arguments": arguments });
+        let added = (0..count).map(|at| json!({ "type": "response.output_item.added", "item": item(at, "") }));
+        let delta = (0..count).map(|at| json!({ "type": "response.function_call_arguments.delta", "item_id": format!("fc_{at}"), "delta": "{}" }));
+        let done = (0..count).map(|at| json!({ "type": "response.output_item.done", "item": item(at, "{}") }));
+        added
+            .chain(delta)
+            .chain(done)
+            .chain([json!({ "type": "response.completed", "response": { "status": "completed", "output": [] } })])
+            .collect()
+    });
+    assembles(Dialect::OpenAiChat, "chat by index", &|count| {
+        let chunk = |call: Value| json!({ "choices": [{ "delta": { "tool_calls": [call] } }] });
+        let open = (0..count).map(|at| {
+            chunk(json!({ "index": at, "id": format!("call_{at}"), "function": { "name": "look", "arguments": "" } }))
+        });
+        let more = (0..count).map(|at| chunk(json!({ "index": at, "function": { "arguments": "{}" } })));
+        open.chain(more).chain([json!({ "choices": [{ "delta": {}, "finish_reason": "tool_calls" }] })]).collect()
+    });
+}
