@@ -11,9 +11,12 @@ const RELEASES = /^__wbg_\w+_free$|^__wbindgen_(?:free|destroy_closure)$/;
 /** Exports that the platform calls (promise reactions, events, timers): nobody there takes an exception. */
 const CALLBACKS = /^wasm_bindgen__convert__closures/;
 
-/** So many arguments as a call of the wasm may need of the stack: pushed first, so that an exhausted stack is found before the wasm is entered. */
-const STACK_ROOM = new Array(4096).fill(0);
+/** As many arguments as a call of the wasm may need of the stack, 128 KB: passed first, so that an exhausted stack is found before
+ *  the wasm is entered. */
+const STACK_ROOM = Array.from({ length: 16_384 }, () => 0);
 const takeArguments = () => {};
+/** The error of an instance that stopped where the stack had no room for a better one. */
+const NO_ROOM = new RethreadError('internal', 'the WebAssembly instance has stopped: the stack was exhausted');
 
 export class Instance {
   /** The classes and functions of the wasm. */
@@ -25,6 +28,9 @@ export class Instance {
   #stopped = null;
   #depth = 0;
   #pending = new Set();
+  #cause;
+  /** Starts `#announce`, where the stack is empty. */
+  #announceSoon;
   #listeners = new Set();
   #advice;
 
@@ -32,6 +38,9 @@ export class Instance {
   constructor(program, advice) {
     this.#advice = advice;
     this.glue = program.createGlue((exports) => this.#guard(exports));
+    new Promise((resolve) => {
+      this.#announceSoon = resolve;
+    }).then(() => this.#announce());
   }
 
   /** Starts an instance at once. */
@@ -67,9 +76,14 @@ export class Instance {
     return () => this.#listeners.delete(entry);
   }
 
+  /** Calls the wasm, from a stack that may be nearly exhausted: a page paints deep down. Then it throws a RangeError, and lives on. */
+  callWithRoom(work) {
+    Reflect.apply(takeArguments, undefined, STACK_ROOM);
+    return this.call(work);
+  }
+
   /** Calls the wasm. */
   call(work) {
-    Reflect.apply(takeArguments, undefined, STACK_ROOM);
     if (this.#stopped) throw this.#stopped;
     return work();
   }
@@ -119,29 +133,36 @@ export class Instance {
     };
   }
 
+  /** Notes that it stopped. There may be hardly any stack left, so all that can wait is left to `#announce`. */
   #stop(cause) {
     if (this.#stopped) return;
-    this.#stopped = LITTLE_ROOM; // should there be no stack left for a better one
-    this.#stopped = new RethreadError('internal', `the WebAssembly instance has stopped (${reasonOf(cause)}); ${this.#advice}`, {}, { cause });
+    this.#stopped = NO_ROOM;
+    this.#cause = cause;
+    this.#announceSoon();
+    attempt(() => this.#describe());
+  }
+
+  #describe() {
+    this.#stopped = new RethreadError('internal', `the WebAssembly instance has stopped (${reasonOf(this.#cause)}); ${this.#advice}`, {}, { cause: this.#cause });
+  }
+
+  /** Rejects what waits, releases what the platform holds, tells who listens. */
+  #announce() {
+    if (this.#stopped === NO_ROOM) this.#describe();
     for (const reject of this.#pending) reject(this.#stopped);
+    for (const release of this.releases) attempt(release);
+    for (const { listener } of this.#listeners) attempt(listener);
     this.#pending.clear();
-    // The stack may be nearly exhausted here, and a listener paints a page.
-    queueMicrotask(() => {
-      for (const release of this.releases) attempt(release);
-      for (const { listener } of this.#listeners) attempt(listener);
-      this.releases.clear();
-      this.#listeners.clear();
-    });
+    this.releases.clear();
+    this.#listeners.clear();
   }
 }
 
-const LITTLE_ROOM = new RethreadError('internal', 'the WebAssembly instance has stopped: the stack was exhausted');
-
-/** Calls a function whose failure is not ours to carry on. */
+/** Calls a function whose failure is not ours to carry on: what is closed already needs no release, a listener's failure is its own. */
 function attempt(work) {
   try {
     work();
   } catch {
-    // what is closed already needs no release, and a listener's failure is its own
+    // nothing to do
   }
 }

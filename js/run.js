@@ -5,15 +5,18 @@ import { dispose } from './handle.js';
 
 export class Run {
   #handle;
+  /** Kept: whoever opens the store again asks for it. */
+  #id;
   #tools;
 
   constructor(handle, tools) {
     this.#handle = handle;
+    this.#id = handle.read((run) => run.id);
     this.#tools = tools;
   }
 
   get id() {
-    return this.#handle.read((run) => run.id);
+    return this.#id;
   }
 
   get status() {
@@ -31,7 +34,7 @@ export class Run {
   }
 
   effects() {
-    return this.#handle.call((run) => run.effects());
+    return this.#handle.step((run) => run.effects());
   }
 
   /** The effects that were opened, and the ids of those that were closed, since the last call: what `drive` reads. */
@@ -40,7 +43,7 @@ export class Run {
   }
 
   events() {
-    return this.#handle.call((run) => run.events());
+    return this.#handle.step((run) => run.events());
   }
 
   changed() {
@@ -68,7 +71,7 @@ export class Run {
 
   isErrorResponse(bytes) {
     check.pieceOfAnswer(bytes);
-    return this.#handle.call((run) => run.isErrorResponse(bytes));
+    return this.#handle.step((run) => run.isErrorResponse(bytes));
   }
 
   cancel() {
@@ -87,7 +90,7 @@ export class Run {
   [dispose]() {
     if (this.#handle.isDisposed) return;
     try {
-      this.#handle.call((run) => run.giveUp());
+      this.#handle.step((run) => run.giveUp());
     } catch {
       // an instance that has stopped holds no run any more
     }

@@ -10,14 +10,17 @@ import { SessionView } from './view.js';
 
 export class Session {
   #handle;
+  /** Kept: whoever opens the store again asks for it. */
+  #id;
   #view = null;
 
   constructor(handle) {
     this.#handle = handle;
+    this.#id = handle.read((session) => session.id);
   }
 
   get id() {
-    return this.#handle.read((session) => session.id);
+    return this.#id;
   }
 
   get revision() {

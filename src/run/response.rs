@@ -62,7 +62,7 @@ impl Run {
     pub(super) fn response_too_large(&mut self, desk: &mut Desk<'_>) {
         let limit = self.setup.max_response_bytes;
         let message = format!(
-            "the provider's response has more than {limit} bytes; if that is an answer, raise `maxResponseBytes`"
+            "the provider's response is too large: at most {limit} bytes, as `maxResponseBytes` says, and no more items than there is memory for"
         );
         let error = Error::new(Code::TooLarge, message).with(|details| {
             details.number("maxResponseBytes", limit);

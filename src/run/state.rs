@@ -19,7 +19,7 @@ use super::{Desk, OnStop, Setup};
 use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, Report};
 use crate::history::{Entry, History, Incoming, Origin, free_id, join};
-use crate::json::JsonStr;
+use crate::json::{JsonStr, fits_memory};
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
 use crate::replay::drop_uncited;
@@ -295,6 +295,9 @@ impl Run {
     }
 
     fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], desk: &mut Desk<'_>) {
+        if !fits_memory(body) {
+            return self.response_too_large(desk);
+        }
         let (assembled, container) = read_whole(self.setup.provider.dialect, body);
         let assembled = self.error_text.clean_answer(assembled);
         if (200..300).contains(&status) {

@@ -45,6 +45,7 @@ pub fn to_json(value: &JsValue) -> Result<Json> {
         .map_err(|error| thrown(Code::InvalidInput, "a value cannot be written as JSON", &error))?;
     // `stringify` gives undefined for what JSON leaves out.
     let text = foreign::string("a value, written as JSON,", &text)?.unwrap_or_else(|| "null".into());
+    foreign::check_memory("a value, written as JSON,", text.as_bytes())?;
     Json::parse(&text).map_err(|error| Error::invalid(format!("a value is not JSON at byte {}", error.at)))
 }
 
@@ -64,6 +65,7 @@ pub fn wire_text(value: &JsValue) -> Result<Json> {
     } else {
         return Err(Error::invalid("a body is an object, JSON text, or bytes of it"));
     };
+    foreign::check_memory("the body", text.as_bytes())?;
     Json::parse(&text).map_err(|error| Error::invalid(format!("the body is not valid JSON (at byte {})", error.at)))
 }
 

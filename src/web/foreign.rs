@@ -8,6 +8,7 @@ use super::error::thrown;
 #[cfg(feature = "web")]
 use super::promise::deferred;
 use crate::error::{Code, Error, Result};
+use crate::json::fits_memory;
 use js_sys::{Array, JsString, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 #[cfg(feature = "web")]
@@ -40,6 +41,17 @@ pub fn check_size(what: &str, size: u32) -> Result<()> {
     Err(Error::new(Code::TooLarge, message).with(|details| {
         details.number("maxBytes", u64::from(MAX_VALUE_BYTES));
     }))
+}
+
+/// Checks that there is memory to work on a JSON text.
+///
+/// # Errors
+/// `too_large`.
+pub fn check_memory(what: &str, text: &[u8]) -> Result<()> {
+    if fits_memory(text) {
+        return Ok(());
+    }
+    Err(Error::new(Code::TooLarge, format!("{what} has more items than there is memory for; give less at once")))
 }
 
 /// The length of a string or of bytes; none of any other value.

@@ -20,13 +20,15 @@ pub fn report_to_js(report: &[Finding]) -> JsValue {
 
 /// The bytes of a body: an object's JSON, a string's or the bytes themselves, valid or not.
 fn body_bytes(body: &JsValue) -> Result<Vec<u8>> {
-    if let Some(text) = foreign::string("the body", body)? {
-        return Ok(text.into_bytes());
-    }
-    if let Some(bytes) = foreign::bytes("the body", body)? {
-        return Ok(bytes);
-    }
-    Ok(super::convert::to_json(body)?.as_str().as_bytes().to_vec())
+    let bytes = if let Some(text) = foreign::string("the body", body)? {
+        text.into_bytes()
+    } else if let Some(bytes) = foreign::bytes("the body", body)? {
+        bytes
+    } else {
+        super::convert::to_json(body)?.as_str().as_bytes().to_vec()
+    };
+    foreign::check_memory("the body", &bytes)?;
+    Ok(bytes)
 }
 
 /// What is wrong with the body.

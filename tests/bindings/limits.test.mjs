@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { open } from 'rethread';
+import { convert, open, repair, validate } from 'rethread';
 import { drive } from 'rethread/host';
 import { until } from './scenarios/kit.mjs';
 
@@ -110,6 +110,35 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     for (const [maxResponseBytes, code] of [[0, 'config_invalid'], [-1, 'invalid_input'], [Infinity, 'invalid_input'], ['1', 'invalid_input'], [2 ** 40, 'config_invalid']]) {
       await assert.rejects(session.run({ input: 'x', provider: provider(false), maxResponseBytes }), { code }, String(maxResponseBytes));
     }
+    await works(session);
+    await client.close();
+  });
+});
+
+describe('r62 what does not fit into memory is too large before any work', { timeout: 60_000 }, () => {
+  const MB = 1024 * 1024;
+  const items = `{"messages":[${'[],'.repeat(6 * MB)}[]]}`;
+  const cases = { 'too many bytes': () => new Uint8Array(257 * MB), 'too many items': () => items };
+
+  for (const [name, body] of Object.entries(cases)) {
+    test(`r62 ${name}`, async () => {
+      const client = await open({ store: 'memory' });
+      const session = await client.session('s');
+      const given = body();
+      for (const call of [() => validate(given, 'openai-chat'), () => repair(given, 'gemini'), () => convert(given, 'mistral', 'gemini')]) {
+        assert.throws(call, { code: 'too_large' });
+      }
+      await assert.rejects(session.append(given, 'openai-chat'), { code: 'too_large' });
+      await assert.rejects(session.run({ input: given, provider: provider(false) }), { code: 'too_large' });
+      await works(session);
+      await client.close();
+    });
+  }
+
+  test('r62 a response of more items than there is memory for', async () => {
+    const { session, run, client } = await start({ provider: provider(false) });
+    const { status, error } = await drive(run, { fetch: async () => new Response(items, json) }).result;
+    assert.deepEqual([status, error.code], ['failed', 'too_large']);
     await works(session);
     await client.close();
   });
