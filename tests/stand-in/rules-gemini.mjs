@@ -16,6 +16,8 @@ const STRUCT = 'type.googleapis.com/google.protobuf.Struct';
 
 class Refusal extends Error {}
 const refuse = (message) => { throw new Refusal(message); };
+/** To Google's reader of JSON, null is a member that is not set; so is a text of nothing. */
+const isSet = (v) => v !== undefined && v !== null;
 const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
 /** Two spellings of one member. */
 const either = (object, camel) => object[camel] ?? object[camel.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`)];
@@ -23,10 +25,10 @@ const unknownName = (name, at) => refuse(`Invalid JSON payload received. Unknown
 const field = (at, says) => refuse(`* GenerateContentRequest.${at}: ${says}\n`);
 
 function wantStruct(v, at) {
-  if (v !== undefined && !isObject(v)) refuse(`Invalid value at '${at}' (${STRUCT}), ${JSON.stringify(v)}`);
+  if (isSet(v) && !isObject(v)) refuse(`Invalid value at '${at}' (${STRUCT}), ${JSON.stringify(v)}`);
 }
 function wantText(v, at) {
-  if (v !== undefined && typeof v !== 'string') refuse(`Invalid value at '${at}' (TYPE_STRING), ${JSON.stringify(v)}`);
+  if (isSet(v) && typeof v !== 'string') refuse(`Invalid value at '${at}' (TYPE_STRING), ${JSON.stringify(v)}`);
 }
 
 function checkTop(body) {
@@ -67,17 +69,17 @@ function checkResponse(response, at) {
   wantText(response.id, `${at}.id`);
   wantText(response.name, `${at}.name`);
   if (!response.name) field(`${at}.name`, 'Name cannot be empty.');
-  if (response.response === undefined) field(`${at}.response`, 'response is not specified');
+  if (!isSet(response.response)) field(`${at}.response`, 'response is not specified');
   wantStruct(response.response, `${at}.response`);
 }
 
 function checkPart(part, at, role) {
   if (!isObject(part)) refuse(`Invalid value at '${at}' (type.googleapis.com/google.ai.generativelanguage.v1beta.Part), ${JSON.stringify(part)}`);
   for (const key of Object.keys(part)) if (!DATA.includes(key) && !BESIDE.includes(key)) unknownName(key, at);
-  const set = DATA.filter((name) => part[name] !== undefined && part[name] !== null);
+  const set = DATA.filter((name) => isSet(part[name]));
   if (set.length > 1) refuse(`Invalid value at '${at}' (oneof), oneof field 'data' is already set. Cannot set '${set[1]}'`);
   if (!set.length && part.thought === undefined) field(`${at}.data`, "required oneof field 'data' must have one initialized field");
-  if (part.text !== undefined) wantText(part.text, `${at}.text`);
+  wantText(part.text, `${at}.text`);
   const call = either(part, 'functionCall');
   const response = either(part, 'functionResponse');
   if (call) checkCall(call, `${at}.function_call`);
@@ -95,7 +97,7 @@ function checkContent(content, i) {
   const at = `contents[${i}]`;
   if (!isObject(content)) refuse(`Invalid value at '${at}' (type.googleapis.com/google.ai.generativelanguage.v1beta.Content), ${JSON.stringify(content)}`);
   for (const key of Object.keys(content)) if (key !== 'role' && key !== 'parts') unknownName(key, at);
-  if (content.role !== undefined && !['user', 'model', 'function'].includes(content.role)) refuse('Please use a valid role: user, model.');
+  if (isSet(content.role) && content.role !== '' && !['user', 'model', 'function'].includes(content.role)) refuse('Please use a valid role: user, model.');
   if (!Array.isArray(content.parts) || !content.parts.length) field(`${at}.parts`, 'contents.parts must not be empty.');
   content.parts.forEach((part, k) => checkPart(part, `${at}.parts[${k}]`, content.role));
 }

@@ -48,6 +48,7 @@ const TAKEN = {
   'text and data after responses': body(user(), says(call()), user(response(), text('and?'), { inlineData: { mimeType: 'image/png', data: 'AA==' } })),
   'two model contents with a call each, then both responses': body(user(), says(call()), says(call('b')), user(response(), response('b'))),
   'a user after a user': body(user(), user()),
+  'members that are null, and a role of nothing': { contents: [user(), says({ text: null, functionCall: { id: null, name: 'f', args: null } }), { role: '', parts: [response('f')] }] },
   'a model first that calls nothing': body(says(text('x')), user()),
   'a part that is a signature alone': body(user(), says({ text: '', thoughtSignature: 'x' }), user()),
   'an unsigned call before Gemini 3': [body(user(), says(call()), user(response())), { model: 'gemini-2.5-flash' }],

@@ -1,0 +1,52 @@
+// A second judge beside the `ai` package: the rules of the stand-in, which share no code with the core. What `repair` makes of a broken
+// body it takes, and what `validate` finds nothing in it takes as well.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { repair } from '../../js/entry/formats-node.js';
+import { DIALECTS } from '../stand-in/dialects.mjs';
+import { brokenBody } from './broken.mjs';
+
+const CASES = 1500;
+const MODEL = { model: 'gemini-2.5-flash' };
+
+/** What no repair can mend, and members of another role that a mutation has left: the core lets unknown members pass. */
+const NOT_OURS = /at least one message|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted/;
+
+/** Anthropic reads user messages in a row as one. */
+function asRead(dialect, body) {
+  if (dialect !== 'anthropic') return body;
+  const messages = [];
+  const blocks = (content) => (typeof content === 'string' ? [{ type: 'text', text: content }] : content);
+  for (const message of body.messages) {
+    const before = messages.at(-1);
+    if (before?.role === 'user' && message.role === 'user') before.content = [...blocks(before.content), ...blocks(message.content)];
+    else messages.push({ ...message });
+  }
+  return { ...body, messages };
+}
+
+const sentenceOf = (refused) => JSON.stringify(refused.error.error?.message ?? refused.error.message);
+
+for (const dialect of Object.keys(DIALECTS)) {
+  test(`r41 r64: ${dialect}, repaired, is taken by rules that share no code with the core`, (t) => {
+    const { check } = DIALECTS[dialect];
+    let mended = 0;
+    for (let seed = 1; seed <= CASES; seed += 1) {
+      const text = JSON.stringify(brokenBody(dialect, seed));
+      let repaired;
+      try {
+        repaired = repair(text, dialect);
+      } catch (error) {
+        // A body that a mutation has given another shape is refused, not mended.
+        assert.equal(error.code, 'invalid_input', `seed ${seed}`);
+        continue;
+      }
+      const refused = check(asRead(dialect, JSON.parse(repaired.body)), MODEL);
+      assert.ok(!refused || NOT_OURS.test(sentenceOf(refused)), `seed ${seed}: ${refused && sentenceOf(refused)}\n${repaired.body}`);
+      if (repaired.body !== text) mended += 1;
+    }
+    assert.ok(mended > CASES / 5, `${mended} of ${CASES} were mended`);
+    t.diagnostic(`${mended} of ${CASES} mended`);
+  });
+}
