@@ -169,6 +169,26 @@ fn r40_each_side_has_parts_of_its_own() {
 }
 
 #[test]
+fn r40_a_text_part_says_a_text() {
+    let says = |role: &str, parts: Value| json!({ "role": role, "content": parts });
+    let part = |text: Value| json!({ "type": "input_text", "text": text });
+    for absent in [json!({ "type": "input_text" }), part(json!(null)), json!({ "type": "text" }), json!({})] {
+        mends_responses(
+            vec![says("user", json!([absent, part(json!("x"))]))],
+            "empty_content",
+            vec![says("user", json!([part(json!("x"))]))],
+        );
+    }
+    for (given, text) in [(json!(7), "7"), (json!({ "n": 1 }), "{\"n\":1}"), (json!([]), "[]")] {
+        mends_responses(
+            vec![says("user", json!([part(given)]))],
+            "malformed",
+            vec![says("user", json!([part(json!(text))]))],
+        );
+    }
+}
+
+#[test]
 fn r40_a_reference_needs_no_type() {
     for reference in [
         json!({ "id": "fc_1" }),

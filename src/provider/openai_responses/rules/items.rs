@@ -129,6 +129,10 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
             if of_text && kind != holds.text && fields.text("text").is_some() {
                 plan.rewrite("unsupported_part", part, "type", quoted(holds.text), holds.sentence, &kind);
             }
+            if of_text && !has_text(plan, &fields) {
+                same = false;
+                continue;
+            }
             let chat = from_chat(&fields, &kind);
             let moves = !holds.media && (chat.is_some() || kind == "input_image" || kind == "input_file");
             if moves || chat.is_some() {
@@ -154,6 +158,20 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
     if !same {
         plan.edits.rebuild(content, items);
     }
+}
+
+/// Makes the `text` of a text part a string. False for a part without one, which cannot stay.
+fn has_text<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
+    let Some(text) = fields.find("text") else {
+        let sentence = "Missing required parameter: 'text' of a content part.";
+        plan.error("empty_content", fields.object, "", Action::Dropped, sentence);
+        return false;
+    };
+    if text.kind() != Kind::String {
+        let sentence = "Invalid type for 'text': expected a string.";
+        plan.rewrite("malformed", fields.object, "text", as_quoted(text), sentence, "");
+    }
+    true
 }
 
 /// Mends a call's name and arguments.
