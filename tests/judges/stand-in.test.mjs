@@ -10,8 +10,8 @@ import { brokenBody } from './broken.mjs';
 const CASES = 1500;
 const MODEL = { model: 'gemini-2.5-flash' };
 
-/** What no repair can mend, and members of another role that a mutation has left: the core lets unknown members pass. */
-const NOT_OURS = /at least one message|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted/;
+/** What no repair can mend, and what the core keeps because a provider may have got it since: members and types of items that it does not know. */
+const NOT_OURS = /at least one message|empty array|contents is not specified|Unknown parameter|Extra inputs are not permitted|Supported values are: 'additional_tools'/;
 
 /** Anthropic reads user messages in a row as one. */
 function asRead(dialect, body) {
