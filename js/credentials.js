@@ -31,13 +31,18 @@ export function headerPairs(headers) {
   return pairs.filter(([, value]) => value !== undefined && value !== null).map(([name, value]) => [String(name).toLowerCase(), String(value)]);
 }
 
-/** What of a header's value is a secret: the value, the token after its scheme, the parts of a Basic pair, the values of cookies. */
-function secretsOf(name, value) {
+/** What of a header's value is a secret: the value, the token after its scheme, the parts of a Basic pair, and the values of
+ *  `name=value` pairs (cookies, Digest, signatures). */
+function secretsOf(value) {
+  if (isCommon(value)) return [];
   const secrets = [value];
   const [, scheme, token] = /^([\w-]+)\s+(.+)$/s.exec(value) ?? [];
   if (token) secrets.push(token);
   if (/^basic$/i.test(scheme ?? '')) secrets.push(...basicParts(token));
-  if (name === 'cookie') for (const pair of value.split(';')) secrets.push(pair.slice(pair.indexOf('=') + 1));
+  for (const part of (token ?? value).split(/[;,]/)) {
+    const [, quoted, plain] = /^\s*[\w-]+=(?:"(.*)"|(.+))$/s.exec(part) ?? [];
+    if (quoted ?? plain) secrets.push(quoted ?? plain);
+  }
   return secrets.map((secret) => secret.trim());
 }
 
@@ -153,7 +158,7 @@ export class Credentials {
   /** Adds what these headers hold. What was added before stays: a token that was renewed is still one. */
   add(headers) {
     for (const [name, value] of headerPairs(headers)) {
-      if (!isPlainHeader(name)) secretsOf(name, value).forEach((secret) => this.#learn(secret));
+      if (!isPlainHeader(name)) secretsOf(value).forEach((secret) => this.#learn(secret));
     }
   }
 

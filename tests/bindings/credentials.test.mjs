@@ -43,6 +43,8 @@ test('r68: the token of a scheme, the parts of a Basic pair and the values of co
   for (const [headers, texts] of [
     [{ Authorization: 'Bearer abcdefgh12' }, ['Bearer abcdefgh12', 'abcdefgh12']],
     [{ authorization: `Basic ${basic}` }, [basic, 'user-of-us:pa55word:x', 'pa55word:x', 'user-of-us']],
+    [{ authorization: 'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1, SignedHeaders=host, Signature=fe5f80f77d5fa3be' }, ['fe5f80f77d5fa3be', 'AKIDEXAMPLE/20260101/us-east-1']],
+    [{ authorization: 'Digest username="eva-of-us", response="6629fae49393a053"' }, ['eva-of-us', '6629fae49393a053']],
     [{ cookie: 'a=first-value; session=second-value' }, ['first-value', 'second-value']],
     [new Headers({ 'x-goog-api-key': 'AIzaSomething' }), ['AIzaSomething']],
     [[['api-key', 'hunter2']], ['hunter2']],

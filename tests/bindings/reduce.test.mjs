@@ -184,6 +184,9 @@ for (const [name, persist, warns] of [
   ['a promise', async () => ({ arguments: {} }), true], ['what JSON cannot say', () => ({ arguments: 1n }), true],
   ['another member', () => ({ args: {}, result: null }), true], ['a list', () => [{ arguments: {} }], true], ['a text', () => '{"arguments":{}}', true],
   ['a proxy that was revoked', () => { const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); return proxy; }, true],
+  ['a getter that throws', () => ({ get arguments() { throw new Error('no'); } }), true],
+  ['a proxy that throws', () => new Proxy({}, { get() { throw new Error('no'); } }), true],
+  ['a proxy that shows no members', () => new Proxy({}, { ownKeys() { throw new Error('no'); } }), true],
   ['a member whose toJSON throws', () => ({ arguments: { toJSON() { throw new Error('no'); } } }), true],
 ]) {
   test(`r12 persist gives ${name}: nothing of the call is stored, its sibling stays`, async () => {

@@ -290,5 +290,10 @@ fn journal_entries() {
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
     fixed("journal_partial", Kind::Journal, &JournalEntry::Partial(message()));
+    fixed(
+        "journal_withheld",
+        Kind::Journal,
+        &JournalEntry::Withheld { members: vec!["api_key".into(), "tools[0].authorization".into()] },
+    );
     fixed("journal_failed", Kind::Journal, &JournalEntry::Failed { code: "model_error".into(), message: "no".into() });
 }
