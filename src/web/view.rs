@@ -13,10 +13,11 @@ use crate::id::hash_words;
 use crate::message::Message;
 use crate::run::Run;
 use js_sys::{Array, Function, Promise};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
-/// So many messages are shown at first, and so many more by each `older`.
+/// So many messages are shown at first, and at least so many more by each `older`.
 const WINDOW: usize = 100;
 
 /// What is shown, kept between changes.
@@ -87,7 +88,10 @@ impl SessionView {
         promise(Box::pin(async move {
             let more = inner.log.borrow().history.messages().len() > inner.view.borrow().window;
             if more {
-                inner.view.borrow_mut().window += WINDOW;
+                // In proportion to what is shown, which each snapshot lists: so paging to the end costs no square.
+                let mut view = inner.view.borrow_mut();
+                view.window += WINDOW.max(view.window / 2);
+                drop(view);
                 inner.notify();
             }
             Ok(more.into())
@@ -100,8 +104,14 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let partial = run.as_ref().and_then(|run| run.partial());
     let log = inner.log.borrow();
     let mut view = inner.view.borrow_mut();
-    let mut painter =
-        Painter { id: &inner.id, old: std::mem::take(&mut view.messages), at: 0, new: Vec::new(), items: Array::new() };
+    let mut painter = Painter {
+        id: &inner.id,
+        old: std::mem::take(&mut view.messages),
+        at: 0,
+        places: None,
+        new: Vec::new(),
+        items: Array::new(),
+    };
     let all = log.history.messages();
     let first = all.len().saturating_sub(view.window);
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
@@ -160,6 +170,8 @@ struct Painter<'v> {
     old: Vec<Painted>,
     /// Where the next one of the old ones is looked for: their order stays.
     at: usize,
+    /// The places of the old ones, once one is not where it is looked for.
+    places: Option<BTreeMap<String, usize>>,
     new: Vec<Painted>,
     items: Array,
 }
@@ -178,14 +190,22 @@ impl Painter<'_> {
         }
     }
 
+    /// Where a message is among the old ones.
+    fn place_of(&mut self, id: &str) -> Option<usize> {
+        // Mostly the next one: only a snapshot that holds others, too, needs the table.
+        if self.old.get(self.at).is_some_and(|old| old.id == id) {
+            return Some(self.at);
+        }
+        let old = &self.old;
+        let places = self.places.get_or_insert_with(|| {
+            old.iter().enumerate().map(|(at, painted)| (painted.id.clone(), at)).collect::<BTreeMap<_, _>>()
+        });
+        places.get(id).copied()
+    }
+
     fn message(&mut self, message: &Message, history: &History, before: Option<&str>, showing: Showing) {
         let version = version(message, history, before, showing);
-        let later = self
-            .old
-            .get(self.at..)
-            .and_then(|old| old.iter().position(|old| old.id == message.id))
-            .map(|ahead| self.at + ahead);
-        let found = later.or_else(|| self.old.iter().position(|old| old.id == message.id));
+        let found = self.place_of(&message.id);
         self.at = found.map_or(self.at, |at| at + 1);
         let kept =
             found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
