@@ -74,8 +74,8 @@ pub struct UnfinishedRun {
     /// Its number in the session; the highest for one that was never written.
     number: u64,
     pub state: RunState,
-    /// The turn so far, with open calls marked by what became of them.
-    pub turn: History,
+    /// The turn so far, with open calls marked by what became of them; none while the journal alone says it.
+    marked: Option<History>,
     /// The answer that was coming in, or is.
     pub partial: Option<Message>,
     origin: Origin,
@@ -117,9 +117,17 @@ impl UnfinishedRun {
         }
     }
 
+    /// The turn so far, if it is known.
+    pub fn turn(&self) -> Option<&History> {
+        match (&self.marked, &self.origin) {
+            (None, Origin::Journal { recovered, .. }) => Some(&recovered.live),
+            (marked, _) => marked.as_ref(),
+        }
+    }
+
     fn mark(&mut self) {
-        if let Some(status) = self.state.open_calls() {
-            mark_open_calls(&mut self.turn, status);
+        if let (Some(status), Some(turn)) = (self.state.open_calls(), &mut self.marked) {
+            mark_open_calls(turn, status);
         }
         if let Some(partial) = &mut self.partial {
             partial.status = self.state.cut_answer();
@@ -129,7 +137,8 @@ impl UnfinishedRun {
     /// Takes over what the journal says by now.
     fn show_journal(&mut self) {
         let Origin::Journal { recovered, .. } = &self.origin else { return };
-        self.turn = recovered.live.clone();
+        // A run that goes on grows by each entry of its journal: it is not copied.
+        self.marked = self.state.open_calls().map(|_| recovered.live.clone());
         if !matches!(self.state, RunState::Live | RunState::Interrupted) {
             self.partial.clone_from(&recovered.partial);
         }
@@ -152,12 +161,12 @@ impl SessionInner {
             _ => RunState::Interrupted,
         };
         let partial = run.partial().and_then(without_calls);
-        let turn = run.machine.borrow().live().clone();
+        let marked = Some(run.machine.borrow().live().clone());
         let log = self.log.borrow();
         let entry = log.head.run(&run.id);
         let (epoch, number) = (entry.map(|entry| entry.epoch), entry.map_or(u64::MAX, |entry| entry.number));
         let origin = Origin::Here { epoch, next_run: log.head.next_run };
-        let mut ended = UnfinishedRun { id: run.id.clone(), number, state, turn, partial, origin };
+        let mut ended = UnfinishedRun { id: run.id.clone(), number, state, marked, partial, origin };
         ended.mark();
         let mut unfinished = self.unfinished.borrow_mut();
         unfinished.retain(|other| other.id != run.id);
@@ -329,7 +338,7 @@ impl SessionInner {
             id: entry.id.clone(),
             number: entry.number,
             state: RunState::of(entry, false),
-            turn: History::new(self.engine.seed),
+            marked: None,
             partial: None,
             origin,
         }

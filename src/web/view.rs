@@ -121,7 +121,9 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     }
     let mut shown_run = JsValue::NULL;
     inner.each_unfinished(&log.head, &mut |unfinished| {
-        painter.turn(&log.history, &unfinished.turn, unfinished.partial.as_ref(), unfinished.state == RunState::Live);
+        if let Some(turn) = unfinished.turn() {
+            painter.turn(&log.history, turn, unfinished.partial.as_ref(), unfinished.state == RunState::Live);
+        }
         shown_run = unfinished_run(unfinished);
     });
     if let Some(run) = &run {
