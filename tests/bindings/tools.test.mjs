@@ -10,6 +10,7 @@ import * as v from 'valibot';
 import { z } from 'zod';
 import { laneOf } from '../browser/page.mjs';
 import { startStandIn } from '../stand-in/server.mjs';
+import { until } from './scenarios/kit.mjs';
 
 let standIn;
 before(async () => { standIn = await startStandIn(); });
@@ -203,11 +204,3 @@ test('r62 no schema keeps a run from going on', { timeout: 10_000 }, async () =>
     assert.match(told[0], /^Error: the arguments /, String(validate));
   }
 });
-
-async function until(test) {
-  for (;;) {
-    const value = await test();
-    if (value) return value;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
