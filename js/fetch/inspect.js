@@ -15,7 +15,9 @@ export function inspect(text, { url, address }, options) {
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
   const { body, report } = repaired(text, dialect, model, options);
   if (!report.some(({ severity }) => severity === 'error')) return null;
-  return { info: { url: publicUrl(url), dialect, report }, body };
+  // A conversation of which nothing is left is not repaired: the provider says what is wrong with the one that there is.
+  const isEmptied = body !== text && !parsed(body)?.[LISTS[dialect]]?.length;
+  return { info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body };
 }
 
 function parsed(text) {

@@ -103,6 +103,29 @@ describe('r64: dialects', () => {
   });
 });
 
+describe('r61 r64: messages of another shape', () => {
+  const kwargs = { content: 'hello', additional_kwargs: {} };
+  const langChain = JSON.stringify({ model: 'gpt-4.1', messages: [{ lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'HumanMessage'], kwargs }] });
+
+  test('go out as they are, never emptied', async () => {
+    const { fetch, calls } = spy();
+    const told = [];
+    const init = post(langChain);
+    await repairing({ fetch, onRepair: (info) => told.push(info) })(OPENAI, init);
+    assert.equal(calls[0][1], init);
+    assert.deepEqual(told, []);
+  });
+
+  test('are told of and rejected where that is asked for', async () => {
+    const { fetch, calls } = spy();
+    const told = [];
+    await repairing({ fetch, mode: 'report', onRepair: (info) => told.push(info) })(OPENAI, post(langChain));
+    assert.ok(told[0].report.some(({ severity }) => severity === 'error'));
+    await assert.rejects(repairing({ fetch, mode: 'reject' })(OPENAI, post(langChain)), { code: 'invalid_input' });
+    assert.equal(calls.length, 1);
+  });
+});
+
 describe('r64: no failure inside fails a request', () => {
   test('onRepair that throws or rejects', async () => {
     for (const onRepair of [() => { throw new Error('mine'); }, async () => { throw new Error('mine'); }, () => { throw Object.create(null); }]) {
