@@ -3,6 +3,7 @@
 
 use super::convert::{member, object_to_js, parsed, set};
 use super::engine::Engine;
+use super::foreign;
 use super::platform_hold::PlatformHold;
 use super::run::RunInner;
 use crate::json::JsonStr;
@@ -151,7 +152,7 @@ fn receive(engine: &Engine, value: &JsValue) {
 
 /// The message that an owner sent; none if it says that there is none, or if its build writes messages otherwise.
 fn message_of(value: &JsValue) -> Option<Message> {
-    let bytes = value.dyn_ref::<Uint8Array>()?.to_vec();
+    let bytes = foreign::bytes("an answer of another tab", value).ok()??;
     match open_record::<JournalEntry>(Kind::Journal, &bytes).ok()? {
         JournalEntry::Partial(message) => Some(message),
         _ => None,

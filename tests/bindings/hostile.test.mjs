@@ -109,7 +109,7 @@ describe('r62 what is given', { timeout: 60_000 }, () => {
         () => session.append(value(), 'openai-chat'), () => session.append(value()), () => session.append([value()]), () => session.append([{ role: 'user', parts: [value()] }]),
         () => session.append(say(value()), 'openai-chat'), () => session.append(say('x'), 'openai-chat', value()), () => session.append(say('x'), 'openai-chat', { at: value(), source: value() }),
         () => session.update(value()), () => session.update({ metadata: value() }), () => session.update({ title: value() }), () => session.messages(value()), () => session.messages({ cursor: value() }),
-        () => session.state.set('k', value()), () => session.state.set(value(), 1), () => session.state.get(value()), () => session.save(),
+        () => session.answer(value(), value()), () => session.answer('c', value()), () => session.append(say('x'), 'openai-chat', { freshness: value() }), () => session.state.set('k', value()), () => session.state.set(value(), 1), () => session.state.get(value()), () => session.save(),
         () => session.render(value()), () => session.render({ dialect: 'gemini', input: value() }), () => session.render({ dialect: 'gemini', input: [value()] }), () => session.render({ dialect: 'gemini', params: value(), tools: value(), replay: { reducers: value() } }),
         () => session.render({ dialect: 'gemini', input: [{ type: 'image', data: value() }] }), () => session.render({ dialect: 'gemini', tools: { f: { parameters: value() } } }),
         () => session.run(value()), () => session.run({ input: value(), provider }), () => session.run({ input: 'x', provider: value() }), () => session.resume(value(), { provider }), () => session.discard(value()),
