@@ -92,10 +92,10 @@ async function withSession({ open }, work) {
   }
 }
 
-async function driven(rethread, session, { stream = false, tools = { look: LOOK }, bodies, turns }, options = {}) {
+async function driven(rethread, session, { stream = false, tools = { look: LOOK }, bodies, turns }, { events = false, ...options } = {}) {
   const run = await session.run({ input: 'go', provider: provider(stream), tools });
   const whole = rethread.drive(run, { ...options, fetch: answersWith(...bodies) });
-  if (options.events) for await (const event of whole) void event;
+  if (events) for await (const event of whole) void event;
   const result = await whole.result;
   if (result.status !== 'finished' || result.turns !== turns) throw new Error(`the run came to ${JSON.stringify(result).slice(0, 300)}`);
 }
