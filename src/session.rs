@@ -77,6 +77,61 @@ impl Session {
         }
     }
 
+    /// What records keep of the head, so that it can be rebuilt from them.
+    #[must_use]
+    pub fn mark(&self, revision: u64) -> HeadMark {
+        HeadMark {
+            revision,
+            history_revision: self.history_revision,
+            born: self.born,
+            created_at: self.created_at,
+            title: self.title.clone(),
+            channel: self.channel.clone(),
+            next_seq: self.next_seq,
+            next_invocation: self.next_invocation,
+            next_run: self.next_run,
+            turns: self.turns,
+            source_high_water: self.source_high_water,
+        }
+    }
+
+    /// The head as of a record: without what records do not keep (metadata, state bag, unfinished runs).
+    #[must_use]
+    pub fn from_mark(id: &str, mark: HeadMark) -> Self {
+        Self {
+            born: mark.born,
+            history_revision: mark.history_revision,
+            title: mark.title,
+            channel: mark.channel,
+            next_seq: mark.next_seq,
+            next_invocation: mark.next_invocation,
+            next_run: mark.next_run,
+            turns: mark.turns,
+            source_high_water: mark.source_high_water,
+            ..Self::new(id, mark.created_at)
+        }
+    }
+
+    /// Takes over what a rebuilt head lacks and an earlier one of the same session has; counters never go back.
+    pub fn adopt(&mut self, earlier: &Self) {
+        if self.born != 0 && earlier.born != self.born {
+            return;
+        }
+        self.born = earlier.born;
+        self.created_at = earlier.created_at;
+        self.title.clone_from(&earlier.title);
+        self.channel.clone_from(&earlier.channel);
+        self.metadata.clone_from(&earlier.metadata);
+        self.owner.clone_from(&earlier.owner);
+        self.state.clone_from(&earlier.state);
+        self.history_revision = self.history_revision.max(earlier.history_revision);
+        self.next_seq = self.next_seq.max(earlier.next_seq);
+        self.next_invocation = self.next_invocation.max(earlier.next_invocation);
+        self.next_run = self.next_run.max(earlier.next_run);
+        self.turns = self.turns.max(earlier.turns);
+        self.source_high_water = self.source_high_water.max(earlier.source_high_water);
+    }
+
     /// There was a source of that number.
     pub fn note_source(&mut self, number: Option<u64>) {
         let number = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
@@ -94,6 +149,27 @@ impl Session {
         self.runs.iter().find(|run| run.id == id)
     }
 }
+
+/// A head's counters, as of a record of the log or of a journal that was appended with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct HeadMark {
+    /// The store's revision that the append made.
+    pub revision: u64,
+    pub history_revision: u64,
+    pub born: u64,
+    pub created_at: Ms,
+    pub title: Option<String>,
+    pub channel: Option<String>,
+    pub next_seq: u64,
+    pub next_invocation: u64,
+    pub next_run: u64,
+    pub turns: u32,
+    pub source_high_water: i64,
+}
+stored!(struct HeadMark {
+    revision, history_revision, born, created_at, title, channel, next_seq, next_invocation, next_run, turns, source_high_water,
+});
 
 /// Who holds the conversation's state. One owner by construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use crate::clock::Ms;
 use crate::json::Json;
 use crate::message::{Dialect, Message};
+use crate::session::HeadMark;
 use crate::stored::stored;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 
@@ -15,10 +16,12 @@ pub struct LogRecord {
     pub run: Option<String>,
     /// When.
     pub at: Ms,
+    /// The head's counters after it.
+    pub mark: HeadMark,
     /// What happened, in order.
     pub entries: Vec<Entry>,
 }
-stored!(struct LogRecord { operation, run, at, entries });
+stored!(struct LogRecord { operation, run, at, mark, entries });
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]

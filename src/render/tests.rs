@@ -35,7 +35,7 @@ fn provider(dialect: Dialect, params: &str) -> ProviderRequest {
 fn append(history: &mut History, dialect: Dialect, body: &str, ids: &CountingIds) {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let entries = join(None, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
-    let record = LogRecord { operation: "o".into(), run: None, at: 1, entries };
+    let record = LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries };
     let bytes = seal_record(Kind::Log, &record);
     let read: LogRecord = open_record(Kind::Log, &bytes).unwrap();
     assert_eq!(read, record);

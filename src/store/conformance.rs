@@ -3,6 +3,7 @@
 //! Whoever writes a store calls [`check_all`] with a function that opens it. A store that calls itself durable is opened
 //! again within the checks, and must then show what it was given before.
 
+mod appends;
 mod checks;
 
 pub use checks::CHECKS;
@@ -172,6 +173,10 @@ fn batch(head: &[u8], put: Vec<Record>) -> Batch {
     Batch { head: head.to_vec(), put, ..Batch::default() }
 }
 
+fn replacement(head: &[u8], replace: Vec<Record>) -> Batch {
+    Batch { head: head.to_vec(), replace, ..Batch::default() }
+}
+
 fn range(from: u64, to: u64) -> Query {
     Query { from, to, ..Query::all(Table::Log) }
 }
@@ -193,6 +198,7 @@ pub async fn write_with_retry(store: &dyn LogStore, session: &str, writer: u8, c
                     revision = made;
                     break;
                 }
+                Appended::Occupied => ensure!(false, "writer {writer} found a record in its place"),
                 Appended::Conflict(is) => {
                     revision = is;
                     conflicts = conflicts.saturating_add(1);

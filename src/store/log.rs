@@ -5,32 +5,33 @@
 
 use super::audit::AuditRow;
 use super::distinct::make_distinct;
+use super::journal::{JournalChange, write_journal};
 use super::numbering::number;
+use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
 use super::record::{Kind, open_record, seal_record};
-use super::{Appended, Batch, LogStore, MAX_KEY, Query, Record, Table};
+use super::{Appended, Batch, Head, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report};
 use crate::history::{Entry, History, LogRecord, highest_source};
 use crate::id::{IdMap, Seed};
-use crate::session::{RunEntry, Session};
+use crate::session::Session;
 use std::cell::RefCell;
-
-/// So much is read at once.
-const PAGE_BYTES: u64 = 1024 * 1024;
 
 /// So often another writer may come first before an append gives up.
 const MAX_CONFLICTS: u32 = 200;
-
-/// Journal keys of one run: its number, then the entry's.
-const RUN_BITS: u32 = 20;
 
 /// A session as it was last read.
 pub struct SessionLog {
     /// The head.
     pub head: Session,
-    /// The store's revision of it; 0 for a session that is not stored yet.
+    /// Its revision; 0 for a session that is not stored yet.
     pub revision: u64,
+    /// The revision that the store has: another one only where it lost the head, which was rebuilt.
+    stored_revision: u64,
+    /// The least revision that the next append makes.
+    floor: u64,
+    survey: LogSurvey,
     /// What happened.
     pub history: History,
     /// What reading found: records that do not decode, or are gone (R7).
@@ -70,39 +71,6 @@ pub struct Change {
 /// A change to the head alone; done again on what another writer left.
 pub type HeadEdit = Box<dyn Fn(&mut Session)>;
 
-/// What becomes of a run's journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JournalChange {
-    /// The run.
-    pub run: String,
-    /// The owner that writes; 0 begins the run.
-    pub epoch: u32,
-    /// Until when the owner may be taken for alive.
-    pub lease_until: Ms,
-    /// What to do.
-    pub step: JournalStep,
-}
-
-/// The steps of a journal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JournalStep {
-    /// The run begins: its first entries.
-    Begin(Vec<Vec<u8>>),
-    /// More entries.
-    Write(Vec<Vec<u8>>),
-    /// The run failed, and waits: more entries.
-    Fail {
-        /// The entries.
-        entries: Vec<Vec<u8>>,
-        /// The error's code and sentence, for who only reads the head.
-        why: (String, String),
-    },
-    /// Another owner takes the run over, whose epoch is one more.
-    Take,
-    /// The run is over: the journal goes.
-    End,
-}
-
 struct Prepared {
     expected: u64,
     head: Session,
@@ -115,6 +83,9 @@ impl SessionLog {
         Self {
             head: Session::new(id, now),
             revision: 0,
+            stored_revision: 0,
+            floor: 0,
+            survey: LogSurvey::default(),
             history: History::new(seed),
             findings: Report::new(),
             generation: 0,
@@ -156,11 +127,12 @@ impl SessionLog {
                 }));
             }
         }
+        let revision = (self.stored_revision + 1).max(self.floor);
         let mut head = self.head.clone();
-        let mut batch = Batch::default();
+        let mut batch = Batch { at_least: self.floor, ..Batch::default() };
         head.updated_at = head.updated_at.max(change.at);
         if head.born == 0 {
-            head.born = self.revision + 1;
+            head.born = revision;
             head.created_at = change.at;
             head.updated_at = change.at;
         }
@@ -172,27 +144,44 @@ impl SessionLog {
         let mut entries = number(&self.history, &mut head, entries);
         head.note_source(highest_source(&entries).max(change.sources));
         if !entries.is_empty() {
-            let key = head.next_record;
-            let (operation, run) = (change.operation.clone(), change.run.clone());
-            let record = LogRecord { operation, run, at: change.at, entries };
-            let value = seal_record(Kind::Log, &record);
-            entries = record.entries;
-            head.next_record += 1;
-            head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
-            head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
-            batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
-            for entry in &entries {
-                if let Some(row) = AuditRow::of(&self.history, entry, key) {
-                    batch.put.push(row.record());
-                }
-            }
+            entries = self.write_record(&mut head, &mut batch, change, (entries, revision));
         }
         if let Some(journal) = &change.journal {
-            write_journal(&mut head, &mut batch, journal, change.at)?;
+            write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
         }
         batch.head = seal_record(Kind::Head, &head);
         batch.channel = head.channel.clone();
-        Ok(Prepared { expected: self.revision, head, entries, batch })
+        Ok(Prepared { expected: self.stored_revision, head, entries, batch })
+    }
+
+    /// Writes a log record with these entries into the batch, and their audit rows; gives the entries back.
+    fn write_record(
+        &self,
+        head: &mut Session,
+        batch: &mut Batch,
+        change: &Change,
+        (entries, revision): (Vec<Entry>, u64),
+    ) -> Vec<Entry> {
+        let key = head.next_record;
+        head.next_record += 1;
+        head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
+        let record = LogRecord {
+            operation: change.operation.clone(),
+            run: change.run.clone(),
+            at: change.at,
+            mark: head.mark(revision),
+            entries,
+        };
+        let value = seal_record(Kind::Log, &record);
+        head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
+        batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
+        for entry in &record.entries {
+            let Some(row) = AuditRow::of(&self.history, entry, key) else { continue };
+            // A result changes the row of its call, which is there.
+            let rows = if matches!(entry, Entry::Result(_)) { &mut batch.replace } else { &mut batch.put };
+            rows.push(row.record());
+        }
+        record.entries
     }
 
     fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
@@ -204,9 +193,17 @@ impl SessionLog {
             for entry in prepared.entries {
                 self.history.apply(entry);
             }
-            self.revision = revision;
+            self.survey.next_record = prepared.head.next_record;
+            self.take_revision(revision);
             self.take_head(prepared.head);
         }
+    }
+
+    /// The revision of a head that the store has.
+    fn take_revision(&mut self, revision: u64) {
+        self.revision = revision;
+        self.stored_revision = revision;
+        self.floor = 0;
     }
 
     fn take_head(&mut self, head: Session) {
@@ -219,139 +216,109 @@ impl SessionLog {
         !change.entries.is_empty() && self.operations.contains_key(&change.operation)
     }
 
+    fn found(&mut self, what: String) {
+        self.findings.push(Finding::warning("malformed", what));
+    }
+
     fn lost(&mut self, gone: u64) {
-        self.findings
-            .push(Finding::warning("malformed", format!("{gone} log records at the end of the session are gone")));
+        self.found(format!("{gone} log records at the end of session \"{}\" are gone", self.head.id));
     }
 
     fn take_records(&mut self, records: &[Record], next: &mut u64) {
         for record in records {
             if record.key > *next {
                 let gone = record.key - *next;
-                self.findings.push(Finding::warning(
-                    "malformed",
-                    format!("{gone} log records are gone; the history before and after them is readable"),
+                self.found(format!(
+                    "{gone} log records of session \"{}\" are gone; the history before and after them is readable",
+                    self.head.id
                 ));
             }
             *next = record.last_key.unwrap_or(record.key) + 1;
+            self.survey.next_record = self.survey.next_record.max(*next);
+            let bytes = record.value.len() as u64;
+            self.survey.bytes = self.survey.bytes.saturating_add(bytes);
             match open_record::<LogRecord>(Kind::Log, &record.value) {
                 Ok(log) => {
+                    self.survey.read(&log.mark, log.at);
                     self.operations.insert(log.operation, ());
                     for entry in log.entries {
                         self.history.apply(entry);
                     }
                 }
-                Err(error) => {
-                    if error.code == Code::UnsupportedVersion {
-                        self.read_only = Some(error.clone());
-                    }
-                    let finding = Finding::warning(
-                        "malformed",
-                        format!("log record {} of the session cannot be read: {}", record.key, error.message),
-                    );
-                    self.findings.push(finding.did(Action::Kept));
-                }
+                Err(error) => self.unreadable(record.key, bytes, &error),
             }
         }
     }
-}
 
-/// Key of a run's first journal entry.
-fn first_journal_key(run: &RunEntry) -> u64 {
-    run.number << RUN_BITS
-}
-
-fn write_journal(head: &mut Session, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
-    if let JournalStep::Begin(_) = change.step {
-        if head.run(&change.run).is_some() {
-            return Err(Error::new(
-                Code::Conflict,
-                "another tab or process began a run of this id in the meantime; begin again",
-            ));
+    fn unreadable(&mut self, key: u64, bytes: u64, error: &Error) {
+        self.survey.missed(bytes);
+        if error.code == Code::UnsupportedVersion {
+            self.read_only = Some(error.clone());
         }
-        drop_stopped_runs(head, batch);
-        let number = head.next_run;
-        head.next_run += 1;
-        head.runs.push(RunEntry {
-            id: change.run.clone(),
-            number,
-            entries: 0,
-            epoch: change.epoch,
-            lease_until: change.lease_until,
-            started_at: now,
-            failed: None,
-        });
+        let what = format!("log record {key} of session \"{}\" cannot be read: {}", self.head.id, error.message);
+        self.findings.push(Finding::warning("malformed", what).did(Action::Kept));
     }
-    let Some(at) = head.runs.iter().position(|run| run.id == change.run) else {
-        return Err(Error::new(Code::Conflict, "the run is over: it was finished or discarded elsewhere"));
-    };
-    let Some(run) = head.runs.get_mut(at) else { return Ok(()) };
-    let taken = matches!(change.step, JournalStep::Take);
-    if run.epoch != change.epoch {
-        return Err(Error::new(
-            Code::Conflict,
-            "another owner took the run over; this one may not write to it any more",
-        ));
-    }
-    run.epoch += u32::from(taken);
-    run.lease_until = change.lease_until;
-    match &change.step {
-        JournalStep::Begin(values) | JournalStep::Write(values) | JournalStep::Fail { entries: values, .. } => {
-            for value in values {
-                let key = first_journal_key(run) + run.entries;
-                run.entries += 1;
-                batch.put.push(Record { table: Table::Runs, key, last_key: None, index: None, value: value.clone() });
-            }
-            run.failed = if let JournalStep::Fail { why, .. } = &change.step { Some(why.clone()) } else { None };
-        }
-        JournalStep::Take => run.failed = None,
-        JournalStep::End => {
-            remove_journal(run, batch);
-            head.runs.remove(at);
-        }
-    }
-    Ok(())
 }
 
-/// Drops the runs that were stopped: the next one takes their place.
-fn drop_stopped_runs(head: &mut Session, batch: &mut Batch) {
-    for run in head.runs.iter().filter(|run| run.is_stopped()) {
-        remove_journal(run, batch);
-    }
-    head.runs.retain(|run| !run.is_stopped());
-}
-
-fn remove_journal(run: &RunEntry, batch: &mut Batch) {
-    let first = first_journal_key(run);
-    batch.remove.extend((first..first + run.entries).map(|key| (Table::Runs, key)));
-}
-
-/// Opens a session: the head's read alone for an empty one, else one read a page (R6).
+/// Opens a session: the head's read alone for an empty one, else one read a page (R6). A head that cannot be read is rebuilt.
 ///
 /// # Errors
 /// When the store cannot be read: never an empty history instead.
 pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
     let mut log = SessionLog::new(id, seed, now);
-    if let Some(head) = store.head(id).await? {
-        log.revision = head.revision;
-        match open_record::<Session>(Kind::Head, &head.value) {
-            Ok(session) => {
-                let records = read_log(store, &mut log, id, 0, session.next_record).await;
-                log.take_head(session);
-                records?;
-            }
-            Err(error) => {
-                log.findings.push(Finding::warning(
-                    "malformed",
-                    format!("the session's head cannot be read, so it is opened read-only: {}", error.message),
-                ));
+    let Some(head) = store.head(id).await? else { return Ok(log) };
+    match open_record::<Session>(Kind::Head, &head.value) {
+        Ok(session) => {
+            log.take_revision(head.revision);
+            let records = read_log(store, &mut log, id, 0, session.next_record).await;
+            log.take_head(session);
+            records?;
+        }
+        Err(error) => {
+            log.found(unreadable_head(id, &error));
+            rebuild(store, &mut log, head.revision).await?;
+            if error.code == Code::UnsupportedVersion {
                 log.read_only = Some(error);
-                let read = read_log(store, &mut log, id, 0, u64::MAX).await;
-                read?;
             }
         }
     }
     Ok(log)
+}
+
+/// What is told of a head that does not decode.
+#[must_use]
+pub fn unreadable_head(id: &str, error: &Error) -> String {
+    format!(
+        "the head of session \"{id}\" cannot be read, so it is rebuilt from log and journals, without metadata and state: {}",
+        error.message
+    )
+}
+
+/// Reads everything that the session's tables hold, and makes a head of it.
+async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
+    let id = log.head.id.clone();
+    read_log(store, log, &id, 0, u64::MAX).await?;
+    let Rebuilt { head, floor, findings } = rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
+    log.findings.extend(findings);
+    log.take_head(head);
+    log.take_revision(revision);
+    log.floor = floor;
+    log.revision = revision.max(floor.saturating_sub(1)).max(log.head.history_revision);
+    Ok(())
+}
+
+/// The head of a session as a list or a search for its runs needs it, and what reading it found.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn read_head(store: &dyn LogStore, id: &str, head: &Head, seed: Seed) -> Result<(Session, Report)> {
+    match open_record::<Session>(Kind::Head, &head.value) {
+        Ok(session) => Ok((session, Report::new())),
+        Err(_) => {
+            let log = open_session(store, id, seed, 0).await?;
+            Ok((log.head, log.findings))
+        }
+    }
 }
 
 /// Reads records up to `end`, and none that came later: they belong to a later head.
@@ -382,10 +349,10 @@ async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Resul
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
     let (id, revision, next, born) = {
         let log = cell.borrow();
-        (log.head.id.clone(), log.revision, log.head.next_record, log.head.born)
+        (log.head.id.clone(), log.stored_revision, log.head.next_record, log.head.born)
     };
     let Some(head) = store.head(&id).await? else {
-        if revision == 0 {
+        if cell.borrow().revision == 0 {
             return Ok(false);
         }
         // Deleted elsewhere: nothing of it is shown, and nothing may be written.
@@ -397,10 +364,13 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         ));
         return Ok(true);
     };
-    if head.revision == revision {
+    if head.revision == revision && cell.borrow().revision > 0 {
         return Ok(false);
     }
-    let session = open_record::<Session>(Kind::Head, &head.value)?;
+    let Ok(session) = open_record::<Session>(Kind::Head, &head.value) else {
+        reopen(store, cell).await?;
+        return Ok(true);
+    };
     // Deleted and begun anew: what was read is another session's.
     let restarted =
         (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
@@ -415,7 +385,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         records.append(&mut read);
     }
     let mut log = cell.borrow_mut();
-    if log.revision >= head.revision && !restarted {
+    if log.stored_revision >= head.revision && !restarted {
         return Ok(true);
     }
     if restarted {
@@ -427,8 +397,47 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         log.lost(session.next_record - next);
     }
     log.take_head(session);
-    log.revision = head.revision;
+    log.take_revision(head.revision);
     Ok(true)
+}
+
+/// Opens the session again in the place of what was read; what only the earlier head holds stays.
+async fn reopen(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let (id, seed, created_at) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.seed, log.head.created_at)
+    };
+    let mut fresh = open_session(store, &id, seed, created_at).await?;
+    let mut log = cell.borrow_mut();
+    fresh.head.adopt(&log.head);
+    fresh.generation = log.generation + 1;
+    *log = fresh;
+    Ok(())
+}
+
+/// The head is behind its log: it is rebuilt, and what it holds beside counters stays.
+///
+/// # Errors
+/// `corrupt_record` when the rebuilt head would write to the same place again.
+async fn catch_up(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let (id, seed, revision, next) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.seed, log.stored_revision, (log.head.next_record, log.head.next_run))
+    };
+    let mut fresh = SessionLog::new(&id, seed, 0);
+    fresh.found(format!("the head of session \"{id}\" is behind its log, so it is rebuilt from log and journals"));
+    rebuild(store, &mut fresh, revision).await?;
+    if (fresh.head.next_record, fresh.head.next_run) == next {
+        return Err(Error::new(
+            Code::CorruptRecord,
+            "the session's next record is there already and cannot be told apart; nothing was written over it",
+        ));
+    }
+    let mut log = cell.borrow_mut();
+    fresh.head.adopt(&log.head);
+    fresh.generation = log.generation + 1;
+    *log = fresh;
+    Ok(())
 }
 
 /// What an append came to.
@@ -465,13 +474,14 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 cell.borrow_mut().applied(revision, &change.operation, prepared);
                 return Ok(Committed { revision: history_revision, message_ids });
             }
+            Appended::Occupied => catch_up(store, cell).await?,
             Appended::Conflict(actual) => {
                 let fresh = prepared.expected == 0;
                 refresh(store, cell).await?;
                 let mut log = cell.borrow_mut();
                 // A tombstone: who opened the session after the deletion begins it anew, who had it open before may not.
                 if log.revision == 0 && fresh && log.read_only.is_none() {
-                    log.revision = actual;
+                    log.take_revision(actual);
                 } else if born != 0 && log.head.born != born {
                     return Err(Error::new(
                         Code::NotFound,
@@ -492,45 +502,4 @@ fn message_ids(entries: &[Entry]) -> Vec<String> {
         }
     }
     ids
-}
-
-/// The entries of an unfinished run's journal, as bytes.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -> Result<Vec<Vec<u8>>> {
-    read_journal_from(store, session, run, 0).await
-}
-
-/// The entries of an unfinished run's journal from the one of that number on, as bytes.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn read_journal_from(
-    store: &dyn LogStore,
-    session: &str,
-    run: &RunEntry,
-    first: u64,
-) -> Result<Vec<Vec<u8>>> {
-    let from = first_journal_key(run) + first;
-    let to = (first_journal_key(run) + run.entries.max(1) - 1).max(from);
-    let mut values = Vec::new();
-    let mut next = from;
-    while next <= to {
-        let records =
-            store.read(session, Query { from: next, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Runs) }).await?;
-        let Some(last) = records.last() else { break };
-        next = last.key + 1;
-        for record in records {
-            values.push(record.value);
-        }
-    }
-    // A `started` that is gone would let a tool run twice.
-    if first + (values.len() as u64) < run.entries {
-        return Err(Error::new(
-            Code::CorruptRecord,
-            "entries of the run's journal are gone, so nobody knows what ran; discard the run",
-        ));
-    }
-    Ok(values)
 }

@@ -29,19 +29,30 @@ struct Kept {
 }
 
 impl Kept {
+    /// The head; without bytes where it was lost, and records are left.
     fn head(&self) -> Option<Head> {
-        self.head.as_ref().map(|value| Head { revision: self.revision, value: value.clone() })
+        let lost = || (!self.records.is_empty()).then(Vec::new);
+        Some(Head { revision: self.revision, value: self.head.clone().or_else(lost)? })
+    }
+
+    /// Whether a record that is put would stand in the place of another.
+    fn is_occupied(&self, batch: &Batch) -> bool {
+        let taken = |record: &Record| {
+            let place = (record.table, record.key);
+            self.records.contains(&place) && !batch.remove.contains(&place)
+        };
+        batch.put.iter().any(taken)
     }
 
     fn write(&mut self, batch: Batch, operation: &str) -> Appended {
         for place in &batch.remove {
             self.records.remove(place);
         }
-        for record in batch.put {
+        for record in batch.put.into_iter().chain(batch.replace) {
             self.widest = self.widest.max(record.last_key.map_or(0, |last| last.saturating_sub(record.key)));
             self.records.insert((record.table, record.key), record);
         }
-        self.revision = self.revision.saturating_add(1);
+        self.revision = self.revision.saturating_add(1).max(batch.at_least);
         self.head = Some(batch.head);
         self.channel = batch.channel;
         self.operations.note(operation, self.revision);
@@ -67,6 +78,17 @@ impl Kept {
             }
         }
         taken
+    }
+}
+
+#[cfg(any(test, feature = "conformance"))]
+impl MemoryStore {
+    /// Loses a session's head, as a store does whose row of it is deleted behind its back; the records stay.
+    pub fn lose_head(&self, session: &str) {
+        if let Some(kept) = self.sessions.borrow_mut().get_mut(session) {
+            (kept.head, kept.channel, kept.revision) = (None, None, 0);
+            kept.operations = Operations::default();
+        }
     }
 }
 
@@ -96,8 +118,10 @@ impl LogStore for MemoryStore {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let mut sessions = self.sessions.borrow_mut();
             if let Some(kept) = sessions.get_mut(session) {
-                let outcome = kept.operations.outcome(kept.revision, expected, operation);
-                return Ok(outcome.unwrap_or_else(|| kept.write(batch, operation)));
+                if let Some(outcome) = kept.operations.outcome(kept.revision, expected, operation) {
+                    return Ok(outcome);
+                }
+                return Ok(if kept.is_occupied(&batch) { Appended::Occupied } else { kept.write(batch, operation) });
             }
             if expected != 0 {
                 return Ok(Appended::Conflict(0));
@@ -166,7 +190,7 @@ impl LogStore for MemoryStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            if let Some(kept) = self.sessions.borrow_mut().get_mut(session).filter(|kept| kept.head.is_some()) {
+            if let Some(kept) = self.sessions.borrow_mut().get_mut(session).filter(|kept| kept.head().is_some()) {
                 let operations = std::mem::take(&mut kept.operations);
                 *kept = Kept { revision: kept.revision.saturating_add(1), operations, ..Kept::default() };
             }

@@ -7,16 +7,16 @@ mod audit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod distinct;
+mod journal;
 mod log;
 mod memory;
 mod numbering;
+mod rebuild;
 mod record;
 
 pub use audit::AuditRow;
-pub use log::{
-    Change, Committed, HeadEdit, JournalChange, JournalStep, SessionLog, commit, open_session, read_journal,
-    read_journal_from, refresh,
-};
+pub use journal::{JournalChange, JournalMark, JournalStep, read_journal, read_journal_from};
+pub use log::{Change, Committed, HeadEdit, SessionLog, commit, open_session, read_head, refresh, unreadable_head};
 pub use memory::MemoryStore;
 pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};
 
@@ -89,8 +89,12 @@ pub struct Batch {
     pub head: Vec<u8>,
     /// The session's channel, for listing by it.
     pub channel: Option<String>,
-    /// Records to write; one of the same key is replaced, its index too.
+    /// The revision is at least this afterwards: a head that was rebuilt goes on beyond what anybody may have seen.
+    pub at_least: u64,
+    /// Records to write where there is none. A store never overwrites one for them: see [`Appended::Occupied`].
     pub put: Vec<Record>,
+    /// Records to write in the place of those of the same key, if there are any; their indexes too.
+    pub replace: Vec<Record>,
     /// Records to remove, before any is written; absent ones are no error.
     pub remove: Vec<(Table, u64)>,
 }
@@ -105,7 +109,8 @@ impl Batch {
         if operation.is_empty() {
             return Err(Error::invalid("an append needs the name of its operation, so that it can be repeated"));
         }
-        let large = self.put.iter().find(|record| record.value.len() as u64 > max_value_bytes);
+        let written = || self.put.iter().chain(&self.replace);
+        let large = written().find(|record| record.value.len() as u64 > max_value_bytes);
         let large = large.map_or(self.head.len(), |record| record.value.len()) as u64;
         if large > max_value_bytes {
             return Err(Error::new(
@@ -115,7 +120,7 @@ impl Batch {
                 ),
             ));
         }
-        for record in &self.put {
+        for record in written() {
             check_keys(record.key, record.last_key.unwrap_or(record.key))?;
         }
         for (_, key) in &self.remove {
@@ -133,6 +138,9 @@ fn check_keys(key: u64, last: u64) -> Result<()> {
         "a record cannot have the keys {key} to {last}; they rise and stay at or below {MAX_KEY}"
     )))
 }
+
+/// So much is read at once.
+pub(crate) const PAGE_BYTES: u64 = 1024 * 1024;
 
 /// How many operations of a session a store remembers: a repetition comes at once or not at all.
 pub const REMEMBERED_OPERATIONS: usize = 16;
@@ -163,13 +171,16 @@ impl Operations {
 /// How an append ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// Written; the head has this revision now, one more than was expected.
+    /// Written; the head has this revision now: one more than was expected, or what the batch wants at least.
     Revision(u64),
     /// Nothing was written: the head has this revision.
     Conflict(u64),
+    /// Nothing was written: a record is in the place of one that was put, so the head is behind its tables.
+    Occupied,
 }
 
-/// A head and its revision.
+/// A head and its revision. Where a store has records of a session and no head, or cannot make out what is in the head's
+/// place, it gives a head without bytes, of revision 0 if that is lost, too: such a session is damaged, not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Counts appends, from 1.
@@ -278,7 +289,7 @@ pub trait LogStore {
         false
     }
 
-    /// The head; none for a session that is absent or deleted.
+    /// The head; none for a session that is absent or deleted. One that is damaged has a head without bytes.
     ///
     /// # Errors
     /// When the store cannot be read; never an empty answer instead.
@@ -305,7 +316,7 @@ pub trait LogStore {
     /// When the store cannot be read.
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>>;
 
-    /// Sessions in an order that stays; `limit` 0 means [`PAGE`].
+    /// Sessions in an order that stays, damaged ones with them where no channel is asked for; `limit` 0 means [`PAGE`].
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -322,7 +333,8 @@ pub trait LogStore {
     /// When the store cannot be read.
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>>;
 
-    /// Removes a session's records and leaves a tombstone, one revision on. An absent session stays absent.
+    /// Removes a session's records and leaves a tombstone, one revision on. An absent session stays absent, and a damaged one
+    /// is removed like any other.
     ///
     /// # Errors
     /// When the store cannot be written.

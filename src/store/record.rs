@@ -28,6 +28,7 @@ pub enum Kind {
     Log = 2,
     Audit = 3,
     Journal = 4,
+    JournalMark = 5,
 }
 
 /// Encodes a value with its version, kind and checksum.

@@ -14,8 +14,9 @@ use crate::finding::{Finding, Report};
 use crate::id::Seed;
 use crate::json::ObjectWriter;
 use crate::replay::PolicyLayer;
+use crate::session::Session;
 use crate::sorted::Sorted;
-use crate::store::LogStore;
+use crate::store::{Head, LogStore, SessionRow, read_head};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -160,15 +161,43 @@ impl Engine {
         self.damaged(&[Finding::warning("malformed", what)]);
     }
 
-    /// Tells the application what reading the store found, and keeps it for `status`.
+    /// Tells the application what reading the store found, once each finding, and keeps it for `status`.
     pub fn damaged(&self, findings: &[Finding]) {
+        let mut fresh = Vec::new();
         for finding in findings {
             let mut damage = self.damage.borrow_mut();
-            if damage.len() < MOST_DAMAGE && !damage.contains(finding) {
-                damage.push(finding.clone());
+            if !damage.contains(finding) {
+                fresh.push(finding.clone());
+                if damage.len() < MOST_DAMAGE {
+                    damage.push(finding.clone());
+                }
             }
         }
-        self.warn(findings);
+        self.warn(&fresh);
+    }
+
+    /// A stored head; one that cannot be read is rebuilt, and the application told.
+    pub fn head<'a>(&'a self, id: &'a str, stored: &'a Head) -> Work<'a, Result<Session>> {
+        Box::pin(async move {
+            let (head, findings) = read_head(&*self.store, id, stored, self.seed).await?;
+            self.damaged(&findings);
+            Ok(head)
+        })
+    }
+
+    /// The heads of all sessions, as they are stored.
+    pub fn all_heads(&self) -> Work<'_, Result<Vec<SessionRow>>> {
+        Box::pin(async move {
+            let (mut heads, mut cursor) = (Vec::new(), None);
+            loop {
+                let rows = self.store.sessions(cursor.as_deref(), 200, None).await?;
+                heads.extend(rows.items);
+                cursor = rows.cursor;
+                if cursor.is_none() {
+                    return Ok(heads);
+                }
+            }
+        })
     }
 
     /// How the store stands, by what was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`; and what was found.

@@ -68,8 +68,8 @@ pub fn journal_of<'a>(engine: &'a Engine, session: &'a str, run: &'a RunEntry) -
 
 /// Whether the session's head, read again, has that run no more.
 pub async fn is_over(engine: &Engine, session: &str, id: &str) -> Result<bool> {
-    let Some(head) = engine.store.head(session).await? else { return Ok(true) };
-    Ok(open_record::<Head>(Kind::Head, &head.value)?.run(id).is_none())
+    let Some(stored) = engine.store.head(session).await? else { return Ok(true) };
+    Ok(engine.head(session, &stored).await?.run(id).is_none())
 }
 
 fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {

@@ -11,7 +11,7 @@ use super::store::{Durability, IndexedDbStore, StorageStatus, persist, storage_s
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::session::Session as Head;
-use crate::store::{Head as StoredHead, Kind, LogStore, MemoryStore, SessionRow, open_record};
+use crate::store::{Kind, LogStore, MemoryStore, SessionRow, open_record, unreadable_head};
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -81,13 +81,8 @@ impl Rethread {
             let mut items = String::new();
             let mut array = ArrayWriter::new(&mut items);
             for row in &rows.items {
-                let head = open_record::<Head>(Kind::Head, &row.head.value);
-                // It is there and cannot be read: said so, never left out.
-                if let Err(error) = &head {
-                    let id = &row.id;
-                    engine.unreadable(format!("the head of session \"{id}\" cannot be read: {}", error.message));
-                }
-                array.object(|out| write_summary(out, row, head.ok().as_ref()));
+                let head = engine.head(&row.id, &row.head).await?;
+                array.object(|out| write_summary(out, row, &head));
             }
             array.end();
             Ok(page(&items, rows.cursor.as_deref()))
@@ -125,26 +120,15 @@ impl Rethread {
         let engine = self.engine.clone();
         self.engine.promise(Box::pin(async move {
             let mut heads = Vec::new();
-            let mut add = |id, head: StoredHead| {
-                if let Ok(head) = open_record::<Head>(Kind::Head, &head.value) {
+            if let Some(id) = text(&query, "session")? {
+                if let Some(stored) = engine.store.head(&id).await? {
+                    let head = engine.head(&id, &stored).await?;
                     heads.push((id, head));
                 }
-            };
-            if let Some(id) = text(&query, "session")? {
-                if let Some(head) = engine.store.head(&id).await? {
-                    add(id, head);
-                }
             } else {
-                let mut cursor = None;
-                loop {
-                    let rows = engine.store.sessions(cursor.as_deref(), 200, None).await?;
-                    for row in rows.items {
-                        add(row.id, row.head);
-                    }
-                    cursor = rows.cursor;
-                    if cursor.is_none() {
-                        break;
-                    }
+                for row in engine.all_heads().await? {
+                    let head = engine.head(&row.id, &row.head).await?;
+                    heads.push((row.id, head));
                 }
             }
             pending_runs(&engine, heads).await
@@ -167,6 +151,11 @@ impl Rethread {
         let engine = self.engine.clone();
         self.engine.promise(Box::pin(async move {
             let status = storage_status().await;
+            for row in engine.all_heads().await? {
+                if let Err(error) = open_record::<Head>(Kind::Head, &row.head.value) {
+                    engine.unreadable(unreadable_head(&row.id, &error));
+                }
+            }
             Ok(object_to_js(&|out| write_status(out, &engine, &status)))
         }))
     }
@@ -202,16 +191,16 @@ fn limit(query: &JsValue, default: u64) -> Result<usize> {
     Ok(usize::try_from(limit).unwrap_or(usize::MAX).min(10_000))
 }
 
-fn write_summary(out: &mut ObjectWriter<'_>, row: &SessionRow, head: Option<&Head>) {
+fn write_summary(out: &mut ObjectWriter<'_>, row: &SessionRow, head: &Head) {
     out.text("id", &row.id)
-        .text_or_null("channel", head.and_then(|head| head.channel.as_deref()))
-        .text_or_null("title", head.and_then(|head| head.title.as_deref()))
-        .number("createdAt", head.map_or(0, |head| head.created_at))
-        .number("updatedAt", head.map_or(0, |head| head.updated_at))
-        .number("revision", head.map_or(0, |head| head.history_revision))
-        .number("messageCount", head.map_or(0, |head| head.next_seq))
-        .number("pendingRuns", head.map_or(0, |head| head.pending_runs().count() as u64));
-    match head.and_then(|head| head.metadata.as_ref()) {
+        .text_or_null("channel", head.channel.as_deref())
+        .text_or_null("title", head.title.as_deref())
+        .number("createdAt", head.created_at)
+        .number("updatedAt", head.updated_at)
+        .number("revision", head.history_revision)
+        .number("messageCount", head.next_seq)
+        .number("pendingRuns", head.pending_runs().count() as u64);
+    match &head.metadata {
         Some(metadata) => out.json("metadata", metadata.view()),
         None => out.raw("metadata", "null"),
     };

@@ -197,10 +197,9 @@ impl SessionInner {
     /// Reads what others appended; true when something changed.
     pub fn refresh(&self) -> Work<'_, Result<bool>> {
         Box::pin(async {
-            let before = self.log.borrow().findings.len();
             let changed = refresh(&*self.engine.store, &self.log).await?;
             if changed {
-                let found: Vec<_> = self.log.borrow().findings.iter().skip(before).cloned().collect();
+                let found = self.log.borrow().findings.clone();
                 self.engine.damaged(&found);
                 self.history_moved();
                 self.apply_wishes();
@@ -264,6 +263,8 @@ impl SessionInner {
             }
             let shows = !change.entries.is_empty() || change.edit.is_some();
             let committed = commit(&*self.engine.store, &self.log, &change).await?;
+            let found = self.log.borrow().findings.clone();
+            self.engine.damaged(&found);
             // What was set while this was being written waits for the next one.
             self.state.borrow_mut().retain(|key, value| state.get(key) != Some(value));
             self.history_moved();

@@ -5,12 +5,12 @@
 mod support;
 
 use rethread::Code;
-use rethread::store::{Appended, AuditQuery, Batch, LogStore, Query, Table};
+use rethread::store::{Appended, AuditQuery, Batch, Head, LogStore, Query, Record, Table};
 use rethread::web::store::{Durability, IndexedDbStore, delete_database};
 use std::task::{Context, Waker};
 use support::{
-    abort_next, all, batch, close, count, exception, fresh, fresh_with, hasty, hold, key_of, log, odd, open, put,
-    release, remove, remove_at_once, sleep,
+    abort_next, all, batch, close, count, erase, exception, fresh, fresh_with, hasty, hold, key_of, log, odd, open,
+    put, release, remove, remove_at_once, sleep,
 };
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
@@ -130,15 +130,59 @@ async fn r48_a_damaged_row_costs_that_row_alone() {
     assert_eq!(records.iter().map(|record| record.key).collect::<Vec<_>>(), (0..8).collect::<Vec<_>>());
     assert_eq!(records.iter().map(|record| record.value.len()).collect::<Vec<_>>(), [0, 0, 0, 0, 0, 1, 1, 1]);
     store.invocations(&AuditQuery::default()).await.unwrap();
-    // A head that cannot be read is an error, never an empty chat; other sessions stay.
+    // A head that is none is a damaged one, never an empty chat; other sessions stay, and this one can be deleted.
     store.append("t", 0, batch(vec![log(0, b"other")]), "one").await.unwrap();
     for which in 0..6 {
         put(&raw, "heads", &"s".into(), &odd(which)).await.unwrap();
-        assert_eq!(store.head("s").await.unwrap_err().code, Code::CorruptRecord);
-        assert_eq!(store.append("s", 0, batch(vec![]), "two").await.unwrap_err().code, Code::CorruptRecord);
+        assert_eq!(store.head("s").await.unwrap(), Some(Head { revision: 0, value: vec![] }));
+        assert_eq!(store.append("s", 0, batch(vec![log(3, b"over")]), "two").await.unwrap(), Appended::Occupied);
+        let listed = store.sessions(None, 10, None).await.unwrap().items;
+        assert_eq!(listed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["s", "t"]);
         assert_eq!(store.head("t").await.unwrap().unwrap().revision, 1);
     }
     assert_eq!(all(&store, "s").await.len(), 8);
+    store.delete_session("s").await.unwrap();
+    assert!(store.head("s").await.unwrap().is_none() && all(&store, "s").await.is_empty());
+    close(&raw);
+}
+
+#[wasm_bindgen_test]
+async fn r48_a_head_that_is_gone_hides_no_session() {
+    let store = fresh("r48-headless").await;
+    let raw = open("r48-headless", 1).await.unwrap();
+    let ids: Vec<String> = (10..40).map(|at| format!("s{at}")).collect();
+    let run = || Record { table: Table::Runs, ..log(7, b"run") };
+    for (at, id) in ids.iter().enumerate() {
+        let record = if at % 4 == 0 { run() } else { log(0, b"v") };
+        store.append(id, 0, batch(vec![record]), "one").await.unwrap();
+    }
+    store.append("s15", 1, batch(vec![]), "two").await.unwrap();
+    store.delete_session("s25").await.unwrap();
+    // In a row, first, last, and before one that is deleted.
+    for id in ["s10", "s11", "s12", "s24", "s38", "s39"] {
+        erase(&raw, "heads", &id.into()).await.unwrap();
+    }
+    let want: Vec<_> = ids.iter().filter(|id| *id != "s25").collect();
+    for limit in [1, 2, 3, 7, 28, 29, 100] {
+        let (mut listed, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = store.sessions(cursor.as_deref(), limit, None).await.unwrap();
+            assert!(page.items.len() <= limit);
+            listed.extend(page.items);
+            cursor = page.cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(listed.iter().map(|row| &row.id).collect::<Vec<_>>(), want, "in pages of {limit}");
+        let lost = listed.iter().filter(|row| row.head == Head { revision: 0, value: vec![] }).count();
+        assert_eq!(lost, 6);
+    }
+    for id in ["s10", "s12"] {
+        assert_eq!(store.head(id).await.unwrap(), Some(Head { revision: 0, value: vec![] }));
+        store.delete_session(id).await.unwrap();
+        assert!(store.head(id).await.unwrap().is_none(), "its records went with it");
+    }
     close(&raw);
 }
 

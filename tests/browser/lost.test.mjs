@@ -9,15 +9,17 @@ before(async () => { world = await openWorld(); });
 after(() => world?.close());
 
 /** A tab of `context` with `client` on the database `name`, and what the tests say again and again. */
-async function tab(context, name, options = '{}') {
+async function tab(context, name, counting = false) {
   const page = await world.page(context);
-  await page.evaluate(async ([name, options]) => {
+  await page.evaluate(async ([name, counting]) => {
     globalThis.warnings = [];
-    globalThis.reopen = async () => { globalThis.client = await rethread.open({ name, onWarning: (finding) => warnings.push(finding), ...(0, eval)(`(${options})`) }); };
+    let n = 0;
+    const ids = counting ? { newId: () => `id-${(n += 1)}` } : {};
+    globalThis.reopen = async () => { globalThis.client = await rethread.open({ name, onWarning: (finding) => warnings.push(finding), ...ids }); };
     globalThis.says = (text) => ({ messages: [{ role: 'user', content: text }] });
     globalThis.textsOf = async (session) => (await session.messages({ limit: 1000 })).items.map(({ parts }) => parts[0].text);
     await reopen();
-  }, [name, options]);
+  }, [name, counting]);
   return page;
 }
 
@@ -81,7 +83,7 @@ describe('deleted or evicted', () => {
 });
 
 describe('r47 newId counts from the start after a reload', () => {
-  const counting = '(() => { let n = 0; return { newId: () => `id-${(n += 1)}` }; })()';
+  const counting = true;
 
   test('what was acknowledged is there', async () => {
     const context = await world.context();
@@ -129,4 +131,146 @@ describe('r47 newId counts from the start after a reload', () => {
       id: undefined, status: 'finished', pending: [[cut, 'interrupted']], resumed: 'finished', texts: ['second', 'Second.', 'first', 'First.'],
     });
   });
+});
+
+describe('damaged heads', () => {
+  /** A tab with two sessions of two turns, each with a call, and an unfinished run in `s`; `raw` works on the rows behind its back. */
+  async function damaged(name) {
+    const context = await world.context();
+    const lane = world.lane(name);
+    const call = { calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] };
+    await lane.script([call, { text: 'One.' }, call, { text: 'Two.' }, call, { text: 'Never.', gate: 'never', atPiece: 0 }]);
+    const provider = { dialect: 'openai-chat', url: lane.chat, params: { model: 'm' }, stream: true };
+    const one = await tab(context, name);
+    await one.evaluate(async (provider) => {
+      const tools = { get_weather: { parameters: { type: 'object', properties: { city: { type: 'string' } } }, execute: async () => 'mild' } };
+      const session = await client.session('s', { title: 'Title', channel: 'mail', metadata: { k: 1 } });
+      for (const input of ['first', 'second']) await drive(await session.run({ input, provider, tools })).result;
+      drive(await session.run({ input: 'third', provider, tools }));
+      await (await client.session('t')).append(says('other'), 'openai-chat');
+    }, provider);
+    while (!(await lane.waiting()).length) await new Promise((resolve) => setTimeout(resolve, 10));
+    await one.close();
+    await lane.script([{ text: 'Three.' }, { text: 'Four.' }]);
+    const page = await tab(context, name);
+    await page.evaluate(async ([name, provider]) => {
+      const settled = (request) => new Promise((resolve, reject) => { Object.assign(request, { onsuccess: () => resolve(request.result), onerror: () => reject(request.error) }); });
+      await client.close();
+      /** Changes rows of the object store `heads`, or of another. */
+      globalThis.raw = async (work, store = 'heads') => {
+        const database = await settled(indexedDB.open(name));
+        await work(database.transaction(store, 'readwrite').objectStore(store), settled);
+        database.close();
+      };
+      globalThis.look = async () => {
+        const pending = await client.pendingRuns();
+        const session = await client.session('s');
+        const before = { texts: await textsOf(session), revision: session.revision };
+        const listed = (await client.sessions()).items.map(({ id, title, messageCount, pendingRuns }) => [id, title, messageCount, pendingRuns]);
+        return { pending: pending.map(({ id, state, session, input }) => [state, session, input[0].parts[0].text]), listed, ...before, status: (await client.status()).state, told: [...new Set(warnings.map(({ code }) => code))] };
+      };
+      /** Resumes what is pending, then another turn. */
+      globalThis.goOn = async () => {
+        const session = await client.session('s');
+        const ends = [];
+        for (const { id } of await session.pendingRuns()) ends.push((await drive(await session.resume(id, { provider })).result).status);
+        ends.push((await drive(await session.run({ input: 'fourth', provider })).result).status);
+        return { ends, texts: (await textsOf(session)).filter(Boolean), audit: (await session.invocations({ payload: true })).items.map(({ result }) => result?.content) };
+      };
+    }, [name, provider]);
+    return page;
+  }
+  const turns = ['first', undefined, 'One.', 'second', undefined, 'Two.'];
+  const rebuilt = { pending: [['interrupted', 's', 'third']], texts: turns, status: 'degraded', told: ['malformed'] };
+  const gone = { ends: ['finished', 'finished'], texts: ['first', 'One.', 'second', 'Two.', 'third', 'Three.', 'fourth', 'Four.'], audit: ['mild', 'mild', 'mild'] };
+
+  test('r07 a flipped byte: nothing is hidden, it is said, and the next turn heals it', async () => {
+    const page = await damaged('flipped');
+    const facts = await page.evaluate(async () => {
+      await raw(async (heads, settled) => {
+        const row = await settled(heads.get('s'));
+        row.v[row.v.length >> 1] ^= 0x10;
+        await settled(heads.put(row, 's'));
+      });
+      await reopen();
+      const alone = (await client.status()).state;
+      const seen = await look();
+      const later = await goOn();
+      await client.close();
+      warnings.length = 0;
+      await reopen();
+      return { alone, seen, later, healed: await look() };
+    });
+    assert.equal(facts.alone, 'degraded', 'status looks at the heads');
+    assert.ok(facts.seen.revision > 0);
+    assert.deepEqual({ ...facts.seen, revision: undefined }, { ...rebuilt, listed: [['s', 'Title', 6, 1], ['t', null, 1, 0]], revision: undefined });
+    assert.deepEqual(facts.later, gone);
+    assert.deepEqual([facts.healed.status, facts.healed.told, facts.healed.listed], ['ready', [], [['s', 'Title', 11, 0], ['t', null, 1, 0]]]);
+  });
+
+  test('r07 the row is gone: it is rebuilt from log and journal, and nothing is written over', async () => {
+    const page = await damaged('rowless');
+    const facts = await page.evaluate(async () => {
+      await raw((heads, settled) => settled(heads.delete('s')));
+      await reopen();
+      return { seen: await look(), later: await goOn() };
+    });
+    assert.ok(facts.seen.revision > 0, 'a guard on revision 0 imports nothing');
+    assert.deepEqual({ ...facts.seen, revision: undefined }, { ...rebuilt, listed: [['s', 'Title', 6, 1], ['t', null, 1, 0]], revision: undefined });
+    assert.deepEqual(facts.later, gone);
+  });
+
+  test('r47 the row is deleted under an open session: its next append overwrites nothing', async () => {
+    const page = await damaged('under');
+    const facts = await page.evaluate(async () => {
+      await reopen();
+      const session = await client.session('s');
+      await raw((heads, settled) => settled(heads.delete('s')));
+      await session.append(says('after'), 'openai-chat');
+      await client.close();
+      await reopen();
+      const again = await client.session('s');
+      return { texts: await textsOf(again), pending: (await again.pendingRuns()).length, metadata: (await client.sessions()).items[0].metadata };
+    });
+    assert.deepEqual(facts, { texts: [...turns, 'after'], pending: 1, metadata: { k: 1 } });
+  });
+
+  test('r47 an earlier head in its place: the next append overwrites nothing', async () => {
+    const page = await damaged('earlier');
+    const facts = await page.evaluate(async () => {
+      let early;
+      await raw(async (heads, settled) => { early = await settled(heads.get('s')); });
+      await reopen();
+      await (await client.session('s')).append(says('later'), 'openai-chat');
+      await client.close();
+      await raw((heads, settled) => settled(heads.put(early, 's')));
+      await reopen();
+      const session = await client.session('s');
+      await session.append(says('last'), 'openai-chat');
+      return { texts: await textsOf(session), status: (await client.status()).state };
+    });
+    assert.deepEqual(facts, { texts: [...turns, 'later', 'last'], status: 'degraded' });
+  });
+
+  for (const [what, row] of Object.entries({ number: 7, null: null, text: 'text', array: [1, 2], members: { r: '1', v: 'no bytes', d: 5 }, empty: {} })) {
+    test(`r48 a row of a wrong shape (${what}) costs that session alone, and can be deleted`, async () => {
+      const page = await damaged(`shape-${what}`);
+      const facts = await page.evaluate(async (row) => {
+        await raw((heads, settled) => settled(heads.put(row, 's')));
+        await reopen();
+        const seen = await look();
+        const other = await client.session('t');
+        await other.append(says('more'), 'openai-chat');
+        const texts = await textsOf(other);
+        await client.deleteSession('t');
+        await client.deleteSession('s');
+        const fresh = await client.session('s');
+        await fresh.append(says('anew'), 'openai-chat');
+        return { seen: { ...seen, revision: undefined }, texts, left: (await client.sessions()).items.map(({ id }) => id), anew: await textsOf(fresh), pending: await client.pendingRuns() };
+      }, row);
+      assert.deepEqual(facts, {
+        seen: { ...rebuilt, listed: [['s', 'Title', 6, 1], ['t', null, 1, 0]], revision: undefined }, texts: ['other', 'more'], left: ['s'], anew: ['anew'], pending: [],
+      });
+    });
+  }
 });

@@ -47,6 +47,7 @@ enum Flaw {
     None,
     NoCompare,
     TornOnConflict,
+    Overwrites,
     NoRepetition,
     LosesTombstone,
     NoLimit,
@@ -84,8 +85,13 @@ impl LogStore for Flawed {
                 },
                 Flaw::TornOnConflict if is != 0 && is != expected => {
                     let head = self.0.head(session).await?.map(|head| head.value).unwrap_or_default();
-                    self.0.append(session, is, Batch { head, ..batch }, operation).await?;
+                    let (put, replace) = (Vec::new(), [batch.put, batch.replace].concat());
+                    self.0.append(session, is, Batch { head, put, replace, ..batch }, operation).await?;
                     Ok(Appended::Conflict(is))
+                }
+                Flaw::Overwrites => {
+                    let (put, replace) = (Vec::new(), [batch.put, batch.replace].concat());
+                    self.0.append(session, expected, Batch { put, replace, ..batch }, operation).await
                 }
                 Flaw::NoRepetition => self.0.append(session, expected, batch, &format!("{operation}{is}")).await,
                 Flaw::LosesTombstone if is == 0 => match self.0.append(session, 0, batch.clone(), operation).await? {
@@ -160,6 +166,7 @@ fn r46_the_suite_sees_what_a_broken_store_does() {
     let cases = [
         (Flaw::NoCompare, "two_writers_lose_nothing"),
         (Flaw::TornOnConflict, "a_conflict_changes_nothing"),
+        (Flaw::Overwrites, "an_append_overwrites_no_record"),
         (Flaw::NoRepetition, "a_repeated_operation_is_done_once"),
         (Flaw::LosesTombstone, "a_deleted_session_stays_deleted"),
         (Flaw::NoLimit, "ranges_and_limits_hold"),

@@ -9,8 +9,8 @@ use rethread::message::{
     AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Shape, Slot, Source, SourceKind, Usage,
 };
 use rethread::run::{Began, JournalEntry, StoredProvider};
-use rethread::session::{Owner, RunEntry, Session};
-use rethread::store::{AuditRow, Kind, open_record, seal_record};
+use rethread::session::{HeadMark, Owner, RunEntry, Session};
+use rethread::store::{AuditRow, JournalMark, Kind, open_record, seal_record};
 use rethread::stored::Stored;
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
 use std::path::PathBuf;
@@ -230,8 +230,24 @@ fn log_records() {
     fixed(
         "log_record",
         Kind::Log,
-        &LogRecord { operation: "run.0.9".into(), run: Some("run".into()), at: 44, entries },
+        &LogRecord { operation: "run.0.9".into(), run: Some("run".into()), at: 44, mark: mark(), entries },
     );
+}
+
+fn mark() -> HeadMark {
+    HeadMark {
+        revision: 12,
+        history_revision: 11,
+        born: 2,
+        created_at: 40,
+        title: Some("Title".into()),
+        channel: Some("mail".into()),
+        next_seq: 9,
+        next_invocation: 8,
+        next_run: 7,
+        turns: 6,
+        source_high_water: -1,
+    }
 }
 
 #[test]
@@ -241,6 +257,16 @@ fn audit_rows() {
         "audit_row_open",
         Kind::Audit,
         &AuditRow::new(&ToolInvocation { result: None, channel: None, ..invocation(InvocationStatus::Pending) }, None),
+    );
+}
+
+#[test]
+fn journal_marks() {
+    let failed = Some(("model_error".into(), "refused".into()));
+    fixed(
+        "journal_mark",
+        Kind::JournalMark,
+        &JournalMark { run: "r".into(), epoch: 3, lease_until: 50, started_at: 41, failed, head: mark() },
     );
 }
 

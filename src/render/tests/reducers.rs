@@ -63,7 +63,7 @@ fn append(history: &mut History, body: &str, ids: &CountingIds) {
 fn append_in(dialect: Dialect, before: Option<&History>, history: &mut History, body: &str, ids: &CountingIds) {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let entries = join(before, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
-    let record = LogRecord { operation: "o".into(), run: None, at: 1, entries };
+    let record = LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries };
     for entry in record.entries {
         history.apply(entry);
     }

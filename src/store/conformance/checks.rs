@@ -1,8 +1,8 @@
 //! The checks themselves.
 
-use super::{Bench, Check, audit, batch, both, ensure, log, nothing_lost, range, segment, told, write_with_retry};
+use super::{Bench, Check, appends, audit, batch, ensure, log, range, replacement, segment, told};
 use crate::error::{Code, Error, Result};
-use crate::store::{Appended, AuditQuery, Batch, Head, MAX_KEY, Query, REMEMBERED_OPERATIONS, Record, Table};
+use crate::store::{Appended, AuditQuery, Batch, Head, MAX_KEY, Query, Record, Table};
 
 /// Every check by its name.
 pub const CHECKS: &[(&str, Check)] = &[
@@ -10,7 +10,9 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("revisions_count_from_one", |bench| Box::pin(revisions_count_from_one(bench))),
     ("a_conflict_changes_nothing", |bench| Box::pin(a_conflict_changes_nothing(bench))),
     ("a_batch_puts_and_removes_at_once", |bench| Box::pin(a_batch_puts_and_removes_at_once(bench))),
-    ("a_put_replaces", |bench| Box::pin(a_put_replaces(bench))),
+    ("a_replacement_replaces", |bench| Box::pin(appends::a_replacement_replaces(bench))),
+    ("an_append_overwrites_no_record", |bench| Box::pin(appends::an_append_overwrites_no_record(bench))),
+    ("a_revision_may_jump", |bench| Box::pin(appends::a_revision_may_jump(bench))),
     ("tables_are_apart", |bench| Box::pin(tables_are_apart(bench))),
     ("ranges_and_limits_hold", |bench| Box::pin(ranges_and_limits_hold(bench))),
     ("segments_are_found_by_what_they_span", |bench| Box::pin(segments_are_found_by_what_they_span(bench))),
@@ -20,8 +22,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("audit_rows_are_found", |bench| Box::pin(audit_rows_are_found(bench))),
     ("an_audit_row_replaced_is_found_anew", |bench| Box::pin(an_audit_row_replaced_is_found_anew(bench))),
     ("a_deleted_session_stays_deleted", |bench| Box::pin(a_deleted_session_stays_deleted(bench))),
-    ("a_repeated_operation_is_done_once", |bench| Box::pin(a_repeated_operation_is_done_once(bench))),
-    ("two_writers_lose_nothing", |bench| Box::pin(two_writers_lose_nothing(bench))),
+    ("a_repeated_operation_is_done_once", |bench| Box::pin(appends::a_repeated_operation_is_done_once(bench))),
+    ("two_writers_lose_nothing", |bench| Box::pin(appends::two_writers_lose_nothing(bench))),
     ("bytes_come_back_as_they_were", |bench| Box::pin(bytes_come_back_as_they_were(bench))),
     ("a_large_value_is_kept", |bench| Box::pin(a_large_value_is_kept(bench))),
     ("the_largest_keys_are_kept", |bench| Box::pin(the_largest_keys_are_kept(bench))),
@@ -72,6 +74,7 @@ async fn a_conflict_changes_nothing(bench: &Bench) -> Result<()> {
             channel: Some("wrong".into()),
             put: vec![log(1, b"wrong"), log(3, b"wrong")],
             remove: vec![(Table::Log, 2)],
+            ..Batch::default()
         };
         let got = bench.append(session, wrong, torn).await?;
         ensure!(got == Appended::Conflict(1), "an append at {wrong} gave {got:?}, the head is at 1");
@@ -89,8 +92,7 @@ async fn a_batch_puts_and_removes_at_once(bench: &Bench) -> Result<()> {
     // Removals come first, so that a record may be removed and written in one batch; absent ones are no error.
     let remove = [7, 1, 2, 3, 99, 9].map(|key| (Table::Log, key)).to_vec();
     let runs = Record { table: Table::Runs, ..log(3, b"run") };
-    let second =
-        Batch { head: b"2".to_vec(), put: vec![log(3, &[3]), log(12, &[12]), runs.clone()], remove, channel: None };
+    let second = Batch { remove, ..batch(b"2", vec![log(3, &[3]), log(12, &[12]), runs.clone()]) };
     bench.written(session, 1, second).await?;
     let mut want: Vec<_> = [0, 3, 4, 5, 6, 8, 12].map(|key| log(key, &[0])).to_vec();
     for record in &mut want {
@@ -102,15 +104,6 @@ async fn a_batch_puts_and_removes_at_once(bench: &Bench) -> Result<()> {
     let got = bench.store.read(session, Query::all(Table::Runs)).await?;
     ensure!(got == [runs], "the batch's other table has {}", told(&got));
     Ok(())
-}
-
-async fn a_put_replaces(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
-    bench.written(session, 0, batch(b"1", vec![log(5, b"old and long"), log(6, b"kept")])).await?;
-    bench.written(session, 1, batch(b"2", vec![log(5, b"new")])).await?;
-    bench.holds(session, &[log(5, b"new"), log(6, b"kept")]).await?;
-    bench.written(session, 2, batch(b"3", vec![log(6, b"first of two"), log(6, b"second of two")])).await?;
-    bench.holds(session, &[log(5, b"new"), log(6, b"second of two")]).await
 }
 
 async fn tables_are_apart(bench: &Bench) -> Result<()> {
@@ -206,12 +199,12 @@ async fn segments_replace_and_are_replaced(bench: &Bench) -> Result<()> {
         .await?;
     bench.written(session, 2, gather(6, b"seven")).await?;
     bench.holds(session, &[segment(0, 6, b"seven"), log(7, b"row")]).await?;
-    bench.written(session, 3, batch(b"3", vec![segment(0, 2, b"shorter")])).await?;
+    bench.written(session, 3, replacement(b"3", vec![segment(0, 2, b"shorter")])).await?;
     ensure!(
         bench.keys(session, range(3, 6)).await?.is_empty(),
         "a segment that was replaced still spans what it spanned"
     );
-    bench.written(session, 4, batch(b"4", vec![log(0, b"row again")])).await?;
+    bench.written(session, 4, replacement(b"4", vec![log(0, b"row again")])).await?;
     bench.holds(session, &[log(0, b"row again"), log(7, b"row")]).await
 }
 
@@ -372,7 +365,7 @@ async fn audit_rows_are_found(bench: &Bench) -> Result<()> {
 async fn an_audit_row_replaced_is_found_anew(bench: &Bench) -> Result<()> {
     let session = &bench.session("s");
     bench.written(session, 0, batch(b"1", vec![audit(1, "read", "running", Some("old"), 10)])).await?;
-    bench.written(session, 1, batch(b"2", vec![audit(1, "read", "done", Some("new"), 20)])).await?;
+    bench.written(session, 1, replacement(b"2", vec![audit(1, "read", "done", Some("new"), 20)])).await?;
     let any = || AuditQuery { session: Some(session.clone()), ..AuditQuery::default() };
     let stale = [
         AuditQuery { status: Some("running".into()), ..any() },
@@ -435,52 +428,6 @@ async fn a_deleted_session_stays_deleted(bench: &Bench) -> Result<()> {
     bench.holds(session, &[log(4, b"new")]).await?;
     ensure!(bench.listed(10, None).await?.len() == 1, "a revived session is not listed");
     Ok(())
-}
-
-async fn a_repeated_operation_is_done_once(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
-    let first = bench.operation();
-    let add = |key: u64| batch(format!("head {key}").as_bytes(), vec![log(key, b"v")]);
-    ensure!(bench.store.append(session, 0, add(0), &first).await? == Appended::Revision(1), "the first append failed");
-    ensure!(
-        bench.store.append(session, 0, add(0), &first).await? == Appended::Revision(1),
-        "a repeated append gave another outcome"
-    );
-    let between = u64::try_from(REMEMBERED_OPERATIONS).unwrap_or(0).saturating_sub(1);
-    for key in 1..=between {
-        bench.written(session, key, add(key)).await?;
-    }
-    for store in [&bench.store, &bench.other] {
-        let got = store.append(session, 0, add(0), &first).await?;
-        ensure!(got == Appended::Revision(1), "an append repeated {between} appends later gave {got:?}");
-    }
-    let want: Vec<_> = (0..=between).map(|key| log(key, b"v")).collect();
-    bench.holds(session, &want).await?;
-    let head = bench.store.head(session).await?.map(|head| head.value);
-    ensure!(head.as_deref() == Some(format!("head {between}").as_bytes()), "a repeated append wrote its head again");
-    // An operation that conflicted was not done, so it may still be.
-    let late = bench.operation();
-    let got = bench.store.append(session, 0, add(90), &late).await?;
-    ensure!(got == Appended::Conflict(between.saturating_add(1)), "a stale append gave {got:?}");
-    let got = bench.store.append(session, between.saturating_add(1), add(90), &late).await?;
-    ensure!(got == Appended::Revision(between.saturating_add(2)), "an operation that had conflicted gave {got:?}");
-    // The same name in another session is another operation.
-    let other = bench.store.append(&bench.session("t"), 0, add(0), &first).await?;
-    ensure!(
-        other == Appended::Revision(1) && bench.store.head(&bench.session("t")).await?.is_some(),
-        "operations of two sessions are one"
-    );
-    Ok(())
-}
-
-async fn two_writers_lose_nothing(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
-    let one = write_with_retry(&*bench.store, session, 0, 25);
-    let two = write_with_retry(&*bench.other, session, 1, 25);
-    let (one, two) = both(one, two).await;
-    one?;
-    two?;
-    nothing_lost(&*bench.store, session, 25).await
 }
 
 async fn bytes_come_back_as_they_were(bench: &Bench) -> Result<()> {

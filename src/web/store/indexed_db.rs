@@ -141,14 +141,16 @@ impl IndexedDbStore {
 
     /// Runs a script, on a new connection if the first is lost.
     fn transact(&self, script: Shared, write: bool) -> StoreFuture<'_, ()> {
-        Box::pin(async move {
-            let mut ended = self.attempt(&script, write).await;
-            if ended.as_ref().is_err_and(|failure| failure.lost) {
-                script.borrow_mut().restart();
-                ended = self.attempt(&script, write).await;
-            }
-            ended.map_err(|failure| failure.error)
-        })
+        Box::pin(async move { self.transacted(script, write).await.map_err(|failure| failure.error) })
+    }
+
+    async fn transacted(&self, script: Shared, write: bool) -> std::result::Result<(), Failure> {
+        let mut ended = self.attempt(&script, write).await;
+        if ended.as_ref().is_err_and(|failure| failure.lost) {
+            script.borrow_mut().restart();
+            ended = self.attempt(&script, write).await;
+        }
+        ended
     }
 
     async fn attempt(&self, script: &Shared, write: bool) -> std::result::Result<(), Failure> {
@@ -215,7 +217,12 @@ impl LogStore for IndexedDbStore {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let append = Append { expected, batch, operation: operation.into() };
-            let appended = self.on_head(session, Act::Append(append)).await?.borrow().appended;
+            let script = Rc::new(RefCell::new(OnHead::new(session, Act::Append(append))));
+            match self.transacted(script.clone(), true).await {
+                Err(failure) if failure.occupied => return Ok(Appended::Occupied),
+                ended => ended.map_err(|failure| failure.error)?,
+            }
+            let appended = script.borrow().appended;
             appended.ok_or_else(|| Failure::found_nothing().error)
         })
     }

@@ -29,6 +29,11 @@ use wasm_bindgen::prelude::*;
         transaction.objectStore(store).put(value, key);
         return new Promise((resolve, reject) => { transaction.oncomplete = resolve; transaction.onabort = () => reject(transaction.error); });
     }
+    export function erase(database, store, key) {
+        const transaction = database.transaction(store, "readwrite");
+        transaction.objectStore(store).delete(key);
+        return new Promise((resolve, reject) => { transaction.oncomplete = resolve; transaction.onabort = () => reject(transaction.error); });
+    }
     export const count = (database, store) => settled(database.transaction(store).objectStore(store).count());
     // Keeps a lock with endless requests, as a tab does that is frozen within a transaction.
     export function hold(database, store) {
@@ -59,6 +64,8 @@ extern "C" {
     pub async fn sleep(ms: u32);
     #[wasm_bindgen(catch)]
     pub async fn put(database: &JsValue, store: &str, key: &JsValue, value: &JsValue) -> Result<JsValue, JsValue>;
+    #[wasm_bindgen(catch)]
+    pub async fn erase(database: &JsValue, store: &str, key: &JsValue) -> Result<JsValue, JsValue>;
     pub async fn count(database: &JsValue, store: &str) -> JsValue;
     pub fn hold(database: &JsValue, store: &str) -> JsValue;
     pub fn release(held: &JsValue);

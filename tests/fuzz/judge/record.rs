@@ -3,7 +3,7 @@
 use rethread::history::LogRecord;
 use rethread::run::JournalEntry;
 use rethread::session::Session;
-use rethread::store::{AuditRow, Kind, open_record, seal_record};
+use rethread::store::{AuditRow, JournalMark, Kind, open_record, seal_record};
 use rethread::stored::{Reader, Stored};
 
 /// Bytes as they are: sealed, they get a checksum that fits. No mutation would hit upon it.
@@ -22,11 +22,12 @@ impl Stored for Payload<'_> {
 /// Any bytes are read or refused; what was read is written so that it reads the same.
 pub fn record(data: &[u8]) {
     let [head, payload @ ..] = data else { return };
-    match head % 4 {
+    match head % 5 {
         0 => read::<Session>(Kind::Head, payload),
         1 => read::<LogRecord>(Kind::Log, payload),
         2 => read::<AuditRow>(Kind::Audit, payload),
-        _ => read::<JournalEntry>(Kind::Journal, payload),
+        3 => read::<JournalEntry>(Kind::Journal, payload),
+        _ => read::<JournalMark>(Kind::JournalMark, payload),
     }
 }
 

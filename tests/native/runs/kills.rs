@@ -229,6 +229,7 @@ fn r18_a_journal_that_lost_an_entry_is_not_trusted() {
     let host = Host::open(&store, "s", "h");
     let entry = host.pending()[0].clone();
     let journal = host.records(Table::Runs);
+    let mut bytes = block_on(read_journal(&store, "s", &entry)).unwrap();
     let head = block_on(store.head("s")).unwrap().unwrap();
     let batch = rethread::store::Batch {
         head: head.value,
@@ -237,7 +238,6 @@ fn r18_a_journal_that_lost_an_entry_is_not_trusted() {
     };
     block_on(store.append("s", head.revision, batch, "tear")).unwrap();
     assert_eq!(block_on(read_journal(&store, "s", &entry)).unwrap_err().code, Code::CorruptRecord);
-    let mut bytes: Vec<_> = journal.iter().map(|record| record.value.clone()).collect();
     bytes[1][9] ^= 1;
     assert_eq!(rethread::run::recover(&bytes, SEED).unwrap_err().code, Code::CorruptRecord);
     assert_eq!(rethread::run::recover(&[], SEED).unwrap_err().code, Code::CorruptRecord);

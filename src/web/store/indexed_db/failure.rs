@@ -10,6 +10,8 @@ pub(super) struct Failure {
     pub(super) error: Error,
     /// The connection is lost: reopen once and do it again.
     pub(super) lost: bool,
+    /// A record stood where one was to be added.
+    pub(super) occupied: bool,
 }
 
 impl Failure {
@@ -30,13 +32,21 @@ impl Failure {
                 "the browser ended an IndexedDB transaction and did not say why; nothing was written",
             ),
             lost: true,
+            occupied: false,
         }
+    }
+
+    /// What the transaction itself says of its end.
+    pub(super) fn of_transaction(error: &JsValue) -> Self {
+        // A call that throws may have the same name: only a request that failed ends a transaction with it.
+        let occupied = member(error, "name").as_string().as_deref() == Some("ConstraintError");
+        Self { occupied, ..error.clone().into() }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, lost: false }
+        Self { error, lost: false, occupied: false }
     }
 }
 
@@ -70,6 +80,6 @@ impl From<JsValue> for Failure {
         let lost =
             matches!(name.as_str(), "InvalidStateError" | "UnknownError" | "TransactionInactiveError" | "AbortError")
                 || crate::text::has(&message, "server lost");
-        Self { error: Error::new(code, said + help), lost: lost && code == Code::StoreError }
+        Self { error: Error::new(code, said + help), lost: lost && code == Code::StoreError, occupied: false }
     }
 }

@@ -1,10 +1,10 @@
 //! The transactions that read the head's row and go on from there at once.
 
 use super::failure::Failure;
-use super::rows::{HEADS, HeadRow, Keys, STORES, ask_head, delete_head, put_head};
+use super::rows::{HEADS, HeadRow, Keys, STORES, ask_any, ask_head, ask_records, delete_head, put_head, table_name};
 use super::transaction::{Script, Step};
 use super::write::{Append, clear, tombstone};
-use crate::store::{Appended, Head};
+use crate::store::{Appended, Head, Table};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
@@ -23,6 +23,8 @@ pub(super) enum Act {
 pub(super) struct OnHead {
     keys: Keys,
     act: Act,
+    /// The row, and whether there was one, while something else is asked for.
+    row: Option<(HeadRow, bool)>,
     /// What `Look` saw.
     pub(super) head: Option<Head>,
     /// How `Append` ended.
@@ -33,46 +35,88 @@ pub(super) struct OnHead {
 
 impl OnHead {
     pub(super) fn new(session: &str, act: Act) -> Self {
-        Self { keys: Keys::of(session), act, head: None, appended: None, unmarked: None }
+        Self { keys: Keys::of(session), act, row: None, head: None, appended: None, unmarked: None }
+    }
+
+    /// What must be known beside the row, if anything.
+    fn ask_more(&self, transaction: &IdbTransaction, row: &HeadRow, any: bool) -> Result<Option<Step>, Failure> {
+        match &self.act {
+            // Records without a head are a damaged session.
+            Act::Look if !any => ask_records(transaction, &self.keys).map(Some),
+            Act::Append(append) if append.outcome(row).is_none() => {
+                let hidden = append.hidden(&self.keys, row);
+                if hidden.is_empty() { Ok(None) } else { ask_any(transaction, hidden).map(Some) }
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn act(
+        &mut self,
+        transaction: &IdbTransaction,
+        (mut row, any): (HeadRow, bool),
+        found: bool,
+    ) -> Result<Step, Failure> {
+        let is_there = any && !row.deleted;
+        let mut written = 0;
+        match &self.act {
+            // It may be asked again, after a connection was lost.
+            Act::Look => self.head = (is_there || found).then(|| row.head()),
+            Act::Append(append) => {
+                self.appended = Some(match append.outcome(&row) {
+                    Some(outcome) => outcome,
+                    None if found => Appended::Occupied,
+                    None => append.write(&self.keys, transaction, &mut row, &mut written)?,
+                });
+            }
+            Act::Bury if is_there => {
+                clear(&self.keys, transaction)?;
+                put_head(transaction, &self.keys, &tombstone(row))?;
+            }
+            Act::Erase if is_there => {
+                clear(&self.keys, transaction)?;
+                delete_head(transaction, &self.keys)?;
+                self.unmarked = Some(tombstone(row));
+            }
+            // Without a head there may be records all the same.
+            Act::Bury | Act::Erase if !any => clear(&self.keys, transaction)?,
+            Act::Mark(tombstone) if !any => put_head(transaction, &self.keys, tombstone)?,
+            Act::Bury | Act::Erase | Act::Mark(_) => {}
+        }
+        Ok(Step::Done(written))
     }
 }
 
 impl Script for OnHead {
     fn stores(&self) -> Vec<&'static str> {
         match &self.act {
-            Act::Look => vec![HEADS],
+            Act::Look => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
             Act::Append(append) => append.stores(),
             Act::Bury | Act::Erase => STORES.to_vec(),
             Act::Mark(_) => vec![HEADS],
         }
     }
 
+    fn restart(&mut self) {
+        self.row = None;
+    }
+
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
-        let Some(row) = answers.first() else {
+        if let Some(row) = self.row.take() {
+            let found = answers.iter().any(|key| !key.is_undefined());
+            return self.act(transaction, row, found);
+        }
+        let Some(value) = answers.first() else {
             return ask_head(transaction, &self.keys);
         };
-        let mut head = HeadRow::default();
-        let any = head.read(row)?;
-        let is_there = any && !head.deleted;
-        let mut written = 0;
-        match &self.act {
-            // It may be asked again, after a connection was lost.
-            Act::Look => self.head = is_there.then(|| head.head()),
-            Act::Append(append) => {
-                self.appended = Some(append.write(&self.keys, transaction, &mut head, &mut written)?);
+        let mut row = HeadRow::default();
+        let any = row.read(value);
+        match self.ask_more(transaction, &row, any)? {
+            Some(step) => {
+                self.row = Some((row, any));
+                Ok(step)
             }
-            Act::Bury if is_there => {
-                clear(&self.keys, transaction)?;
-                put_head(transaction, &self.keys, &tombstone(head))?;
-            }
-            Act::Erase if is_there => {
-                clear(&self.keys, transaction)?;
-                delete_head(transaction, &self.keys)?;
-                self.unmarked = Some(tombstone(head));
-            }
-            Act::Mark(tombstone) if !any => put_head(transaction, &self.keys, tombstone)?,
-            Act::Bury | Act::Erase | Act::Mark(_) => {}
+            None => self.act(transaction, (row, any), false),
         }
-        Ok(Step::Done(written))
     }
 }

@@ -1,11 +1,14 @@
 //! The transactions that list: a page of what a scan finds.
+//!
+//! Sessions whose head is gone are found by their records: between two heads there should be none.
 
 use super::failure::Failure;
 use super::rows::{self, End, HEADS, HeadRow, Keys, table_name};
 use super::scan::Scan;
 use super::transaction::{Script, Step};
 use crate::error::Error;
-use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, Table, audit_cursor, open_audit_cursor};
+use crate::sorted::in_order;
+use crate::store::{AuditQuery, Head, PAGE, Page, Record, SessionRow, Table, audit_cursor, open_audit_cursor};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
@@ -17,8 +20,21 @@ enum Listed {
     Audit(AuditQuery),
 }
 
+/// A range of records in which no head's session lies.
+struct Gap {
+    table: Table,
+    lower: End,
+    upper: End,
+    /// How many sessions were found in it; more than a page holds are not looked for.
+    found: usize,
+}
+
 pub(super) struct Pages {
     listed: Listed,
+    /// The keys of all heads that were read, in order.
+    heads: Vec<JsValue>,
+    /// What is looked through for sessions without a head, once the heads are read.
+    gaps: Vec<Gap>,
     limit: usize,
     /// Where it begins, for a new connection.
     start: Scan,
@@ -61,7 +77,8 @@ impl Pages {
         let limit = if limit == 0 { PAGE } else { limit };
         // One more than the page shows whether there is a next.
         scan.count = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX).clamp(32, 256);
-        Self { listed, limit, start: scan.clone(), scan, sessions: Vec::new(), rows: Vec::new() }
+        let (heads, gaps, sessions, rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { listed, heads, gaps, limit, start: scan.clone(), scan, sessions, rows }
     }
 
     /// Takes a row if it is wanted.
@@ -70,7 +87,10 @@ impl Pages {
             Listed::Sessions(channel) => {
                 let Some(id) = key.as_string() else { return Ok(()) };
                 let mut row = HeadRow::default();
-                let is_there = row.read(value)? && !row.deleted;
+                let is_there = row.read(value) && !row.deleted;
+                if channel.is_none() {
+                    self.heads.push(key.clone());
+                }
                 if is_there && (channel.is_none() || row.channel == *channel) {
                     self.sessions.push(SessionRow { id, head: row.head() });
                 }
@@ -88,7 +108,62 @@ impl Pages {
     }
 }
 
+/// A session's records, as the ends of ranges before and after them.
+fn around(head: &JsValue) -> (End, End) {
+    let keys = Keys::of(&head.as_string().unwrap_or_default());
+    (End::beyond(keys.start()), End::beyond(keys.end()))
+}
+
 impl Pages {
+    /// The ranges between the heads that were read.
+    fn between_heads(&self) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        for table in [Table::Log, Table::Runs] {
+            let mut lower = match self.start.lower.key.as_string() {
+                Some(cursor) => around(&cursor.into()).1,
+                None => End::at(js_sys::Array::new().into()),
+            };
+            for head in &self.heads {
+                let (upper, next) = around(head);
+                gaps.push(Gap { table, lower, upper, found: 0 });
+                lower = next;
+            }
+            if self.scan.ended() {
+                gaps.push(Gap { table, lower, upper: End::last(), found: 0 });
+            }
+        }
+        gaps
+    }
+
+    fn ask_gaps(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+        if self.gaps.is_empty() {
+            return Ok(Step::Done(0));
+        }
+        let ranges = self.gaps.iter().map(|gap| (gap.table, rows::range(&gap.lower, &gap.upper))).collect();
+        rows::ask_any(transaction, ranges)
+    }
+
+    /// Takes the sessions whose first records these are; behind them there may be more.
+    fn take_lost(&mut self, first: &[JsValue]) {
+        let gaps = std::mem::take(&mut self.gaps);
+        for (gap, key) in gaps.into_iter().zip(first) {
+            let Some((id, ..)) = rows::place(key) else { continue };
+            let lower = around(&JsValue::from_str(&id)).1;
+            if !self.sessions.iter().any(|row| row.id == id) {
+                self.sessions.push(SessionRow { id, head: Head { revision: 0, value: Vec::new() } });
+            }
+            if gap.found < self.limit {
+                self.gaps.push(Gap { lower, found: gap.found + 1, ..gap });
+            }
+        }
+    }
+
+    /// In the order of their keys, which is that of UTF-16.
+    fn order(&mut self) {
+        let sessions = std::mem::take(&mut self.sessions);
+        self.sessions = in_order(sessions, &|a, b| a.id.encode_utf16().cmp(b.id.encode_utf16()));
+    }
+
     /// The sessions that were found.
     pub(super) fn page_of_sessions(&mut self) -> Page<SessionRow> {
         page(&mut self.sessions, self.limit, |row| row.id.clone())
@@ -103,24 +178,35 @@ impl Pages {
 impl Script for Pages {
     fn stores(&self) -> Vec<&'static str> {
         match self.listed {
-            Listed::Sessions(_) => vec![HEADS],
+            Listed::Sessions(None) => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
+            Listed::Sessions(Some(_)) => vec![HEADS],
             Listed::Audit(_) => vec![table_name(Table::ToolInvocations)],
         }
     }
 
     fn restart(&mut self) {
         self.scan = self.start.clone();
+        self.heads.clear();
+        self.gaps.clear();
         self.sessions.clear();
         self.rows.clear();
     }
 
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
+        if !self.gaps.is_empty() {
+            self.take_lost(answers);
+            self.order();
+            return self.ask_gaps(transaction);
+        }
         if !answers.is_empty() {
             for (key, value) in self.scan.rows(answers)? {
                 self.take(&key, &value)?;
             }
             if self.sessions.len() + self.rows.len() > self.limit || self.scan.ended() {
-                return Ok(Step::Done(0));
+                if matches!(self.listed, Listed::Sessions(None)) {
+                    self.gaps = self.between_heads();
+                }
+                return self.ask_gaps(transaction);
             }
         }
         self.scan.ask(transaction)

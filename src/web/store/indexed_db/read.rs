@@ -79,7 +79,7 @@ impl Script for Read {
             Asked::Head => {
                 let mut head = HeadRow::default();
                 for row in answers {
-                    head.read(row)?;
+                    head.read(row);
                 }
                 self.widest = head.widest;
                 if self.widest > 0 && !self.query.reverse { self.segments(transaction) } else { self.rows(transaction) }

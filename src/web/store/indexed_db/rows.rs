@@ -12,7 +12,6 @@
 
 use super::failure::Failure;
 use super::transaction::Step;
-use crate::error::Code;
 use crate::store::{AuditIndex, Head, MAX_KEY, Operations, Record, Table};
 use crate::web::convert::{flag, member, set};
 use js_sys::{Array, Object, Uint8Array};
@@ -184,6 +183,23 @@ fn index(row: &JsValue) -> Option<AuditIndex> {
     })
 }
 
+/// Asks for the first record in each of these ranges, if there is any.
+pub(super) fn ask_any(
+    transaction: &IdbTransaction,
+    ranges: Vec<(Table, Result<IdbKeyRange, JsValue>)>,
+) -> Result<Step, Failure> {
+    let mut asked = Vec::new();
+    for (table, range) in ranges {
+        asked.push(transaction.object_store(table_name(table))?.get_key(&range?.into())?);
+    }
+    Ok(Step::Ask(asked))
+}
+
+/// Asks whether a session that has no head has records.
+pub(super) fn ask_records(transaction: &IdbTransaction, keys: &Keys) -> Result<Step, Failure> {
+    ask_any(transaction, vec![(Table::Log, keys.all()), (Table::Runs, keys.all())])
+}
+
 /// Asks for a session's head.
 pub(super) fn ask_head(transaction: &IdbTransaction, keys: &Keys) -> Result<Step, Failure> {
     Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(&keys.0)?]))
@@ -205,9 +221,16 @@ pub(super) fn delete_head(transaction: &IdbTransaction, keys: &Keys) -> Result<(
     Ok(())
 }
 
-/// Writes a record.
+/// Writes a record, over the one of its key if there is any.
 pub(super) fn put_record(transaction: &IdbTransaction, keys: &Keys, record: &Record) -> Result<(), Failure> {
     put(transaction, table_name(record.table), &keys.record(record.key, record.last_key), &write(record))
+}
+
+/// Writes a record where there is none: otherwise the transaction ends, with nothing written.
+pub(super) fn add_record(transaction: &IdbTransaction, keys: &Keys, record: &Record) -> Result<(), Failure> {
+    let store = transaction.object_store(table_name(record.table))?;
+    store.add_with_key(&write(record), &keys.record(record.key, record.last_key))?;
+    Ok(())
 }
 
 /// Deletes all that a range holds.
@@ -233,19 +256,15 @@ pub(super) struct HeadRow {
 }
 
 impl HeadRow {
-    /// Reads a row; false if there is none.
-    pub(super) fn read(&mut self, value: &JsValue) -> Result<bool, Failure> {
+    /// Reads a row; false if there is none. What cannot be made out of it stays as it is: without bytes the head is damaged, and
+    /// whoever reads it rebuilds it.
+    pub(super) fn read(&mut self, value: &JsValue) -> bool {
         if value.is_undefined() {
-            return Ok(false);
+            return false;
         }
-        let (Some(revision), Some(bytes)) = (whole(&member(value, "r")), bytes_of(&member(value, "v"))) else {
-            return Err(Failure::new(
-                Code::CorruptRecord,
-                "a session's head in IndexedDB is not of this store's making; it is left as it is",
-            ));
-        };
-        self.revision = revision;
-        self.value = bytes;
+        let revision = whole(&member(value, "r"));
+        self.revision = revision.unwrap_or(0);
+        self.value = bytes_of(&member(value, "v")).unwrap_or_default();
         self.channel = member(value, "c").as_string();
         if let Some(kept) = member(value, "o").dyn_ref::<Array>() {
             for at in (0..kept.length()).step_by(2) {
@@ -254,9 +273,9 @@ impl HeadRow {
                 }
             }
         }
-        self.deleted = flag(value, "d");
+        self.deleted = revision.is_some() && flag(value, "d");
         self.widest = whole(&member(value, "w")).unwrap_or(0);
-        Ok(true)
+        true
     }
 
     fn write(&self) -> JsValue {

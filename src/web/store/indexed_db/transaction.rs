@@ -132,7 +132,10 @@ impl Running {
     }
 
     fn aborted(self: &Rc<Self>) {
-        let said = || self.transaction.error().map_or_else(Failure::ended, |error| JsValue::from(error).into());
+        let said = || {
+            let error = self.transaction.error();
+            error.map_or_else(Failure::ended, |error| Failure::of_transaction(&JsValue::from(error)))
+        };
         let failure = self.failure.take().unwrap_or_else(said);
         self.end.set(Err(failure));
     }

@@ -1,10 +1,11 @@
 //! The append: compares the head and writes the batch, in the callback that has the head.
 
 use super::failure::Failure;
-use super::rows::{self, HEADS, HeadRow, Keys, TABLES, put_head, put_record, table_name};
+use super::rows::{self, HEADS, HeadRow, Keys, TABLES, add_record, put_head, put_record, table_name};
 use crate::sorted::Sorted;
 use crate::store::{Appended, Batch, Record, Table};
-use web_sys::IdbTransaction;
+use wasm_bindgen::JsValue;
+use web_sys::{IdbKeyRange, IdbTransaction};
 
 pub(super) struct Append {
     pub(super) expected: u64,
@@ -12,23 +13,68 @@ pub(super) struct Append {
     pub(super) operation: String,
 }
 
-/// A place in the tables, and what is put there.
-type Places<'b> = Sorted<(Table, u64), Option<&'b Record>>;
+/// What becomes of a place in the tables.
+enum Place<'b> {
+    Removed,
+    /// Written where nothing is, unless the batch removes it first.
+    Added {
+        record: &'b Record,
+        removed: bool,
+    },
+    Replaced(&'b Record),
+}
+
+type Places<'b> = Sorted<(Table, u64), Place<'b>>;
 
 impl Append {
     /// The object stores that it needs.
     pub(super) fn stores(&self) -> Vec<&'static str> {
-        let Batch { put, remove, .. } = &self.batch;
+        let Batch { put, replace, remove, .. } = &self.batch;
         let mut stores = vec![HEADS];
         for table in TABLES {
-            if put.iter().any(|record| record.table == table) || remove.iter().any(|(of, _)| *of == table) {
+            let written = put.iter().chain(replace).any(|record| record.table == table);
+            if written || remove.iter().any(|(of, _)| *of == table) {
                 stores.push(table_name(table));
             }
         }
         stores
     }
 
-    /// Decides on the head's row and writes, and counts the bytes.
+    /// The outcome that the head's row tells, if nothing is to be written.
+    pub(super) fn outcome(&self, head: &HeadRow) -> Option<Appended> {
+        head.operations.outcome(head.revision, self.expected, &self.operation)
+    }
+
+    /// Where records may stand that `add` does not see: a segment's place is not that of another record with its key.
+    pub(super) fn hidden(&self, keys: &Keys, head: &HeadRow) -> Vec<(Table, Result<IdbKeyRange, JsValue>)> {
+        let mut ranges = Vec::new();
+        for record in &self.batch.put {
+            let may_hide = head.widest > 0 || record.last_key.is_some();
+            if may_hide && !self.batch.remove.contains(&(record.table, record.key)) {
+                ranges.push((record.table, keys.range(record.key, record.key)));
+            }
+        }
+        ranges
+    }
+
+    fn places(&self) -> Places<'_> {
+        let mut places = Places::new();
+        // Of two records with one key the last stays.
+        for record in &self.batch.put {
+            places.insert((record.table, record.key), Place::Added { record, removed: false });
+        }
+        for record in &self.batch.replace {
+            places.insert((record.table, record.key), Place::Replaced(record));
+        }
+        for place in &self.batch.remove {
+            if let Some(Place::Added { removed, .. }) = places.get_or_insert_with(*place, || Place::Removed) {
+                *removed = true;
+            }
+        }
+        places
+    }
+
+    /// Writes, counts the bytes, and gives the revision.
     pub(super) fn write(
         &self,
         keys: &Keys,
@@ -36,32 +82,32 @@ impl Append {
         head: &mut HeadRow,
         written: &mut u64,
     ) -> Result<Appended, Failure> {
-        if let Some(outcome) = head.operations.outcome(head.revision, self.expected, &self.operation) {
-            return Ok(outcome);
-        }
-        let mut places = Places::new();
-        // A segment's place in IndexedDB is not that of another record with its key, so that a put need not replace it. A
-        // segment of one record has no width, and counts as one here.
-        for record in &self.batch.put {
+        // A segment of one record has no width, and counts as one here.
+        for record in self.batch.put.iter().chain(&self.batch.replace) {
             if let Some(last) = record.last_key {
                 head.widest = head.widest.max(last.saturating_sub(record.key)).max(1);
             }
-            // Of two records with one key the last stays.
-            places.insert((record.table, record.key), Some(record));
         }
-        for place in &self.batch.remove {
-            places.get_or_insert_with(*place, || None);
-        }
+        let places = self.places();
         for (table, first, last) in cleared(&places, head.widest > 0) {
             rows::delete(transaction, table, keys.range(first, last))?;
         }
         *written = self.batch.head.len() as u64;
-        for (_, record) in places.entries() {
-            let Some(record) = record else { continue };
-            put_record(transaction, keys, record)?;
+        for (_, place) in places.entries() {
+            let record = match place {
+                Place::Removed => continue,
+                Place::Added { record, .. } => {
+                    add_record(transaction, keys, record)?;
+                    record
+                }
+                Place::Replaced(record) => {
+                    put_record(transaction, keys, record)?;
+                    record
+                }
+            };
             *written = written.saturating_add(record.value.len() as u64);
         }
-        head.revision = head.revision.saturating_add(1);
+        head.revision = head.revision.saturating_add(1).max(self.batch.at_least);
         head.operations.note(&self.operation, head.revision);
         head.value.clone_from(&self.batch.head);
         head.channel.clone_from(&self.batch.channel);
@@ -85,12 +131,17 @@ pub(super) fn tombstone(head: HeadRow) -> HeadRow {
     HeadRow { revision, operations: head.operations, deleted: true, ..HeadRow::default() }
 }
 
-/// What is cleared first: all places, or those where nothing is put. Neighbouring keys are joined: a request each is what a large
-/// batch would cost most.
-fn cleared(places: &Places<'_>, all: bool) -> Vec<(Table, u64, u64)> {
+/// What is cleared first: what is removed, and, where segments may stand, what is replaced. Neighbouring keys are joined: a
+/// request each is what a large batch would cost most.
+fn cleared(places: &Places<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
-    for ((table, key), record) in places.entries() {
-        if record.is_some() && !all {
+    for ((table, key), place) in places.entries() {
+        let clears = match place {
+            Place::Removed => true,
+            Place::Added { removed, .. } => *removed,
+            Place::Replaced(_) => segments,
+        };
+        if !clears {
             continue;
         }
         match runs.last_mut() {

@@ -1,0 +1,162 @@
+//! Rebuilding a head that cannot be read: from the log's marks, the audit table and the journals.
+//!
+//! Nothing is written here. The next append writes the rebuilt head; until then every reader rebuilds it again.
+
+use super::audit::AuditRow;
+use super::journal::{JournalMark, place_of};
+use super::record::{Kind, open_record};
+use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Table};
+use crate::error::Result;
+use crate::finding::{Finding, Report};
+use crate::history::History;
+use crate::session::{HeadMark, RunEntry, Session};
+
+/// So far beyond the last revision that records tell of a rebuilt head goes on, where the store does not know it: a tab that saw
+/// the lost one must not take a new revision for one that it knows.
+const REVISION_GAP: u64 = 1 << 20;
+
+/// No message is stored in fewer bytes: so many of them a record that cannot be read may have held.
+const MIN_MESSAGE_BYTES: u64 = 16;
+
+/// What reading the log tells of the head.
+#[derive(Default)]
+pub(super) struct LogSurvey {
+    /// The counters of the last record that can be read.
+    pub(super) mark: Option<HeadMark>,
+    /// The key after the last record's.
+    pub(super) next_record: u64,
+    /// Bytes of all records.
+    pub(super) bytes: u64,
+    /// When the last readable record was written.
+    pub(super) at: u64,
+    /// Records after the last readable one, and their bytes.
+    pub(super) unreadable: (u32, u64),
+}
+
+impl LogSurvey {
+    pub(super) fn read(&mut self, mark: &HeadMark, at: u64) {
+        self.mark = Some(mark.clone());
+        self.at = at;
+        self.unreadable = (0, 0);
+    }
+
+    pub(super) fn missed(&mut self, bytes: u64) {
+        self.unreadable = (self.unreadable.0.saturating_add(1), self.unreadable.1.saturating_add(bytes));
+    }
+}
+
+/// A rebuilt head, and the least revision that its next append makes.
+pub(super) struct Rebuilt {
+    pub(super) head: Session,
+    pub(super) floor: u64,
+    pub(super) findings: Report,
+}
+
+/// Rebuilds the head of a session whose log was read. `revision` is the store's, 0 where it does not know it.
+pub(super) async fn rebuild_head(
+    store: &dyn LogStore,
+    id: &str,
+    survey: &LogSurvey,
+    history: &History,
+    revision: u64,
+) -> Result<Rebuilt> {
+    let mut findings = Report::new();
+    let journals = survey_journals(store, id, &mut findings).await?;
+    let mark = [&survey.mark, &journals.mark].into_iter().flatten().max_by_key(|mark| mark.revision);
+    let known = mark.map_or(0, |mark| mark.revision);
+    let floor = if revision < known || revision == 0 { known + REVISION_GAP } else { 0 };
+    let mut head = mark.map_or_else(|| Session::new(id, 0), |mark| Session::from_mark(id, mark.clone()));
+    head.next_record = survey.next_record;
+    head.next_run = head.next_run.max(journals.next_run);
+    head.log_bytes = survey.bytes;
+    head.updated_at = survey.at.max(head.created_at);
+    let (missed, missed_bytes) = survey.unreadable;
+    if missed > 0 {
+        head.turns = head.turns.saturating_add(missed);
+        head.next_seq = head.next_seq.saturating_add(missed_bytes / MIN_MESSAGE_BYTES + 1);
+        head.history_revision = head.history_revision.saturating_add(u64::from(missed));
+    }
+    head.note_source(history.highest_source());
+    survey_audit(store, id, &mut head).await?;
+    head.runs = journals.runs;
+    // A journal that outlived its run: what it tells of is in the log.
+    head.runs.retain(|run| !history.messages().iter().any(|message| message.run_id.as_ref() == Some(&run.id)));
+    Ok(Rebuilt { head, floor, findings })
+}
+
+/// Invocations of records that cannot be read keep their numbers: their audit rows have them.
+async fn survey_audit(store: &dyn LogStore, id: &str, head: &mut Session) -> Result<()> {
+    let query = Query { reverse: true, limit_bytes: 1, ..Query::all(Table::ToolInvocations) };
+    if let Some(last) = store.read(id, query).await?.first() {
+        head.next_invocation = head.next_invocation.max(last.key + 1);
+        if let Ok(row) = open_record::<AuditRow>(Kind::Audit, &last.value) {
+            head.turns = head.turns.max(row.turn.saturating_add(1));
+        }
+    }
+    Ok(())
+}
+
+/// What the journals tell of the head.
+#[derive(Default)]
+struct JournalSurvey {
+    runs: Vec<RunEntry>,
+    next_run: u64,
+    /// The newest of their marks.
+    mark: Option<HeadMark>,
+}
+
+impl JournalSurvey {
+    fn read(&mut self, (number, place): (u64, u64), mark: JournalMark) {
+        let run = RunEntry {
+            id: mark.run,
+            number,
+            entries: place + 1,
+            epoch: mark.epoch,
+            lease_until: mark.lease_until,
+            started_at: mark.started_at,
+            failed: mark.failed,
+        };
+        match self.runs.last_mut().filter(|last| last.number == number) {
+            Some(last) => *last = run,
+            None => self.runs.push(run),
+        }
+        if self.mark.as_ref().is_none_or(|newest| newest.revision <= mark.head.revision) {
+            self.mark = Some(mark.head);
+        }
+    }
+
+    /// An entry that cannot be read counts: without it nobody knows what ran.
+    fn missed(&mut self, (number, place): (u64, u64)) {
+        if let Some(last) = self.runs.last_mut().filter(|last| last.number == number) {
+            last.entries = place + 1;
+        }
+    }
+}
+
+async fn survey_journals(store: &dyn LogStore, id: &str, findings: &mut Report) -> Result<JournalSurvey> {
+    let mut survey = JournalSurvey::default();
+    let mut next = 0;
+    while next <= MAX_KEY {
+        let query = Query { from: next, limit_bytes: PAGE_BYTES, ..Query::all(Table::Runs) };
+        let records = store.read(id, query).await?;
+        let Some(last) = records.last() else { break };
+        next = last.key + 1;
+        for record in &records {
+            let place = place_of(record.key);
+            survey.next_run = survey.next_run.max(place.0 + 1);
+            match JournalMark::open(&record.value) {
+                Ok(mark) => survey.read(place, mark),
+                Err(error) => {
+                    survey.missed(place);
+                    let (number, entry) = place;
+                    let what = format!(
+                        "entry {entry} of the journal of run number {number} of session \"{id}\" cannot be read: {}",
+                        error.message
+                    );
+                    findings.push(Finding::warning("malformed", what));
+                }
+            }
+        }
+    }
+    Ok(survey)
+}
