@@ -5,7 +5,6 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::block_on;
 use super::*;
-use rethread::error::Code;
 use rethread::history::Entry;
 use rethread::json::JsonStr;
 use rethread::replay::{DanglingCalls, INTERRUPTED, NOT_RUN};
