@@ -39,7 +39,7 @@ impl Kept {
     fn is_occupied(&self, batch: &Batch) -> bool {
         let taken = |record: &Record| {
             let place = (record.table, record.key);
-            self.records.contains(&place) && !batch.remove.contains(&place)
+            self.records.contains_key(&place) && !batch.remove.contains(&place)
         };
         batch.put.iter().any(taken)
     }
