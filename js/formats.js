@@ -4,9 +4,6 @@ import * as check from './arguments.js';
 import { assemblerClass } from './assembler.js';
 import { Instance } from './instance.js';
 
-/** More memory than this is given back after the call that needed it: wasm memory never shrinks. */
-const KEPT_BYTES = 64 * 1024 * 1024;
-
 export function formatsOf(program) {
   let instance = null;
 
@@ -16,7 +13,7 @@ export function formatsOf(program) {
     try {
       return instance.call(() => work(instance.exports));
     } finally {
-      if (instance.stopped || instance.memory.buffer.byteLength > KEPT_BYTES) instance = null;
+      if (instance.stopped || instance.isLarge) instance = null;
     }
   }
 

@@ -18,6 +18,9 @@ const takeArguments = () => {};
 /** The error of an instance that stopped where the stack had no room for a better one. */
 const NO_ROOM = new RethreadError('internal', 'the WebAssembly instance has stopped: the stack was exhausted');
 
+/** An unused instance with more memory than this is given up: wasm memory never shrinks. */
+const KEPT_BYTES = 64 * 1024 * 1024;
+
 export class Instance {
   /** The classes and functions of the wasm. */
   exports;
@@ -62,6 +65,11 @@ export class Instance {
     this.exports = this.glue.start(instance);
     this.exports.setErrorClass(RethreadError);
     this.exports.setReleases?.(this.releases);
+  }
+
+  /** Whether its memory is better given back than used again. */
+  get isLarge() {
+    return this.memory.buffer.byteLength > KEPT_BYTES;
   }
 
   /** The error with which it stopped, or null while it works. */

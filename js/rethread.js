@@ -1,13 +1,16 @@
-// `Rethread`: a store, opened. Each has an instance of its own, so that what stops one store stops no other.
+// `Rethread`: a store, opened.
 
 import * as check from './arguments.js';
 import { Handle, asyncDispose, dispose } from './handle.js';
-import { Instance } from './instance.js';
+import { InstancePool } from './instance-pool.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';
 
+const instances = new InstancePool(program, 'open the store again and take its sessions anew');
+
 export class Rethread {
   #handle;
+  #isClosed = false;
 
   constructor(handle) {
     this.#handle = handle;
@@ -51,8 +54,10 @@ export class Rethread {
     return this.#handle.promise((store) => store.status());
   }
 
-  close() {
-    return this.#handle.promise((store) => store.close());
+  async close() {
+    await this.#handle.promise((store) => store.close());
+    if (!this.#isClosed) instances.leave(this.#handle.instance);
+    this.#isClosed = true;
   }
 
   [dispose]() {
@@ -67,6 +72,11 @@ export class Rethread {
 export async function open(options = {}) {
   await program.load();
   check.openOptions(options);
-  const instance = await Instance.start(program, 'open the store again and take its sessions anew');
-  return new Rethread(new Handle(instance, await instance.promise(() => instance.exports.openRethread(options))));
+  const instance = await instances.enter();
+  try {
+    return new Rethread(new Handle(instance, await instance.promise(() => instance.exports.openRethread(options))));
+  } catch (error) {
+    instances.leave(instance);
+    throw error;
+  }
 }

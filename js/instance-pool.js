@@ -1,0 +1,50 @@
+// The instances that stores live in.
+//
+// A store has an instance to itself while there are few, so that what stops one store stops no other. A browser gives a page
+// address space for about a hundred instances, and frees that of an unused one late; so instances are used again, and beyond
+// a number they are shared.
+
+import { Instance } from './instance.js';
+
+/** A page that has more stores open than this shares instances between them. */
+const MOST = 16;
+
+export class InstancePool {
+  #program;
+  #advice;
+  /** The stores that are open in each instance. */
+  #stores = new Map();
+  /** Instances that are being started. */
+  #starting = 0;
+
+  constructor(program, advice) {
+    this.#program = program;
+    this.#advice = advice;
+  }
+
+  /** An instance for one more store. `leave` must be called when the store is closed. */
+  async enter() {
+    for (const instance of this.#stores.keys()) if (instance.stopped) this.#stores.delete(instance);
+    const [least] = [...this.#stores].sort(([, one], [, other]) => one - other);
+    if (least && (least[1] === 0 || this.#stores.size + this.#starting >= MOST)) return this.#entered(least[0]);
+    this.#starting += 1;
+    try {
+      return this.#entered(await Instance.start(this.#program, this.#advice));
+    } finally {
+      this.#starting -= 1;
+    }
+  }
+
+  #entered(instance) {
+    this.#stores.set(instance, (this.#stores.get(instance) ?? 0) + 1);
+    return instance;
+  }
+
+  /** A store of this instance is closed. */
+  leave(instance) {
+    const count = this.#stores.get(instance);
+    if (!count) return; // it has stopped
+    if (count === 1 && instance.isLarge) this.#stores.delete(instance);
+    else this.#stores.set(instance, count - 1);
+  }
+}
