@@ -46,7 +46,11 @@ function bodyOf(dialect, count, answered = true) {
   }
 }
 
-const listOf = (dialect, body) => ({ messages: body.messages ?? body.input ?? body.contents });
+const LISTS = { 'openai-responses': 'input', gemini: 'contents' };
+const listName = (dialect) => LISTS[dialect] ?? 'messages';
+
+/** The list of a body, or a stretch of it, as `append` takes it. */
+const listOf = (dialect, body, from = 0) => ({ [listName(dialect)]: body[listName(dialect)].slice(from) });
 
 /** Feeds each text by itself, and checks what came of it. */
 function assembled(rethread, dialect, pieces, check) {
@@ -268,10 +272,11 @@ export const CASES = [
   ...DIALECTS.map((dialect) => ({
     name: `results that come later, one append: ${dialect}`, size: 4000,
     make: (rethread, count) => {
-      const [open, whole] = [bodyOf(dialect, count, false), bodyOf(dialect, count)].map((body) => listOf(dialect, body).messages);
+      const open = listOf(dialect, bodyOf(dialect, count, false));
+      const results = listOf(dialect, bodyOf(dialect, count), open[listName(dialect)].length);
       return () => withSession(rethread, async (session) => {
-        await session.append({ messages: open }, dialect);
-        await session.append({ messages: whole.slice(open.length) }, dialect);
+        await session.append(open, dialect);
+        await session.append(results, dialect);
       });
     },
   })),
