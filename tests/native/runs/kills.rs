@@ -249,7 +249,7 @@ fn r18_an_entry_that_is_there_twice_counts_once() {
     let store = MemoryStore::default();
     until_killed(&store, CHAT, false, 5).unwrap();
     let host = Host::open(&store, "s", "h");
-    let bytes: Vec<_> = host.records(Table::Runs).into_iter().map(|record| record.value).collect();
+    let bytes = block_on(read_journal(&store, "s", &host.pending()[0])).unwrap();
     let once = rethread::run::recover(&bytes, SEED).unwrap();
     let twice = rethread::run::recover(
         &bytes.iter().flat_map(|entry| [entry.clone(), entry.clone()]).collect::<Vec<_>>(),
