@@ -12,11 +12,14 @@ const array = (value) => (Array.isArray(value) ? value : []);
 const has = (value, key) => typeof value === 'object' && value !== null && Object.hasOwn(value, key);
 const MISTRAL = /^(mistral|ministral|magistral|codestral|devstral|pixtral|voxtral|open-mi[sx]tral)/i;
 const ANTHROPIC_BLOCKS = /^(tool_use|tool_result|thinking|redacted_thinking|document|server_tool_use|container_upload|search_result|mcp_tool_(use|result)|\w+_tool_result)$/;
+const GEMINI_DATA = ['text', 'functionCall', 'functionResponse', 'function_call', 'function_response', 'inlineData', 'inline_data', 'fileData', 'file_data', 'executableCode', 'codeExecutionResult'];
 const CHAT_PARTS = /^(image_url|input_audio|refusal)$/;
 
 /** What of one message belongs to one dialect alone, as [dialect, sentence]; "chat" is openai-chat or mistral. */
 function signOf(message) {
-  if (has(message, 'parts')) return ['gemini', 'a message has `parts`'];
+  // Parts that say their type are those of an SDK's messages.
+  const part = [message?.parts].flat().find((one) => has(one, 'type') === false && GEMINI_DATA.some((key) => has(one, key)));
+  if (part) return ['gemini', `a part has \`${GEMINI_DATA.find((key) => has(part, key))}\` and no type`];
   if (/^(function_call|function_call_output|custom_tool_call|custom_tool_call_output|reasoning|item_reference)$/.test(message?.type)) {
     return ['openai-responses', `an item is of type \`${message.type}\``];
   }

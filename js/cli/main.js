@@ -32,15 +32,32 @@ function known(dialect) {
   return dialect;
 }
 
-/** The dialect that was said, or that the shape says. */
-function dialectOf(given, conversation, say, option = '--dialect') {
+/** What `validate` finds that is of no dialect: messages of an SDK, or of nobody. Empty where a dialect can be read. */
+function shapesOf(conversation, guess) {
+  const dialect = guess?.dialect ?? 'openai-chat';
+  const framed = frame(conversation, dialect);
+  const found = validate(framed.text, dialect).filter(({ code, severity }) => code === 'unknown_shape' && severity === 'error');
+  return placed(found, framed);
+}
+
+/** The dialect that was said, or that the shape says; none, with `shapes`, for what is of no dialect. */
+function chosenFor(given, conversation, say, option) {
   const guess = guessDialect(conversation);
   if (given !== undefined) return { dialect: known(given), why: null, guess };
+  const shapes = shapesOf(conversation, guess);
+  if (shapes.length) return { dialect: null, why: null, guess: null, shapes };
   if (!guess) {
     throw new Misuse(`the dialect of ${conversation.name} does not show in its shape: say ${option} ${oneOf(Object.keys(DIALECTS))}`);
   }
   say(`read as ${guess.dialect}, because ${guess.why}; ${option} says otherwise`);
   return { ...guess, guess };
+}
+
+/** As `chosenFor`, for commands that need a dialect. */
+function dialectOf(given, conversation, say, option) {
+  const chosen = chosenFor(given, conversation, say, option);
+  if (chosen.dialect === null) throw new Misuse(`${conversation.name} is in no dialect: ${chosen.shapes[0].message}`);
+  return chosen;
 }
 
 /** The conversation as a body of the dialect, and back: what stood in a bare array is named from there. */
@@ -85,15 +102,15 @@ function asJson({ name, form }, { dialect, why }, findings, more) {
 async function check(file, values, { stdin, stdout, stderr, env }) {
   const conversation = await readConversation(file, stdin);
   const note = (text) => stderr.write(`rethread: ${text}\n`);
-  const chosen = dialectOf(values.dialect, conversation, values.json ? () => {} : note);
-  const framed = frame(conversation, chosen.dialect);
-  const findings = placed(validate(framed.text, chosen.dialect), framed);
+  const chosen = chosenFor(values.dialect, conversation, values.json ? () => {} : note, '--dialect');
+  const framed = frame(conversation, chosen.dialect ?? 'openai-chat');
+  const findings = chosen.shapes ?? placed(validate(framed.text, chosen.dialect), framed);
   const { errors } = count(findings);
   if (values.json) {
     stdout.write(asJson(conversation, chosen, findings, { ok: errors === 0 }));
   } else {
     const paint = paintFor(stdout, env);
-    const title = `${conversation.name}: ${chosen.dialect}, ${plural(framed.items.length, 'message')}, ${summary(findings)}`;
+    const title = `${conversation.name}: ${chosen.dialect ?? 'no dialect'}, ${plural(framed.items.length, 'message')}, ${summary(findings)}`;
     stdout.write(`${[paint('bold', title), ...told(findings, framed, conversation, paint)].join('\n')}\n`);
     const { guess } = chosen;
     if (errors && guess && guess.dialect !== chosen.dialect) note(`it looks like ${guess.dialect}: ${guess.why}`);
@@ -131,7 +148,7 @@ async function mend(file, values, { stdin, stdout, stderr, env }) {
   const conversation = await readConversation(file, stdin);
   const note = (text) => stderr.write(`rethread: ${text}\n`);
   const say = values.json ? () => {} : note;
-  const chosen = dialectOf(values.dialect, conversation, say);
+  const chosen = dialectOf(values.dialect, conversation, say, '--dialect');
   const framed = frame(conversation, chosen.dialect);
   const { body, report } = repair(framed.text, chosen.dialect, options);
   return hand({ body, report, framed, conversation, chosen, target: chosen.dialect, say }, values, { stdout, stderr, env });

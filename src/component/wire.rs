@@ -26,11 +26,16 @@ impl wit::Guest for Component {
         report(validate(&body, dialect.into()))
     }
 
-    fn repair(body: Vec<u8>, dialect: wit::Dialect, options: Option<wit::RepairOptions>) -> wit::Repaired {
+    fn repair(
+        body: Vec<u8>,
+        dialect: wit::Dialect,
+        options: Option<wit::RepairOptions>,
+    ) -> Result<wit::Repaired, wit::Error> {
         let options = options.map(Into::into).unwrap_or_default();
-        let (body, found) = repair(&body, dialect.into(), &options);
-        wit::Repaired { body, report: report(found) }
+        let (body, found) = repair(&body, dialect.into(), &options)?;
+        Ok(wit::Repaired { body, report: report(found) })
     }
+
     fn convert(
         body: Vec<u8>,
         source: wit::Dialect,

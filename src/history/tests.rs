@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::Code;
 use crate::finding::Report;
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
@@ -144,22 +145,26 @@ fn r02_what_belongs_to_nothing_is_kept_apart_with_its_text() {
         &calls(&["a"]),
         &result("a", "one"),
         &result("a", "two"),
-        r#"{"role":"alien","x":1e400}"#,
-        "7",
         TEXT,
     ])]);
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("one"))]);
     let mut found = codes(&report);
     found.sort_unstable();
-    assert_eq!(found, ["duplicate_result", "malformed", "malformed", "orphan_result"]);
+    assert_eq!(found, ["duplicate_result", "orphan_result"]);
     let apart: Vec<_> = history.set_aside().iter().map(|item| item.value.as_str()).collect();
-    assert!(
-        apart.contains(&r#"{"role":"alien","x":1e400}"#)
-            && apart.contains(&"7")
-            && apart.contains(&result("ghost", "boo").as_str())
-            && apart.contains(&result("a", "two").as_str())
-    );
+    assert!(apart.contains(&result("ghost", "boo").as_str()) && apart.contains(&result("a", "two").as_str()));
     assert_eq!(history.messages().len(), 3);
+}
+
+#[test]
+fn r61_an_item_that_is_none_of_the_dialects_is_refused_with_all_beside_it() {
+    for item in [r#"{"role":"alien","x":1e400}"#, r#"{"role":"alien","content":"x"}"#, "7", "null", r#"["human","hi"]"#]
+    {
+        let body = list(&[USER, item, TEXT]);
+        let error = decode_body(Dialect::OpenAiChat, JsonRef::parse(&body).unwrap()).unwrap_err();
+        assert_eq!(error.code, Code::InvalidInput);
+        assert!(error.message.starts_with("messages[1] "), "{error}");
+    }
 }
 
 #[test]

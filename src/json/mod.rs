@@ -15,7 +15,7 @@ pub use decoded_size::fits_memory;
 pub use scan::{SyntaxError, check, skip_space};
 pub(crate) use string::ends_in_high_surrogate;
 pub use string::{JsonStr, push_escaped, push_text};
-pub use view::{Entries, Items, JsonRef, Kind, trimmed};
+pub use view::{Entries, Items, JsonRef, Kind, TextMembers, trimmed};
 pub use write::{ArrayWriter, ObjectWriter, list_of};
 
 use crate::stored::stored;

@@ -103,6 +103,12 @@ impl<'a> JsonRef<'a> {
         Items { text: if self.kind() == Kind::Array { self.0 } else { "" }, at: 1 }
     }
 
+    /// The members at any depth whose value is a string, with their keys, in one pass.
+    #[must_use]
+    pub fn text_members(self) -> TextMembers<'a> {
+        TextMembers { text: self.0, at: 0 }
+    }
+
     /// The member of that name; of doubled ones the last, as `JSON.parse` takes it.
     #[must_use]
     pub fn get(self, name: &str) -> Option<JsonRef<'a>> {
@@ -172,6 +178,34 @@ impl<'a> Iterator for Entries<'a> {
         let end = skip_value(bytes, start);
         self.at = end;
         Some((key, JsonRef(self.text.get(start..end)?)))
+    }
+}
+
+/// Iterates over members at any depth whose value is a string.
+#[derive(Clone)]
+pub struct TextMembers<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for TextMembers<'a> {
+    type Item = (JsonRef<'a>, JsonRef<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.text.as_bytes();
+        loop {
+            let start = self.at + bytes.get(self.at..)?.iter().position(|byte| *byte == b'"')?;
+            let end = skip_string(bytes, start);
+            self.at = end;
+            let colon = skip_space(bytes, end);
+            // Only a key is followed by a colon.
+            let value = skip_space(bytes, colon + 1);
+            if bytes.get(colon) == Some(&b':') && bytes.get(value) == Some(&b'"') {
+                let key = JsonRef(self.text.get(start..end)?);
+                self.at = skip_string(bytes, value);
+                return Some((key, JsonRef(self.text.get(value..self.at)?)));
+            }
+        }
     }
 }
 

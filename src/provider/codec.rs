@@ -1,7 +1,9 @@
 //! One door to the dialects: which one decodes, encodes, names a call.
 
 use super::assembler::Assembling;
+use super::foreign::{ForeignShape, body_shape, refuse_foreign, refused};
 use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use super::rules::Fields;
 use super::settings::Settings;
 use super::withheld::MemberPath;
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
@@ -57,6 +59,23 @@ pub(crate) trait Codec: Sync {
     fn api_request(&self, _body: JsonRef<'_>) -> Option<Json> {
         None
     }
+
+    /// The dialect whose items have the same form.
+    fn family(&self) -> Dialect {
+        self.dialect()
+    }
+
+    /// Whether an item has a member or a type that only items of this dialect have. What several have, a role and a text
+    /// say, marks nothing.
+    fn marks_item(&self, item: &Fields<'_>) -> bool;
+
+    /// Whether a block of a message's content is one that only this dialect has, and that no other can be given in its stead.
+    fn marks_block(&self, _block: &Fields<'_>) -> bool {
+        false
+    }
+
+    /// Whether the rules can make something of an item: it has a role, a type or a member of this dialect.
+    fn reads(&self, item: &Fields<'_>) -> bool;
 
     /// Decodes what a body says beside its list: a system text that stands apart.
     fn decode_head(&self, _body: JsonRef<'_>, _items: &mut Vec<Incoming>) {}
@@ -227,7 +246,7 @@ pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
 /// Decodes a body, or a bare list of its messages.
 ///
 /// # Errors
-/// `invalid_input` when it is neither.
+/// `invalid_input` when it is neither, and when an item is none of the dialect's.
 pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
     let codec = codec(dialect);
     let name = codec.list();
@@ -244,6 +263,9 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     // One content may stand without its list.
     let alone = list.filter(|list| dialect == Dialect::Gemini && list.is_object());
     let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
+        if let Some(shape) = body_shape(codec, &Fields::of(body)) {
+            return Err(refused(codec, shape, "The body"));
+        }
         return Err(Error::invalid(format!(
             "a body of the dialect \"{}\" is an object with a list `{name}`",
             dialect.as_str()
@@ -252,7 +274,12 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     codec.decode_head(body, &mut items);
     let mut wires: Vec<JsonRef<'_>> = list.items().collect();
     wires.extend(alone);
+    refuse_foreign(codec, &wires)?;
     codec.decode(&wires, &mut items);
+    if let Some(Incoming::Unknown(item)) = items.iter().find(|item| matches!(item, Incoming::Unknown(_))) {
+        let at = wires.iter().position(|wire| wire.as_raw() == item.as_str()).unwrap_or_default();
+        return Err(refused(codec, ForeignShape::Unknown, &format!("{name}[{at}]")));
+    }
     Ok(items)
 }
 

@@ -9,7 +9,7 @@ use crate::json::{Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
     Dangling, NO_PARALLEL, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group,
-    place_in, repair, value_in,
+    place_in, repair, repair_rendered, value_in,
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::sorted::in_order;
@@ -20,14 +20,14 @@ use crate::tool::Window;
 /// given, and what the target cannot carry. Ids, tools and parameters get the target's own form.
 ///
 /// # Errors
-/// `invalid_input` for what is no JSON; `config_invalid` for a tool that is defined twice.
+/// `invalid_input` for what is no JSON, and for a body of another shape than `from`; `config_invalid` for a tool that is defined twice.
 pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     if from == to {
-        return Ok(repair(body, from, options));
+        return repair(body, from, options);
     }
     let own = parsed(body).and_then(|body| codec(from).api_request(body));
     let body = own.as_ref().map_or(body, |own| own.as_str().as_bytes());
-    let (mended, mut report) = repair(body, from, options);
+    let (mended, mut report) = repair(body, from, options)?;
     let body = parsed(&mended).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;
@@ -56,7 +56,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let request = RenderRequest { provider: &provider, instructions: None, tools: &tools, policy: &policy };
     let rendered = Renderer::default().render(&history, None, &request, 0)?;
     // What was rendered takes the target's rules by construction; nothing rests on that here.
-    let (body, left) = repair(&rendered.body, to, options);
+    let (body, left) = repair_rendered(&rendered.body, to, options);
     report.extend(rendered.report);
     for finding in left {
         if finding.severity == Severity::Error {

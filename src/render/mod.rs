@@ -14,7 +14,8 @@ use crate::id::hash_words;
 use crate::json::{Json, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::{
-    Codec, ProviderRequest, ReasoningField, RepairOptions, Settings, ToolDefinition, Wire, codec, repair, validate,
+    Codec, ProviderRequest, ReasoningField, RepairOptions, Settings, ToolDefinition, Wire, codec, repair_rendered,
+    validate,
 };
 use crate::replay::{
     Ask, Draft, DraftCall, DraftMessage, DraftResult, Given, Memory, Origin, Pending, Policy, Progress, Question,
@@ -210,7 +211,7 @@ impl Renderer {
         let mut changed = usize::MAX;
         if body.fragments.iter().any(|(_, fragment)| !fragment.sound) {
             // Something came in that its dialect refuses, perhaps. The rules mend it, here and not in what is stored.
-            let (mended, found) = repair(&out, dialect, &RepairOptions::default());
+            let (mended, found) = repair_rendered(&out, dialect, &RepairOptions::default());
             if mended != out {
                 changed = mended.iter().zip(&out).take_while(|(own, before)| own == before).count();
                 out = mended;

@@ -40,7 +40,7 @@ pub fn validate(body: &JsValue, name: &str) -> std::result::Result<JsValue, JsVa
 /// The nearest valid body, in the form in which it was given.
 #[wasm_bindgen(skip_typescript)]
 pub fn repair(body: &JsValue, name: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
-    let repaired = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &wanted(options)?);
+    let repaired = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &wanted(options)?)?;
     Ok(outcome(body, repaired))
 }
 

@@ -2,8 +2,7 @@
 //!
 //! In, again and again: a byte for the dialect (its place in `Dialect::ALL`), one for the dialect to convert to, one for the options
 //! (0 none, 1 omit, 2 a text), the body's length in four bytes, little-endian, and the body. Out, for each: what `validate` found,
-//! the repaired body, what `repair` found, the converted body (empty where that failed), and what `convert` found or its error, each
-//! behind its length.
+//! the repaired body (empty where that failed), what `repair` found or its error, and the same of `convert`, each behind its length.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use rethread::finding::Finding;
@@ -38,21 +37,20 @@ fn main() {
             2 => RepairOptions { dangling: Dangling::Synthesize, dangling_text: Some("\u{e9} cut".into()) },
             _ => RepairOptions::default(),
         };
-        let (mended, report) = repair(body, dialect, &options);
         say(json(&validate(body, dialect)).as_bytes());
-        say(&mended);
-        say(json(&report).as_bytes());
-        match convert(body, dialect, target, &options) {
-            Ok((body, report)) => {
-                say(&body);
-                say(json(&report).as_bytes());
-            }
-            Err(error) => {
-                say(&[]);
-                let told = ObjectWriter::build(|out| {
-                    out.text("code", error.code.as_str()).text("message", &error.message);
-                });
-                say(told.as_str().as_bytes());
+        for answer in [repair(body, dialect, &options), convert(body, dialect, target, &options)] {
+            match answer {
+                Ok((body, report)) => {
+                    say(&body);
+                    say(json(&report).as_bytes());
+                }
+                Err(error) => {
+                    say(&[]);
+                    let told = ObjectWriter::build(|out| {
+                        out.text("code", error.code.as_str()).text("message", &error.message);
+                    });
+                    say(told.as_str().as_bytes());
+                }
             }
         }
         rest = tail;

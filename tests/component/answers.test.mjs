@@ -52,15 +52,22 @@ function same(answers, expected) {
   }
 }
 
-/** What `convert` gave or threw. */
-function converted(work, report) {
+/** What a call gave or threw: the body, and the report or the error. */
+function given(work, report) {
   try {
     const done = work();
-    return { converted: done.body, told: report(done.report) };
+    return [done.body, report(done.report)];
   } catch ({ code, message }) {
     if (code === undefined) throw new Error(message);
-    return { converted: [], told: { code, message } };
+    return [[], { code, message }];
   }
+}
+
+/** The answers of one build to one case. */
+function answersTo({ dialect, target, body, options }, build, choices, report) {
+  const [repaired, found] = given(() => build.repair(body, dialect, choices[options]), report);
+  const [converted, told] = given(() => build.convert(body, dialect, target, choices[options]), report);
+  return { found: report(build.validate(body, dialect)), body: repaired, report: found, converted, told };
 }
 
 let native;
@@ -80,25 +87,14 @@ describe(`${requests.length} recorded requests, ${BROKEN} broken ones (seed ${SE
   });
 
   test('the web build answers as the native one', () => {
-    same(cases.map(({ dialect, target, body, options }) => {
-      const given = new Uint8Array(body);
-      return {
-        found: validate(given, dialect), ...repair(given, dialect, WEB[options]),
-        ...converted(() => convert(given, dialect, target, WEB[options]), (report) => report),
-      };
-    }), native);
+    const web = { validate, repair, convert };
+    same(cases.map((one) => answersTo({ ...one, body: new Uint8Array(one.body) }, web, WEB, (report) => report)), native);
   });
 
   test('the component in Node answers as the native one', () => {
     const { wire } = component.exports;
     const plain = (report) => report.map(present);
-    same(cases.map(({ dialect, target, body, options }) => {
-      const repaired = wire.repair(body, dialect, WIT[options]);
-      return {
-        found: plain(wire.validate(body, dialect)), body: repaired.body, report: plain(repaired.report),
-        ...converted(() => wire.convert(body, dialect, target, WIT[options]), plain),
-      };
-    }), native);
+    same(cases.map((one) => answersTo(one, wire, WIT, plain)), native);
   });
 
   test('the component under wasmtime answers as the native one', () => {

@@ -39,6 +39,15 @@ def findings(report):
     say(json.dumps(told).encode())
 
 
+def answer(result):
+    if result.tag == "ok":
+        say(bytes(result.payload.body))
+        findings(result.payload.report)
+    else:
+        say(b"")
+        say(json.dumps({"code": result.payload.code, "message": result.payload.message}).encode())
+
+
 given = sys.stdin.buffer.read()
 at = 0
 while at < len(given):
@@ -46,13 +55,5 @@ while at < len(given):
     body = given[at + 7 : at + 7 + length]
     at += 7 + length
     findings(validate(store, body, DIALECTS[dialect]))
-    repaired = repair(store, body, DIALECTS[dialect], OPTIONS[options])
-    say(bytes(repaired.body))
-    findings(repaired.report)
-    converted = convert(store, body, DIALECTS[dialect], DIALECTS[target], OPTIONS[options])
-    if converted.tag == "ok":
-        say(bytes(converted.payload.body))
-        findings(converted.payload.report)
-    else:
-        say(b"")
-        say(json.dumps({"code": converted.payload.code, "message": converted.payload.message}).encode())
+    answer(repair(store, body, DIALECTS[dialect], OPTIONS[options]))
+    answer(convert(store, body, DIALECTS[dialect], DIALECTS[target], OPTIONS[options]))

@@ -4,7 +4,9 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use rethread::json::JsonRef;
 use rethread::message::Dialect;
+use rethread::provider::decode_body;
 use serde_json::{Value, json};
 
 pub fn any_json() -> impl Strategy<Value = Value> {
@@ -188,6 +190,12 @@ pub fn body(dialect: Dialect) -> BoxedStrategy<Value> {
             body
         })
         .boxed()
+}
+
+/// Whether `append` takes an item: one that is none of the dialect's is refused.
+pub fn is_taken(dialect: Dialect, item: &Value) -> bool {
+    let list = Value::from(vec![item.clone()]).to_string();
+    decode_body(dialect, JsonRef::parse(&list).unwrap()).is_ok()
 }
 
 /// How many cases a property gets: `PROPTEST_CASES` for a long run, otherwise what a suite has time for.

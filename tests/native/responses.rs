@@ -573,7 +573,7 @@ fn case13_an_id_used_again_after_its_output_is_another_responses() {
         json!({"input": [user("Hi"), call("a", "f"), output("a", "1"), call("a", "f"), output("a", "2")]}).to_string();
     let found = validate(body.as_bytes(), OWN);
     assert!(found.iter().all(|found| found.severity != Severity::Error), "{found:?}");
-    let (out, _) = repair(body.as_bytes(), OWN, &RepairOptions::default());
+    let (out, _) = repair(body.as_bytes(), OWN, &RepairOptions::default()).unwrap();
     assert_eq!(out, body.as_bytes());
     let both =
         json!({"input": [user("Hi"), call("a", "f"), call("a", "f"), output("a", "1"), output("a", "2")]}).to_string();

@@ -6,6 +6,7 @@ use any_bodies::{any_json, body, many};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use rethread::error::Code;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};
@@ -23,8 +24,10 @@ struct Example {
     /// What the page says that the finding says.
     sentence: String,
     given: Value,
-    /// The repaired body. Absent where the body is accepted and fragile.
+    /// The repaired body. Absent where the body is accepted and fragile, or refused.
     repaired: Option<Value>,
+    /// `repair` refuses the body.
+    refused: bool,
 }
 
 const PAGES: [(&str, Dialect); 5] = [
@@ -35,7 +38,8 @@ const PAGES: [(&str, Dialect); 5] = [
     ("mistral", Dialect::Mistral),
 ];
 
-/// Reads the examples of a page: a heading with the code, a quoted sentence, a `broken` and a `repaired` block, or a `fragile` one.
+/// Reads the examples of a page: a heading with the code, a quoted sentence, a `broken` and a `repaired` block, a `fragile` or
+/// a `refused` one.
 fn examples(page: &'static str, dialect: Dialect) -> Vec<Example> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/rules/{page}.md"))).unwrap();
     let mut found: Vec<Example> = Vec::new();
@@ -50,7 +54,7 @@ fn examples(page: &'static str, dialect: Dialect) -> Vec<Example> {
             let block: String = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
             let body: Value = serde_json::from_str(&block).unwrap_or_else(|e| panic!("{page}.md:{}: {e}", at + 1));
             match kind {
-                "broken" | "fragile" => found.push(Example {
+                "broken" | "fragile" | "refused" => found.push(Example {
                     page,
                     dialect,
                     line: at + 1,
@@ -58,9 +62,10 @@ fn examples(page: &'static str, dialect: Dialect) -> Vec<Example> {
                     sentence: sentence.clone(),
                     given: body,
                     repaired: None,
+                    refused: kind == "refused",
                 }),
                 "repaired" => found.last_mut().unwrap().repaired = Some(body),
-                _ => panic!("{page}.md:{}: a block is broken, repaired or fragile, not {kind}", at + 1),
+                _ => panic!("{page}.md:{}: a block is broken, repaired, fragile or refused, not {kind}", at + 1),
             }
         }
     }
@@ -82,7 +87,13 @@ fn r66_every_example_does_what_its_page_says() {
         let finding = found.iter().find(|finding| finding.code == example.code);
         let finding = finding.unwrap_or_else(|| panic!("{place}: no such finding in {found:?}"));
         assert_eq!(finding.message, example.sentence, "{place}");
-        let (out, _) = repair(given.as_bytes(), example.dialect, &RepairOptions::default());
+        let repaired = repair(given.as_bytes(), example.dialect, &RepairOptions::default());
+        if example.refused {
+            let error = repaired.expect_err(&place);
+            assert_eq!((finding.severity, error.code), (Severity::Error, Code::InvalidInput), "{place}");
+            continue;
+        }
+        let (out, _) = repaired.unwrap();
         let out: Value = serde_json::from_slice(&out).unwrap();
         match &example.repaired {
             Some(repaired) => {

@@ -110,7 +110,10 @@ fn numbered(value: &mut Value, count: &mut u32) {
 fn piece() -> impl Strategy<Value = Piece> {
     let dialect = select(Dialect::ALL.to_vec());
     let list = dialect.prop_flat_map(|dialect| (Just(dialect), prop::collection::vec(any_bodies::item(dialect), 1..6)));
-    (list, 0_u64..900_000, any::<bool>()).prop_map(|((dialect, list), at, run)| Piece { dialect, list, at, run })
+    (list, 0_u64..900_000, any::<bool>()).prop_map(|((dialect, mut list), at, run)| {
+        list.retain(|item| any_bodies::is_taken(dialect, item));
+        Piece { dialect, list, at, run }
+    })
 }
 
 /// A session, each of its texts its own.

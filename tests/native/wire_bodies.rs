@@ -22,11 +22,11 @@ pub fn mended(body: &Value, dialect: Dialect) -> Value {
 
 pub fn mended_with(body: &Value, dialect: Dialect, options: &RepairOptions) -> Value {
     let text = body.to_string();
-    let (out, report) = repair(text.as_bytes(), dialect, options);
+    let (out, report) = repair(text.as_bytes(), dialect, options).unwrap();
     let out_text = String::from_utf8(out.clone()).unwrap();
     let left = validate(&out, dialect);
     assert!(codes(&left, Severity::Error).is_empty(), "still refused: {left:?}\n{text}\n{out_text}");
-    assert_eq!(repair(&out, dialect, options).0, out, "not a fixpoint: {text}");
+    assert_eq!(repair(&out, dialect, options).unwrap().0, out, "not a fixpoint: {text}");
     let broken = !codes(&validate(text.as_bytes(), dialect), Severity::Error).is_empty();
     assert_eq!(broken, out_text != text, "changed without an error, or an error without a change: {text} {report:?}");
     let body: Value = serde_json::from_str(&out_text).unwrap_or_else(|e| panic!("{e}: {out_text}"));
@@ -111,7 +111,7 @@ pub fn mends_claude(given: Vec<Value>, code: &str, expected: Vec<Value>) {
 pub fn takes(body: Value, dialect: Dialect) {
     assert_eq!(errors(&body, dialect), Vec::<&str>::new());
     let text = body.to_string();
-    assert_eq!(repair(text.as_bytes(), dialect, &RepairOptions::default()).0, text.as_bytes());
+    assert_eq!(repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap().0, text.as_bytes());
 }
 
 // Short hands for gemini and openai-responses.

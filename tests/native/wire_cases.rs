@@ -137,7 +137,7 @@ pub fn converted(body: &Value, from: Dialect, to: Dialect) -> (Value, Report) {
 
 pub fn repaired(body: &Value, dialect: Dialect) -> (Value, Report) {
     mended(body, dialect);
-    let (out, report) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default());
+    let (out, report) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default()).unwrap();
     (serde_json::from_slice(&out).unwrap(), report)
 }
 

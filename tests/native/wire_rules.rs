@@ -12,6 +12,8 @@ mod bodies;
 mod cases;
 #[path = "wire_rules/exchanges.rs"]
 mod exchanges;
+#[path = "wire_rules/foreign.rs"]
+mod foreign;
 #[path = "wire_rules/gemini.rs"]
 mod gemini;
 #[path = "wire_rules/properties.rs"]

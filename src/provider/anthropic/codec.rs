@@ -8,6 +8,7 @@ use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire, is_plain_id};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::rules::Fields;
 use crate::provider::settings::Settings;
 use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
@@ -22,6 +23,22 @@ pub(crate) struct Anthropic;
 impl Codec for Anthropic {
     fn dialect(&self) -> Dialect {
         Dialect::Anthropic
+    }
+
+    fn marks_item(&self, _item: &Fields<'_>) -> bool {
+        false
+    }
+
+    /// Calls and results; what is only shown, other dialects can be given in a form of their own.
+    fn marks_block(&self, block: &Fields<'_>) -> bool {
+        let kind = block.text("type").unwrap_or_default();
+        matches!(kind.as_ref(), "tool_use" | "server_tool_use" | "mcp_tool_use")
+            || kind.ends_with("tool_result") && block.find("tool_use_id").is_some()
+    }
+
+    fn reads(&self, item: &Fields<'_>) -> bool {
+        let role = item.text("role").unwrap_or_default();
+        ["user", "assistant", "system"].contains(&role.as_ref()) || item.find("content").is_some()
     }
 
     fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {

@@ -1,6 +1,6 @@
 //! Gemini generateContent: its side of the door.
 
-use super::{config, decode, encode, sdk, stream, version};
+use super::{DATA, config, decode, encode, sdk, stream, version};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
@@ -8,6 +8,7 @@ use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::rules::Fields;
 use crate::provider::settings::Settings;
 use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
@@ -28,6 +29,21 @@ impl Codec for Gemini {
 
     fn api_request(&self, body: JsonRef<'_>) -> Option<Json> {
         sdk::api_request(body)
+    }
+
+    fn marks_item(&self, item: &Fields<'_>) -> bool {
+        let Some(parts) = item.find("parts").filter(|_| item.find("content").is_none()) else { return false };
+        let is_part = |part: JsonRef<'_>| {
+            let fields = Fields::of(part);
+            fields.get("type").is_none() && DATA.iter().copied().flatten().any(|name| fields.find(name).is_some())
+        };
+        parts.items().any(is_part) || is_part(parts)
+    }
+
+    fn reads(&self, item: &Fields<'_>) -> bool {
+        let role = item.text("role").unwrap_or_default().to_ascii_lowercase();
+        let known = ["user", "model", "function"].contains(&role.as_str());
+        item.find("parts").is_some() || known && item.find("content").is_none()
     }
 
     fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {

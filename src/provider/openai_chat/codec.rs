@@ -8,6 +8,7 @@ use crate::message::{Dialect, Part, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire, head_and_name};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::rules::Fields;
 use crate::provider::settings::Settings;
 use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
@@ -60,6 +61,26 @@ pub(crate) static OPENAI: Chat = Chat {
 impl Codec for Chat {
     fn dialect(&self) -> Dialect {
         self.dialect
+    }
+
+    fn family(&self) -> Dialect {
+        Dialect::OpenAiChat
+    }
+
+    fn marks_item(&self, item: &Fields<'_>) -> bool {
+        let role = item.text("role").unwrap_or_default();
+        let calls = item.get("tool_calls").into_iter().flat_map(JsonRef::items);
+        let is_call = |call: JsonRef<'_>| ["function", "custom"].iter().any(|inner| call.find(inner).is_some());
+        calls.into_iter().any(is_call)
+            || item.find("function_call").is_some_and(JsonRef::is_object)
+            || role == "tool" && item.find("tool_call_id").is_some()
+            || role == "function" && item.find("name").is_some()
+    }
+
+    fn reads(&self, item: &Fields<'_>) -> bool {
+        let role = item.text("role").unwrap_or_default();
+        ["system", "developer", "user", "assistant", "tool", "function"].contains(&role.as_ref())
+            || ["content", "tool_calls", "tool_call_id"].iter().any(|name| item.find(name).is_some())
     }
 
     fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {

@@ -13,7 +13,7 @@ use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
     Call, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, name_fit, name_valid,
-    names_model, place_messages, quoted,
+    names_model, place_messages, quoted, role_code,
 };
 use std::ops::Range;
 
@@ -164,6 +164,10 @@ impl<'a> Reader<'_, 'a, '_, '_> {
     fn message(&mut self, value: JsonRef<'a>, message: &mut Message) {
         if !value.is_object() {
             self.near = None;
+            if !self.plan.admits_bare(value) {
+                message.kind = MessageKind::Gone;
+                return;
+            }
             let text = value.kind() == Kind::String;
             let action = if text { Action::Rewritten } else { Action::Dropped };
             let sentence = "Invalid type for 'messages[{at}]': expected an object.";
@@ -176,6 +180,10 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             return;
         }
         let fields = Fields::of(value);
+        if !self.plan.admits(&fields) {
+            message.kind = MessageKind::Gone;
+            return;
+        }
         let role = self.role(&fields);
         message.role = role;
         if role != "tool" {
@@ -233,7 +241,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         } else {
             "Invalid value: '{}' in 'messages[{at}].role'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
         };
-        self.plan.rewrite("role_order", fields.object, "role", quoted(role), sentence, &given);
+        self.plan.rewrite(role_code(&given), fields.object, "role", quoted(role), sentence, &given);
         role
     }
 

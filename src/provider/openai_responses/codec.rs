@@ -1,6 +1,6 @@
 //! OpenAI Responses: its side of the door.
 
-use super::kinds::kind_of;
+use super::kinds::{is_known, kind_of};
 use super::params::UNKNOWN;
 use super::{decode, encode, stream};
 use crate::finding::Report;
@@ -9,7 +9,9 @@ use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire};
+use crate::provider::foreign::is_provider_type;
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::rules::Fields;
 use crate::provider::settings::Settings;
 use crate::provider::withheld::MemberPath;
 use crate::provider::words::Words;
@@ -32,6 +34,16 @@ impl Codec for Responses {
 
     fn list(&self) -> &'static str {
         "input"
+    }
+
+    fn marks_item(&self, item: &Fields<'_>) -> bool {
+        let kind = item.text("type").unwrap_or_default();
+        item.find("role").is_none() && kind != "message" && is_known(&kind)
+    }
+
+    fn reads(&self, item: &Fields<'_>) -> bool {
+        let kind = kind_of(item.object);
+        is_provider_type(&kind) || kind.is_empty() && item.find("content").is_some()
     }
 
     fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {

@@ -68,6 +68,14 @@ pub(super) fn pair_of(kind: &str) -> Option<(&str, bool)> {
     })
 }
 
+/// Whether an item's `type` is one that this endpoint is known to take. New ones come.
+pub(super) fn is_known(kind: &str) -> bool {
+    let families =
+        ["_call", "_call_output", "_output"].iter().any(|end| kind.ends_with(end)) || kind.starts_with("mcp_");
+    let others = ["message", "reasoning", "item_reference", "compaction", "additional_tools", "program"];
+    families || others.contains(&kind)
+}
+
 /// The member by which such an item is paired.
 pub(super) fn id_name(label: &str, calls: bool) -> &'static str {
     match label {

@@ -9,7 +9,7 @@
 mod items;
 mod order;
 
-use super::kinds::{CallKind, HOSTED, id_name, kind_of, pair_of, runs_there};
+use super::kinds::{CallKind, HOSTED, id_name, is_known, kind_of, pair_of, runs_there};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::openai_chat::{self, rules::shortened};
@@ -174,12 +174,19 @@ struct Reader<'p, 'a, 'o> {
 
 impl<'a> Reader<'_, 'a, '_> {
     fn item(&mut self, value: JsonRef<'a>) -> Item<'a> {
+        let gone = |piece| Item { kind: Kind::Gone, value, piece };
         if !value.is_object() {
+            if !self.plan.admits_bare(value) {
+                return gone(self.plan.edits.source(value));
+            }
             let piece = items::text(self.plan, value);
             let kind = if piece.is_some() { self.barrier() } else { Kind::Gone };
             return Item { kind, value, piece: piece.unwrap_or(self.plan.edits.source(value)) };
         }
         let fields = Fields::of(value);
+        if !self.plan.admits(&fields) {
+            return gone(self.plan.edits.source(value));
+        }
         let kind = items::kind(self.plan, &fields);
         let mut spill = Vec::new();
         if kind == "reasoning" && fields.find("summary").is_none() {
@@ -187,7 +194,6 @@ impl<'a> Reader<'_, 'a, '_> {
             self.plan.rewrite("malformed", value, "summary", "[]".into(), sentence, "");
         }
         let kind = match &*kind {
-            "gone" => Kind::Gone,
             "text" => self.barrier(),
             "message" => self.message(&fields, &mut spill),
             "reasoning" if fields.text("id").is_some_and(|id| id.starts_with("rs_")) => Kind::Reasoning,
@@ -287,6 +293,12 @@ impl<'a> Reader<'_, 'a, '_> {
 
     /// An item that stays as it is.
     fn other(&mut self, kind: &str, fields: &Fields<'a>) -> Kind {
+        if is_known(kind) {
+            self.plan.pass(fields.object);
+        } else {
+            let sentence = "Items of type '{}' are not known here: kept, because the provider may take them.";
+            self.plan.warn("unknown_shape", fields.object, "", sentence, kind);
+        }
         if kind.ends_with("_call")
             && let (Some(id), true) = id_of(fields.get("call_id"))
         {

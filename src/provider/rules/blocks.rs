@@ -2,7 +2,7 @@
 //! the head of the turn right after the turn, or run of turns, that calls.
 
 use super::place::{Words, in_place, report_pairs};
-use super::{Fate, Fields, Pairs, Piece, Plan, names_model, quoted};
+use super::{Fate, Fields, Pairs, Piece, Plan, names_model, quoted, role_code};
 use crate::finding::Action;
 use crate::json::{Items, JsonRef, Kind};
 
@@ -178,11 +178,19 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
             reader.turns.push(Turn::new(value));
             if value.is_object() {
                 let fields = Fields::of(value);
+                if !reader.plan.admits(&fields) {
+                    reader.drop_turn();
+                    continue;
+                }
                 let speaker = reader.role(&fields);
                 if let Some(turn) = reader.turns.last_mut() {
                     turn.speaker = speaker;
                 }
                 (shape.content)(&mut reader, &fields);
+                continue;
+            }
+            if !reader.plan.admits_bare(value) {
+                reader.drop_turn();
                 continue;
             }
             let text = value.kind() == Kind::String && !value.is_text("");
@@ -212,9 +220,10 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         {
             return *speaker;
         }
-        let model = text.is_some_and(|text| names_model(&text));
+        let model = text.as_deref().is_some_and(names_model);
         let (speaker, role) = if model { (Speaker::Model, self.shape.role) } else { (Speaker::User, "user") };
-        self.plan.rewrite("role_order", fields.object, "role", quoted(role), self.shape.no_role, "");
+        let code = role_code(&text.unwrap_or_default());
+        self.plan.rewrite(code, fields.object, "role", quoted(role), self.shape.no_role, "");
         speaker
     }
 

@@ -1,6 +1,7 @@
 //! Small readers that every dialect's rules share.
 
 use super::splice::quoted;
+use super::survey::UNKNOWN_SHAPE;
 use crate::json::{JsonRef, Kind};
 
 /// An object's members, read once; of doubled ones the last counts, as for `JSON.parse`.
@@ -41,6 +42,13 @@ impl<'a> Fields<'a> {
 /// Whether other wires name the model's role so.
 pub(crate) fn names_model(role: &str) -> bool {
     ["assistant", "model", "ai", "bot", "agent"].iter().any(|own| role.eq_ignore_ascii_case(own))
+}
+
+/// The code of a role that the dialect does not have: one that says nothing to any other is another shape.
+pub(crate) fn role_code(role: &str) -> &'static str {
+    let known = ["", "system", "developer", "user", "tool", "function"];
+    let is_known = names_model(role) || known.iter().any(|own| role.eq_ignore_ascii_case(own));
+    if is_known { "role_order" } else { UNKNOWN_SHAPE }
 }
 
 /// An id, and whether it is a string that is not empty. A number counts as an id that needs its quotes.

@@ -4,6 +4,9 @@ use super::Plan;
 use crate::json::JsonRef;
 use crate::sorted::in_order;
 
+/// A longer pointer is not followed.
+const LONGEST: usize = 200;
+
 impl<'a> Plan<'a, '_> {
     /// Gives each finding its pointer.
     pub(super) fn locate(&mut self) {
@@ -16,10 +19,12 @@ impl<'a> Plan<'a, '_> {
         self.walk(self.body.object, &mut String::new(), &mut due);
     }
 
-    /// The findings about a value and what is in it; `due` has the first of them last. No deeper than a rule looks.
+    /// The findings about a value and what is in it; `due` has the first of them last.
     fn walk(&mut self, value: JsonRef<'a>, path: &mut String, due: &mut Vec<(usize, usize)>) {
         let start = self.edits.span(value).start;
-        while let Some((_, at)) = due.pop_if(|(place, _)| *place == start) {
+        // Deeper than this no rule looks, but an id may stand there: its place is the value around it.
+        let end = if path.len() > LONGEST { self.edits.span(value).end } else { start + 1 };
+        while let Some((_, at)) = due.pop_if(|(place, _)| *place >= start && *place < end) {
             if let (Some(finding), Some((_, member))) = (self.report.get_mut(at), self.places.get(at)) {
                 let slash = if member.is_empty() { "" } else { "/" };
                 finding.path = Some([path, slash, member].concat());

@@ -5,20 +5,27 @@
 mod blocks;
 mod fields;
 mod locate;
+mod mentions;
 mod pair;
 mod place;
 mod splice;
+mod survey;
 
 pub(crate) use blocks::{Block, BlockKind, Reader, Shape, Speaker, Turn, place_blocks, write_turns};
-pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text};
+pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
 pub(crate) use pair::{Call, Fate, IdRule, Pairs};
 pub(crate) use place::{Message, MessageKind, Slot, Words, place_messages, report_pairs};
 pub(crate) use splice::{Edits, Piece, quoted};
 
+use super::codec::codec;
+use super::foreign::{ForeignShape, body_shape, fit_of};
+use crate::error::Result;
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::json::{JsonRef, Kind};
 use crate::message::Dialect;
 use crate::text::replaced;
+use splice::Span;
+use survey::{Survey, refusal};
 
 /// What becomes of a call without a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,10 +57,11 @@ impl RepairOptions {
     }
 }
 
-/// What is wrong with a request's body. No finding of severity error means that the provider accepts the sequence.
+/// What is wrong with a request's body. No finding of severity error means that the provider accepts the sequence. Of a body in
+/// another shape as a whole, `unknown_shape` is all that is reported.
 #[must_use]
 pub fn validate(body: &[u8], dialect: Dialect) -> Report {
-    let (_, mut report) = round(body, dialect, &RepairOptions::default());
+    let mut report = round(body, dialect, &RepairOptions::default()).report;
     for finding in &mut report {
         finding.action = None;
     }
@@ -63,15 +71,38 @@ pub fn validate(body: &[u8], dialect: Dialect) -> Report {
 /// The nearest valid body, with a report of what was wrong and what was done. A body without errors comes back byte for
 /// byte, and so does text that is no JSON. A JSON value that is no object becomes one with an empty list; an empty list
 /// is a warning only, for nothing can mend it.
+///
+/// # Errors
+/// `invalid_input` for a body of another shape: its items are those of another dialect or SDK, or none of any, or a call's
+/// result stands in it in another shape.
+pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
+    let first = round(body, dialect, options);
+    if let Some(shape) = first.refused {
+        return Err(refusal(&first.report, shape));
+    }
+    let unknown = first.unknown;
+    let (text, report) = settle(body, first, dialect, options);
+    if unknown && is_empty(&text, dialect) {
+        return Err(refusal(&report, ForeignShape::Unknown));
+    }
+    Ok((text, report))
+}
+
+/// As [`repair`], and never refused: what cannot be read is left out. For bodies that were rendered here.
 #[must_use]
-pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
-    let (mended, mut report) = round(body, dialect, options);
-    let Some(mut text) = mended else { return (body.to_vec(), report) };
-    // One round mends a body; the others are a guard, so that a rule whose edit wakes another rule still ends valid.
+pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
+    settle(body, round(body, dialect, options), dialect, options)
+}
+
+/// Repeats the rounds until one makes no edit. One mends a body; the others are a guard, so that a rule whose edit wakes
+/// another rule still ends valid.
+fn settle(body: &[u8], first: Round, dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
+    let mut report = first.report;
+    let Some(mut text) = first.text else { return (body.to_vec(), report) };
     for _ in 0..GUARD {
-        let (again, more) = round(text.as_bytes(), dialect, options);
-        let Some(again) = again else { break };
-        for finding in more {
+        let more = round(text.as_bytes(), dialect, options);
+        let Some(again) = more.text else { break };
+        for finding in more.report {
             if finding.severity == Severity::Error {
                 report.push(finding.nowhere());
             }
@@ -83,9 +114,30 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8
 
 const GUARD: usize = 4;
 
-/// One plan, and the body with its edits made, if there are any.
-fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<String>, Report) {
-    let malformed = |message: String| (None, vec![Finding::error("malformed", message).at("").did(Action::Kept)]);
+/// Whether a body's list holds nothing.
+fn is_empty(body: &[u8], dialect: Dialect) -> bool {
+    let body = std::str::from_utf8(body).ok().and_then(|text| JsonRef::parse(text).ok()).unwrap_or_default();
+    body.get(list_name(dialect)).is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none())
+}
+
+/// What one reading of a body comes to.
+struct Round {
+    /// The body with its edits made, if there are any.
+    text: Option<String>,
+    report: Report,
+    /// The shape for which `repair` refuses the body.
+    refused: Option<ForeignShape>,
+    /// Items that are none of the dialect's were left out.
+    unknown: bool,
+}
+
+fn malformed(message: String) -> Round {
+    let report = vec![Finding::error("malformed", message).at("").did(Action::Kept)];
+    Round { text: None, report, refused: None, unknown: false }
+}
+
+/// Reads a body once and makes the edits that its rules plan.
+fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Round {
     let Ok(text) = std::str::from_utf8(body) else {
         return malformed("We could not parse the JSON body of your request: it is not UTF-8.".into());
     };
@@ -106,8 +158,12 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
         options,
         at: 0,
         body: Fields::of(value),
+        list: JsonRef::default(),
+        read: Vec::new(),
+        survey: Survey::new(codec(dialect)),
     };
     if let Some(items) = plan.list(list) {
+        plan.list = items;
         match dialect {
             Dialect::OpenAiChat => super::openai_chat::rules::plan(&mut plan, items),
             Dialect::Anthropic => super::anthropic::rules::plan(&mut plan, items),
@@ -116,8 +172,9 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
             Dialect::OpenAiResponses => super::openai_responses::rules::plan(&mut plan, items),
         }
     }
+    let refused = plan.refused();
     plan.locate();
-    let Plan { edits, mut report, .. } = plan;
+    let Plan { edits, mut report, survey, .. } = plan;
     debug_assert_eq!(
         edits.is_empty(),
         report.iter().all(|f| f.severity != Severity::Error),
@@ -126,8 +183,9 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
     let mut mended = if edits.is_empty() { None } else { Some(edits.apply()) };
     // One content may stand without its list, as in Google's own examples, if a list of it would be taken.
     if dialect == Dialect::Gemini
+        && refused.is_none()
         && value.get(list).is_some_and(JsonRef::is_object)
-        && mended.as_ref().is_some_and(|text| round(text.as_bytes(), dialect, options).0.is_none())
+        && mended.as_ref().is_some_and(|text| round(text.as_bytes(), dialect, options).text.is_none())
     {
         mended = None;
         for finding in &mut report {
@@ -135,7 +193,7 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Option<Stri
             finding.action = Some(Action::Kept);
         }
     }
-    (mended, report)
+    Round { text: mended, report, refused, unknown: survey.unknown }
 }
 
 /// The key that holds a dialect's conversation.
@@ -158,6 +216,11 @@ pub(crate) struct Plan<'a, 'o> {
     pub at: usize,
     /// The members of the body.
     pub body: Fields<'a>,
+    /// The dialect's list.
+    list: JsonRef<'a>,
+    /// Values that are neither calls nor results, and may hold the id of one.
+    read: Vec<Span>,
+    survey: Survey<'a>,
 }
 
 impl<'a> Plan<'a, '_> {
@@ -165,6 +228,11 @@ impl<'a> Plan<'a, '_> {
     pub fn note(&mut self, finding: Finding, about: JsonRef<'a>, member: &'static str) {
         self.report.push(finding);
         self.places.push((self.edits.span(about).start, member));
+    }
+
+    /// Keeps a value that holds the id of neither a call nor a result here, though it may read the same.
+    pub fn pass(&mut self, value: JsonRef<'a>) {
+        self.read.push(self.edits.span(value));
     }
 
     /// A sentence with the item's number for `{at}` and `given` for `{}`.
@@ -237,6 +305,12 @@ impl<'a> Plan<'a, '_> {
         Piece::wrapped(open, vec![token], "}")
     }
 
+    /// The other shape of a value that stands for a whole list.
+    fn shape_of(&self, item: JsonRef<'a>) -> Option<ForeignShape> {
+        item.entries().next()?;
+        fit_of(self.survey.named, &Fields::of(item)).foreign
+    }
+
     /// The conversation's list, or an edit that makes one: a bare list is wrapped, anything else gets an empty one.
     fn list(&mut self, name: &'static str) -> Option<JsonRef<'a>> {
         let value = self.body.object;
@@ -245,6 +319,11 @@ impl<'a> Plan<'a, '_> {
             (Kind::Object, Some(Kind::Array)) => (found, name),
             (Kind::Object, Some(Kind::String)) if name == "input" => (None, name),
             (Kind::Object, kind) => {
+                if let Some(shape) = found.filter(|one| one.is_object()).and_then(|one| self.shape_of(one)) {
+                    self.refuse_body(shape);
+                } else if let Some(shape) = body_shape(self.survey.named, &self.body) {
+                    self.refuse_body(shape);
+                }
                 match found {
                     // One message where a list of them is due; a dialect's own rules mend a bare text in it.
                     Some(one) if matches!(kind, Some(Kind::Object | Kind::String)) => {

@@ -118,6 +118,7 @@ pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words
             plan.call_error(code, call.place, call.id.as_ref().unwrap_or(&call.new_id), action, words.dangling);
         }
     }
+    plan.report_mentions(pairs);
     for answer in &pairs.answers {
         let (code, action, sentence) = match answer.fate {
             Fate::Held => continue,

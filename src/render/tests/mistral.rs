@@ -292,6 +292,11 @@ proptest! {
 
     #[test]
     fn r04_r05_and_of_mistral_too(list in proptest::collection::vec(mistral_wire(), 0..8), more in proptest::collection::vec(mistral_wire(), 0..3), now in 0_u64..900_000) {
+        let taken = |wires: Vec<String>| -> Vec<String> {
+            let is_taken = |wire: &String| decode_body(MISTRAL, JsonRef::parse(&format!("[{wire}]")).unwrap()).is_ok();
+            wires.into_iter().filter(is_taken).collect()
+        };
+        let (list, more) = (taken(list), taken(more));
         let history = history_of(MISTRAL, &format!("[{}]", list.join(",")));
         valid_in_all(&history, None, now)?;
         let live = live_after(&history, MISTRAL, &format!("[{}]", more.join(",")));

@@ -35,7 +35,15 @@ fn part() -> impl Strategy<Value = String> {
     ]
 }
 
+/// A content that `append` takes.
 fn content() -> impl Strategy<Value = String> {
+    any_content().prop_filter("append takes it", |content| {
+        let list = format!("[{content}]");
+        decode_body(GEMINI, JsonRef::parse(&list).unwrap()).is_ok()
+    })
+}
+
+fn any_content() -> impl Strategy<Value = String> {
     let role = prop::sample::select(vec![
         "\"user\"",
         "\"user\"",

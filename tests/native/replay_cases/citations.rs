@@ -373,7 +373,6 @@ fn r08_what_is_set_aside_parts_no_turn() {
         user("q"),
         calls(&["a"]),
         result("a", THREE),
-        json!(7),
         ghost,
         says("[source3]"),
         user("q"),

@@ -22,7 +22,15 @@ fn words() -> impl Strategy<Value = Value> {
     prop_oneof![4 => select(vec!["one", "two", "\u{e9}\n"]).prop_map(Value::from), 1 => Just(json!(""))]
 }
 
+/// An item that `append` takes.
 fn item() -> impl Strategy<Value = Value> {
+    any_item().prop_filter("append takes it", |item| {
+        let list = json!([item]).to_string();
+        decode_body(OWN, JsonRef::parse(&list).unwrap()).is_ok()
+    })
+}
+
+fn any_item() -> impl Strategy<Value = Value> {
     let part = prop_oneof![
         words().prop_map(|text| json!({"type": "output_text", "text": text})),
         words().prop_map(|text| json!({"type": "refusal", "refusal": text})),

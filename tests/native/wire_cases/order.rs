@@ -337,7 +337,7 @@ fn wf_49_a_paused_turn_is_sent_again_unchanged() {
     stored.append(CLAUDE, &format!(r#"[{{"role":"user","content":"q"}},{}]"#, wire.as_str()));
     let (out, _) = stored.bytes(CLAUDE);
     assert!(out.contains(content), "{out}");
-    let (same, _) = repair(out.as_bytes(), CLAUDE, &RepairOptions::default());
+    let (same, _) = repair(out.as_bytes(), CLAUDE, &RepairOptions::default()).unwrap();
     assert_eq!(String::from_utf8(same).unwrap(), out);
     let served = json!({ "type": "server_tool_use", "id": "s", "name": "web_search", "input": {} });
     takes(claude(vec![user("q"), model(vec![text("so"), served])]), CLAUDE);

@@ -43,7 +43,7 @@ fn wf_34_thinking_in_a_tool_loop_is_unchanged_and_first() {
     stored.append(CLAUDE, &body);
     for out in [
         stored.bytes_for(&with_params(CLAUDE, THINKING), &[]).0,
-        String::from_utf8(repair(body.as_bytes(), CLAUDE, &RepairOptions::default()).0).unwrap(),
+        String::from_utf8(repair(body.as_bytes(), CLAUDE, &RepairOptions::default()).unwrap().0).unwrap(),
     ] {
         assert!(out.contains(&format!(r#""content":[{odd},"#)) && out.contains("Interrupted"), "{out}");
     }

@@ -273,7 +273,7 @@ fn r40_the_system_text_holds_no_empty_block() {
     for (given, left) in [(vec![text("s"), text("")], json!([text("s")])), (vec![text("")], Value::Null)] {
         body["system"] = Value::from(given);
         assert_eq!(errors(&body, CLAUDE), ["empty_content"]);
-        let (out, _) = repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default());
+        let (out, _) = repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).unwrap();
         assert_eq!(serde_json::from_slice::<Value>(&out).unwrap()["system"], left);
     }
 }

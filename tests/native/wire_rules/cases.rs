@@ -16,7 +16,8 @@ fn a_running_tool_loop_begins_with_thinking_or_goes_without() {
     body["messages"][1] = model(vec![use_("a")]);
     assert_eq!(errors(&body, CLAUDE), ["unsigned_thinking"]);
     let out: Value =
-        serde_json::from_slice(&repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).0).unwrap();
+        serde_json::from_slice(&repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).unwrap().0)
+            .unwrap();
     assert_eq!((&out["thinking"], &out["messages"]), (&json!({ "type": "disabled" }), &body["messages"]));
     // Thinking that is off may not stand at the end, and may in the middle.
     takes(claude(vec![user("q"), model(vec![signed(), text("x")]), user("p")]), CLAUDE);
@@ -156,7 +157,7 @@ fn r40_anthropic_takes_four_cache_marks() {
     takes(body.clone(), CLAUDE);
     body["system"] = json!([marked("s")]);
     assert_eq!(errors(&body, CLAUDE), ["malformed"]);
-    let (out, _) = repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default());
+    let (out, _) = repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).unwrap();
     let mut want = body;
     want["messages"][0]["content"][0].as_object_mut().unwrap().shift_remove("cache_control");
     assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), want);

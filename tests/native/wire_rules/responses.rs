@@ -197,7 +197,7 @@ fn r40_a_reference_needs_no_type() {
     ] {
         takes(input(vec![user("q"), reference, out("a", "1"), user("p")]), RESPONSES);
     }
-    mends_responses(vec![user("q"), json!({ "id": "fc_1", "x": 1 })], "malformed", vec![user("q")]);
+    mends_responses(vec![user("q"), json!({ "id": "fc_1", "x": 1 })], "unknown_shape", vec![user("q")]);
     // What it refers to may be the call that an id named first.
     takes(input(vec![json!({ "id": "fc_1" }), out("a", "1"), user("p"), fcall("a"), out("a", "2")]), RESPONSES);
 }

@@ -160,7 +160,7 @@ fn r41_scalars_and_wrong_roots_return() {
             " \n{ \"messages\" : [ ] , \"a\" : 1 } ",
             "[{\"role\":\"user\",\"content\":\"x\",\"parts\":[{\"text\":\"x\"}]}]",
         ] {
-            let (out, report) = repair(text.as_bytes(), dialect, &RepairOptions::default());
+            let (out, report) = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap();
             let shown = String::from_utf8_lossy(&out);
             serde_json::from_slice::<Value>(&out).unwrap_or_else(|e| panic!("{e}: {shown}"));
             let left = validate(&out, dialect);
@@ -168,7 +168,7 @@ fn r41_scalars_and_wrong_roots_return() {
             assert!(!report.is_empty() || text.contains("hi"), "{text}");
         }
         for bad in [&b""[..], b"{", b"\xff\xfe", b"{\"messages\":[}"] {
-            let (out, report) = repair(bad, dialect, &RepairOptions::default());
+            let (out, report) = repair(bad, dialect, &RepairOptions::default()).unwrap();
             assert_eq!(out, bad);
             assert_eq!(report[0].code, "malformed");
             assert_eq!(validate(bad, dialect)[0].code, "malformed");
@@ -182,7 +182,7 @@ fn r41_untouched_tokens_keep_their_bytes() {
     let text = format!(
         " {{ \"x\" : {odd} ,\n \"messages\" : [ {{\"role\" : \"user\", \"content\":\"\\u0061\", \"k\": {odd}}} ,\n {{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[ {{\"id\":\"a\",\"type\":\"function\",\"function\":{{\"name\":\"f\",\"arguments\":{odd}}}}} ]}} ] }} "
     );
-    let (out, _) = repair(text.as_bytes(), CHAT, &RepairOptions::default());
+    let (out, _) = repair(text.as_bytes(), CHAT, &RepairOptions::default()).unwrap();
     let out = String::from_utf8(out).unwrap();
     let closed = format!(",{{\"role\":\"tool\",\"tool_call_id\":\"a\",\"content\":\"{}\"}}", crate::TEXT);
     let string = serde_json::to_string(odd).unwrap();
@@ -197,7 +197,7 @@ fn r41_deep_and_large_bodies_are_repaired() {
     let long = format!("{{\"messages\":[{{\"role\":\"tool\",\"content\":\"{}\"}}]}}", "x".repeat(10_000_000));
     for dialect in Dialect::ALL {
         for text in [&deep, &long] {
-            let _ = repair(text.as_bytes(), dialect, &RepairOptions::default());
+            let _ = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap();
         }
     }
     let many = |n: usize, dialect: Dialect| {
@@ -229,6 +229,6 @@ fn r41_a_member_that_goes_takes_its_doubles_along() {
     let of =
         |members: &str| format!(r#"{{"messages":[{{"role":"user","content":"q"}},{{"role":"assistant",{members}}}]}}"#);
     let given = of(r#""tool_calls":[],"content":"x","tool_calls":[],"name":"n","tool_calls":[]"#);
-    let (mended, _) = repair(given.as_bytes(), CHAT, &RepairOptions::default());
+    let (mended, _) = repair(given.as_bytes(), CHAT, &RepairOptions::default()).unwrap();
     assert_eq!(String::from_utf8(mended).unwrap(), of(r#""content":"x","name":"n""#));
 }

@@ -4,6 +4,7 @@ use super::TEXT;
 use super::end::text_of;
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
+use crate::provider::foreign::is_provider_type;
 use crate::provider::rules::{Block, BlockKind, Fields, Piece, Plan, Turn, as_quoted, quoted};
 
 /// Blocks of other wire formats. New blocks of Anthropic's own keep coming, so only these are refused.
@@ -19,6 +20,23 @@ const FOREIGN: &[&str] = &[
     "function_call",
     "function_call_output",
     "reasoning",
+];
+/// Blocks that the endpoint is known to take, beside results of a server's tools.
+const KNOWN: &[&str] = &[
+    "text",
+    "image",
+    "document",
+    "search_result",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "server_tool_use",
+    "mcp_tool_use",
+    "container_upload",
+    "compaction",
+    "tool_addition",
+    "tool_reference",
 ];
 /// Up to this size a block that cannot stay is kept as its JSON text.
 const QUOTABLE: usize = 4096;
@@ -121,7 +139,12 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
         plan.rewrite("malformed", value, "text", as_quoted(text), sentence, "");
     }
     let image_of_model = model && kind == "image";
-    if !kind.is_empty() && !FOREIGN.contains(&kind) && !image_of_model {
+    let unknown = plan.is_foreign_block(fields) || !kind.is_empty() && !is_provider_type(kind);
+    if !kind.is_empty() && !FOREIGN.contains(&kind) && !image_of_model && !unknown {
+        if !KNOWN.contains(&kind) && !kind.ends_with("_tool_result") {
+            let sentence = "Blocks of type '{}' are not known here: kept, because the provider may take them.";
+            plan.warn("unknown_shape", value, "", sentence, kind);
+        }
         return plan.edits.source(value);
     }
     let sentence = if kind.is_empty() {
@@ -131,7 +154,8 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
     } else {
         "messages.{at}.content: Input tag '{}' found using 'type' does not match any of the expected tags"
     };
-    plan.error_with("unsupported_part", value, "", Action::Rewritten, sentence, kind);
+    let code = if unknown { "unknown_shape" } else { "unsupported_part" };
+    plan.error_with(code, value, "", Action::Rewritten, sentence, kind);
     for name in ["text", "refusal"] {
         if let Some(text) = fields.get(name).filter(|text| text.kind() == Kind::String && !text.is_text("")) {
             return plan.as_text(TEXT, text);

@@ -1,5 +1,6 @@
 //! Parts that are neither call nor response.
 
+use super::super::DATA;
 use super::{CALL, RESPONSE, SIGNATURE, TEXT};
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
@@ -49,6 +50,11 @@ pub(super) fn read<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Piece {
         } else if given.is_text("") && SIGNATURE.iter().all(|name| fields.find(name).is_none()) {
             plan.warn("empty_content", part, "", "An empty text part: some models refuse it.", "");
         }
+    }
+    let says = |names: &[&str]| names.iter().any(|name| fields.find(name).is_some());
+    if !DATA.iter().any(|names| says(names)) && !says(&SIGNATURE) {
+        let sentence = "A part without any data that is known here: kept, because the provider may take it.";
+        plan.warn("unknown_shape", part, "", sentence, "");
     }
     // Thought summaries count as any text: recorded turns hold nothing else, signed or not.
     plan.edits.source(part)

@@ -2,6 +2,7 @@
 
 use crate::finding::{Action, Finding};
 use crate::json::{JsonRef, Kind};
+use crate::provider::foreign::is_provider_type;
 use crate::provider::rules::{Fields, Piece, Plan, as_quoted, quoted};
 
 const TEXT: &[&str] = &["text"];
@@ -109,7 +110,8 @@ pub(crate) fn read<'a>(
             // An item of OpenAI Responses has an id.
             role == *at && kind == *name && fields.find(member).is_some() && fields.find("id").is_none()
         });
-        let own = !kind.is_empty() && !known && !named(MEDIA) && (theirs || !named(FOREIGN));
+        let unknown = !known && (plan.is_foreign_block(&fields) || !kind.is_empty() && !is_provider_type(&kind));
+        let own = !kind.is_empty() && !known && !named(MEDIA) && !unknown && (theirs || !named(FOREIGN));
         if (known && !kind.is_empty()) || own {
             if own {
                 let sentence = "Content parts of type '{}' are no part of this format: some servers take them.";
@@ -124,7 +126,8 @@ pub(crate) fn read<'a>(
         let sentence = format!(
             "Invalid value: '{kind}' in a message with role '{role}'. Content blocks are expected to be of the types that this role supports."
         );
-        plan.note(Finding::error("unsupported_part", sentence).did(action), part, "");
+        let code = if unknown { "unknown_shape" } else { "unsupported_part" };
+        plan.note(Finding::error(code, sentence).did(action), part, "");
         if movable {
             spill.push(plan.edits.source(part));
         } else if let Some(text) = words {

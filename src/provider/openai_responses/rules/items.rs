@@ -2,9 +2,10 @@
 
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
+use crate::provider::foreign::is_provider_type;
 use crate::provider::openai_chat::rules::{MAX_ID, calls::arguments_of};
 use crate::provider::openai_responses::kinds::kind_of;
-use crate::provider::rules::{Fields, Piece, Plan, as_quoted, name_fit, name_valid, names_model, quoted};
+use crate::provider::rules::{Fields, Piece, Plan, as_quoted, name_fit, name_valid, names_model, quoted, role_code};
 
 const MAX_NAME: usize = 128;
 
@@ -16,7 +17,7 @@ pub(super) fn text<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>) -> Option<Pi
     text.then(|| plan.as_text("{\"role\":\"user\",\"content\":", value))
 }
 
-/// What an item is, by its type or, where it has none, by its keys. "gone" for one that cannot stay.
+/// What an item is, by its type or, where it has none, by its keys.
 pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
     let kind = fields.owned_text("type");
     if !kind.is_empty() {
@@ -24,19 +25,13 @@ pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
     }
     let guess = match kind_of(fields.object) {
         kind if !kind.is_empty() => kind,
-        _ if fields.find("content").is_some() => "message".into(),
-        _ => "gone".into(),
+        _ => "message".into(),
     };
     // A message needs no type, nor does a reference, and that may say so.
     let typed = if guess == "item_reference" { fields.find("type") } else { fields.get("type") };
     if typed.is_some() || !["message", "item_reference"].contains(&&*guess) {
-        let gone = guess == "gone";
-        let action = if gone { Action::Dropped } else { Action::Rewritten };
         let sentence = "Missing required parameter: 'input[{at}].type'.";
-        plan.error("malformed", fields.object, "type", action, sentence);
-        if !gone {
-            plan.edits.set(fields.object, "type", quoted(&guess));
-        }
+        plan.rewrite("malformed", fields.object, "type", quoted(&guess), sentence, "");
     }
     guess.into_owned()
 }
@@ -54,7 +49,7 @@ pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, spill: &
     if !["assistant", "user", "system", "developer"].contains(&role.as_str()) {
         let sentence = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.";
         let role_due = if model { "\"assistant\"" } else { "\"user\"" };
-        plan.rewrite("role_order", value, "role", role_due.into(), sentence, &role);
+        plan.rewrite(role_code(&role), value, "role", role_due.into(), sentence, &role);
     }
     let Some(content) = fields.find("content") else {
         let sentence = "Missing required parameter: 'content' of a message.";
@@ -125,6 +120,14 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
         if part.is_object() {
             let fields = Fields::of(part);
             let kind = fields.owned_text("type");
+            if plan.is_foreign_block(&fields) || !kind.is_empty() && !is_provider_type(&kind) {
+                plan.error_with("unknown_shape", part, "type", Action::Rewritten, holds.sentence, &kind);
+                let text = fields.get("text").filter(|text| text.kind() == Kind::String).unwrap_or(part);
+                let text = Piece::New(format!("{}{}}}", holds.open, as_quoted(text)));
+                plan.edits.replace(part, text);
+                items.push(plan.edits.source(part));
+                continue;
+            }
             let of_text = ["text", "input_text", "output_text", ""].contains(&kind.as_str());
             if of_text && kind != holds.text && fields.text("text").is_some() {
                 plan.rewrite("unsupported_part", part, "type", quoted(holds.text), holds.sentence, &kind);

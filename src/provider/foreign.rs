@@ -1,0 +1,306 @@
+//! Recognises items that are not of the dialect that was named: messages of other SDKs, and items of another dialect.
+
+use super::codec::{Codec, codec};
+use super::rules::Fields;
+use crate::error::{Error, Result};
+use crate::json::{JsonRef, Kind};
+use crate::message::Dialect;
+use crate::text::has;
+
+/// A message format that is not the named dialect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForeignShape {
+    /// `{role, parts: [{type: "text", …}, {type: "tool-look", toolCallId, …}]}`
+    AiSdkUi,
+    /// `{role, content: [{type: "tool-call", toolCallId, …}]}`
+    AiSdkModel,
+    /// `{lc, type: "constructor", kwargs}`, `{type: "human", data}`, `{type: "ai", content}`, `["human", "…"]`
+    LangChain,
+    /// `{type: "function_call_result", callId, …}`
+    OpenAiAgents,
+    /// `{role, toolCalls, toolCallId}`, or parts `{type: "tool-call", arguments, state}`
+    TanStack,
+    /// `{role, content: {format: 2, parts}}`
+    Mastra,
+    /// `{role, content: [{toolUse: {toolUseId, …}}]}`
+    BedrockConverse,
+    /// `{role, parts: [{type: "tool", callId, …}]}`: what `append` takes without a dialect.
+    Neutral,
+    /// An item that only another dialect has.
+    Dialect(Dialect),
+    /// `{role, content}`: what all dialects but Gemini have.
+    Plain,
+    /// None of these.
+    Unknown,
+}
+
+impl ForeignShape {
+    /// A stable name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AiSdkUi => "ai-sdk-ui",
+            Self::AiSdkModel => "ai-sdk-model",
+            Self::LangChain => "langchain",
+            Self::OpenAiAgents => "openai-agents",
+            Self::TanStack => "tanstack-ai",
+            Self::Mastra => "mastra",
+            Self::BedrockConverse => "bedrock-converse",
+            Self::Neutral => "neutral",
+            Self::Dialect(dialect) => dialect.as_str(),
+            Self::Plain => Dialect::OpenAiChat.as_str(),
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What items of this shape are called; none for what is of no known shape.
+    fn form(self) -> Option<&'static str> {
+        Some(match self {
+            Self::AiSdkUi => "a UIMessage of the AI SDK",
+            Self::AiSdkModel => "a ModelMessage of the AI SDK",
+            Self::LangChain => "a LangChain message",
+            Self::OpenAiAgents => "an item of the OpenAI Agents SDK",
+            Self::TanStack => "a message of TanStack AI",
+            Self::Mastra => "a Mastra message",
+            Self::BedrockConverse => "a message of Amazon Bedrock's Converse API",
+            Self::Neutral => "a neutral message",
+            Self::Dialect(dialect) => dialect.as_str(),
+            Self::Plain => Dialect::OpenAiChat.as_str(),
+            Self::Unknown => return None,
+        })
+    }
+
+    /// What it is, and what to call instead. `what` names the value.
+    pub fn sentence(self, what: &str, named: Dialect) -> String {
+        let own = named.as_str();
+        let advice = match self {
+            Self::Dialect(_) | Self::Plain => {
+                let other = self.name();
+                format!("name the dialect \"{other}\", or call convert(body, \"{other}\", \"{own}\") first")
+            }
+            Self::Neutral => "give it to append() without a dialect".into(),
+            _ => format!("convert the messages to the form of \"{own}\" first"),
+        };
+        match self.form() {
+            Some(form) => format!("{what} has the form of {form}, not of {own}: {advice}."),
+            None => format!("{what} has no role, type or member that items of {own} have: {advice}."),
+        }
+    }
+
+    /// Whether this shape tells more of what was given than that one.
+    pub fn says_more_than(self, other: Self) -> bool {
+        let rank = |shape| match shape {
+            Self::Unknown => 0,
+            Self::Plain => 1,
+            _ => 2,
+        };
+        rank(self) > rank(other)
+    }
+
+    /// Whether a sentence is about this shape.
+    pub fn is_in(self, sentence: &str) -> bool {
+        self.form().is_none_or(|form| has(sentence, &format!(" has the form of {form},")))
+    }
+}
+
+/// How an item stands to a dialect.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ItemFit {
+    /// It has a mark that only items of this dialect have.
+    pub own: bool,
+    /// The other shape, if it has a mark of one.
+    pub foreign: Option<ForeignShape>,
+    /// That mark is a block in its content; the item around it can be read.
+    pub in_content: bool,
+}
+
+/// Judges one item of a list.
+pub(crate) fn fit_of(named: &dyn Codec, item: &Fields<'_>) -> ItemFit {
+    let whole = |shape| ItemFit { foreign: Some(shape), ..ItemFit::default() };
+    if let Some(shape) = sdk_of(item) {
+        return whole(shape);
+    }
+    let mut own = named.marks_item(item);
+    let marked = |other: &&dyn Codec| !is_family(named, *other) && other.marks_item(item);
+    if !own && let Some(other) = Dialect::ALL.into_iter().map(codec).find(marked) {
+        return whole(ForeignShape::Dialect(other.dialect()));
+    }
+    let mut foreign = None;
+    for block in item.get("content").map(JsonRef::items).into_iter().flatten().filter(|block| block.is_object()) {
+        let block = Fields::of(block);
+        own |= named.marks_block(&block);
+        foreign = foreign.or_else(|| block_shape(named, &block));
+    }
+    if named.reads(item) {
+        return ItemFit { own, foreign, in_content: foreign.is_some() };
+    }
+    let plain = item.text("role").is_some() && item.find("content").is_some();
+    whole(foreign.unwrap_or(if plain { ForeignShape::Plain } else { ForeignShape::Unknown }))
+}
+
+/// Whether two dialects have items of one form.
+fn is_family(one: &dyn Codec, other: &dyn Codec) -> bool {
+    one.family() == other.family()
+}
+
+/// The other shape that a content block is of, if it has a mark of one.
+pub(crate) fn block_shape(named: &dyn Codec, block: &Fields<'_>) -> Option<ForeignShape> {
+    let kind = block.text("type").unwrap_or_default();
+    let kind = kind.as_ref();
+    let has = |name: &str| block.find(name).is_some();
+    match kind {
+        "" if ["toolUse", "toolResult", "reasoningContent", "guardContent", "cachePoint"].into_iter().any(has) => {
+            return Some(ForeignShape::BedrockConverse);
+        }
+        "reasoning" if block.text("text").is_some() && !has("summary") && !has("id") => {
+            return Some(ForeignShape::AiSdkModel);
+        }
+        "image" if has("image") && !has("source") => return Some(ForeignShape::AiSdkModel),
+        "image" | "file" if has("mediaType") || has("mimeType") => return Some(ForeignShape::AiSdkModel),
+        "input_image" if has("image") && !has("image_url") => return Some(ForeignShape::OpenAiAgents),
+        _ if is_ai_sdk_type(kind) => return Some(ForeignShape::AiSdkModel),
+        _ => {}
+    }
+    let other = |other: &&dyn Codec| !is_family(named, *other) && other.marks_block(block);
+    Dialect::ALL.into_iter().map(codec).find(other).map(|other| ForeignShape::Dialect(other.dialect()))
+}
+
+/// Whether a `type` is one of the AI SDK's, which have hyphens: `tool-call`, `step-start`.
+fn is_ai_sdk_type(kind: &str) -> bool {
+    let family = kind.split_once('-').map(|(family, _)| family);
+    family
+        .is_some_and(|family| ["tool", "dynamic", "step", "source", "reasoning", "redacted", "data"].contains(&family))
+}
+
+/// Whether a `type` may be a new one of a provider's own: all of theirs are in snake case.
+pub(crate) fn is_provider_type(kind: &str) -> bool {
+    kind.starts_with(|first: char| first.is_ascii_lowercase())
+        && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+const LANGCHAIN_TYPES: [&str; 8] =
+    ["system", "developer", "tool", "function", "generic", "chat", "remove", "placeholder"];
+const AGENTS_TYPES: [&str; 3] = ["function_call_result", "hosted_tool_call", "computer_call_result"];
+
+/// The SDK whose message an item is.
+fn sdk_of(item: &Fields<'_>) -> Option<ForeignShape> {
+    let has = |name: &str| item.find(name).is_some();
+    let list = |name: &str| item.get(name).filter(|value| value.kind() == Kind::Array);
+    let kind = item.text("type").unwrap_or_default();
+    let kind = kind.as_ref();
+    let constructor = has("lc") && (has("kwargs") || has("id")) || has("lc_kwargs") || has("lc_namespace");
+    let named = matches!(kind, "human" | "ai" | "HumanMessageChunk" | "AIMessageChunk")
+        || !has("role") && LANGCHAIN_TYPES.contains(&kind);
+    let calls = list("tool_calls").into_iter().flat_map(JsonRef::items);
+    if constructor
+        || named && ["data", "content"].into_iter().any(has)
+        || has("additional_kwargs")
+        || has("response_metadata")
+        || calls.clone().any(|call| call.find("args").is_some() && call.find("function").is_none())
+    {
+        return Some(ForeignShape::LangChain);
+    }
+    if ["callId", "providerData", "rawContent"].into_iter().any(has) || AGENTS_TYPES.contains(&kind) {
+        return Some(ForeignShape::OpenAiAgents);
+    }
+    if list("toolInvocations").is_some() {
+        return Some(ForeignShape::AiSdkUi);
+    }
+    if has("toolCalls") || has("toolCallId") {
+        return Some(ForeignShape::TanStack);
+    }
+    if has("providerOptions") {
+        return Some(ForeignShape::AiSdkModel);
+    }
+    if item.get("content").is_some_and(|content| content.is_object() && content.find("parts").is_some()) {
+        return Some(ForeignShape::Mastra);
+    }
+    parts_shape(list("parts")?, has("content"))
+}
+
+/// The SDK by the `parts` of its messages, which say their type; Gemini's do not. Beside a content that can be read, only parts
+/// that say more than it count.
+fn parts_shape(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignShape> {
+    let mut found = None;
+    for part in parts.items().filter(|part| part.is_object()) {
+        let Some(kind) = part.text("type") else { continue };
+        let has = |name: &str| part.find(name).is_some();
+        match kind.as_ref() {
+            "tool" if has("callId") || has("name") => return Some(ForeignShape::Neutral),
+            "tool-call" | "tool-result" | "thinking" if !has("toolName") => return Some(ForeignShape::TanStack),
+            "text" if has("content") && !has("text") => return Some(ForeignShape::TanStack),
+            "text" | "step-start" if beside_content => {}
+            _ => found = Some(ForeignShape::AiSdkUi),
+        }
+    }
+    found
+}
+
+/// Whether an array is LangChain's short form of a message: `["human", "hi"]`.
+pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
+    let mut items = item.items();
+    let role = items.next().and_then(JsonRef::as_text);
+    let content = items.next().is_some_and(|content| matches!(content.kind(), Kind::String | Kind::Array));
+    let roles = ["human", "ai", "system", "user", "assistant", "tool", "placeholder"];
+    content && items.next().is_none() && role.is_some_and(|role| roles.contains(&role.as_ref()))
+}
+
+/// The other shape that a whole body is of, where the list of the named dialect is not in it.
+pub(crate) fn body_shape(named: &dyn Codec, body: &Fields<'_>) -> Option<ForeignShape> {
+    let full = |list: JsonRef<'_>| match list.kind() {
+        Kind::Array => list.items().next().is_some(),
+        Kind::Object => true,
+        Kind::String => !list.is_text(""),
+        _ => false,
+    };
+    if body.find(named.list()).is_some() {
+        return None;
+    }
+    for other in Dialect::ALL.into_iter().map(codec).filter(|other| other.list() != named.list()) {
+        let Some(list) = body.find(other.list()).filter(|list| full(*list)) else { continue };
+        // Two dialects have a list of one name: the items say which it is.
+        let of_sdk = list.items().find_map(|item| item_shape(named, item));
+        return Some(of_sdk.unwrap_or(ForeignShape::Dialect(other.dialect())));
+    }
+    let shape = fit_of(named, body).foreign.filter(|shape| *shape != ForeignShape::Unknown);
+    shape.or_else(|| body.text("role").map(|_| ForeignShape::Unknown))
+}
+
+/// The shape of an item of a list, if it is a known one other than the named dialect's.
+fn item_shape(named: &dyn Codec, item: JsonRef<'_>) -> Option<ForeignShape> {
+    if is_langchain_pair(item) {
+        return Some(ForeignShape::LangChain);
+    }
+    let fields = item.is_object().then(|| Fields::of(item))?;
+    fit_of(named, &fields).foreign.filter(|shape| !matches!(shape, ForeignShape::Unknown | ForeignShape::Plain))
+}
+
+/// Refuses items that are none of the dialect's.
+///
+/// # Errors
+/// `invalid_input`, naming the first of them and its shape; one that says more than another goes first.
+pub(crate) fn refuse_foreign(named: &dyn Codec, items: &[JsonRef<'_>]) -> Result<()> {
+    let mut found: Option<(usize, ForeignShape)> = None;
+    for (at, item) in items.iter().enumerate() {
+        let shape = match item.kind() {
+            Kind::Object => fit_of(named, &Fields::of(*item)).foreign,
+            Kind::Array if is_langchain_pair(*item) => Some(ForeignShape::LangChain),
+            _ => None,
+        };
+        if let Some(shape) = shape
+            && found.is_none_or(|(_, before)| shape.says_more_than(before))
+        {
+            found = Some((at, shape));
+        }
+    }
+    match found {
+        Some((at, shape)) => Err(refused(named, shape, &format!("{}[{at}]", named.list()))),
+        None => Ok(()),
+    }
+}
+
+/// The error of a value in another shape.
+pub(crate) fn refused(named: &dyn Codec, shape: ForeignShape, what: &str) -> Error {
+    Error::invalid(shape.sentence(what, named.dialect())).with(|out| {
+        out.text("shape", shape.name());
+    })
+}

@@ -1,0 +1,264 @@
+//! R61: input in a shape that the dialect does not have.
+
+use crate::*;
+use rethread::error::Code;
+use rethread::finding::{Finding, Severity};
+use rethread::json::JsonRef;
+use rethread::message::Dialect;
+use rethread::provider::{RepairOptions, decode_body, repair, validate};
+use serde_json::{Value, json};
+
+const ALL: [Dialect; 5] = Dialect::ALL;
+
+fn list_of(dialect: Dialect, items: &Value) -> Value {
+    let name = match dialect {
+        Dialect::Gemini => "contents",
+        Dialect::OpenAiResponses => "input",
+        _ => "messages",
+    };
+    json!({ "model": "m", name: items })
+}
+
+fn found(body: &Value, dialect: Dialect) -> Vec<Finding> {
+    validate(body.to_string().as_bytes(), dialect)
+}
+
+fn shapes(body: &Value, dialect: Dialect) -> Vec<Finding> {
+    let error = |found: &Finding| found.code == "unknown_shape" && found.severity == Severity::Error;
+    found(body, dialect).into_iter().filter(error).collect()
+}
+
+/// `validate` says of what shape it is, `repair` and `decode_body` refuse it with the same word.
+fn refused(body: &Value, dialect: Dialect, word: &str) {
+    let text = body.to_string();
+    let shapes = shapes(body, dialect);
+    assert!(shapes.iter().any(|found| found.message.contains(word)), "{dialect:?} {word}: {shapes:?} in {text}");
+    let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).expect_err(&text);
+    assert_eq!(error.code, Code::InvalidInput);
+    assert!(error.message.contains(word), "{dialect:?} {word}: {error}");
+    let error = decode_body(dialect, JsonRef::parse(&text).unwrap()).expect_err(&text);
+    assert_eq!(error.code, Code::InvalidInput);
+}
+
+fn ui_messages() -> Value {
+    json!([
+        { "id": "1", "role": "user", "parts": [{ "type": "text", "text": "What is on?" }] },
+        { "id": "2", "role": "assistant", "parts": [
+            { "type": "step-start" }, { "type": "reasoning", "text": "hm" },
+            { "type": "tool-look", "toolCallId": "c1", "state": "output-available", "input": {}, "output": "a film" },
+            { "type": "text", "text": "A film." },
+        ] },
+    ])
+}
+
+fn model_messages() -> Value {
+    json!([
+        { "role": "user", "content": "What is on?" },
+        { "role": "assistant", "content": [{ "type": "tool-call", "toolCallId": "c1", "toolName": "look", "input": {} }] },
+        { "role": "tool", "content": [{ "type": "tool-result", "toolCallId": "c1", "toolName": "look", "output": { "type": "text", "value": "a film" } }] },
+    ])
+}
+
+fn langchain() -> [Value; 6] {
+    let message = |class: &str, kwargs: Value| json!({ "lc": 1, "type": "constructor", "id": ["langchain_core", "messages", class], "kwargs": kwargs });
+    let call = json!([{ "name": "look", "args": {}, "id": "c1", "type": "tool_call" }]);
+    [
+        json!([
+            message("HumanMessage", json!({ "content": "hi" })),
+            message("AIMessage", json!({ "content": "", "tool_calls": call })),
+            message("ToolMessage", json!({ "content": "x", "tool_call_id": "c1" }))
+        ]),
+        json!([{ "type": "human", "data": { "content": "hi" } }, { "type": "ai", "data": { "content": "yo" } }]),
+        json!([{ "type": "human", "content": "hi" }, { "type": "ai", "content": "yo", "tool_calls": call }, { "type": "tool", "content": "x", "tool_call_id": "c1" }]),
+        json!([{ "content": "hi", "additional_kwargs": {}, "response_metadata": {} }, { "content": "yo", "additional_kwargs": {}, "tool_calls": [] }]),
+        json!([{ "lc_serializable": true, "lc_kwargs": { "content": "hi" }, "lc_namespace": ["langchain_core", "messages"], "content": "hi" }]),
+        json!([["human", "hi"], ["ai", "yo"]]),
+    ]
+}
+
+fn agents() -> Value {
+    json!([
+        { "type": "message", "role": "user", "content": "hi" },
+        { "type": "function_call", "callId": "c1", "name": "look", "status": "completed", "arguments": "{}", "providerData": {} },
+        { "type": "function_call_result", "callId": "c1", "name": "look", "status": "completed", "output": { "type": "text", "text": "a film" } },
+        { "type": "message", "role": "assistant", "status": "completed", "content": [{ "type": "output_text", "text": "A film." }] },
+    ])
+}
+
+#[test]
+fn r61_messages_of_other_sdks_are_named_and_refused() {
+    for dialect in ALL {
+        refused(&list_of(dialect, &ui_messages()), dialect, "UIMessage of the AI SDK");
+        for messages in langchain() {
+            refused(&list_of(dialect, &messages), dialect, "LangChain");
+        }
+        refused(&list_of(dialect, &agents()), dialect, "OpenAI Agents");
+        let tanstack =
+            json!([{ "role": "user", "content": "hi" }, { "role": "tool", "toolCallId": "c1", "content": "x" }]);
+        refused(&list_of(dialect, &tanstack), dialect, "TanStack");
+        let mastra = json!([{ "id": "1", "role": "user", "content": { "format": 2, "parts": [{ "type": "text", "text": "hi" }] } }]);
+        refused(&list_of(dialect, &mastra), dialect, "Mastra");
+        let neutral = json!([{ "role": "assistant", "parts": [{ "type": "tool", "callId": "c1", "name": "look" }] }]);
+        refused(&list_of(dialect, &neutral), dialect, "neutral message");
+    }
+    for dialect in ALL {
+        refused(&list_of(dialect, &model_messages()), dialect, "ModelMessage of the AI SDK");
+        let bedrock = json!([
+            { "role": "user", "content": [{ "text": "hi" }] },
+            { "role": "assistant", "content": [{ "toolUse": { "toolUseId": "c1", "name": "look", "input": {} } }] },
+            { "role": "user", "content": [{ "toolResult": { "toolUseId": "c1", "content": [{ "text": "x" }] } }] },
+        ]);
+        refused(&list_of(dialect, &bedrock), dialect, "Bedrock");
+    }
+    // A bare list is one, too.
+    refused(&ui_messages(), CHAT, "UIMessage of the AI SDK");
+}
+
+fn own_history(dialect: Dialect) -> Value {
+    match dialect {
+        Dialect::OpenAiChat => json!([user("q"), calls(&["abcdefghi"]), tool("abcdefghi", "1"), says("x")]),
+        Dialect::Mistral => json!([user("q"), calls(&["abcdefghi"]), tool("abcdefghi", "1"), user("p")]),
+        Dialect::Anthropic => json!([user("q"), model(vec![use_("a")]), human(vec![result("a", "1")])]),
+        Dialect::Gemini => json!([asks(vec![say("q")]), acts(vec![fc("f")]), asks(vec![fr("f", "1")])]),
+        Dialect::OpenAiResponses => json!([user("q"), fcall("a"), out("a", "1"), says("x")]),
+    }
+}
+
+#[test]
+fn r61_a_body_of_another_dialect_is_named_and_refused() {
+    for from in ALL {
+        let body = list_of(from, &own_history(from));
+        takes(body.clone(), from);
+        for dialect in ALL {
+            let family = |dialect| if dialect == MISTRAL { CHAT } else { dialect };
+            if family(from) == family(dialect) {
+                continue;
+            }
+            let word = format!("name the dialect \"{}\", or call convert(body", family(from).as_str());
+            refused(&body, dialect, &word);
+            refused(&list_of(dialect, &own_history(from)), dialect, &word);
+        }
+    }
+    // What several dialects have says nothing of which it is.
+    for dialect in [CHAT, MISTRAL, CLAUDE, RESPONSES] {
+        let body = list_of(dialect, &json!([user("q"), says("x"), user("p")]));
+        takes(body, dialect);
+    }
+}
+
+#[test]
+fn r61_items_that_nobody_has_are_left_out_of_a_body_and_never_make_an_empty_one() {
+    for dialect in ALL {
+        refused(
+            &list_of(dialect, &json!([{ "foo": 1 }, { "bar": { "baz": 2 } }])),
+            dialect,
+            "has no role, type or member",
+        );
+        let mut items = own_history(dialect).as_array().unwrap().clone();
+        items.insert(1, json!({ "foo": 1 }));
+        let body = list_of(dialect, &Value::from(items));
+        let (shapes, left) = (shapes(&body, dialect), mended(&body, dialect));
+        assert_eq!(shapes.len(), 1);
+        assert!(shapes[0].path.as_deref().unwrap().ends_with("/1"), "{shapes:?}");
+        assert_eq!(left, own_history(dialect), "{dialect:?}");
+    }
+    for dialect in [CHAT, CLAUDE] {
+        let body = list_of(dialect, &json!([{ "foo": 1 }, { "role": "user", "content": null }]));
+        assert_eq!(
+            repair(body.to_string().as_bytes(), dialect, &RepairOptions::default()).unwrap_err().code,
+            Code::InvalidInput
+        );
+    }
+    let alone = json!({ "role": "user", "content": "hi" });
+    assert!(repair(alone.to_string().as_bytes(), CHAT, &RepairOptions::default()).is_err());
+}
+
+#[test]
+fn r61_a_call_whose_id_stands_elsewhere_is_not_closed() {
+    for spelling in ["callId", "call_id", "toolCallId", "tool_use_id", "toolUseId", "id"] {
+        let stray = json!({ "kind": "result", spelling: "a", "value": 1 });
+        for (dialect, call) in [(CHAT, calls(&["a"])), (CLAUDE, model(vec![use_("a")])), (RESPONSES, fcall("a"))] {
+            let body = list_of(dialect, &json!([user("q"), call, stray, user("p")]));
+            let text = body.to_string();
+            let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).expect_err(&text);
+            assert_eq!(error.code, Code::InvalidInput);
+            let found = shapes(&body, dialect);
+            assert!(
+                found.iter().any(|found| found.call_id.as_deref() == Some("a")
+                    && found.path.as_deref().is_some_and(|path| path.ends_with(&format!("/2/{spelling}")))),
+                "{dialect:?} {spelling} {found:?}"
+            );
+        }
+    }
+    // Beside the body's list, and in a block of the message that calls.
+    let mut body = chat(vec![user("q"), calls(&["a"])]);
+    body["tool_outputs"] = json!([{ "tool_call_id": "a", "output": "x" }]);
+    assert!(repair(body.to_string().as_bytes(), CHAT, &RepairOptions::default()).is_err());
+    let beside = json!({ "type": "tool-result", "toolCallId": "a", "output": "x" });
+    let body = claude(vec![user("q"), model(vec![use_("a"), beside]), user("p")]);
+    assert!(repair(body.to_string().as_bytes(), CLAUDE, &RepairOptions::default()).is_err());
+    // However deep it stands.
+    let deep = format!("{}{{\"callId\":\"a\"}}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let body = chat(vec![user("q"), calls(&["a"]), user("p")]).to_string();
+    let body = body.replacen("\"content\":\"p\"", &format!("\"content\":\"p\",\"more\":{deep}"), 1);
+    assert!(repair(body.as_bytes(), CHAT, &RepairOptions::default()).is_err());
+    // A result that misspells its member, and stands in its place, is taken.
+    let body = json!([user("q"), calls(&["a"]), { "role": "tool", "content": "x" }, user("p")]);
+    assert_eq!(mended(&json!({ "messages": body }), CHAT)[2]["tool_call_id"], "a");
+    // The same id in the arguments, in a text, or in what belongs to the call says nothing.
+    let mut call = calls(&["a"]);
+    call["tool_calls"][0]["function"]["arguments"] = json!("{\"id\":\"a\"}");
+    call["reasoning_details"] = json!([{ "type": "reasoning.encrypted", "id": "a", "data": "x" }]);
+    let body = chat(vec![user("q"), call.clone(), user("a")]);
+    assert_eq!(mended(&body, CHAT), json!([user("q"), call, closed("a"), user("a")]));
+    // An id that comes again is the other turn's.
+    let body = chat(vec![user("q"), calls(&["a"]), tool("a", "1"), user("p"), calls(&["a"]), user("o")]);
+    assert_eq!(mended(&body, CHAT)[5], closed("a"));
+}
+
+#[test]
+fn r61_a_new_block_of_the_provider_is_kept_and_one_of_another_shape_is_not() {
+    let body = |kind: &str| {
+        let block = json!({ "type": kind, "toolCallId": "x", "value": 1 });
+        claude(vec![user("q"), model(vec![text("x"), block, use_("a")]), human(vec![result("a", "1")])])
+    };
+    let report = |kind| -> Vec<_> {
+        found(&body(kind), CLAUDE)
+            .into_iter()
+            .map(|found| (found.code, found.severity, found.path.clone().unwrap()))
+            .collect()
+    };
+    let path = || "/messages/1/content/1".to_owned();
+    for kind in ["nonsense", "video", "some_new_block_2027"] {
+        assert_eq!(report(kind), [("unknown_shape", Severity::Warning, path())]);
+        takes(body(kind), CLAUDE);
+    }
+    for kind in ["tool-call", "toolCall", "Text", "data-card"] {
+        assert_eq!(report(kind), [("unknown_shape", Severity::Error, path())], "{kind}");
+        let left = mended(&body(kind), CLAUDE);
+        assert_eq!(left[1]["content"][1]["type"], "text");
+    }
+    // Without anything of the dialect's own, such a block is the body's shape.
+    let block = json!({ "type": "tool-call", "toolCallId": "c", "toolName": "look", "input": {} });
+    refused(&claude(vec![user("q"), model(vec![block])]), CLAUDE, "AI SDK");
+    for (dialect, item) in
+        [(RESPONSES, json!({ "type": "some_new_item", "id": "x" })), (GEMINI, asks(vec![json!({ "newData": {} })]))]
+    {
+        let body = list_of(dialect, &json!([own_history(dialect)[0], item]));
+        let found = found(&body, dialect);
+        assert_eq!((found[0].code, found[0].severity), ("unknown_shape", Severity::Warning), "{dialect:?}");
+        takes(body, dialect);
+    }
+}
+
+#[test]
+fn r61_a_role_that_no_provider_has_is_an_unknown_shape_and_its_text_is_kept() {
+    for role in ["human", "alien"] {
+        for dialect in [CHAT, CLAUDE, MISTRAL, RESPONSES] {
+            let body = list_of(dialect, &json!([user("q"), { "role": role, "content": "hello" }, user("p")]));
+            assert_eq!(errors(&body, dialect), ["unknown_shape"], "{dialect:?} {role}");
+            assert!(mended(&body, dialect).to_string().contains("hello"));
+            assert!(decode_body(dialect, JsonRef::parse(&body.to_string()).unwrap()).is_err());
+        }
+    }
+}
