@@ -2,7 +2,7 @@
 
 use super::{Fields, Plan};
 use crate::error::Error;
-use crate::finding::{Action, Finding, Severity};
+use crate::finding::{Action, Finding, Report, Severity};
 use crate::json::{JsonRef, Kind};
 use crate::provider::codec::Codec;
 use crate::provider::foreign::{ForeignShape, block_shape, fit_of, is_langchain_pair};
@@ -23,13 +23,24 @@ pub(super) struct Survey<'a> {
     foreign: Option<ForeignShape>,
     /// Items with blocks of another shape in a message that can be read.
     blocks: Vec<(usize, JsonRef<'a>, ForeignShape)>,
+    /// By item of another shape: the finding, and where the item begins.
+    found: Vec<(Finding, usize)>,
     /// A call without a result, whose id stands where no result is read.
     pub mentioned: bool,
 }
 
 impl<'a> Survey<'a> {
     pub fn new(named: &'static dyn Codec) -> Self {
-        Self { named, own: false, read: false, unknown: false, foreign: None, blocks: Vec::new(), mentioned: false }
+        Self {
+            named,
+            own: false,
+            read: false,
+            unknown: false,
+            foreign: None,
+            blocks: Vec::new(),
+            found: Vec::new(),
+            mentioned: false,
+        }
     }
 }
 
@@ -79,7 +90,8 @@ impl<'a> Plan<'a, '_> {
 
     fn unknown_shape(&mut self, shape: ForeignShape, what: &str, about: JsonRef<'a>, action: Action) {
         let sentence = shape.sentence(what, self.survey.named.dialect());
-        self.note(Finding::error(UNKNOWN_SHAPE, sentence).did(action), about, "");
+        let start = self.edits.span(about).start;
+        self.survey.found.push((Finding::error(UNKNOWN_SHAPE, sentence).did(action), start));
     }
 
     /// The body as a whole is of another shape.
@@ -103,18 +115,13 @@ impl<'a> Plan<'a, '_> {
             }
         }
         if whole {
-            self.keep_findings(&|finding| finding.code == UNKNOWN_SHAPE && finding.severity == Severity::Error);
+            (self.report, self.places) = (Report::new(), Vec::new());
+        }
+        for (finding, start) in std::mem::take(&mut self.survey.found) {
+            self.report.push(finding);
+            self.places.push((start, ""));
         }
         shape.or_else(|| (lost || self.survey.mentioned).then_some(ForeignShape::Unknown))
-    }
-
-    fn keep_findings(&mut self, keep: &dyn Fn(&Finding) -> bool) {
-        let found = std::mem::take(&mut self.report);
-        let places = std::mem::take(&mut self.places);
-        for (finding, place) in found.into_iter().zip(places).filter(|(finding, _)| keep(finding)) {
-            self.report.push(finding);
-            self.places.push(place);
-        }
     }
 }
 
