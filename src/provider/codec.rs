@@ -60,6 +60,11 @@ pub(crate) trait Codec: Sync {
         None
     }
 
+    /// What makes a message of a list that holds one message's parts; none where it holds messages.
+    fn around_parts(&self, _list: JsonRef<'_>) -> Option<(&'static str, &'static str)> {
+        None
+    }
+
     /// The dialect whose items have the same form.
     fn family(&self) -> Dialect {
         self.dialect()

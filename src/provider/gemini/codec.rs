@@ -1,6 +1,6 @@
 //! Gemini generateContent: its side of the door.
 
-use super::{DATA, config, decode, encode, sdk, stream, version};
+use super::{config, decode, encode, is_part, sdk, stream, version};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
@@ -31,12 +31,12 @@ impl Codec for Gemini {
         sdk::api_request(body)
     }
 
+    fn around_parts(&self, list: JsonRef<'_>) -> Option<(&'static str, &'static str)> {
+        sdk::are_parts(list).then_some(("[{\"role\":\"user\",\"parts\":", "}]"))
+    }
+
     fn marks_item(&self, item: &Fields<'_>) -> bool {
         let Some(parts) = item.find("parts").filter(|_| item.find("content").is_none()) else { return false };
-        let is_part = |part: JsonRef<'_>| {
-            let fields = Fields::of(part);
-            fields.get("type").is_none() && DATA.iter().copied().flatten().any(|name| fields.find(name).is_some())
-        };
         parts.items().any(is_part) || is_part(parts)
     }
 

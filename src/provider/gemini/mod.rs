@@ -76,6 +76,13 @@ fn split(part: JsonRef<'_>) -> Vec<Json> {
     parts
 }
 
+/// Whether an object is a part: it holds one of the data, and no type, as parts of other formats do.
+fn is_part(value: JsonRef<'_>) -> bool {
+    let mut members = value.entries();
+    let mut data = members.clone().filter(|(_, value)| !value.is_null());
+    data.any(|(key, _)| DATA.iter().any(|names| is_one_of(key, names))) && !members.any(|(key, _)| key.is_text("type"))
+}
+
 fn is_one_of(key: JsonRef<'_>, names: &[&str]) -> bool {
     names.iter().any(|name| key.is_text(name))
 }

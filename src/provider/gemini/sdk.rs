@@ -2,6 +2,7 @@
 //! `{"model":…,"contents":"Hi","config":{"systemInstruction":"Be brief.","temperature":0}}` where the API has
 //! `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"systemInstruction":{…},"generationConfig":{"temperature":0}}`.
 
+use super::is_part;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 
 /// Members of the SDK's `config` that the API has beside `contents`.
@@ -76,10 +77,10 @@ fn write_settings(object: &mut ObjectWriter<'_>, own: JsonRef<'_>, config: JsonR
 }
 
 /// Whether the SDK takes a value for one content's parts: a text, a part, a list of them.
-fn are_parts(value: JsonRef<'_>) -> bool {
+pub(super) fn are_parts(value: JsonRef<'_>) -> bool {
     match value.kind() {
         Kind::String => true,
-        Kind::Object => !is_content(value) && value.entries().next().is_some(),
+        Kind::Object => !is_content(value) && is_part(value),
         Kind::Array => {
             value.items().next().is_some() && value.items().all(|item| item.kind() != Kind::Array && are_parts(item))
         }

@@ -196,6 +196,8 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Round {
     Round { text: mended, report, refused, unknown: survey.unknown }
 }
 
+const NO_LIST: &str = "Invalid type for '{}': expected an array of objects.";
+
 /// The key that holds a dialect's conversation.
 fn list_name(dialect: Dialect) -> &'static str {
     match dialect {
@@ -308,6 +310,9 @@ impl<'a> Plan<'a, '_> {
     /// The other shape of a value that stands for a whole list.
     fn shape_of(&self, item: JsonRef<'a>) -> Option<ForeignShape> {
         item.entries().next()?;
+        if self.survey.named.around_parts(item).is_some() {
+            return None;
+        }
         fit_of(self.survey.named, &Fields::of(item)).foreign
     }
 
@@ -316,7 +321,14 @@ impl<'a> Plan<'a, '_> {
         let value = self.body.object;
         let found = self.body.get(name);
         let (list, member) = match (value.kind(), found.map(JsonRef::kind)) {
-            (Kind::Object, Some(Kind::Array)) => (found, name),
+            (Kind::Object, Some(Kind::Array)) => match found.and_then(|list| self.survey.named.around_parts(list)) {
+                Some((open, close)) => {
+                    self.error_with("malformed", value, name, Action::Rewritten, NO_LIST, name);
+                    self.edits.wrap(found.unwrap_or_default(), open, close);
+                    (None, name)
+                }
+                None => (found, name),
+            },
             (Kind::Object, Some(Kind::String)) if name == "input" => (None, name),
             (Kind::Object, kind) => {
                 if let Some(shape) = found.filter(|one| one.is_object()).and_then(|one| self.shape_of(one)) {
@@ -332,11 +344,7 @@ impl<'a> Plan<'a, '_> {
                     }
                     _ => self.edits.set(value, name, "[]".into()),
                 }
-                let sentence = if found.is_some() {
-                    "Invalid type for '{}': expected an array of objects."
-                } else {
-                    "Missing required parameter: '{}'."
-                };
+                let sentence = if found.is_some() { NO_LIST } else { "Missing required parameter: '{}'." };
                 self.error_with("malformed", value, name, Action::Rewritten, sentence, name);
                 (None, name)
             }

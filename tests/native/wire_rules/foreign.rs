@@ -174,6 +174,15 @@ fn r61_items_that_nobody_has_are_left_out_of_a_body_and_never_make_an_empty_one(
 }
 
 #[test]
+fn r61_parts_without_a_content_are_the_users() {
+    let content = |parts: Value| json!([{ "role": "user", "parts": parts }]);
+    let parts = json!([{ "text": "a" }, { "inlineData": { "mimeType": "image/png", "data": "AA==" } }]);
+    assert_eq!(mended(&json!({ "contents": parts }), GEMINI), content(parts));
+    assert_eq!(mended(&json!({ "contents": { "text": "a" } }), GEMINI), content(json!([{ "text": "a" }])));
+    assert_eq!(mended(&json!({ "contents": ["a", "b"] }), GEMINI), content(json!([{ "text": "a" }, { "text": "b" }])));
+}
+
+#[test]
 fn r61_a_call_whose_id_stands_elsewhere_is_not_closed() {
     for spelling in ["callId", "call_id", "toolCallId", "tool_use_id", "toolUseId", "id"] {
         let stray = json!({ "kind": "result", spelling: "a", "value": 1 });
