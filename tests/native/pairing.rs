@@ -109,7 +109,7 @@ proptest! {
     #[test]
     fn r41_a_result_that_names_its_call_is_the_one_that_stays(items in items()) {
         for (dialect, body) in [(Dialect::OpenAiChat, chat_of(&items)), (Dialect::OpenAiResponses, responses_of(&items))] {
-            let (repaired, report) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default());
+            let (repaired, report) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default()).unwrap();
             prop_assert!(validate(&repaired, dialect).iter().all(|finding| finding.severity != Severity::Error));
             let results = results_in(&serde_json::from_slice(&repaired).unwrap());
             for call in named_in(&items) {
