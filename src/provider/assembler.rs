@@ -62,8 +62,8 @@ struct Pattern {
 
 /// What the bytes turn out to be.
 enum Body {
-    /// Nothing but white space has come; so many of the bytes are known to be that.
-    Unknown { seen: Vec<u8>, blank: usize },
+    /// Only white space and a byte order mark so far. The first `blank` bytes of `buffer` are known to be that.
+    Unknown { buffer: Vec<u8>, blank: usize },
     /// Server-sent events.
     Events,
     /// One JSON list of events (Gemini without `alt=sse`).
@@ -78,7 +78,7 @@ impl StreamAssembler {
     pub fn new(dialect: Dialect) -> Self {
         let answer = super::codec(dialect).assembler();
         let reader = Reader { answer, last: Pattern::default(), done: false };
-        Self { frames: Frames::default(), body: Body::Unknown { seen: Vec::new(), blank: 0 }, reader }
+        Self { frames: Frames::default(), body: Body::Unknown { buffer: Vec::new(), blank: 0 }, reader }
     }
 
     /// Takes the next bytes and appends what they completed to `events`. After the end it takes no more.
@@ -87,17 +87,17 @@ impl StreamAssembler {
             Body::Events => self.push_events(bytes, events),
             Body::Plain(body) => body.extend_from_slice(bytes),
             Body::List(items) => items.push(bytes, &mut |item| self.reader.take("", item, false, events)),
-            Body::Unknown { seen, blank } => {
-                seen.extend_from_slice(bytes);
-                *blank = blank_before(seen, *blank);
-                let Some(first) = seen.get(*blank).copied().filter(|_| !is_cut_mark(seen)) else { return };
-                let seen = std::mem::take(seen);
+            Body::Unknown { buffer, blank } => {
+                buffer.extend_from_slice(bytes);
+                *blank = blank_prefix(buffer, *blank);
+                let Some(first) = buffer.get(*blank).copied().filter(|_| !is_partial_mark(buffer)) else { return };
+                let buffer = std::mem::take(buffer);
                 match first {
                     b'[' if self.reader.answer.takes_lists() => self.body = Body::List(Items::default()),
-                    b'{' | b'[' => return self.body = Body::Plain(seen),
+                    b'{' | b'[' => return self.body = Body::Plain(buffer),
                     _ => self.body = Body::Events,
                 }
-                self.push(&seen, events);
+                self.push(&buffer, events);
             }
         }
     }
@@ -140,7 +140,7 @@ pub fn read_response(dialect: Dialect, body: &[u8]) -> Assembled {
     read_whole(dialect, body).0
 }
 
-/// Whether one event of a stream, or a whole body, tells of a failure instead of being a piece of an answer.
+/// Whether one event of a stream, or a whole body, reports a failure instead of content.
 #[must_use]
 pub fn is_error_response(dialect: Dialect, bytes: &[u8]) -> bool {
     read_whole(dialect, bytes).0.error.is_some()
@@ -159,22 +159,22 @@ pub(crate) fn read_whole(dialect: Dialect, body: &[u8]) -> (Assembled, Option<St
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Whether the bytes may yet become a byte order mark.
-fn is_cut_mark(bytes: &[u8]) -> bool {
+/// Whether the bytes are a proper prefix of a byte order mark.
+fn is_partial_mark(bytes: &[u8]) -> bool {
     bytes.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(bytes)
 }
 
-/// How many bytes say nothing about what a body is: a byte order mark, white space. `known` of them are known to.
-fn blank_before(bytes: &[u8], known: usize) -> usize {
+/// Returns the length of the byte order mark and white space at the start of a body. The first `known` bytes were checked before.
+fn blank_prefix(bytes: &[u8], known: usize) -> usize {
     let mark = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let from = known.max(mark);
     let blank = bytes.iter().skip(from).take_while(|byte| byte.is_ascii_whitespace()).count();
     from + blank
 }
 
-/// The first byte that says what a body is: JSON or a stream's framing; none where there is only white space.
+/// Returns the first byte after a byte order mark and white space, which tells JSON from a stream's framing.
 fn first_byte(bytes: &[u8]) -> Option<u8> {
-    bytes.get(blank_before(bytes, 0)).copied().filter(|_| !is_cut_mark(bytes))
+    bytes.get(blank_prefix(bytes, 0)).copied().filter(|_| !is_partial_mark(bytes))
 }
 
 /// Whether a body that is no JSON begins like server-sent events: servers stream unasked, too.
@@ -338,18 +338,18 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
-    /// A text of which nothing was handed out.
-    pub(crate) fn of(inside: &str) -> Self {
+    /// A text of which nothing was emitted yet. `inside` is the content of a JSON string token.
+    pub(crate) fn new(inside: &str) -> Self {
         Self { inside: inside.to_owned(), told: 0 }
     }
 
-    /// What has been handed out.
-    pub(crate) fn told(&self) -> &str {
+    /// Returns the part of the text that was emitted.
+    pub(crate) fn emitted(&self) -> &str {
         self.inside.get(..self.told).unwrap_or_default()
     }
 
-    /// So many bytes count as handed out.
-    pub(crate) fn mark_told(&mut self, bytes: usize) {
+    /// Marks the first `bytes` bytes as emitted.
+    pub(crate) fn mark_emitted(&mut self, bytes: usize) {
         self.told = bytes;
     }
 
@@ -365,7 +365,7 @@ impl Growing {
 
     /// What it comes to in the end: where that goes on from what was told, the rest is told.
     pub(crate) fn settle(&mut self, inside: &str) {
-        self.told = if inside.starts_with(self.told()) { self.told } else { inside.len() };
+        self.told = if inside.starts_with(self.emitted()) { self.told } else { inside.len() };
         self.inside.clear();
         self.inside.push_str(inside);
     }
@@ -412,12 +412,12 @@ impl Growing {
 #[derive(Debug, Default)]
 pub(crate) struct Fields {
     entries: Vec<(String, Value)>,
-    /// Where each name stands, once there are many.
-    places: BTreeMap<String, usize>,
+    /// The position of each name; empty while `entries` has at most `MAX_LINEAR_SEARCH` of them.
+    positions: BTreeMap<String, usize>,
 }
 
-/// So many names are looked for one by one.
-const FEW: usize = 16;
+/// Up to this many names, a linear search is faster than a map.
+const MAX_LINEAR_SEARCH: usize = 16;
 
 /// One member's value.
 #[derive(Debug)]
@@ -433,7 +433,7 @@ pub(crate) enum Value {
 impl Value {
     fn read(value: JsonRef<'_>) -> Self {
         match inside(value) {
-            Some(text) => Self::Text(Growing::of(text)),
+            Some(text) => Self::Text(Growing::new(text)),
             None => Self::Raw(value.as_raw().to_owned()),
         }
     }
@@ -482,14 +482,14 @@ impl Fields {
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
-        self.entries.get(self.place(key)?).map(|(_, value)| value)
+        self.entries.get(self.position(key)?).map(|(_, value)| value)
     }
 
-    fn place(&self, key: &str) -> Option<usize> {
-        if self.entries.len() <= FEW {
+    fn position(&self, key: &str) -> Option<usize> {
+        if self.entries.len() <= MAX_LINEAR_SEARCH {
             return self.entries.iter().position(|(own, _)| own == key);
         }
-        self.places.get(key).copied()
+        self.positions.get(key).copied()
     }
 
     pub(crate) fn text(&self, key: &str) -> Option<&Growing> {
@@ -533,8 +533,8 @@ impl Fields {
     }
 
     fn slot(&mut self, key: &str) -> Option<&mut Value> {
-        let place = self.place(key)?;
-        self.entries.get_mut(place).map(|(_, value)| value)
+        let position = self.position(key)?;
+        self.entries.get_mut(position).map(|(_, value)| value)
     }
 
     /// The last one wins.
@@ -552,11 +552,11 @@ impl Fields {
 
     fn add(&mut self, key: &str, value: Value) {
         self.entries.push((key.to_owned(), value));
-        // The first name past the few brings those before it along.
-        let from = if self.entries.len() == FEW + 1 { 0 } else { self.entries.len() - 1 };
-        if self.entries.len() > FEW {
-            for (place, (name, _)) in self.entries.iter().enumerate().skip(from) {
-                self.places.insert(name.clone(), place);
+        // The first name beyond the limit indexes those before it, too.
+        let from = if self.entries.len() == MAX_LINEAR_SEARCH + 1 { 0 } else { self.entries.len() - 1 };
+        if self.entries.len() > MAX_LINEAR_SEARCH {
+            for (position, (name, _)) in self.entries.iter().enumerate().skip(from) {
+                self.positions.insert(name.clone(), position);
             }
         }
     }

@@ -55,7 +55,7 @@ pub(crate) trait Codec: Sync {
         "messages"
     }
 
-    /// A request of the provider's SDK in the form of its API; none where it has that form already.
+    /// Converts a request in the shape of the provider's SDK to the shape of its API; none if it has that shape already.
     fn api_request(&self, _body: JsonRef<'_>) -> Option<Json> {
         None
     }
@@ -163,7 +163,8 @@ pub(crate) trait Codec: Sync {
         &["messages"]
     }
 
-    /// Members of `params` that hold credentials, beside those that do in every dialect: sent, never stored.
+    /// Members of `params` that hold credentials in this dialect, in addition to those of every dialect. They are sent and never
+    /// stored.
     fn credential_members(&self) -> &'static [MemberPath] {
         &[]
     }
@@ -288,7 +289,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     Ok(items)
 }
 
-/// A request of a provider's own SDK in the form of its API; none where it has that form already.
+/// Converts a request in the shape of a provider's SDK to the shape of its API; none if it has that shape already.
 #[must_use]
 pub fn api_request(dialect: Dialect, body: JsonRef<'_>) -> Option<Json> {
     codec(dialect).api_request(body)
@@ -357,17 +358,17 @@ fn plain_id(codec: &dyn Codec, call: &ToolInvocation) -> String {
 /// The ids of one message's calls, each its own: two that fell together by being made legal are told apart.
 #[must_use]
 pub(crate) fn call_ids(codec: &dyn Codec, calls: &[DraftCall<'_>]) -> Vec<JsonStr> {
-    // By id: how many others were made of it.
+    // Ids in use, with the number of suffixed ids that were derived from each.
     let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
     let mut ids = Vec::new();
     for call in calls {
         let plain = plain_id(codec, call.invocation);
         let mut id = plain.clone();
         while used.contains_key(&id) {
-            let made = used.get_or_insert(&plain, 0);
-            *made += 1;
-            let mark = if *made == 1 { "#".to_owned() } else { format!("#{made}") };
-            id = codec.legal_id(&(plain.clone() + &mark));
+            let derived = used.get_or_insert(&plain, 0);
+            *derived += 1;
+            let suffix = if *derived == 1 { "#".to_owned() } else { format!("#{derived}") };
+            id = codec.legal_id(&(plain.clone() + &suffix));
         }
         used.insert(id.clone(), 0);
         ids.push(JsonStr::new(&id));

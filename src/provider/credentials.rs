@@ -1,4 +1,4 @@
-//! Where a request may hold a credential by mistake: its address and its headers are stored with a run.
+//! Rejects credentials in the address and the headers of a request, which are stored with a run.
 
 use crate::error::{Error, Result};
 use std::borrow::Cow;
@@ -41,11 +41,11 @@ const PLAIN_HEADERS: [&str; 34] = [
     "x-title",
 ];
 
-/// Headers that the providers' own SDKs tell about themselves with.
+/// Prefix of the telemetry headers of the providers' SDKs, such as `x-stainless-lang`.
 const PLAIN_PREFIX: &str = "x-stainless-";
 
-/// Ends of the names of credentials, without separators.
-const SECRET_NAMES: [&str; 22] = [
+/// Suffixes of names of credentials, in the form of [`bare_name`].
+const SECRET_SUFFIXES: [&str; 22] = [
     "apikey",
     "accesskey",
     "accesskeyid",
@@ -70,10 +70,10 @@ const SECRET_NAMES: [&str; 22] = [
     "sessionid",
 ];
 
-/// Names that are credentials as a whole, and harmless as the end of another.
-const SECRET_WORDS: [&str; 4] = ["key", "sig", "pass", "sid"];
+/// Names of credentials that are harmless as suffixes: `key` is one, `monkey` is none.
+const SECRET_NAMES: [&str; 4] = ["key", "sig", "pass", "sid"];
 
-/// The forms that keys of known providers begin with.
+/// Prefixes of the API keys of known providers.
 pub(crate) const KEY_PREFIXES: [&str; 6] = ["sk-", "sk_", "gsk_", "xai-", "AIza", "pk-"];
 
 /// Whether a header is known to hold no credential.
@@ -83,7 +83,7 @@ pub fn is_plain_header(name: &str) -> bool {
     PLAIN_HEADERS.contains(&name.as_str()) || name.starts_with(PLAIN_PREFIX)
 }
 
-/// The name's letters and digits, in lower case: `X-API_Key` is `xapikey`.
+/// Returns the name's ASCII letters and digits in lower case: `xapikey` for `X-API_Key`.
 pub(super) fn bare_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -92,12 +92,12 @@ pub(super) fn bare_name(name: &str) -> String {
 fn names_secret(name: &str) -> bool {
     let name = bare_name(name);
     let without_x = name.strip_prefix('x').unwrap_or(&name);
-    SECRET_WORDS.contains(&without_x)
-        || SECRET_WORDS.contains(&name.as_str())
-        || SECRET_NAMES.iter().any(|end| name.ends_with(end))
+    SECRET_NAMES.contains(&without_x)
+        || SECRET_NAMES.contains(&name.as_str())
+        || SECRET_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Whether a query parameter of that name holds a credential: there, any key is one.
+/// Whether a query parameter of that name holds a credential. In a query, any name that ends in `key` does.
 fn names_secret_parameter(name: &str) -> bool {
     names_secret(name) || bare_name(name).ends_with("key")
 }
@@ -111,7 +111,7 @@ fn is_secret_value(value: &str) -> bool {
         || KEY_PREFIXES.iter().any(|prefix| value.starts_with(prefix) && value.len() > prefix.len() + 8)
 }
 
-/// Undoes `%41` in a part of an address.
+/// Decodes `%41` and the like in a part of an address.
 fn percent_decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -128,7 +128,8 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The part of an address before its path. Readers of addresses take `\` for `/`, and do without the slashes behind a scheme.
+/// Returns the authority of an address (`user@host:port`), empty if it has none. As URL parsers of browsers do, this takes `\` for `/`
+/// and does not need the slashes after a scheme.
 fn authority(address: &str) -> &str {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -143,7 +144,7 @@ fn authority(address: &str) -> &str {
     rest.trim_start_matches(slashes).split(slashes).next().unwrap_or_default()
 }
 
-/// Whether an address holds a credential: a user, a key in its query, or what looks like a key in its path.
+/// Whether an address holds a credential: user information, a key in its query, or a value in the form of a key in its path.
 pub(super) fn address_holds_secret(url: &str) -> bool {
     let without_fragment = url.split('#').next().unwrap_or_default();
     let (address, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
@@ -158,7 +159,7 @@ pub(super) fn address_holds_secret(url: &str) -> bool {
 /// Checks the address of a request.
 ///
 /// # Errors
-/// `config_invalid`, without the address in its words.
+/// `config_invalid`. The message does not quote the address.
 pub(super) fn check_url(url: &str) -> Result<()> {
     if url.is_empty() {
         return Err(Error::config("`provider.url` is empty; give the address that takes the request"));
@@ -177,10 +178,10 @@ pub(super) fn check_url(url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks the headers of a request by their forms: what looks like a credential is one.
+/// Rejects headers whose name or value has the form of a credential.
 ///
 /// # Errors
-/// `config_invalid`, with the header's name and without its value.
+/// `config_invalid`. The message names the header and does not quote its value.
 pub(super) fn check_headers(headers: &[(String, String)]) -> Result<()> {
     let holds_secret =
         |(name, value): &&(String, String)| (!is_plain_header(name) && names_secret(name)) || is_secret_value(value);
@@ -195,7 +196,7 @@ pub(super) fn check_headers(headers: &[(String, String)]) -> Result<()> {
 /// Checks that each header is known to hold no credential, or is among those that the application `allowed`.
 ///
 /// # Errors
-/// `config_invalid`, with the header's name and without its value.
+/// `config_invalid`. The message names the header and does not quote its value.
 pub fn check_known_headers(headers: &[(String, String)], allowed: &[String]) -> Result<()> {
     let is_known =
         |name: &str| is_plain_header(name) || allowed.iter().any(|allowed| allowed.eq_ignore_ascii_case(name));
@@ -218,7 +219,7 @@ mod tests {
 
     const KEY: &str = "hunter2hunter2";
 
-    fn refused(result: Result<()>, what: &str) {
+    fn assert_rejected(result: Result<()>, what: &str) {
         let error = result.expect_err(what);
         assert_eq!(error.code, Code::ConfigInvalid, "{what}");
         assert!(!error.to_string().contains(KEY), "{error}");
@@ -250,7 +251,7 @@ mod tests {
             "https://h/?x=Bearer%20@@",
             "https://h/sk-@@/v1",
         ] {
-            refused(check_url(&url.replace("@@", KEY)), url);
+            assert_rejected(check_url(&url.replace("@@", KEY)), url);
         }
         for url in [
             "https://h/v1?api-version=2024-10-21&deployment=gpt-4",
@@ -275,15 +276,15 @@ mod tests {
         }
         let allowed = ["X-Team".to_owned()];
         for name in ["authorization", "x-api-key", "x-team", "x-mine", "portkey-config", "cookie"] {
-            refused(check_known_headers(&headers(name), &[]), name);
+            assert_rejected(check_known_headers(&headers(name), &[]), name);
         }
         check_known_headers(&headers("x-team"), &allowed).unwrap();
         check_headers(&headers("x-team")).unwrap();
-        // What is named as a credential is one, allowed or not.
+        // A name of a credential is rejected even if the application allows it.
         for name in ["authorization", "X-Api-Key", "cf-aig-authorization", "x-auth-token", "set-cookie"] {
-            refused(check_headers(&headers(name)), name);
+            assert_rejected(check_headers(&headers(name)), name);
         }
-        refused(check_headers(&[("x-team".into(), format!("bearer {KEY}"))]), "a scheme");
-        refused(check_headers(&[("user-agent".into(), format!("sk-{KEY}"))]), "a form");
+        assert_rejected(check_headers(&[("x-team".into(), format!("bearer {KEY}"))]), "a scheme");
+        assert_rejected(check_headers(&[("user-agent".into(), format!("sk-{KEY}"))]), "a form");
     }
 }

@@ -1,14 +1,14 @@
-//! Members of `params` that hold credentials. They are sent, and never stored: a run is resumed with them given again.
+//! Finds the members of `params` that hold credentials. They are sent and never stored, so the caller gives them again to resume a run.
 
 use super::codec::codec;
 use super::credentials::{address_holds_secret, bare_name};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 
-/// A path from `params` down to a member: names of members, `*` for any item of a list or any member.
+/// A path from `params` to a member. Each step is a member's name, or `*` for any item of a list or any member.
 pub(crate) type MemberPath = &'static [&'static str];
 
-/// Members that hold credentials wherever they stand and whatever the dialect, as bare names. Gateways and SDKs know them.
+/// Members that hold credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs read them.
 const SECRET_MEMBERS: [&str; 29] = [
     "apikey",
     "xapikey",
@@ -41,8 +41,8 @@ const SECRET_MEMBERS: [&str; 29] = [
     "extraquery",
 ];
 
-/// Members that hold a JSON Schema: the names in it are the names of arguments.
-const SCHEMAS: [&str; 11] = [
+/// Members that hold a JSON Schema, where names are those of a tool's arguments, in the form of [`bare_name`].
+const SCHEMA_MEMBERS: [&str; 11] = [
     "parameters",
     "parametersjsonschema",
     "inputschema",
@@ -56,7 +56,7 @@ const SCHEMAS: [&str; 11] = [
     "defs",
 ];
 
-/// Deeper than this nobody looks; what stands there is withheld as a whole.
+/// Members below this depth are withheld without being searched.
 const MAX_DEPTH: usize = 48;
 
 /// `params` without the members that hold credentials.
@@ -64,29 +64,30 @@ const MAX_DEPTH: usize = 48;
 pub(crate) struct Withheld {
     /// What may be stored.
     pub params: Json,
-    /// Where the members stand, such as `tools[0].authorization`.
+    /// Paths of the withheld members, such as `tools[0].authorization`.
     pub members: Vec<String>,
-    /// The texts in them.
+    /// All strings in the withheld members.
     pub values: Vec<String>,
 }
 
-/// Takes the members that hold credentials out of `params`.
+/// Removes the members that hold credentials from `params`.
 pub(crate) fn withhold(dialect: Dialect, params: &Json) -> Withheld {
-    let mut walk = Walk { paths: codec(dialect).credential_members(), members: Vec::new(), values: Vec::new() };
+    let mut search =
+        CredentialSearch { paths: codec(dialect).credential_members(), members: Vec::new(), values: Vec::new() };
     let mut out = String::new();
-    walk.copy(params.view(), &mut out, &Place { path: String::new(), open: walk.paths.to_vec(), depth: 0 });
-    let params = if walk.members.is_empty() { params.clone() } else { Json::trusted(out) };
-    Withheld { params, members: walk.members, values: walk.values }
+    search.copy(params.view(), &mut out, &Location { path: String::new(), open: search.paths.to_vec(), depth: 0 });
+    let params = if search.members.is_empty() { params.clone() } else { Json::trusted(out) };
+    Withheld { params, members: search.members, values: search.values }
 }
 
-/// The first of `members` that `params` do not hold, whatever its place in a list: a run that is resumed needs it again.
-pub(crate) fn missing<'m>(dialect: Dialect, members: &'m [String], params: &Json) -> Option<&'m String> {
-    let mut given: Vec<String> = withhold(dialect, params).members.iter().map(|path| any_place(path)).collect();
+/// Returns the first path in `members` that `params` do not hold. Indexes of lists are ignored: the caller may reorder its tools.
+pub(crate) fn first_missing<'m>(dialect: Dialect, members: &'m [String], params: &Json) -> Option<&'m String> {
+    let mut present: Vec<String> = withhold(dialect, params).members.iter().map(|path| without_indexes(path)).collect();
     members.iter().find(|member| {
-        let wanted = any_place(member);
-        match given.iter().position(|path| *path == wanted) {
+        let wanted = without_indexes(member);
+        match present.iter().position(|path| *path == wanted) {
             Some(at) => {
-                given.swap_remove(at);
+                present.swap_remove(at);
                 false
             }
             None => true,
@@ -94,8 +95,8 @@ pub(crate) fn missing<'m>(dialect: Dialect, members: &'m [String], params: &Json
     })
 }
 
-/// `tools[3].authorization` as `tools[].authorization`.
-fn any_place(path: &str) -> String {
+/// Removes the indexes from a path: `tools[].authorization` for `tools[3].authorization`.
+fn without_indexes(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut in_index = false;
     for c in path.chars() {
@@ -108,16 +109,16 @@ fn any_place(path: &str) -> String {
     out
 }
 
-/// Where in `params` a value stands.
-struct Place {
+/// The location of a value in `params`.
+struct Location {
     path: String,
-    /// What is left of the dialect's paths that lead through here.
+    /// The remaining steps of those of the dialect's paths that lead through this value.
     open: Vec<MemberPath>,
     depth: usize,
 }
 
-impl Place {
-    /// The place of a member or of an item.
+impl Location {
+    /// Returns the location of a member, or of an item whose index is `step`.
     fn below(&self, step: &str, is_item: bool) -> Self {
         let bare = bare_name(step);
         let leads = |path: &&MemberPath| {
@@ -132,29 +133,30 @@ impl Place {
         Self { path, open, depth: self.depth + 1 }
     }
 
-    /// Whether one of the dialect's paths ends here.
+    /// Whether one of the dialect's paths ends at this value.
     fn is_named(&self) -> bool {
         self.open.iter().any(|rest| rest.is_empty())
     }
 }
 
-struct Walk {
+/// A copy of `params` in progress, and what was left out of it.
+struct CredentialSearch {
     paths: &'static [MemberPath],
     members: Vec<String>,
     values: Vec<String>,
 }
 
-impl Walk {
-    fn copy(&mut self, value: JsonRef<'_>, out: &mut String, place: &Place) {
+impl CredentialSearch {
+    fn copy(&mut self, value: JsonRef<'_>, out: &mut String, location: &Location) {
         match value.kind() {
             Kind::Object => {
                 let mut object = ObjectWriter::new(out);
                 for (key, value) in value.entries() {
                     let name = key.as_text().unwrap_or_default();
-                    let below = place.below(&name, false);
+                    let below = location.below(&name, false);
                     if is_secret(&name, value, &below) {
                         self.withhold(value, below.path);
-                    } else if SCHEMAS.contains(&bare_name(&name).as_str()) && below.open.is_empty() {
+                    } else if SCHEMA_MEMBERS.contains(&bare_name(&name).as_str()) && below.open.is_empty() {
                         object.copy(key, value);
                     } else {
                         self.copy(value, object.key_token(key.as_raw()), &below);
@@ -165,7 +167,7 @@ impl Walk {
             Kind::Array => {
                 let mut array = ArrayWriter::new(out);
                 for (at, item) in value.items().enumerate() {
-                    self.copy(item, array.item(), &place.below(&at.to_string(), true));
+                    self.copy(item, array.item(), &location.below(&at.to_string(), true));
                 }
                 array.end();
             }
@@ -180,20 +182,20 @@ impl Walk {
 }
 
 /// Whether a member holds a credential: by the dialect, by its name, or as an address with one in it.
-fn is_secret(name: &str, value: JsonRef<'_>, place: &Place) -> bool {
-    if says_nothing(value) {
+fn is_secret(name: &str, value: JsonRef<'_>, location: &Location) -> bool {
+    if holds_nothing(value) {
         return false;
     }
     let bare = bare_name(name);
     let is_address = bare.ends_with("url") || bare.ends_with("uri");
-    place.depth > MAX_DEPTH
-        || place.is_named()
+    location.depth > MAX_DEPTH
+        || location.is_named()
         || SECRET_MEMBERS.contains(&bare.as_str())
         || (is_address && value.as_text().is_some_and(|url| address_holds_secret(&url)))
 }
 
-/// Whether a value is `null`, empty, or no place for a credential.
-fn says_nothing(value: JsonRef<'_>) -> bool {
+/// Whether a value is null, a boolean or empty, and so holds no credential.
+fn holds_nothing(value: JsonRef<'_>) -> bool {
     match value.kind() {
         Kind::Null | Kind::Bool => true,
         Kind::Number => false,
@@ -222,7 +224,7 @@ mod tests {
 
     const KEY: &str = "hunter2hunter2";
 
-    /// Withholds with `@@` for the key; the key must be gone, and only it.
+    /// Replaces `@@` by the key, checks that withholding removes it and is idempotent, and returns the paths.
     fn members(dialect: Dialect, params: &str) -> Vec<String> {
         let params = Json::parse(&params.replace("@@", KEY)).unwrap();
         let withheld = withhold(dialect, &params);
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn r68_each_dialect_names_its_own() {
+    fn r68_members_of_one_dialect_are_withheld() {
         for (dialect, params, path) in [
             (
                 Dialect::Anthropic,
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn r68_arguments_of_a_tool_and_what_says_nothing_stay_to_the_byte() {
+    fn r68_schemas_of_arguments_and_empty_members_are_kept_byte_for_byte() {
         for text in [
             r#"{"tools":[{"type":"function","function":{"name":"f","parameters":{"properties":{"headers":{"type":"object"},"api_key":{"type":"string"}}}}}]}"#,
             r#"{"tools":[{"name":"f","input_schema":{"properties":{"authorization":{"type":"string"}}}}]}"#,
@@ -311,11 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn r68_what_was_withheld_is_missing_until_it_is_given_again() {
+    fn r68_a_withheld_member_is_missing_until_it_is_given_again() {
         let dialect = Dialect::OpenAiResponses;
         let given = r#"{"api_key":"@","tools":[{"authorization":"@"},{"authorization":"@"}]}"#;
         let withheld = withhold(dialect, &Json::parse(given).unwrap()).members;
-        let missing = |params: &str| missing(dialect, &withheld, &Json::parse(params).unwrap()).cloned();
+        let missing = |params: &str| first_missing(dialect, &withheld, &Json::parse(params).unwrap()).cloned();
         assert_eq!(missing(given), None);
         assert_eq!(missing(r#"{"tools":[{},{"authorization":"a"},{"authorization":"b"}],"api_key":"c"}"#), None);
         assert_eq!(missing("{}").as_deref(), Some("api_key"));
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_without_end_is_withheld_as_a_whole() {
+    fn a_member_below_the_depth_limit_is_withheld_without_a_search() {
         let text = format!("{}\"{KEY}\"{}", r#"{"a":"#.repeat(3000), "}".repeat(3000));
         let withheld = withhold(Dialect::OpenAiChat, &Json::parse(&text).unwrap());
         assert!(!withheld.params.as_str().contains(KEY) && withheld.members.len() == 1);

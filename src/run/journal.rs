@@ -6,7 +6,7 @@ use crate::history::{Entry, History, ResultEntry};
 use crate::id::Seed;
 use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
-use crate::provider::{ProviderRequest, ReasoningField, Withheld, missing, withhold};
+use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
 use crate::sorted::Sorted;
 use crate::store::{Kind, open_record, seal_record};
 use crate::stored::stored;
@@ -168,7 +168,7 @@ impl Recovered {
         if provider.dialect != self.began.provider.dialect {
             return Ok(());
         }
-        match missing(provider.dialect, &self.withheld, &provider.params) {
+        match first_missing(provider.dialect, &self.withheld, &provider.params) {
             Some(member) => Err(Error::config(format!(
                 "`params.{member}` held a credential when the run began, so it was not stored; give it again in `provider.params` to resume \
                  the run, or discard the run"

@@ -8,7 +8,7 @@ use crate::message::Usage;
 use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent};
 use crate::provider::assembler::{Assembling, Fields, Growing, Value, inside, said};
 use crate::provider::facts::{Facts, malformed, message_of};
-use crate::provider::newest::Newest;
+use crate::provider::latest_positions::LatestPositions;
 use crate::text::has;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 pub(crate) struct MessageAnswer {
     facts: Facts,
     blocks: Vec<Block>,
-    newest: Newest,
+    positions: LatestPositions,
     calls: u32,
     /// Which block grew last.
     grew: usize,
@@ -247,7 +247,7 @@ impl MessageAnswer {
         }
         block.tell(out);
         if let Some(index) = block.index {
-            self.newest.has_index(index, self.blocks.len());
+            self.positions.record_index(index, self.blocks.len());
         }
         self.blocks.push(block);
     }
@@ -255,7 +255,7 @@ impl MessageAnswer {
     /// The block of that index; of reused ones the last. Without an index the last block.
     fn block(&mut self, index: Option<u64>) -> Option<&mut Block> {
         self.grew = match index {
-            Some(index) => self.newest.of_index(index)?,
+            Some(index) => self.positions.with_index(index)?,
             None => self.blocks.len().checked_sub(1)?,
         };
         self.blocks.get_mut(self.grew)

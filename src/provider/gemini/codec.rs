@@ -111,7 +111,6 @@ impl Codec for Gemini {
         &["contents", "systemInstruction", "system_instruction"]
     }
 
-    /// "Invalid JSON payload received. Unknown name", says the API of any key that it does not know.
     fn credential_members(&self) -> &'static [MemberPath] {
         &[
             &["tools", "*", "mcpServers", "*", "streamableHttpTransport", "headers"],
@@ -123,6 +122,7 @@ impl Codec for Gemini {
         ]
     }
 
+    /// "Invalid JSON payload received. Unknown name", says the API of any key that it does not know.
     fn foreign(&self) -> &'static [&'static str] {
         &[
             "anthropic_version",

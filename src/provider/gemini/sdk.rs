@@ -1,12 +1,12 @@
-//! The request of Google's SDK (`GenerateContentParameters` of `@google/genai`) in the form of the API. The SDK has
+//! Converts a request of Google's SDK (`GenerateContentParameters` of `@google/genai`) to the shape of the API. The SDK has
 //! `{"model":…,"contents":"Hi","config":{"systemInstruction":"Be brief.","temperature":0}}` where the API has
 //! `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"systemInstruction":{…},"generationConfig":{"temperature":0}}`.
 
 use super::is_part;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 
-/// Members of the SDK's `config` that the API has beside `contents`.
-const BESIDE: [&str; 9] = [
+/// Members of the SDK's `config` that are top-level members of the API's body.
+const TOP_LEVEL: [&str; 9] = [
     "systemInstruction",
     "tools",
     "toolConfig",
@@ -18,11 +18,11 @@ const BESIDE: [&str; 9] = [
     "store",
 ];
 
-/// Members that the SDK acts on itself.
-const LOCAL: [&str; 5] =
+/// Members of the SDK's `config` that the SDK uses itself and does not send.
+const NOT_SENT: [&str; 5] =
     ["httpOptions", "abortSignal", "automaticFunctionCalling", "automaticContinuation", "shouldReturnHttpResponse"];
 
-/// A request of the SDK in the form of the API; none if it has that form already.
+/// Converts a request of the SDK to the shape of the API; none if it has that shape already.
 pub fn api_request(body: JsonRef<'_>) -> Option<Json> {
     let config = body.find("config").filter(|config| config.is_object());
     let contents = body.find("contents").filter(|contents| are_parts(*contents));
@@ -43,7 +43,7 @@ pub fn api_request(body: JsonRef<'_>) -> Option<Json> {
                 _ => object.copy(key, value),
             }
         }
-        for name in BESIDE {
+        for name in TOP_LEVEL {
             match config.find(name).filter(|_| body.find(name).is_none()) {
                 Some(value) if name == "systemInstruction" && are_parts(value) => {
                     object.object(name, |content| write_parts(content, value));
@@ -56,9 +56,9 @@ pub fn api_request(body: JsonRef<'_>) -> Option<Json> {
     }))
 }
 
-/// Writes `generationConfig`: what the body has there, then the settings in the SDK's `config`.
+/// Writes `generationConfig`: the body's own members first, then the settings in the SDK's `config` that it lacks.
 fn write_settings(object: &mut ObjectWriter<'_>, own: JsonRef<'_>, config: JsonRef<'_>) {
-    let is_setting = |name: &str| !BESIDE.contains(&name) && !LOCAL.contains(&name);
+    let is_setting = |name: &str| !TOP_LEVEL.contains(&name) && !NOT_SENT.contains(&name);
     let settings = || {
         config.entries().filter(|(key, value)| {
             let name = key.as_text().unwrap_or_default();
@@ -76,7 +76,7 @@ fn write_settings(object: &mut ObjectWriter<'_>, own: JsonRef<'_>, config: JsonR
     });
 }
 
-/// Whether the SDK takes a value for one content's parts: a text, a part, a list of them.
+/// Whether the SDK reads a value as the parts of one content: a text, a part, or a list of these.
 pub(super) fn are_parts(value: JsonRef<'_>) -> bool {
     match value.kind() {
         Kind::String => true,
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn r57_members_of_the_sdks_config_go_where_the_api_has_them() {
+    fn r57_members_of_the_sdks_config_are_moved_to_where_the_api_has_them() {
         assert_eq!(
             written(
                 r#"{"model":"m","contents":"Hi","generationConfig":{"seed":1},"config":{"seed":2,"topK":4e0,"systemInstruction":["Be","brief."],"tools":[{}],"httpOptions":{"headers":{"x-goog-api-key":"k"}},"stopSequences":null}}"#
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn r57_a_request_in_the_form_of_the_api_stays_as_it_is() {
+    fn r57_a_request_in_the_shape_of_the_api_is_not_converted() {
         for body in [
             r#"{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"config":{}}}"#,
             r#"{"contents":{"parts":[]},"config":null}"#,

@@ -3,18 +3,18 @@
 //! What is done replaces what came in pieces, and the response at the end replaces what was done, unless it holds less:
 //! gateways cut large events.
 
-mod entries;
 mod item;
+mod item_parts;
 
 use crate::id::{IdMap, Seed};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, error_words, inside, said};
 use crate::provider::facts::{Facts, malformed};
-use crate::provider::newest::Newest;
+use crate::provider::latest_positions::LatestPositions;
 use crate::provider::openai_chat::stream::read_usage;
-use entries::Said;
-use item::{Is, Item, Stand};
+use item::{Is, Item, ItemStage};
+use item_parts::TextUpdate;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -25,8 +25,8 @@ pub(crate) struct ResponseAnswer {
     /// The provider says that it does not keep the response.
     unstored: bool,
     items: Vec<Item>,
-    newest: Newest,
-    /// The items that have not ended.
+    positions: LatestPositions,
+    /// Positions of the items that are not complete.
     open: BTreeSet<usize>,
     calls: u32,
     /// How it ended, once it has.
@@ -82,13 +82,13 @@ impl Assembling for ResponseAnswer {
             "output_item.added" => {
                 if let Some(item) = event.item.filter(|item| item.is_object()) {
                     let at = self.place(&event, true, item);
-                    self.read_item(at, item, Stand::Begun, out);
+                    self.read_item(at, item, ItemStage::Added, out);
                 }
             }
             "output_item.done" => {
                 if let Some(item) = event.item.filter(|item| item.is_object()) {
                     let at = self.place(&event, false, item);
-                    self.read_item(at, item, Stand::Whole, out);
+                    self.read_item(at, item, ItemStage::Complete, out);
                 }
             }
             "content_part.added"
@@ -188,7 +188,7 @@ impl ResponseAnswer {
                     self.open(None, item);
                 }
                 let whole = complete || item.text("status").is_none_or(|status| status == "completed");
-                self.read_item(at, item, if whole { Stand::Whole } else { Stand::Cut }, out);
+                self.read_item(at, item, if whole { ItemStage::Complete } else { ItemStage::Partial }, out);
             }
         }
         if complete {
@@ -222,8 +222,8 @@ impl ResponseAnswer {
     /// The item that an event is about, by its index: some servers change the ids from event to event.
     fn find(&self, event: &Event<'_>) -> Option<usize> {
         match (event.index, &event.item_id) {
-            (Some(index), _) => self.newest.of_index(index),
-            (None, Some(id)) => self.newest.of_id(id),
+            (Some(index), _) => self.positions.with_index(index),
+            (None, Some(id)) => self.positions.with_id(id),
             (None, None) => self.items.len().checked_sub(1),
         }
     }
@@ -237,7 +237,7 @@ impl ResponseAnswer {
     fn place(&mut self, event: &Event<'_>, begins: bool, item: JsonRef<'_>) -> usize {
         let known = match (event.index, said(item.get("id"))) {
             (Some(_), _) => self.find(event),
-            (None, Some(id)) => self.newest.of_id(&id),
+            (None, Some(id)) => self.positions.with_id(&id),
             // Without either, what ends is what began last.
             (None, None) => self.open.last().copied().filter(|_| !begins),
         };
@@ -253,18 +253,18 @@ impl ResponseAnswer {
         let (item, at) = (Item::new(item, self.calls), self.items.len());
         self.calls += u32::from(matches!(item.is, Is::Call { .. }));
         if let Some(index) = index {
-            self.newest.has_index(index, at);
+            self.positions.record_index(index, at);
         }
-        self.newest.has_id(&item.id(), at);
+        self.positions.record_id(&item.id(), at);
         self.open.insert(at);
         self.items.push(item);
         at
     }
 
-    fn read_item(&mut self, at: usize, item: JsonRef<'_>, stand: Stand, out: &mut Vec<StreamEvent>) {
+    fn read_item(&mut self, at: usize, item: JsonRef<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
         let Some(own) = self.items.get_mut(at) else { return };
-        own.read(item, stand, out);
-        self.newest.has_id(&own.id(), at);
+        own.read(item, stage, out);
+        self.positions.record_id(&own.id(), at);
         if own.done {
             self.open.remove(&at);
         }
@@ -286,7 +286,12 @@ impl ResponseAnswer {
         match (text, inside(value)) {
             (None, _) if value.is_object() => item.read_entry(summary, event.entry, value, out),
             (Some(more), Some(text)) => {
-                item.say(summary, event.entry, Said { text, more, refusal: event.refusal }, out);
+                item.update_text(
+                    summary,
+                    event.entry,
+                    TextUpdate { text, is_delta: more, refusal: event.refusal },
+                    out,
+                );
             }
             _ => {}
         }

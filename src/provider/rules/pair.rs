@@ -259,7 +259,7 @@ impl<'a> Pairs<'a> {
                 }
             }
         }
-        // Whoever names its call comes first, before its call or after it; the others get what is left.
+        // Results that name their calls are paired first, wherever they stand. The others are paired with the calls that are left.
         self.pair_early(&mut seen, true);
         self.pair_by_place(true);
         for a in deferred {
@@ -348,7 +348,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Results before their calls: those that name them, or the others.
+    /// Pairs results that stand before their calls: those with a call id if `named`, else those without.
     fn pair_early(&mut self, all: &mut [Seen], named: bool) {
         for seen in &mut *all {
             let names = |a: &usize| self.answers.get(*a).is_some_and(|answer| answer.id.is_some());

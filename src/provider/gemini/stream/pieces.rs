@@ -24,7 +24,7 @@ enum Node {
     List(Vec<usize>),
 }
 
-/// The members of an object, in the order in which they came.
+/// The members of an object in the order of arrival; values are indexes of nodes.
 #[derive(Default)]
 struct Members {
     list: Vec<(String, usize)>,

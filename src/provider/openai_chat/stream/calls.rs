@@ -7,13 +7,13 @@ use super::object_end::ObjectEnd;
 use crate::json::{JsonRef, JsonStr, ObjectWriter, check};
 use crate::provider::assembled::{AssembledCall, StreamEvent};
 use crate::provider::assembler::{Fields, Growing, inside, said};
-use crate::provider::newest::Newest;
+use crate::provider::latest_positions::LatestPositions;
 
 /// All calls, in the order they opened.
 #[derive(Default)]
 pub(crate) struct Calls {
     calls: Vec<Call>,
-    newest: Newest,
+    positions: LatestPositions,
     /// Counts the chunks: two entries of one chunk are two calls unless something says otherwise.
     chunk: u64,
 }
@@ -29,8 +29,8 @@ pub(crate) struct Call {
     custom: bool,
     arguments: Growing,
     end: ObjectEnd,
-    /// Whether the object that has ended is JSON.
-    checked: Option<bool>,
+    /// Whether the arguments parse as JSON; none until `end` has found the closing bracket.
+    is_valid_json: Option<bool>,
     extra: Fields,
     function_extra: Fields,
     started: bool,
@@ -153,10 +153,10 @@ impl Calls {
             return Some(self.open(fragment));
         }
         let nameless = fragment.name.is_none();
-        let by_id = fragment.id.as_deref().filter(|_| nameless).and_then(|id| self.newest.of_id(id));
+        let by_id = fragment.id.as_deref().filter(|_| nameless).and_then(|id| self.positions.with_id(id));
         let last = self.calls.len().checked_sub(1);
         if let Some(index) = fragment.index {
-            if let Some(at) = self.newest.of_index(index) {
+            if let Some(at) = self.positions.with_index(index) {
                 let new = self.calls.get_mut(at).is_some_and(|call| starts_anew(call, fragment));
                 return Some(if new { self.open(fragment) } else { at });
             }
@@ -195,7 +195,7 @@ impl Calls {
         let place = self.calls.len();
         self.calls.push(Call { opened_in: self.chunk, ..Call::default() });
         if let Some(index) = fragment.index {
-            self.newest.has_index(index, place);
+            self.positions.record_index(index, place);
         }
         place
     }
@@ -209,7 +209,7 @@ impl Calls {
             }
         };
         if call.id.is_empty() {
-            self.newest.has_id(fragment.id.as_deref().unwrap_or_default(), place);
+            self.positions.record_id(fragment.id.as_deref().unwrap_or_default(), place);
         }
         keep(&mut call.id, &fragment.id);
         keep(&mut call.name, &fragment.name);
@@ -220,7 +220,7 @@ impl Calls {
             // An object, where the wire asks for its text: kept to the digit.
             Some((object, None)) => {
                 call.arguments.replace(object.as_raw());
-                (call.end, call.checked) = (ObjectEnd::default(), None);
+                (call.end, call.is_valid_json) = (ObjectEnd::default(), None);
             }
             None => {}
         }
@@ -260,11 +260,11 @@ impl Call {
         !self.name.is_empty()
     }
 
-    /// Whether the arguments are an object already. Fragments may ask each time, so nothing is read twice.
+    /// Whether the arguments so far are one complete JSON object. Called for every fragment, so no byte is scanned or parsed twice.
     fn is_whole(&mut self) -> bool {
         let arguments = &self.arguments;
-        self.end.is_at(arguments.inside())
-            && *self.checked.get_or_insert_with(|| {
+        self.end.is_reached(arguments.inside())
+            && *self.is_valid_json.get_or_insert_with(|| {
                 let text = arguments.to_str();
                 check(&text.decode()).is_ok()
             })

@@ -1,29 +1,30 @@
-//! Finds where an object ends in a text that grows, each byte read once.
+//! Detects the end of a JSON object in a text that arrives in fragments. Each byte is read once.
 
-/// How far a text was read, and what is open there.
+/// The state of a bracket scanner over a growing text.
 #[derive(Debug, Default)]
 pub(super) struct ObjectEnd {
-    read: usize,
+    /// How many bytes of the text were scanned.
+    scanned: usize,
     depth: u32,
     in_string: bool,
-    /// Backslashes of the text that stand side by side.
-    slashes: u32,
+    /// Consecutive backslashes before the next byte: an odd number escapes a quote.
+    backslashes: u32,
     ended: bool,
-    /// It begins with something else, or something follows its end.
-    spoilt: bool,
+    /// The text does not begin with an object, or something other than white space follows it.
+    invalid: bool,
 }
 
 impl ObjectEnd {
-    /// Whether the text is one object, as far as its brackets tell. `inside` is the inside of a JSON string's token, and begins
-    /// with what was given before.
-    pub(super) fn is_at(&mut self, inside: &str) -> bool {
-        let mut bytes = inside.as_bytes().get(self.read..).unwrap_or_default().iter();
-        self.read = inside.len();
+    /// Whether the text is one object by its brackets; it may still be invalid JSON. `inside` is the content of a JSON string token
+    /// (escaped, without quotes) and must begin with the text of the last call.
+    pub(super) fn is_reached(&mut self, inside: &str) -> bool {
+        let mut bytes = inside.as_bytes().get(self.scanned..).unwrap_or_default().iter();
+        self.scanned = inside.len();
         while let Some(byte) = bytes.next() {
             let byte = match byte {
                 b'\\' => match bytes.next() {
                     Some(b'n' | b'r' | b't') => b' ',
-                    // A character by its number is in a string of the text, or spoils it.
+                    // `\u…` is valid within a string only. Outside of one, any letter invalidates the text.
                     Some(b'u') => b'u',
                     Some(escaped) => *escaped,
                     None => b'u',
@@ -32,24 +33,24 @@ impl ObjectEnd {
             };
             self.take(byte);
         }
-        self.ended && !self.spoilt
+        self.ended && !self.invalid
     }
 
     fn take(&mut self, byte: u8) {
         if self.in_string {
             match byte {
-                b'\\' => self.slashes += 1,
-                b'"' if self.slashes.is_multiple_of(2) => self.in_string = false,
-                _ => self.slashes = 0,
+                b'\\' => self.backslashes += 1,
+                b'"' if self.backslashes.is_multiple_of(2) => self.in_string = false,
+                _ => self.backslashes = 0,
             }
             return;
         }
-        self.slashes = 0;
+        self.backslashes = 0;
         match byte {
             b' ' => {}
-            _ if self.ended => self.spoilt = true,
+            _ if self.ended => self.invalid = true,
             b'{' => self.depth = self.depth.saturating_add(1),
-            _ if self.depth == 0 => self.spoilt = true,
+            _ if self.depth == 0 => self.invalid = true,
             b'[' => self.depth = self.depth.saturating_add(1),
             b'}' | b']' => {
                 self.depth -= 1;
@@ -80,7 +81,7 @@ mod tests {
                 text.push_str(&piece);
                 let whole = text.trim_start().starts_with('{') && check(&text).is_ok();
                 let token = JsonStr::new(&text);
-                let found = end.is_at(token.inside());
+                let found = end.is_reached(token.inside());
                 prop_assert!(found || !whole, "{text:?} is an object");
             }
         }
@@ -99,7 +100,7 @@ mod tests {
                 while token.inside()[..at].ends_with('\\') && at < token.inside().len() {
                     at += 1;
                 }
-                assert_eq!(end.is_at(&token.inside()[..at]), at >= from, "{}", &token.inside()[..at]);
+                assert_eq!(end.is_reached(&token.inside()[..at]), at >= from, "{}", &token.inside()[..at]);
             }
         }
     }

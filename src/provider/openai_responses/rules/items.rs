@@ -132,7 +132,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
             if of_text && kind != holds.text && fields.text("text").is_some() {
                 plan.rewrite("unsupported_part", part, "type", quoted(holds.text), holds.sentence, &kind);
             }
-            if of_text && !has_text(plan, &fields) {
+            if of_text && !fix_text(plan, &fields) {
                 same = false;
                 continue;
             }
@@ -163,8 +163,8 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
     }
 }
 
-/// Makes the `text` of a text part a string. False for a part without one, which cannot stay.
-fn has_text<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
+/// Fixes the `text` of a text part: a value that is no string becomes its JSON. Returns false if there is none; the part is dropped.
+fn fix_text<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
     let Some(text) = fields.find("text") else {
         let sentence = "Missing required parameter: 'text' of a content part.";
         plan.error("empty_content", fields.object, "", Action::Dropped, sentence);

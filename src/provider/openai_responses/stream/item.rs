@@ -1,6 +1,6 @@
 //! One item of a streamed answer.
 
-use super::entries::{Entries, Entry, Said, ToldAs};
+use super::item_parts::{DeltaEvent, ItemPart, ItemParts, TextUpdate};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::provider::assembled::{AssembledCall, StreamEvent};
 use crate::provider::assembler::{Fields, Growing, Value, inside};
@@ -20,15 +20,15 @@ pub(super) enum Is {
     Other,
 }
 
-/// What is known of an item that comes as an object.
+/// How complete an item is when an event carries it as an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
-    /// It begins.
-    Begun,
-    /// It is one of a response that was cut, and may be half an item.
-    Cut,
-    /// It is whole.
-    Whole,
+pub(super) enum ItemStage {
+    /// The item was opened; its parts follow.
+    Added,
+    /// The response was cut, so the item may lack parts or text.
+    Partial,
+    /// The item is complete.
+    Complete,
 }
 
 /// An item as it grows.
@@ -37,8 +37,8 @@ pub(super) struct Item {
     /// The provider has said that it is whole.
     pub done: bool,
     fields: Fields,
-    summary: Entries,
-    content: Entries,
+    summary: ItemParts,
+    content: ItemParts,
     /// The lists are written from the entries: what came as the item holds less.
     rebuilt: bool,
     arguments: Growing,
@@ -74,8 +74,8 @@ impl Item {
             is,
             done: false,
             fields: Fields::read(item),
-            summary: Entries::default(),
-            content: Entries::default(),
+            summary: ItemParts::default(),
+            content: ItemParts::default(),
             rebuilt: true,
             arguments: Growing::default(),
             started: false,
@@ -96,8 +96,8 @@ impl Item {
     }
 
     /// Takes the item as it stands.
-    pub fn read(&mut self, item: JsonRef<'_>, stand: Stand, out: &mut Vec<StreamEvent>) {
-        let (done, before) = (stand == Stand::Whole, self.done);
+    pub fn read(&mut self, item: JsonRef<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
+        let (done, was_done) = (stage == ItemStage::Complete, self.done);
         let old = std::mem::replace(&mut self.fields, Fields::read(item));
         // What is there only when the item is done is not taken back by an end that leaves it out.
         if self.done
@@ -123,14 +123,14 @@ impl Item {
                 }
             }
             Is::Message | Is::Reasoning => {
-                let told = self.told_as();
+                let delta = self.delta_event();
                 let mut kept = false;
                 for (name, entries) in [("summary", &mut self.summary), ("content", &mut self.content)] {
                     let list = item.get(name).unwrap_or_default();
-                    if stand == Stand::Begun {
-                        (0..).zip(list.items()).for_each(|(index, entry)| entries.read(index, entry, told, out));
+                    if stage == ItemStage::Added {
+                        (0..).zip(list.items()).for_each(|(index, entry)| entries.read(index, entry, delta, out));
                     } else {
-                        kept |= entries.settle(list, before, told, out);
+                        kept |= entries.replace_all(list, was_done, delta, out);
                     }
                 }
                 self.rebuilt = !done || kept;
@@ -149,11 +149,11 @@ impl Item {
 
     /// Takes an entry of a list as it stands.
     pub fn read_entry(&mut self, summary: bool, index: u64, entry: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        let told = self.told_as();
-        self.list(summary).read(index, entry, told, out);
+        let delta = self.delta_event();
+        self.list(summary).read(index, entry, delta, out);
     }
 
-    fn told_as(&self) -> ToldAs {
+    fn delta_event(&self) -> DeltaEvent {
         match self.is {
             Is::Message => Some(StreamEvent::TextDelta),
             Is::Reasoning => Some(StreamEvent::ReasoningDelta),
@@ -161,12 +161,12 @@ impl Item {
         }
     }
 
-    fn list(&mut self, summary: bool) -> &mut Entries {
+    fn list(&mut self, summary: bool) -> &mut ItemParts {
         if summary { &mut self.summary } else { &mut self.content }
     }
 
-    /// The type of an entry that nobody announced.
-    fn kind_of_entry(&self, summary: bool, refusal: bool) -> &'static str {
+    /// The `type` of a part that no event announced.
+    fn default_part_type(&self, summary: bool, refusal: bool) -> &'static str {
         match self.is {
             Is::Reasoning if summary => "summary_text",
             Is::Reasoning => "reasoning_text",
@@ -175,16 +175,16 @@ impl Item {
         }
     }
 
-    /// More of an entry's text, or all of it.
-    pub fn say(&mut self, summary: bool, index: u64, said: Said<'_>, out: &mut Vec<StreamEvent>) {
-        let (kind, told) = (self.kind_of_entry(summary, said.refusal), self.told_as());
-        self.list(summary).say(index, kind, said, told, out);
+    /// Appends to or replaces a part's text.
+    pub fn update_text(&mut self, summary: bool, index: u64, update: TextUpdate<'_>, out: &mut Vec<StreamEvent>) {
+        let (kind, delta) = (self.default_part_type(summary, update.refusal), self.delta_event());
+        self.list(summary).update_text(index, kind, update, delta, out);
     }
 
-    /// A note to an entry's text.
-    pub fn annotate(&mut self, index: u64, note: JsonRef<'_>) {
-        let kind = self.kind_of_entry(false, false);
-        self.content.annotate(index, kind, note);
+    /// Adds an annotation to a part's text.
+    pub fn annotate(&mut self, index: u64, annotation: JsonRef<'_>) {
+        let kind = self.default_part_type(false, false);
+        self.content.annotate(index, kind, annotation);
     }
 
     /// More of a call's arguments, or all of them.
@@ -222,8 +222,8 @@ impl Item {
 
     /// The texts of a message.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let said = self.content.iter().filter(|entry| self.is == Is::Message && !entry.is_refusal());
-        said.map(Entry::text)
+        let texts = self.content.iter().filter(|part| self.is == Is::Message && !part.is_refusal());
+        texts.map(ItemPart::text)
     }
 
     /// Whether it says anything but a refusal.

@@ -1,0 +1,191 @@
+//! The parts of one list of an output item, such as a message's `content` or a reasoning item's `summary`, while they are streamed.
+
+use crate::json::{JsonRef, JsonStr, ObjectWriter};
+use crate::provider::assembled::StreamEvent;
+use crate::provider::assembler::{Fields, Growing, Value};
+use std::collections::BTreeMap;
+
+/// The event that reports new text of a list; none for items of an unknown type, whose text is no part of the answer.
+pub(super) type DeltaEvent = Option<fn(JsonStr) -> StreamEvent>;
+
+/// Parts by the index in the events. Some servers count from 1.
+#[derive(Default)]
+pub(super) struct ItemParts(BTreeMap<u64, ItemPart>);
+
+/// One part: a text or a refusal.
+pub(super) struct ItemPart {
+    fields: Fields,
+}
+
+impl ItemPart {
+    fn new(kind: &str, refusal: bool) -> Self {
+        let mut fields = Fields::default();
+        fields.put("type", Value::Raw(format!("\"{kind}\"")));
+        fields.put(if refusal { "refusal" } else { "text" }, Value::Text(Growing::default()));
+        Self { fields }
+    }
+
+    fn text_name(&self) -> &'static str {
+        if self.is_refusal() { "refusal" } else { "text" }
+    }
+
+    pub fn text(&self) -> &str {
+        self.fields.text(self.text_name()).map(Growing::inside).unwrap_or_default()
+    }
+
+    fn text_mut(&mut self) -> Option<&mut Growing> {
+        self.fields.text_mut(self.text_name())
+    }
+
+    pub fn is_refusal(&self) -> bool {
+        self.fields.text("refusal").is_some()
+    }
+
+    fn set_text(&mut self, text: Growing) {
+        self.fields.put(self.text_name(), Value::Text(text));
+    }
+
+    /// Emits the text that was not emitted yet. A refusal is not emitted.
+    fn emit(&mut self, delta: DeltaEvent, out: &mut Vec<StreamEvent>) {
+        if self.is_refusal() {
+            return;
+        }
+        let news = self.text_mut().and_then(Growing::news);
+        if let (Some(delta), Some(news)) = (delta, news) {
+            out.push(delta(news));
+        }
+    }
+}
+
+impl ItemParts {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &ItemPart> {
+        self.0.values()
+    }
+
+    fn part(&mut self, index: u64, kind: &str, refusal: bool) -> &mut ItemPart {
+        self.0.entry(index).or_insert_with(|| ItemPart::new(kind, refusal))
+    }
+
+    /// Appends to or replaces a part's text. If there is no part of that index, opens one of type `kind`.
+    pub fn update_text(
+        &mut self,
+        index: u64,
+        kind: &str,
+        update: TextUpdate<'_>,
+        delta: DeltaEvent,
+        out: &mut Vec<StreamEvent>,
+    ) {
+        let part = self.part(index, kind, update.refusal);
+        match part.text_mut() {
+            Some(own) if update.is_delta => own.append(update.text),
+            Some(own) => own.settle(update.text),
+            None => {}
+        }
+        part.emit(delta, out);
+    }
+
+    /// Adds an annotation to a part's text.
+    pub fn annotate(&mut self, index: u64, kind: &str, annotation: JsonRef<'_>) {
+        self.part(index, kind, false).fields.push_item("annotations", annotation);
+    }
+
+    /// Replaces a part by the one of an event. If that one has no text, the text so far is kept.
+    pub fn read(&mut self, index: u64, part: JsonRef<'_>, delta: DeltaEvent, out: &mut Vec<StreamEvent>) {
+        let mut new = ItemPart { fields: Fields::read(part) };
+        if let Some(own) = self.0.get_mut(&index).and_then(ItemPart::text_mut).map(std::mem::take) {
+            if new.text().is_empty() && !own.is_empty() {
+                new.set_text(own);
+            } else if let Some(text) = new.text_mut() {
+                let whole = std::mem::replace(text, own);
+                text.settle(whole.inside());
+            }
+        }
+        new.emit(delta, out);
+        self.0.insert(index, new);
+    }
+
+    /// Replaces all parts by the list of a complete item, whatever indexes the events used. Returns true if text so far was kept
+    /// because the list lacks it, as gateways cut large items: for a part without text, for a list without any text, and, if the item
+    /// `was_complete` before, for the parts that a shorter list lacks.
+    pub fn replace_all(
+        &mut self,
+        list: JsonRef<'_>,
+        was_complete: bool,
+        delta: DeltaEvent,
+        out: &mut Vec<StreamEvent>,
+    ) -> bool {
+        let mut new: Vec<ItemPart> = list.items().map(|part| ItemPart { fields: Fields::read(part) }).collect();
+        let old: Vec<ItemPart> = std::mem::take(&mut self.0).into_values().collect();
+        let emitted: String = old.iter().filter(|part| !part.is_refusal()).map(ItemPart::emitted).collect();
+        let has_no_text = new.iter().all(|part| part.text().is_empty());
+        let mut kept = false;
+        for (place, old) in old.into_iter().enumerate().filter(|(_, old)| !old.text().is_empty()) {
+            match new.get_mut(place) {
+                Some(part) if part.text().is_empty() => {
+                    part.take_text(old);
+                    kept = true;
+                }
+                None if has_no_text || was_complete => {
+                    new.push(old);
+                    kept = true;
+                }
+                Some(_) | None => {}
+            }
+        }
+        mark_emitted(&mut new, &emitted);
+        new.iter_mut().for_each(|part| part.emit(delta, out));
+        self.0 = (0..).zip(new).collect();
+        kept
+    }
+
+    /// Writes the parts that have text.
+    pub fn write(&self, object: &mut ObjectWriter<'_>, name: &str) {
+        object.array(name, |list| {
+            for part in self.iter().filter(|part| !part.text().is_empty()) {
+                list.object(|object| part.fields.write(object));
+            }
+        });
+    }
+}
+
+impl ItemPart {
+    /// Returns the text that was emitted.
+    fn emitted(&self) -> &str {
+        self.fields.text(self.text_name()).map(Growing::emitted).unwrap_or_default()
+    }
+
+    /// Takes the text of an earlier part.
+    fn take_text(&mut self, old: Self) {
+        if self.fields.entries().is_empty() || self.is_refusal() != old.is_refusal() {
+            *self = old;
+        } else {
+            let text = Growing::new(old.text());
+            self.set_text(text);
+        }
+    }
+}
+
+/// Marks the text that was emitted before the parts were replaced. If the new text does not begin with it, all of it counts as emitted:
+/// text that was emitted cannot be corrected.
+fn mark_emitted(parts: &mut [ItemPart], emitted: &str) {
+    let text: String = parts.iter().filter(|part| !part.is_refusal()).map(ItemPart::text).collect();
+    let mut left = if text.starts_with(emitted) { emitted.len() } else { text.len() };
+    for text in parts.iter_mut().filter(|part| !part.is_refusal()).filter_map(ItemPart::text_mut) {
+        let own = left.min(text.inside().len());
+        text.mark_emitted(own);
+        left -= own;
+    }
+}
+
+/// New text of a part.
+#[derive(Clone, Copy)]
+pub(super) struct TextUpdate<'a> {
+    pub text: &'a str,
+    /// Whether `text` is appended; otherwise it is the whole text.
+    pub is_delta: bool,
+    pub refusal: bool,
+}
