@@ -296,7 +296,7 @@ pub struct Media {
 stored!(struct Media { url, data, file_id, media_type, name });
 
 impl Message {
-    /// Appends a part that was streamed: text or reasoning continues the last part, if that is of the same kind.
+    /// Appends a streamed part. Text or reasoning is appended to the last part if that is of the same kind.
     pub fn append(&mut self, more: &PartBody) {
         match (self.parts.last_mut().map(|part| &mut part.body), more) {
             (Some(PartBody::Text(own)), PartBody::Text(more))

@@ -26,8 +26,8 @@ pub struct Session {
     pub owner: Owner,
     /// Provider-scoped state by key, sorted.
     pub state: Vec<(String, Json)>,
-    /// The session's public revision: counts the appends that changed history, and nothing else. 0 while history is empty. Of a
-    /// session that was begun anew it counts on from the deleted one's last revision, so that no revision means two histories.
+    /// The session's public revision: the number of appends that changed history, 0 while it is empty. After a session was deleted, a
+    /// new one with its id continues from the last revision, so that one revision never stands for two histories.
     pub history_revision: u64,
     /// The next message's `seq`.
     pub next_seq: u64,
@@ -138,7 +138,7 @@ impl Session {
         self.source_high_water = self.source_high_water.max(number);
     }
 
-    /// Runs that wait to be resumed or discarded, or are under way: all unfinished ones but those that the user stopped.
+    /// Returns the runs that are in progress or wait to be resumed or discarded: all unfinished ones except those that the user stopped.
     pub fn pending_runs(&self) -> impl Iterator<Item = &RunEntry> {
         self.runs.iter().filter(|run| !run.is_stopped())
     }
@@ -201,7 +201,7 @@ pub struct RunEntry {
 stored!(struct RunEntry { id, number, entries, epoch, lease_until, started_at, failed });
 
 impl RunEntry {
-    /// Whether the user stopped it: nothing waits for it, and it is kept only until the next run begins.
+    /// Whether the user stopped the run. It is not pending, and is kept only until the next run begins.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.failed.as_ref().is_some_and(|(code, _)| code == Code::Aborted.as_str())

@@ -45,7 +45,7 @@ pub struct ToolInvocation {
     pub channel: Option<String>,
     /// The tool's own window for its result, given with the run (R10).
     pub freshness: Option<Window>,
-    /// The window of the append that brought it or its result; beats the tool's (R10).
+    /// The freshness window of the append that added the call or its result. Overrides the tool's (R10).
     pub append_freshness: Option<Window>,
     /// What came back.
     pub result: Option<ToolResult>,
@@ -79,7 +79,7 @@ impl ToolInvocation {
         self.redacted && matches!(&self.arguments, Arguments::Text(text) if text.is_empty())
     }
 
-    /// Whether a result may still come: there is none, or only the note that nobody knows whether the tool ran.
+    /// Whether a result may still be stored: there is none, or only the placeholder of an interrupted call.
     #[must_use]
     pub fn takes_result(&self) -> bool {
         !self.is_withheld() && (self.result.is_none() || self.status == InvocationStatus::Interrupted)

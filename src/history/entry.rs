@@ -58,7 +58,7 @@ pub struct ResultEntry {
     pub status: InvocationStatus,
     pub started_at: Option<Ms>,
     pub finished_at: Option<Ms>,
-    /// The window of the append that brought it.
+    /// The freshness window of the append that added the result.
     pub freshness: Option<Window>,
     pub result: Option<ToolResult>,
 }

@@ -1,6 +1,6 @@
 //! The join: gives incoming items their ids, turns and rounds, and every result its call.
 
-use super::open_calls::{Choice, OpenCalls};
+use super::open_calls::{OpenCalls, Selection};
 use super::{
     Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside, free_id,
     own_call_id,
@@ -25,7 +25,7 @@ pub struct Origin {
     pub channel: Option<String>,
     /// Ids for the messages, in order, where the caller has some.
     pub message_ids: Vec<String>,
-    /// How long their results stay replayable, where the append says so (R10).
+    /// The freshness window of their results, if the append names one (R10).
     pub freshness: Option<Window>,
 }
 
@@ -36,8 +36,8 @@ pub struct Joined {
     pub entries: Vec<Entry>,
     /// The new messages' ids, in order.
     pub message_ids: Vec<String>,
-    /// Those of them that the caller named.
-    pub named: Vec<String>,
+    /// Of these, the ids that the caller chose.
+    pub caller_ids: Vec<String>,
     /// What was found and done.
     pub report: Report,
 }
@@ -53,11 +53,11 @@ pub fn join(
     origin: &Origin,
     ids: &dyn IdSource,
 ) -> Joined {
-    let (mut stored, mut named) = (IdMap::with_hasher(history.seed()), IdMap::with_hasher(history.seed()));
+    let (mut stored, mut pending_results) = (IdMap::with_hasher(history.seed()), IdMap::with_hasher(history.seed()));
     let results =
         incoming.iter().filter_map(|item| if let Incoming::Result(result) = item { Some(result) } else { None });
     for result in results.clone().filter(|result| !result.call_id.is_empty()) {
-        *named.get_or_insert(&result.call_id, 0) += 1;
+        *pending_results.get_or_insert(&result.call_id, 0) += 1;
     }
     for call in history.open().filter(|_| results.clone().next().is_some()) {
         let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
@@ -75,7 +75,7 @@ pub fn join(
         answered: IdMap::with_hasher(history.seed()),
         fresh: IdMap::with_hasher(history.seed()),
         call_ids: IdMap::with_hasher(history.seed()),
-        named,
+        pending_results,
         late: Vec::new(),
         position: history.position(),
         taken: IdMap::with_hasher(history.seed()),
@@ -97,7 +97,7 @@ pub fn join(
             }
         }
     }
-    work.answer_late(ids);
+    work.join_late(ids);
     work.joined
 }
 
@@ -106,16 +106,16 @@ struct Join<'h> {
     history: &'h History,
     origin: &'h Origin,
     joined: Joined,
-    /// Open calls of the history, by what a result names.
+    /// Open calls of the history, by call id or by tool name.
     stored: IdMap<OpenCalls<String>>,
     /// Which of them these items answer.
     answered: IdMap<()>,
-    /// Calls of these items, as their places in the entries.
+    /// Open calls of these items, as indexes of `joined.entries`, by call id or by tool name.
     fresh: IdMap<OpenCalls<usize>>,
-    /// Ids of these items' calls.
+    /// Call ids of these items.
     call_ids: IdMap<()>,
-    /// By call id: how many results of these items name it and are still to come.
-    named: IdMap<usize>,
+    /// By call id: how many results of these items have it and are not joined yet.
+    pending_results: IdMap<usize>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
     position: Position,
@@ -233,16 +233,17 @@ impl<'h> Join<'h> {
         own
     }
 
-    /// Joins the results whose calls had not come. What names its call comes first; the others get what is left.
-    fn answer_late(&mut self, ids: &dyn IdSource) {
-        let (named, nameless): (Vec<_>, Vec<_>) =
+    /// Joins the results that stood before their calls. Those with a call id come first; the others are paired with the calls that
+    /// are left.
+    fn join_late(&mut self, ids: &dyn IdSource) {
+        let (with_id, without_id): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.late).into_iter().partition(|result| !result.call_id.is_empty());
-        for result in named {
+        for result in with_id {
             self.result(result, false, ids);
         }
-        self.fresh.values_mut().for_each(OpenCalls::reconsider);
-        self.stored.values_mut().for_each(OpenCalls::reconsider);
-        for result in nameless {
+        self.fresh.values_mut().for_each(OpenCalls::restore_deferred);
+        self.stored.values_mut().for_each(OpenCalls::restore_deferred);
+        for result in without_id {
             self.result(result, false, ids);
         }
     }
@@ -253,34 +254,34 @@ impl<'h> Join<'h> {
         let key = by_name.as_ref().filter(|_| result.call_id.is_empty()).unwrap_or(&result.call_id).clone();
         // A client that makes up ids for calls that have none: the name says which call it means.
         let second = by_name.filter(|_| !may_wait && !result.call_id.is_empty());
-        let answered = match second {
-            None => self.answer(&key, result, false),
-            Some(name) => self.answer(&key, result, false).and_then(|result| self.answer(&name, result, true)),
+        let unpaired = match second {
+            None => self.pair(&key, result, false),
+            Some(name) => self.pair(&key, result, false).and_then(|result| self.pair(&name, result, true)),
         };
-        match answered {
-            Some(result) => self.unanswering(result, may_wait, ids),
+        match unpaired {
+            Some(result) => self.unpaired(result, may_wait, ids),
             None => {
-                if let Some(left) = self.named.get_mut(&call_id) {
+                if let Some(left) = self.pending_results.get_mut(&call_id) {
                     *left -= 1;
                 }
             }
         }
     }
 
-    /// Gives the newest open call of that name its result; gives the result back where there is none. `nameless`: the call must
-    /// have no id of its own.
-    fn answer(&mut self, key: &str, result: IncomingResult, nameless: bool) -> Option<IncomingResult> {
-        let named = &self.named;
-        // A result without an id leaves a call alone whose own result is still to come.
-        let choose = |call_id: &str| {
-            let waits = result.call_id.is_empty() && named.get(call_id).is_some_and(|left| *left > 0);
-            if waits || nameless && !call_id.is_empty() { Choice::PassOver } else { Choice::Take }
+    /// Stores a result with the newest open call under `key`, if `without_id` one that has no call id. Returns the result if there is no
+    /// such call.
+    fn pair(&mut self, key: &str, result: IncomingResult, without_id: bool) -> Option<IncomingResult> {
+        let pending = &self.pending_results;
+        // A result without an id does not answer a call for which a result with its id follows.
+        let select = |call_id: &str| {
+            let waits = result.call_id.is_empty() && pending.get(call_id).is_some_and(|left| *left > 0);
+            if waits || without_id && !call_id.is_empty() { Selection::Defer } else { Selection::Take }
         };
         let entries = &mut self.joined.entries;
         let fresh = self.fresh.get_mut(key).and_then(|calls| {
             calls.take_newest(&|at| match entries.get(*at) {
-                Some(Entry::Invocation(call)) if call.result.is_none() => choose(&call.call_id),
-                _ => Choice::Drop,
+                Some(Entry::Invocation(call)) if call.result.is_none() => select(&call.call_id),
+                _ => Selection::Discard,
             })
         });
         if let Some(Entry::Invocation(call)) = fresh.and_then(|at| entries.get_mut(at)) {
@@ -292,8 +293,8 @@ impl<'h> Join<'h> {
         let (history, answered) = (self.history, &self.answered);
         let invocation = self.stored.get_mut(key).and_then(|calls| {
             calls.take_newest(&|id| match history.invocation(id) {
-                Some(call) if !answered.contains_key(id) => choose(&call.call_id),
-                _ => Choice::Drop,
+                Some(call) if !answered.contains_key(id) => select(&call.call_id),
+                _ => Selection::Discard,
             })
         });
         let Some(invocation) = invocation else { return Some(result) };
@@ -309,8 +310,8 @@ impl<'h> Join<'h> {
         None
     }
 
-    /// A result for which there is no open call, yet or at all.
-    fn unanswering(&mut self, result: IncomingResult, may_wait: bool, ids: &dyn IdSource) {
+    /// Keeps a result without an open call for later if `may_wait`, else sets it aside.
+    fn unpaired(&mut self, result: IncomingResult, may_wait: bool, ids: &dyn IdSource) {
         let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
         if result.apart && !known {
             let parts = vec![IncomingPart::Part(PartBody::Opaque(result.raw).into())];

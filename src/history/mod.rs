@@ -43,7 +43,7 @@ pub struct History {
     sourced: Vec<usize>,
     /// The highest source number there ever was.
     highest_source: Option<u64>,
-    /// Where the next message would stand.
+    /// The position of the next message.
     position: Position,
 }
 
@@ -178,13 +178,13 @@ impl History {
         }
     }
 
-    /// Where the next message would stand.
+    /// The position of the next message.
     #[must_use]
     pub fn position(&self) -> Position {
         self.position
     }
 
-    /// Moves on over a message, whose turn and rounds are given.
+    /// Moves `position` after a message.
     fn advance(&mut self, message: &Message) {
         if self.position.turns != message.turn + 1 || self.messages.is_empty() {
             self.position = Position { turns: message.turn + 1, ..Position::default() };

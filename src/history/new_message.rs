@@ -1,6 +1,6 @@
 //! Messages in an application's own words: no dialect, its own ids and times (R57).
 
-use super::new_result::{NewResult, join_results, outcome};
+use super::new_result::{NewResult, join_results, read_result};
 use super::{Entry, History, Incoming, IncomingCall, IncomingMessage, IncomingPart, Joined, Origin, join};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 pub enum NewItem {
     /// A message.
     Message(NewMessage),
-    /// A message of role "tool": results of calls that came before it, and when it was sent. It is not stored as a message.
+    /// A message of role "tool": results of earlier calls, and the message's `createdAt`. It is not stored as a message.
     Results(Vec<NewResult>, Option<Ms>),
 }
 
@@ -37,7 +37,7 @@ pub enum NewPart {
     Part(Part),
     /// A call, with its result where there is one.
     Call(NewCall),
-    /// The model is asked again: what follows is another answer.
+    /// A part of type "step-start": what follows is another answer of the model.
     StepStart,
 }
 
@@ -119,7 +119,7 @@ impl NewItem {
         }
         let results = parts.items().map(NewResult::read).collect::<Result<Vec<_>>>()?;
         if results.is_empty() {
-            return Err(Error::invalid("a message of role \"tool\" has a part of type \"tool_result\""));
+            return Err(Error::invalid("a message of role \"tool\" needs a part of type \"tool_result\""));
         }
         Ok(Self::Results(results, time(message, "createdAt")?))
     }
@@ -149,13 +149,17 @@ fn read_parts(list: JsonRef<'_>, role: Role) -> Result<Vec<NewPart>> {
     for part in list.items() {
         let kind = part.text("type").unwrap_or_default();
         if matches!(kind.as_ref(), "tool" | "step-start") && role != Role::Assistant {
-            return Err(Error::invalid(format!("a part of type \"{kind}\" is the assistant's")));
+            return Err(Error::invalid(format!(
+                "a part of type \"{kind}\" is allowed in a message of role \"assistant\" only"
+            )));
         }
         parts.push(match kind.as_ref() {
             "tool" => NewPart::Call(read_call(part)?),
             "step-start" => NewPart::StepStart,
             "tool_result" => {
-                return Err(Error::invalid("a part of type \"tool_result\" is in a message of role \"tool\""));
+                return Err(Error::invalid(
+                    "a part of type \"tool_result\" is allowed in a message of role \"tool\" only",
+                ));
             }
             _ => NewPart::Part(read_part(part)?),
         });
@@ -175,7 +179,7 @@ fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
             }
             None => Arguments::Text(JsonStr::new("{}")),
         },
-        result: outcome(part, "result"),
+        result: read_result(part, "result"),
         finished_at: time(part, "finishedAt")?,
     })
 }
@@ -190,47 +194,47 @@ pub(super) fn time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
     }
 }
 
-/// A call's result and when it was there.
-type Outcome = (Option<ToolResult>, Option<Ms>);
+/// A call's result, and when the call finished.
+type CallOutcome = (Option<ToolResult>, Option<Ms>);
 
-/// Messages that were read, as the join takes them, and what it does not know of.
+/// The input of a join, and what the join does not carry.
 #[derive(Default)]
-struct Unjoined {
+struct JoinInput {
     incoming: Vec<Incoming>,
     message_ids: Vec<String>,
-    /// Of each message, in their order.
-    facts: Vec<(Option<Ms>, Option<Json>)>,
-    /// Of each call, in their order.
-    outcomes: Vec<Outcome>,
-    /// Results for calls of other messages, each with the time of the message that it came in.
+    /// `createdAt` and `metadata` of each message, in order.
+    message_fields: Vec<(Option<Ms>, Option<Json>)>,
+    /// Of each call, in order.
+    outcomes: Vec<CallOutcome>,
+    /// Results of calls of other messages, each with the `createdAt` of its message.
     results: Vec<(NewResult, Option<Ms>)>,
 }
 
-impl Unjoined {
+impl JoinInput {
     fn push(&mut self, message: NewMessage, id: &str) {
         for (at, parts) in answers(message.parts, message.created_at, &mut self.outcomes).into_iter().enumerate() {
             self.message_ids.push(if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) });
-            self.facts.push((message.created_at, message.metadata.clone()));
+            self.message_fields.push((message.created_at, message.metadata.clone()));
             let message = IncomingMessage { role: message.role, parts, dialect: None, shape: None };
             self.incoming.push(Incoming::Message(message));
         }
     }
 }
 
-/// Joins messages in an application's own words to `history`. What follows a result or a step's start is another answer of
-/// the model, and becomes a message of its own: `m`, then `m.2`.
+/// Joins messages in the neutral format to `history`. Content after a result or a "step-start" is another answer of the model and
+/// becomes a message of its own: `m`, then `m.2`.
 ///
 /// # Errors
-/// `invalid_input` for an id that the session has already: nothing is appended twice. As [`join_results`].
+/// `invalid_input` for an id that the session has already; else as [`join_results`].
 pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &dyn IdSource) -> Result<Joined> {
-    let mut unjoined = Unjoined::default();
+    let mut input = JoinInput::default();
     let mut given: IdMap<()> = IdMap::with_hasher(history.seed());
-    let mut named = Vec::new();
+    let mut caller_ids = Vec::new();
     for item in items {
         let message = match item {
             NewItem::Message(message) => message,
             NewItem::Results(results, at) => {
-                unjoined.results.extend(results.into_iter().map(|result| (result, at)));
+                input.results.extend(results.into_iter().map(|result| (result, at)));
                 continue;
             }
         };
@@ -239,17 +243,17 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
                 if history.message(id).is_some() || given.insert(id.clone(), ()).is_some() {
                     return Err(Error::invalid(format!("the session has a message of the id \"{id}\" already")));
                 }
-                named.push(id.clone());
+                caller_ids.push(id.clone());
                 id.clone()
             }
             None => ids.new_id(),
         };
-        unjoined.push(message, &id);
+        input.push(message, &id);
     }
-    let Unjoined { incoming, message_ids, facts, outcomes, results } = unjoined;
+    let JoinInput { incoming, message_ids, message_fields, outcomes, results } = input;
     let mut joined = join(None, history, incoming, &Origin { message_ids, ..origin.clone() }, ids);
-    joined.named = named;
-    let (mut facts, mut outcomes) = (facts.into_iter(), outcomes.into_iter());
+    joined.caller_ids = caller_ids;
+    let (mut facts, mut outcomes) = (message_fields.into_iter(), outcomes.into_iter());
     for entry in &mut joined.entries {
         match entry {
             Entry::Message(message) => {
@@ -270,16 +274,16 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
     Ok(joined)
 }
 
-/// The parts of each answer, in order. An answer ends before what is said after a result, and where a step starts.
-fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<Outcome>) -> Vec<Vec<IncomingPart>> {
+/// Splits parts into answers, in order. An answer ends before content that follows a result, and at a "step-start".
+fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<CallOutcome>) -> Vec<Vec<IncomingPart>> {
     let mut answers: Vec<Vec<IncomingPart>> = vec![Vec::new()];
-    // Whether the last answer says anything, and whether it has a result.
-    let (mut begun, mut answered) = (false, false);
-    let mut stepped = false;
+    // Whether the last answer has content, and whether it has a result.
+    let (mut has_content, mut answered) = (false, false);
+    let mut starts_step = false;
     for part in parts {
         let part = match part {
             NewPart::StepStart => {
-                stepped = begun;
+                starts_step = has_content;
                 continue;
             }
             NewPart::Part(part) => IncomingPart::Part(part),
@@ -293,14 +297,14 @@ fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<Outco
                 })
             }
         };
-        // What is only shown has no place in the order of the wire.
-        let shown_only = matches!(&part, IncomingPart::Part(part) if matches!(part.body, PartBody::Data { .. }));
+        // A data part is shown and never sent, so it does not end an answer.
+        let is_data = matches!(&part, IncomingPart::Part(part) if matches!(part.body, PartBody::Data { .. }));
         let is_call = matches!(part, IncomingPart::Call(_));
-        if stepped || answered && !is_call && !shown_only {
+        if starts_step || answered && !is_call && !is_data {
             answers.push(Vec::new());
-            (begun, answered, stepped) = (false, false, false);
+            (has_content, answered, starts_step) = (false, false, false);
         }
-        begun |= !shown_only;
+        has_content |= !is_data;
         answered |= is_call && outcomes.last().is_some_and(|(result, _)| result.is_some());
         if let Some(last) = answers.last_mut() {
             last.push(part);

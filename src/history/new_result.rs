@@ -1,8 +1,8 @@
-//! Results of calls that were stored without one, in the application's own shape (R57): a form on the page that the user has filled
-//! in since, a job that ended after the conversation was imported.
+//! Results of calls that were stored without one, in the neutral format (R57). Examples: a form that the user filled in later, a job
+//! that ended after the conversation was imported.
 
 use super::new_message::time;
-use super::open_calls::{Choice, OpenCalls};
+use super::open_calls::{OpenCalls, Selection};
 use super::{Entry, History, Joined, Origin, ResultEntry};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
@@ -11,14 +11,14 @@ use crate::json::JsonRef;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
-/// The result of a call that has none yet.
+/// A result for a call that was stored without one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewResult {
-    /// The call's id as its provider gave it, or its invocation's.
+    /// The provider's id of the call, or the id of its invocation.
     pub call: String,
     /// What the tool returned.
     pub result: ToolResult,
-    /// When it did.
+    /// When the tool finished.
     pub finished_at: Option<Ms>,
 }
 
@@ -26,16 +26,16 @@ impl NewResult {
     /// Reads a part `{"type":"tool_result","callId":"c1","result":…}`.
     ///
     /// # Errors
-    /// `invalid_input`, naming the member that is missing.
+    /// `invalid_input` with the name of the missing member.
     pub fn read(part: JsonRef<'_>) -> Result<Self> {
         if !part.get("type").is_some_and(|kind| kind.is_text("tool_result")) {
-            return Err(Error::invalid("a message of role \"tool\" has parts of type \"tool_result\" only"));
+            return Err(Error::invalid("a message of role \"tool\" may have parts of type \"tool_result\" only"));
         }
         let call = part.text("callId").filter(|call| !call.is_empty()).map(Cow::into_owned);
         Ok(Self {
-            call: call.ok_or_else(|| Error::invalid("a part of type \"tool_result\" has a `callId`"))?,
-            result: outcome(part, "result")
-                .ok_or_else(|| Error::invalid("a part of type \"tool_result\" has a `result`; null is one"))?,
+            call: call.ok_or_else(|| Error::invalid("a part of type \"tool_result\" needs a `callId`"))?,
+            result: read_result(part, "result")
+                .ok_or_else(|| Error::invalid("a part of type \"tool_result\" needs a `result`, which may be null"))?,
             finished_at: time(part, "finishedAt")?,
         })
     }
@@ -45,19 +45,19 @@ impl NewResult {
     /// # Errors
     /// `invalid_input` for any other answer.
     pub fn read_answer(call: &str, answer: JsonRef<'_>) -> Result<Self> {
-        let result = answer.get("type").filter(|kind| kind.is_text("tool_result")).and(outcome(answer, "content"));
+        let result = answer.get("type").filter(|kind| kind.is_text("tool_result")).and(read_result(answer, "content"));
         Ok(Self {
             call: call.to_owned(),
             result: result.ok_or_else(|| {
-                Error::invalid("the answer is `{ type: \"tool_result\", content, isError?, finishedAt? }`")
+                Error::invalid("the answer must be `{ type: \"tool_result\", content, isError?, finishedAt? }`")
             })?,
             finished_at: time(answer, "finishedAt")?,
         })
     }
 }
 
-/// A tool's result whose content is the member `key`; none without it.
-pub(super) fn outcome(part: JsonRef<'_>, key: &str) -> Option<ToolResult> {
+/// Reads a tool's result whose content is the member `key`; none if that is absent.
+pub(super) fn read_result(part: JsonRef<'_>, key: &str) -> Option<ToolResult> {
     Some(ToolResult {
         content: part.get(key)?.to_owned(),
         is_error: part.get("isError").and_then(JsonRef::as_bool).unwrap_or(false),
@@ -66,30 +66,30 @@ pub(super) fn outcome(part: JsonRef<'_>, key: &str) -> Option<ToolResult> {
     })
 }
 
-/// Gives each result to its call: the one whose invocation has that id, else the newest one of that call id that has no result,
-/// in the same append or in `history`. A call that was closed as interrupted takes its real result, too.
+/// Pairs each result with a call of the same append or of `history`: by the id of an invocation or by a call id. Of several open calls
+/// it takes the first one of the newest message. A call that was closed as interrupted is open for its real result.
 ///
 /// # Errors
-/// `not_found` for a call that neither has; `wrong_state` for one that is answered.
+/// `not_found` for an unknown call; `wrong_state` for a call that has its result.
 pub fn join_results(
     history: &History,
     joined: &mut Joined,
     results: Vec<(NewResult, Option<Ms>)>,
     origin: &Origin,
 ) -> Result<()> {
-    let mut calls = NamedCalls::find(history, joined, &results);
+    let mut calls = CandidateCalls::find(history, joined, &results);
     for (NewResult { call: name, result, finished_at }, sent_at) in results {
         let at = finished_at.or(sent_at).unwrap_or(origin.at);
         let status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
         match calls.take(history, joined, &name)? {
-            Place::Joined(at_entry) => {
+            CallLocation::Joined(at_entry) => {
                 if let Some(Entry::Invocation(call)) = joined.entries.get_mut(at_entry) {
                     call.status = status;
                     call.finished_at = Some(at);
                     call.result = Some(result);
                 }
             }
-            Place::Stored(invocation) => joined.entries.push(Entry::Result(ResultEntry {
+            CallLocation::Stored(invocation) => joined.entries.push(Entry::Result(ResultEntry {
                 invocation,
                 status,
                 started_at: None,
@@ -102,90 +102,90 @@ pub fn join_results(
     Ok(())
 }
 
-/// Where a call is.
+/// The location of a call.
 #[derive(Clone)]
-enum Place {
-    /// Among the entries of this append.
+enum CallLocation {
+    /// In this append: the index of its entry.
     Joined(usize),
-    /// In the history: its invocation's id.
+    /// In the history: the id of its invocation.
     Stored(String),
 }
 
-/// The calls that one name may mean.
+/// The calls that have one id.
 #[derive(Default)]
 struct Candidates {
-    /// Whether there is a call of that name, answered or not.
-    known: bool,
-    /// Those that have not been looked at.
-    places: OpenCalls<Place>,
+    /// Whether any call has the id, answered or not.
+    exists: bool,
+    /// The calls that may be open.
+    open: OpenCalls<CallLocation>,
 }
 
-/// The calls that an append answers, by the names it uses.
-struct NamedCalls {
-    by_name: IdMap<Candidates>,
+/// The calls that the results of an append may answer, by the id in the result.
+struct CandidateCalls {
+    by_id: IdMap<Candidates>,
     /// Stored invocations that this append has answered.
     answered: IdMap<()>,
 }
 
-impl NamedCalls {
+impl CandidateCalls {
     fn find(history: &History, joined: &Joined, results: &[(NewResult, Option<Ms>)]) -> Self {
-        let mut by_name = IdMap::with_hasher(history.seed());
+        let mut by_id = IdMap::with_hasher(history.seed());
         for (result, _) in results {
-            by_name.get_or_insert(&result.call, Candidates::default());
+            by_id.get_or_insert(&result.call, Candidates::default());
         }
-        let mut calls = Self { by_name, answered: IdMap::with_hasher(history.seed()) };
+        let mut calls = Self { by_id, answered: IdMap::with_hasher(history.seed()) };
         if results.is_empty() {
             return calls;
         }
         for call in history.invocations() {
-            calls.note(call, &Place::Stored(call.id.clone()));
+            calls.add(call, &CallLocation::Stored(call.id.clone()));
         }
         for (at, entry) in joined.entries.iter().enumerate() {
             if let Entry::Invocation(call) = entry {
-                calls.note(call, &Place::Joined(at));
+                calls.add(call, &CallLocation::Joined(at));
             }
         }
         calls
     }
 
-    fn note(&mut self, call: &ToolInvocation, place: &Place) {
-        for name in [&call.id, &call.call_id] {
-            if let Some(candidates) = self.by_name.get_mut(name) {
-                candidates.known = true;
-                candidates.places.push(&call.message_id, place.clone());
+    fn add(&mut self, call: &ToolInvocation, location: &CallLocation) {
+        for id in [&call.id, &call.call_id] {
+            if let Some(candidates) = self.by_id.get_mut(id) {
+                candidates.exists = true;
+                candidates.open.push(&call.message_id, location.clone());
             }
         }
     }
 
-    /// The call of that name that gets the next result: of those without one the first of the newest message.
-    fn take(&mut self, history: &History, joined: &Joined, name: &str) -> Result<Place> {
+    /// Takes the call for the next result with the id `name`: of the open ones, the first of the newest message.
+    fn take(&mut self, history: &History, joined: &Joined, name: &str) -> Result<CallLocation> {
         let answered = &self.answered;
-        let is_open = |place: &Place| match place {
-            Place::Joined(at) => {
+        let is_open = |location: &CallLocation| match location {
+            CallLocation::Joined(at) => {
                 matches!(joined.entries.get(*at), Some(Entry::Invocation(call)) if call.takes_result())
             }
-            Place::Stored(id) => {
+            CallLocation::Stored(id) => {
                 !answered.contains_key(id) && history.invocation(id).is_some_and(ToolInvocation::takes_result)
             }
         };
-        let candidates = self.by_name.get_mut(name);
-        let known = candidates.as_ref().is_some_and(|candidates| candidates.known);
-        let choose = |place: &Place| if is_open(place) { Choice::Take } else { Choice::Drop };
-        let place = candidates.and_then(|candidates| candidates.places.take_newest(&choose));
-        if let Some(Place::Stored(id)) = &place {
+        let candidates = self.by_id.get_mut(name);
+        let exists = candidates.as_ref().is_some_and(|candidates| candidates.exists);
+        let select = |location: &CallLocation| if is_open(location) { Selection::Take } else { Selection::Discard };
+        let location = candidates.and_then(|candidates| candidates.open.take_newest(&select));
+        if let Some(CallLocation::Stored(id)) = &location {
             self.answered.insert(id.clone(), ());
         }
-        place.ok_or_else(|| {
-            if known {
+        location.ok_or_else(|| {
+            if exists {
                 Error::new(
                     Code::WrongState,
-                    format!("the call \"{name}\" has its result already, or nothing of it is stored"),
+                    format!("the call \"{name}\" has its result already, or its content is withheld from the store"),
                 )
             } else {
                 Error::new(
                     Code::NotFound,
                     format!(
-                        "no stored call has the id \"{name}\"; a call of a run under way is answered by `Run.answer`"
+                        "no stored call has the id \"{name}\"; answer a call of a run in progress with `Run.answer`"
                     ),
                 )
             }

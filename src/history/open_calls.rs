@@ -1,70 +1,71 @@
-//! Calls that wait for results, by what a result may name them by.
+//! Open calls under one key (a call id or a tool's name), in the order in which results are paired with them.
 
 use std::collections::VecDeque;
 
-/// The open calls of one name.
+/// The open calls under one key.
 #[derive(Debug)]
 pub(super) struct OpenCalls<T> {
-    /// The oldest first.
+    /// By message, oldest first.
     groups: Vec<Group<T>>,
-    /// Passed over for results that name them; looked at again when all of these have come.
-    passed_over: Vec<Group<T>>,
+    /// Calls that wait for a result with their own id. [`restore_deferred`](Self::restore_deferred) makes them candidates again.
+    deferred: Vec<Group<T>>,
     count: usize,
 }
 
-/// Those of one message, in their order.
+/// The open calls of one message, in order.
 #[derive(Debug)]
 struct Group<T> {
     message: String,
-    /// Its place among the messages.
-    place: usize,
+    /// The position of its message.
+    position: usize,
     calls: VecDeque<T>,
 }
 
-/// What to do with a call that a result may answer.
+/// What to do with a candidate call for a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(super) enum Selection {
+    /// The result answers it.
     Take,
-    /// It waits for a result of its own.
-    PassOver,
-    /// It is answered.
-    Drop,
+    /// It waits for a result with its own id.
+    Defer,
+    /// It has its result already.
+    Discard,
 }
 
 impl<T> Default for OpenCalls<T> {
     fn default() -> Self {
-        Self { groups: Vec::new(), passed_over: Vec::new(), count: 0 }
+        Self { groups: Vec::new(), deferred: Vec::new(), count: 0 }
     }
 }
 
 impl<T> OpenCalls<T> {
-    /// Adds a call of that message, behind its others.
+    /// Adds a call after the others of its message.
     pub fn push(&mut self, message: &str, call: T) {
         match self.groups.last_mut() {
             Some(last) if last.message == message => last.calls.push_back(call),
             _ => {
                 self.count += 1;
-                let group = Group { message: message.to_owned(), place: self.count, calls: VecDeque::from([call]) };
+                let group = Group { message: message.to_owned(), position: self.count, calls: VecDeque::from([call]) };
                 self.groups.push(group);
             }
         }
     }
 
-    /// Takes the first call of the newest message, of those that are chosen.
-    pub fn take_newest(&mut self, choose: &dyn Fn(&T) -> Choice) -> Option<T> {
+    /// Takes the first call of the newest message for which `select` returns `Take`.
+    pub fn take_newest(&mut self, select: &dyn Fn(&T) -> Selection) -> Option<T> {
         while let Some(group) = self.groups.last_mut() {
             let Some(call) = group.calls.pop_front() else {
                 self.groups.pop();
                 continue;
             };
-            match choose(&call) {
-                Choice::Take => return Some(call),
-                Choice::Drop => {}
-                Choice::PassOver => match self.passed_over.last_mut() {
-                    Some(last) if last.place == group.place => last.calls.push_back(call),
-                    _ => self.passed_over.push(Group {
+            match select(&call) {
+                Selection::Take => return Some(call),
+                Selection::Discard => {}
+                Selection::Defer => match self.deferred.last_mut() {
+                    Some(last) if last.position == group.position => last.calls.push_back(call),
+                    _ => self.deferred.push(Group {
                         message: group.message.clone(),
-                        place: group.place,
+                        position: group.position,
                         calls: VecDeque::from([call]),
                     }),
                 },
@@ -73,18 +74,18 @@ impl<T> OpenCalls<T> {
         None
     }
 
-    /// Puts the calls that were passed over back in their places.
-    pub fn reconsider(&mut self) {
-        if self.passed_over.is_empty() {
+    /// Moves the deferred calls back to their positions.
+    pub fn restore_deferred(&mut self) {
+        if self.deferred.is_empty() {
             return;
         }
-        // Of one message, those that were passed over stand before the others.
-        let mut all = std::mem::take(&mut self.passed_over);
+        // Within one message, the deferred calls stand before the others: the sort is stable.
+        let mut all = std::mem::take(&mut self.deferred);
         all.append(&mut self.groups);
-        all.sort_by_key(|group| group.place);
+        all.sort_by_key(|group| group.position);
         for mut group in all {
             match self.groups.last_mut() {
-                Some(last) if last.place == group.place => last.calls.append(&mut group.calls),
+                Some(last) if last.position == group.position => last.calls.append(&mut group.calls),
                 _ => self.groups.push(group),
             }
         }

@@ -14,7 +14,7 @@ pub enum Showing {
     View {
         /// Whether history holds it.
         saved: bool,
-        /// Whether more of it is coming in.
+        /// Whether the message is still being streamed.
         streaming: bool,
     },
 }

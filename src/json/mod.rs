@@ -5,13 +5,13 @@
 //! it was written in, checked once, and read through borrowed views; only what an application
 //! reads is ever decoded. No recursion: nesting of any depth is safe.
 
-mod decoded_size;
+mod memory_estimate;
 mod scan;
 mod string;
 mod view;
 mod write;
 
-pub use decoded_size::fits_memory;
+pub use memory_estimate::fits_memory;
 pub use scan::{SyntaxError, check, skip_space};
 pub(crate) use string::ends_in_high_surrogate;
 pub use string::{JsonStr, push_escaped, push_text};

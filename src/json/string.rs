@@ -41,7 +41,7 @@ impl JsonStr {
         Self(token)
     }
 
-    /// Appends another text.
+    /// Appends another string.
     pub(crate) fn push(&mut self, more: &Self) {
         self.0.pop();
         self.0.push_str(more.inside());

@@ -79,7 +79,7 @@ impl<'h> Draft<'h> {
 }
 
 impl<'h> DraftMessage<'h> {
-    /// The call of a part, by its place in the message, if it is still in.
+    /// Returns the call of a part, unless the draft dropped it. Searches by the call's place in the message.
     #[must_use]
     pub fn call(&self, part: &PartBody) -> Option<&DraftCall<'h>> {
         let PartBody::ToolCall { invocation, place, .. } = part else { return None };

@@ -86,7 +86,7 @@ impl Policy {
             return (window, false);
         }
         let at = |layer: &PolicyLayer| layer.tool_freshness.get(&invocation.name).copied().or(layer.freshness);
-        // An append speaks of these calls alone, a tool of all its calls.
+        // An append sets the window of its own calls, a tool that of all its calls: the more specific one wins.
         let window = at(&self.call)
             .or(invocation.append_freshness)
             .or_else(|| self.tools.get(&invocation.name).copied())

@@ -1,29 +1,29 @@
-//! Distinct ids: what is appended gets ids that history does not have yet, at the moment it is written.
+//! Replaces the ids of new entries that history has already, right before they are written.
 //!
-//! Ids may come from an application whose source repeats itself after a reload or in another tab. A message under an id that is
-//! stored already would be folded into nothing, so it is renamed, unless the caller named it: then the append is refused.
+//! An application's id source may return the same ids after a reload or in another tab. `History::apply` ignores an entry whose id is
+//! in use, so without this the content would be lost.
 
 use crate::error::{Error, Result};
 use crate::history::{Entry, History, free_id};
 use crate::id::IdMap;
 use crate::message::PartBody;
 
-/// Gives messages and invocations ids of their own: `a` becomes `a-2`, `a-3` and so on.
+/// Replaces the ids of messages and invocations that are in use: `a` becomes `a-2`, `a-3` and so on.
 ///
 /// # Errors
-/// `invalid_input` for a message id in `named` that history has already.
-pub(super) fn make_distinct(history: &History, entries: &mut [Entry], named: &[String]) -> Result<()> {
+/// `invalid_input` if history has a message with one of `caller_ids`, which must not be replaced.
+pub(super) fn make_distinct(history: &History, entries: &mut [Entry], caller_ids: &[String]) -> Result<()> {
     if !entries.iter().any(|entry| own_id(entry).is_some_and(|id| history.has_id(id))) {
         return Ok(());
     }
-    let renamed = new_names(history, entries, named)?;
+    let replaced = replacements(history, entries, caller_ids)?;
     let rename = |id: &mut String| {
-        if let Some(new) = renamed.get(id.as_str()) {
+        if let Some(new) = replaced.get(id.as_str()) {
             id.clone_from(new);
         }
     };
-    // A result may answer a stored call of the same id as a new one: it names a new one only after that.
-    let mut begun = IdMap::with_hasher(history.seed());
+    // A result that stands before a new invocation of its id answers the stored one.
+    let mut added = IdMap::with_hasher(history.seed());
     for entry in entries {
         match entry {
             Entry::Message(message) => {
@@ -35,41 +35,41 @@ pub(super) fn make_distinct(history: &History, entries: &mut [Entry], named: &[S
                 }
             }
             Entry::Invocation(call) => {
-                begun.insert(call.id.clone(), ());
+                added.insert(call.id.clone(), ());
                 rename(&mut call.id);
                 rename(&mut call.message_id);
             }
-            Entry::Result(result) if begun.contains_key(&result.invocation) => rename(&mut result.invocation),
+            Entry::Result(result) if added.contains_key(&result.invocation) => rename(&mut result.invocation),
             Entry::Result(_) | Entry::SetAside(_) => {}
         }
     }
     Ok(())
 }
 
-/// The new id of each entry whose own is stored already.
-fn new_names(history: &History, entries: &[Entry], named: &[String]) -> Result<IdMap<String>> {
+/// Returns the new id of each entry whose id history has already.
+fn replacements(history: &History, entries: &[Entry], caller_ids: &[String]) -> Result<IdMap<String>> {
     let mut taken = IdMap::with_hasher(history.seed());
     for id in entries.iter().filter_map(own_id) {
         taken.insert(id.clone(), ());
     }
-    let mut refused = IdMap::with_hasher(history.seed());
-    for id in named {
-        refused.insert(id.clone(), ());
+    let mut fixed = IdMap::with_hasher(history.seed());
+    for id in caller_ids {
+        fixed.insert(id.clone(), ());
     }
-    let mut renamed = IdMap::with_hasher(history.seed());
+    let mut replaced = IdMap::with_hasher(history.seed());
     for entry in entries {
         let Some(id) = own_id(entry).filter(|id| history.has_id(id)) else { continue };
-        if matches!(entry, Entry::Message(_)) && refused.contains_key(id) {
+        if matches!(entry, Entry::Message(_)) && fixed.contains_key(id) {
             return Err(Error::invalid(format!(
-                "another tab or process stored a message of the id \"{id}\" in the meantime; nothing was appended"
+                "another tab or process has stored a message with the id \"{id}\"; nothing was appended, choose another id"
             )));
         }
         let count = history.id_count() + taken.count();
         let new = free_id(id.clone(), count, &|id| history.has_id(id) || taken.contains_key(id));
         taken.insert(new.clone(), ());
-        renamed.insert(id.clone(), new);
+        replaced.insert(id.clone(), new);
     }
-    Ok(renamed)
+    Ok(replaced)
 }
 
 fn own_id(entry: &Entry) -> Option<&String> {

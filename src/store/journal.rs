@@ -164,7 +164,7 @@ fn begin(head: &mut Session, batch: &mut Batch, change: &JournalChange, now: Ms)
     if head.run(&change.run).is_some() {
         return Err(Error::new(
             Code::Conflict,
-            "another tab or process began a run of this id in the meantime; begin again",
+            "another tab or process started a run with this id; start the run again",
         ));
     }
     drop_stopped_runs(head, batch);
@@ -182,7 +182,7 @@ fn begin(head: &mut Session, batch: &mut Batch, change: &JournalChange, now: Ms)
     Ok(())
 }
 
-/// Drops the runs that were stopped: the next one takes their place.
+/// Removes the stopped runs: the next run replaces them.
 fn drop_stopped_runs(head: &mut Session, batch: &mut Batch) {
     for run in head.runs.iter().filter(|run| run.is_stopped()) {
         remove_journal(run, batch);

@@ -38,7 +38,7 @@ pub struct SessionLog {
     pub findings: Report,
     /// Counts reloads: what was derived from an earlier history is void.
     pub generation: u64,
-    /// The operations of the records that were read or appended.
+    /// Names of the appends whose records were read or written here.
     operations: IdMap<()>,
     read_only: Option<Error>,
     seed: Seed,
@@ -47,8 +47,8 @@ pub struct SessionLog {
 /// What an append is to write.
 #[derive(Default)]
 pub struct Change {
-    /// The append's own name. No two appends have the same one, in no process: it is how a repeated append is known, so it must
-    /// not come from an id source that may repeat itself.
+    /// The unique name of the append, by which a repeated attempt is recognized. It must be unique over all processes, so it must not
+    /// come from an id source that may return an id twice.
     pub operation: String,
     /// The run that makes it.
     pub run: Option<String>,
@@ -60,8 +60,8 @@ pub struct Change {
     pub journal: Option<JournalChange>,
     /// The highest source number that was given out for it: more than `entries` hold where some is left out (R9).
     pub sources: Option<u64>,
-    /// Ids of messages that the caller named: the append is refused where history has one of them. Others are renamed then.
-    pub named: Vec<String>,
+    /// Ids of messages that the caller chose. If history has one of these, the append fails; any other id in use is replaced.
+    pub caller_ids: Vec<String>,
     /// Only if history is still as it was at this [`history_revision`](Session::history_revision).
     pub expected: Option<u64>,
     /// Changes to the head alone.
@@ -109,7 +109,7 @@ impl SessionLog {
         self.read_only.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether the session was deleted after it was opened: it stays empty, and a new one of its id is opened apart.
+    /// Whether the session was deleted after it was opened. It stays empty; a new session of the same id gets another log.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.read_only.as_ref().is_some_and(|error| error.code == Code::NotFound)
@@ -119,7 +119,7 @@ impl SessionLog {
         self.writable()?;
         if let Some(expected) = change.expected {
             let actual = self.head.history_revision;
-            // One that counts changes of the head as well (a title, the state bag) means the same history.
+            // A store revision is accepted, too: it also counts changes of the head (a title, the state bag), not of history.
             if expected < actual || expected > self.revision {
                 let sentence = "another writer appended to the session; read it again before appending";
                 return Err(Error::new(Code::Conflict, sentence).with(|details| {
@@ -140,7 +140,7 @@ impl SessionLog {
             edit(&mut head);
         }
         let mut entries = change.entries.clone();
-        make_distinct(&self.history, &mut entries, &change.named)?;
+        make_distinct(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = number(&self.history, &mut head, entries);
         head.note_source(highest_source(&entries).max(change.sources));
         if !entries.is_empty() {
@@ -211,7 +211,7 @@ impl SessionLog {
         self.head = head;
     }
 
-    /// Whether the change is in history already: its reply was lost, and a refresh has read it.
+    /// Whether the change is in history already: the reply of an earlier attempt was lost, and a refresh has read its record.
     fn holds(&self, change: &Change) -> bool {
         !change.entries.is_empty() && self.operations.contains_key(&change.operation)
     }
@@ -440,21 +440,21 @@ async fn catch_up(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()
     Ok(())
 }
 
-/// What an append came to.
+/// The outcome of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The revision of history after it.
     pub revision: u64,
-    /// The ids of its messages as they are stored, in order; empty where an earlier try had stored it already.
+    /// The ids of its messages as stored, in order; empty if an earlier attempt had stored them.
     pub message_ids: Vec<String>,
 }
 
-/// Appends after whatever other writers appended in the meantime.
+/// Appends a change after what other writers have appended since the last refresh.
 ///
 /// # Errors
-/// `conflict` when the change expected a revision, or its run has another owner; `invalid_input` when it names a message's id that
-/// another writer has stored; `unsupported_version`, `not_found` when the session cannot be written; and whatever the store says,
-/// nothing being written then.
+/// `conflict` if history is not at the expected revision, or the run has another owner; `invalid_input` if another writer has stored a
+/// message with one of the caller's ids; `unsupported_version`, `not_found` if the session cannot be written; and the errors of the
+/// store. Nothing is written then.
 pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
     let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {

@@ -284,7 +284,7 @@ pub trait LogStore {
     /// What this store can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether the platform took the data away since the store was opened.
+    /// Whether the platform has removed the data since the store was opened.
     fn was_evicted(&self) -> bool {
         false
     }

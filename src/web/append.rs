@@ -137,7 +137,7 @@ impl SessionInner {
         let mut change = self.change();
         change.sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
         change.entries = std::mem::take(&mut joined.entries);
-        change.named = std::mem::take(&mut joined.named);
+        change.caller_ids = std::mem::take(&mut joined.caller_ids);
         change.expected = expected;
         change
     }

@@ -49,7 +49,7 @@ impl rethread::id::IdSource for Named<'_> {
     }
 }
 
-/// The revision that a commit came to.
+/// The revision after a commit.
 fn written(committing: impl Future<Output = Result<Committed, Error>>) -> Result<u64, Error> {
     block_on(committing).map(|committed| committed.revision)
 }
@@ -451,7 +451,7 @@ fn r01_a_result_that_comes_later_changes_its_audit_row() {
     );
 }
 
-/// An application's id source that says the same after a reload.
+/// A change whose ids come from a source that returns the same ids after a reload.
 fn repeating(log: &RefCell<SessionLog>, operation: &str, messages: &str) -> Change {
     Change { operation: operation.into(), ..change(log, "same", messages) }
 }
@@ -486,13 +486,13 @@ fn r47_ids_that_another_writer_used_lose_nothing() {
 }
 
 #[test]
-fn r47_an_id_that_the_caller_named_is_refused_and_not_renamed() {
+fn r47_an_id_that_the_caller_chose_is_rejected_and_not_replaced() {
     let store = MemoryStore::default();
     let (one, two) = (open(&store, "s"), open(&store, "s"));
     let named = |log: &RefCell<SessionLog>, operation: &str| {
         let change = repeating(log, operation, &said(operation));
         let Some(rethread::history::Entry::Message(first)) = change.entries.first() else { panic!("no message") };
-        Change { named: vec![first.id.clone()], ..change }
+        Change { caller_ids: vec![first.id.clone()], ..change }
     };
     let (first, second) = (named(&one, "first"), named(&two, "second"));
     written(commit(&store, &one, &first)).unwrap();
