@@ -1,4 +1,4 @@
-// `StreamAssembler`. Assemblers share an instance that no other call can stop.
+// `StreamAssembler`. All assemblers share one wasm instance, separate from that of other calls.
 
 import * as check from './arguments.js';
 import { RethreadError } from './error.js';

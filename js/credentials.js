@@ -1,4 +1,4 @@
-// What `drive` sends as credentials, and how their values are removed from the texts of errors.
+// Collects the credentials that `drive` sends and removes their values from error texts.
 
 /** Headers that hold no credential. The core takes the same names in `provider.headers` (src/provider/credentials.rs). */
 export const PLAIN_HEADERS = new Set([
@@ -11,19 +11,19 @@ export const PLAIN_HEADERS = new Set([
 /** The telemetry of the providers' own SDKs. */
 const PLAIN_PREFIXES = ['x-stainless-'];
 
-/** Stands where a credential stood. */
+/** Replaces a credential. */
 export const REDACTED = '[redacted]';
 
-/** From this length on a value is removed wherever it stands; a shorter one is too likely to be a part of something else. */
+/** Minimum length of a value that is removed anywhere; shorter ones are too likely to be part of another word. */
 const LONG = 8;
-/** From this length on a value of letters and digits is removed where it stands apart. */
+/** Minimum length of a value of letters and digits that is removed as a separate word. */
 const SHORT = 4;
 
 const isPlainHeader = (name) => PLAIN_HEADERS.has(name) || PLAIN_PREFIXES.some((prefix) => name.startsWith(prefix));
-/** Values that say nothing: a media type, a date (versions of APIs), a word that is no secret of anyone. */
+/** Values that are never secrets: media types, dates (API versions), `true`, `keep-alive`, and so on. */
 const isCommon = (value) => /^(?:(?:application|audio|image|multipart|text|video)\/[\w.+*-]+(?:\s*;.*)?|\d{4}-\d{2}-\d{2}|true|false|null|undefined|keep-alive)$/i.test(value);
 
-/** The pairs of whatever names headers: an object, a `Headers`, a list of pairs. A header without a value is left out. */
+/** The [name, value] pairs of an object, a `Headers` or a list of pairs, with names in lower case. Omits headers without a value. */
 export function headerPairs(headers) {
   if (headers === undefined || headers === null) return [];
   if (typeof headers !== 'object') throw new TypeError('`headers` of `drive` is an object of strings, or a function that returns one');
@@ -31,7 +31,7 @@ export function headerPairs(headers) {
   return pairs.filter(([, value]) => value !== undefined && value !== null).map(([name, value]) => [String(name).toLowerCase(), String(value)]);
 }
 
-/** What of a header's value is a secret: the value, the token after its scheme, the parts of a Basic pair, and the values of
+/** The secrets in a header's value: the value itself, the token after the scheme, user name and password of Basic, and the values of
  *  `name=value` pairs (cookies, Digest, signatures). */
 function secretsOf(value) {
   if (isCommon(value)) return [];
@@ -52,11 +52,11 @@ function basicParts(token) {
     const at = pair.indexOf(':');
     return at < 0 ? [pair] : [pair, pair.slice(0, at), pair.slice(at + 1)];
   } catch {
-    return []; // not base64: the token itself is all that there is
+    return []; // not base64: only the token itself is a secret
   }
 }
 
-/** A secret as the units that it may be sent back in: UTF-16 in a text; UTF-8 or Latin-1 in bytes. */
+/** The code units of a secret in every encoding to search for: UTF-16 in strings; UTF-8 or Latin-1 in bytes. */
 function spellings(secret) {
   const utf16 = Array.from({ length: secret.length }, (_, at) => secret.charCodeAt(at));
   const utf8 = [...new TextEncoder().encode(secret)];
@@ -68,10 +68,10 @@ const isWord = (unit) => (unit >= 48 && unit <= 57) || (unit >= 65 && unit <= 90
 const ENTITIES = { amp: 38, apos: 39, gt: 62, lt: 60, nbsp: 160, quot: 34 };
 
 const NO_MATCH = 0;
-/** The units end where the match could go on. */
+/** The input ends inside a possible match. */
 const CUT = -1;
 
-/** The number that `count` hexadecimal digits say; `NO_MATCH` or `CUT` without them. */
+/** Reads `count` hexadecimal digits: `{ end, value }`, where `end` is `NO_MATCH` or `CUT` if they are not there. */
 function hexAt(units, length, at, count) {
   let value = 0;
   for (let place = at; place < at + count; place += 1) {
@@ -84,14 +84,14 @@ function hexAt(units, length, at, count) {
 
 const only = ({ end, value }, want) => (end > 0 && value !== want ? NO_MATCH : end);
 
-/** `%2F`, and `%252F` where it was escaped twice. */
+/** `%2F`, or `%252F` if escaped twice. */
 function percentAt(units, length, at, want) {
   let place = at + 1;
   for (let times = 0; times < 4 && units[place] === 50 && units[place + 1] === 53; times += 1) place += 2;
   return only(hexAt(units, length, place, 2), want);
 }
 
-/** `\/`, `\u002f`, `\x2f`, and with more backslashes where JSON stands in JSON. */
+/** `\/`, `\u002f`, `\x2f`, with more backslashes for JSON inside JSON. */
 function backslashAt(units, length, at, want) {
   let place = at + 1;
   while (place < length && place < at + 8 && units[place] === 92) place += 1;
@@ -117,10 +117,10 @@ function entityAt(units, length, at, want) {
   return NO_MATCH;
 }
 
-/** The readers of what begins with that unit. */
+/** The reader of each escape, by its first code unit. */
 const ESCAPES = new Map([[37, percentAt], [38, entityAt], [92, backslashAt]]);
 
-/** Where the unit `want` ends that begins here, as it is or escaped. `&` may be itself or the beginning of `&amp;`. */
+/** Matches the code unit `want` at `at`, plain or escaped, and returns where it ends. `&` may be plain or start `&amp;`. */
 function unitAt(units, length, at, want, isRaw) {
   if (at >= length) return CUT;
   const unit = units[at];
@@ -130,7 +130,7 @@ function unitAt(units, length, at, want, isRaw) {
   return escape(units, length, at, want) || (same ? at + 1 : NO_MATCH);
 }
 
-/** Where the secret ends that begins here. Zeros between its units are UTF-16 or UTF-32 that is read as bytes. */
+/** Matches a secret at `at` and returns where it ends. Skips zeros between its units: UTF-16 or UTF-32 read as bytes. */
 function secretAt(units, length, at, { wanted, apart }, isRaw, isWhole) {
   if (apart && at > 0 && isWord(units[at - 1])) return NO_MATCH;
   let place = at;
@@ -145,17 +145,17 @@ function secretAt(units, length, at, { wanted, apart }, isRaw, isWhole) {
 }
 
 /**
- * The credentials that a drive has sent. A credential is the value of every header that `headers` gives, but for headers
- * that are known to hold none (`PLAIN_HEADERS`) and values that are common or shorter than four characters; one of four to
- * seven characters counts if it has letters and digits, and is removed where no letter or digit is beside it.
+ * The credentials of one `drive`: the values of all its `headers`, except headers that are known to hold none (`PLAIN_HEADERS`),
+ * common values and values shorter than four characters. A value of four to seven characters counts if it has letters and
+ * digits, and is removed only where it is a separate word.
  */
 export class Credentials {
   #known = new Set();
   #secrets = [];
-  /** Whether a secret may begin with a unit below 256. */
+  /** For each code unit below 256: 1 if a secret may begin with it. */
   #begins = new Uint8Array(256);
 
-  /** Adds what these headers hold. What was added before stays: a token that was renewed is still one. */
+  /** Adds the credentials of these headers. Earlier ones are kept: errors may still quote a token that was renewed. */
   add(headers) {
     for (const [name, value] of headerPairs(headers)) {
       if (!isPlainHeader(name)) secretsOf(value).forEach((secret) => this.#learn(secret));
@@ -178,8 +178,8 @@ export class Credentials {
     return this.#secrets.length === 0;
   }
 
-  /** The next place from `from` on where a secret stands: `{ at, end }`; `end` is -1 where the units end within what may
-   *  be one and more of them follow (`isWhole` is false); null where there is none. */
+  /** Finds the next secret from `from` on: `{ at, end }`, or null. `end` is -1 if the input ends inside a possible secret and is
+   *  not complete (`isWhole` is false). */
   find(units, length, from, isWhole) {
     for (let at = from; at < length; at += 1) {
       const unit = units[at];
@@ -197,7 +197,7 @@ export class Credentials {
     return null;
   }
 
-  /** The text without the secrets; the same text where it holds none. */
+  /** Replaces every secret in the text. */
   redact(text) {
     if (this.isEmpty || typeof text !== 'string') return text;
     const units = Uint16Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
@@ -210,13 +210,13 @@ export class Credentials {
     return from === 0 ? text : out + text.slice(from);
   }
 
-  /** An object of texts (headers), each without the secrets. */
+  /** Replaces every secret in the values of an object. */
   redactEach(texts) {
     return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, this.redact(text)]));
   }
 }
 
-/** The text without what is neither a word nor a short number: where nobody knows the credential that a text may quote. */
+/** Keeps only words and short numbers of a text that may quote an unknown credential. */
 export function plainWords(text) {
   const isPlain = (word) => /^(?:\p{L}+(?:-\p{L}+)*|\d{1,4})[.!?]*$/u.test(word) && word.length <= (/\p{Ll}\p{Lu}/u.test(word) ? 16 : 24);
   return text.replace(/[^\s"'`,;:()<>{}[\]|]+/gu, (word) => (isPlain(word) || !/[\p{L}\p{N}]/u.test(word) ? word : REDACTED));
@@ -224,7 +224,7 @@ export function plainWords(text) {
 
 const READ_FAILED = 'an error whose text cannot be read';
 
-/** What an error says, with the errors that caused it: fetch says "fetch failed" and puts the reason into `cause`. */
+/** Code and message of an error, including its causes: Node's fetch throws "fetch failed" with the reason in `cause`. */
 export function errorWords(error) {
   const said = [];
   let code;

@@ -2,29 +2,30 @@ import type { Dialect, Finding, RepairOptions, WireBody } from "./types.js";
 
 export { RethreadError } from "./types.js";
 
-/** What was found wrong with a request, and done about it. */
+/** The repair of one request. */
 export interface RepairInfo {
-  /** The address, without keys in its query and without user and password. */
+  /** The request's URL without keys in the query, user name and password. */
   url: string;
   dialect: Dialect;
+  /** The problems of the body, with the action taken on each. */
   report: Finding[];
 }
 
 export interface RepairingOptions extends RepairOptions {
-  /** What sends the requests. Default: the global `fetch` at the time of the call. */
+  /** Sends the requests. Default: `globalThis.fetch` when `repairing` is called. */
   fetch?: typeof globalThis.fetch;
-  /** The dialect where the address does not say it (a gateway), or a function that answers it: null leaves that request alone, undefined
-   *  leaves it to the address. Addresses of other services (token counts, embeddings, batches, files) are left alone whatever this says. */
+  /** The wire format, if the URL does not show it (a gateway), or a function that returns it: null sends the request as it is, undefined
+   *  uses the dialect of the URL. URLs of other services (token counts, embeddings, batches, files) are never inspected. */
   dialect?: Dialect | ((request: { url: string; body: WireBody }) => Dialect | null | undefined);
-  /** Called when something was repaired, before the request is sent: at each attempt, if the SDK tries again. */
+  /** Called for each request that is repaired (in mode "report": would be), before it is sent; again at each retry of the SDK. */
   onRepair?: (info: RepairInfo) => void;
-  /** "repair" (default), "report": sends the body as it is and calls `onRepair` with what a repair would do, "reject": rejects with
-   *  `invalid_input` whose `details` are the `RepairInfo`. */
+  /** "repair" (default) sends the repaired body. "report" sends the body as it is and calls `onRepair` with what a repair would do.
+   *  "reject" sends nothing and rejects with `invalid_input`; `details` is the `RepairInfo`. */
   mode?: "repair" | "report" | "reject";
 }
 
-/** A `fetch` that repairs what it sends, for any SDK that takes one: `new OpenAI({ fetch: repairing() })`. It looks at POST requests
- *  with a JSON body to a provider's chat address; everything else, and every valid body, passes byte for byte. Bodies whose bytes are
- *  signed (AWS) or above 32 MB are sent as they are. Never the reason that a request fails: what it cannot read it sends as it is.
- *  Wrong options throw `config_invalid` at once. */
+/** Returns a `fetch` that repairs conversations before it sends them, for any SDK that takes one: `new OpenAI({ fetch: repairing() })`.
+ *  It inspects POST requests with a JSON body to a provider's chat URL; all others, and valid bodies, pass byte for byte. Bodies that
+ *  are signed (AWS) or larger than 32 MB are sent as they are, and so are requests that it cannot read: it fails no request, except in
+ *  mode "reject". Throws `config_invalid` for wrong or unknown options. */
 export declare function repairing(options?: RepairingOptions): typeof globalThis.fetch;

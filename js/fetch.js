@@ -1,5 +1,5 @@
-// `repairing()`: a `fetch` that repairs the conversations it sends. For everything else it is the `fetch` that it was given, called
-// with the same arguments; no failure in here fails a request.
+// `repairing()`: a `fetch` that repairs the conversations it sends. All other requests go to the underlying `fetch` with the same
+// arguments, and so do requests for which anything here fails.
 
 import { RethreadError } from './error.js';
 import { chatAddress, isOtherService } from './fetch/address.js';
@@ -36,21 +36,21 @@ export function repairing(given = {}) {
       if (again) next = withBody(args, again());
       if (isLoaded && text !== null) found = inspect(text, request, options);
       if (found && options.mode === 'repair') {
-        if (found.body === text) found = null; // nothing of it could be repaired
+        if (found.body === text) found = null; // nothing could be repaired
         else next = withText(args, request, found.body);
       }
     } catch (error) {
       warn('a request could not be looked at and went out as it is', error);
     }
     if (found && options.mode === 'reject') throw rejection(found);
-    if (found) tell(found.info);
+    if (found) notify(found.info);
     return send(...next);
   }
 
-  function tell(info) {
+  function notify(info) {
     const failed = (error) => warn('`onRepair` failed', error);
     try {
-      // It may be asynchronous; nobody waits for it.
+      // An asynchronous `onRepair` is not awaited.
       Promise.resolve(options.onRepair?.(info)).catch(failed);
     } catch (error) {
       failed(error);
@@ -58,7 +58,7 @@ export function repairing(given = {}) {
   }
 }
 
-/** The request, if it may hold a conversation: {url, address, headers, signal, and body or request}. */
+/** The request if it may contain a conversation, else null: {url, address, headers, signal, and body or request}. */
 function conversationRequest(args, { dialect }) {
   try {
     const request = readableRequest(...args);
@@ -66,11 +66,11 @@ function conversationRequest(args, { dialect }) {
     const address = chatAddress(request.url);
     return address || dialect ? { ...request, address } : null;
   } catch {
-    return null; // `fetch` says what is wrong with its arguments
+    return null; // `fetch` reports invalid arguments
   }
 }
 
-/** What the promise gives, or ABORTED as soon as the signal is. */
+/** The value of the promise, or ABORTED if the signal aborts first. */
 function unlessAborted(promise, signal) {
   if (!signal) return promise;
   return new Promise((resolve, reject) => {
@@ -80,7 +80,7 @@ function unlessAborted(promise, signal) {
   });
 }
 
-/** Says what went wrong where no request may fail for it, once each. */
+/** Returns a function that logs each kind of failure once: failures here must not fail a request. */
 function warnOnce() {
   const said = new Set();
   return (what, error) => {

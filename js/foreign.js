@@ -1,11 +1,11 @@
-// Values that applications throw, written for hostile ones: a getter may throw, a proxy may be revoked, a message may be no string.
+// Safe access to values of applications: a getter may throw, a proxy may be revoked, a message may not be a string.
 
 const tagOfTypedArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
 
-/** Whether a value is a Uint8Array, of any realm, and not one in name only. Never throws. */
+/** True if the value is a real Uint8Array, of any realm. Never throws. */
 export const isBytes = (value) => tagOfTypedArray.call(value) === 'Uint8Array';
 
-/** Whether a value is an array. Never throws: a revoked proxy is none. */
+/** True if the value is an array; false for a revoked proxy. Never throws. */
 export function isList(value) {
   try {
     return Array.isArray(value);
@@ -14,7 +14,7 @@ export function isList(value) {
   }
 }
 
-/** A member, or undefined where reading it fails. */
+/** The value of a member, or undefined if reading it fails. */
 export function memberOf(value, key) {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return undefined;
   try {
@@ -24,13 +24,13 @@ export function memberOf(value, key) {
   }
 }
 
-/** A member that is a text, or undefined. */
+/** The value of a string member, or undefined. */
 export function textOf(value, key) {
   const text = memberOf(value, key);
   return typeof text === 'string' ? text : undefined;
 }
 
-/** The text of a failure, whatever was thrown. Never throws, and is never empty. */
+/** The message of any thrown value. Never throws and never returns an empty string. */
 export function reasonOf(error) {
   const message = textOf(error, 'message');
   if (message) return message;

@@ -1,4 +1,4 @@
-// The formats alone: a second, smaller program without sessions and stores.
+// The smaller wasm program: wire formats without sessions and stores.
 
 import { createGlue } from '../dist/formats.js';
 import { Program } from './program.js';

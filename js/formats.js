@@ -1,4 +1,4 @@
-// The functions of bodies: `validate`, `repair`, `convert`, and the stream assembler, in a program of the caller's choice.
+// `validate`, `repair`, `convert` and `StreamAssembler`, for a given wasm program.
 
 import * as check from './arguments.js';
 import { assemblerClass } from './assembler.js';
@@ -7,7 +7,7 @@ import { Instance } from './instance.js';
 export function formatsOf(program) {
   let instance = null;
 
-  /** Each call stands for itself, so an instance that stopped is replaced unseen. */
+  /** Calls are independent, so a stopped instance is replaced without an error. */
   function call(work) {
     if (!instance || instance.stopped) instance = Instance.now(program, 'call again with less');
     try {
@@ -37,8 +37,8 @@ export function formatsOf(program) {
 
     convert(body, from, to, options = {}) {
       return call((wasm) => {
-        check.text('the dialect that the body has')(from);
-        check.text('the dialect that it gets')(to);
+        check.text('the source dialect')(from);
+        check.text('the target dialect')(to);
         check.options(options);
         return wasm.convert(body, from, to, options);
       });

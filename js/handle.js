@@ -1,8 +1,8 @@
-// What all facades share: a handle of the wasm, calls to it, and an end.
+// The base of all facade classes: calls to a wasm object, and disposal.
 
 import { RethreadError } from './error.js';
 
-/** An object of the wasm. A facade holds one; after `dispose` it answers that it is closed. */
+/** A wasm object with its instance. After `dispose`, calls throw `closed`. */
 export class Handle {
   /** The instance that the object lives in. */
   instance;
@@ -14,19 +14,19 @@ export class Handle {
     this.#object = object;
   }
 
-  /** Calls the object, from wherever a page may do so. */
+  /** Calls the object from application code, after checking that the stack has room. */
   call(work) {
     this.#check();
     return this.instance.callWithRoom(() => work(this.#object));
   }
 
-  /** Calls the object, as a host does: often, and from a stack that is nearly empty. */
+  /** Calls the object without the stack check: for hosts, which call often and from a nearly empty stack. */
   step(work) {
     this.#check();
     return this.instance.call(() => work(this.#object));
   }
 
-  /** Starts work of the object. `checks` run first; what they throw rejects as well. */
+  /** Starts asynchronous work. `checks` run first; if they throw, the promise rejects. */
   promise(work, checks) {
     return new Promise((resolve, reject) => {
       this.#check();
@@ -35,12 +35,12 @@ export class Handle {
     });
   }
 
-  /** Reads a property, which a disposed object still has. */
+  /** Reads a property; works after `dispose`. */
   read(work) {
     return this.instance.call(() => work(this.#object));
   }
 
-  /** Listens by `subscribe` of the object; gives the function that ends it. `whenStopped` is called when the instance stops. */
+  /** Subscribes to the object and returns the unsubscribe function. `whenStopped` is called when the instance stops. */
   subscribe(listener, whenStopped) {
     const end = this.call((object) => object.subscribe(listener));
     const forget = whenStopped && this.instance.onStop(whenStopped);
@@ -54,13 +54,13 @@ export class Handle {
     return this.#isDisposed;
   }
 
-  /** Ends the use of this facade. What still runs on the object keeps it: the collector frees it. */
+  /** Makes later calls throw `closed`. The object itself is freed by garbage collection, after pending work. */
   dispose() {
     this.#isDisposed = true;
   }
 
   #check() {
-    if (this.#isDisposed) throw new RethreadError('closed', 'this object was disposed; take a new one');
+    if (this.#isDisposed) throw new RethreadError('closed', 'this object was disposed; get a new one');
   }
 }
 

@@ -12,11 +12,11 @@ const REPORT_ENDS = new Set(['finished', 'failed', 'cancelled', 'waiting_approva
 /** Runs that are being driven. */
 const driven = new WeakSet();
 
-/** Refuses a run that cannot be driven, and options that would be ignored. */
+/** Throws for a run that cannot be driven and for invalid or unknown options. */
 function check(run, options) {
   drivenRun(run);
   driveOptions(options);
-  if (driven.has(run)) throw new RethreadError('wrong_state', 'this run is driven already: keep what the first `drive` gave');
+  if (driven.has(run)) throw new RethreadError('wrong_state', 'this run is being driven already: use the return value of the first `drive`');
   driven.add(run);
 }
 
@@ -39,7 +39,7 @@ export function drive(run, options = {}) {
     try {
       emit();
     } catch {
-      // of a run that was disposed, or whose instance has stopped, nothing more can be read; `result` says so
+      // the run was disposed or its instance has stopped; `result` rejects with the reason
     }
     over = true;
     driven.delete(run);
@@ -75,22 +75,22 @@ async function work(run, given, emit) {
   const stop = new AbortController();
   const cancel = () => {
     stop.abort(signal?.reason);
-    // Of a run that was disposed there is nothing to cancel.
+    // A disposed run rejects, and has nothing to cancel.
     run.cancel().catch(() => {});
   };
   if (signal?.aborted) cancel();
   else signal?.addEventListener('abort', cancel, { once: true });
 
-  knowHeaders(options);
+  registerHeaders(options);
   const started = new Map();
   const tools = limiter(Math.max(1, options.toolConcurrency ?? Infinity));
   try {
-    // Whoever drove the run before may have taken some and left them open.
+    // An earlier `drive` may have taken effects and left them open, so start from all open effects.
     run.takeEffects();
     let changes = { opened: run.effects(), closed: [] };
     for (;;) {
       const changed = run.changed();
-      changed.catch(() => {}); // it may be over before anybody waits
+      changed.catch(() => {}); // the loop may end before it is awaited
       emit();
       if (REPORT_ENDS.has(run.status)) break;
       for (const effect of changes.opened) {
@@ -104,7 +104,7 @@ async function work(run, given, emit) {
         started.delete(id);
       }
       await changed;
-      // The changes alone: a round may have thousands of calls, and each of them changes twice.
+      // Only the changes: a round may have thousands of calls, and each changes twice.
       changes = run.takeEffects();
     }
   } finally {
@@ -143,11 +143,11 @@ async function callModel(run, effect, options, signal) {
     response = await idle.race(call(request.url, {
       method: request.method, headers: { ...request.headers, ...headers }, body: request.body, signal: idle.signal, redirect: redirectMode(),
     }));
-    refuseRedirect(response);
+    rejectRedirect(response);
   } catch (error) {
     if (signal.aborted) return;
     // A fetch that fails says nothing of how far it came.
-    await run.answer(effect.id, { type: 'failed', error: fetchWords(error, options), sent: true });
+    await run.answer(effect.id, { type: 'failed', error: fetchError(error, options), sent: true });
     return;
   } finally {
     idle.rest();
@@ -164,14 +164,14 @@ async function callModel(run, effect, options, signal) {
         if (done) break;
         received += value?.length ?? 0;
         await feed(run, effect, filter.push(value));
-        // What the filter holds back counts, too.
+        // Held bytes count too: pass them on, so that the run reports `too_large`.
         if (received > run.maxResponseBytes) await feed(run, effect, filter.end());
         if (signal.aborted) return;
       }
     }
   } catch (error) {
     if (signal.aborted) return;
-    if (error instanceof RethreadError) throw error; // not of the stream: the run did not take its bytes
+    if (error instanceof RethreadError) throw error; // not a stream error: the run rejected the bytes
     // A stream that breaks is an answer that was cut: the run says what that means.
     if (memberOf(error, 'name') === 'TimeoutError') {
       await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: true });
@@ -179,7 +179,7 @@ async function callModel(run, effect, options, signal) {
     }
   } finally {
     idle.end();
-    // A fetch of the application may not heed the signal.
+    // A custom `fetch` may ignore the signal.
     if (signal.aborted) reader?.cancel().catch(() => {});
   }
   await feed(run, effect, filter.end());
@@ -190,14 +190,14 @@ async function feed(run, effect, bytes) {
   if (bytes?.length !== 0) await run.feed(effect.id, bytes);
 }
 
-/** The application's headers, by names in lower case. From here on nothing that quotes one of their values gets out. */
+/** The application's headers with names in lower case, registered as credentials. */
 async function hostHeaders({ request, dialect }, { headers, credentials }) {
   let given = headers;
   if (typeof headers === 'function') {
     try {
       given = await headers({ url: request.url, dialect, model: modelOf(request.body) });
     } catch (error) {
-      // What it gives is not known yet, and the error may quote it: only plain words are repeated.
+      // The error may quote a credential that is not registered yet: repeat only plain words.
       const { code, message } = errorWords(error);
       throw unsent(`\`headers\` of \`drive\` threw: ${plainWords(credentials.redact(message))}`, code);
     }
@@ -206,25 +206,25 @@ async function hostHeaders({ request, dialect }, { headers, credentials }) {
     credentials.add(given);
     return Object.fromEntries(headerPairs(given));
   } catch (error) {
-    throw unsent('`headers` of `drive` gives an object of strings, or is a function that returns one', memberOf(error, 'name'));
+    throw unsent('`headers` of `drive` is an object of strings, or a function that returns one', memberOf(error, 'name'));
   }
 }
 
-/** Headers that are no function's are known before the first call: a tool of a run that is resumed may quote one. */
-function knowHeaders({ headers, credentials }) {
+/** Registers static headers before the first model call: a tool of a resumed run may run first and quote one. */
+function registerHeaders({ headers, credentials }) {
   try {
     if (typeof headers !== 'function') credentials.add(headers);
   } catch {
-    // The model call that needs them says what is wrong with them.
+    // The model call reports invalid headers.
   }
 }
 
-/** A failure before anything was sent. A code that is no plain word may be anything. */
+/** An error before anything was sent. Only a plain word is kept as its code, since a code may quote a credential. */
 function unsent(message, code) {
   return Object.assign(new Error(message), { sent: false, ...(/^[A-Za-z_]{1,40}$/.test(code ?? '') ? { code } : {}) });
 }
 
-/** What removes credentials from what the server sends: an error loses them, an answer of the model stays as it is. */
+/** Removes credentials from errors of the server; answers of the model pass unchanged. */
 function responseFilter(run, effect, { status }, credentials) {
   const isRefused = status < 200 || status > 299;
   return new ResponseFilter({
@@ -233,8 +233,8 @@ function responseFilter(run, effect, { status }, credentials) {
 }
 
 let supported;
-/** A redirect is an error: behind it waits a host that the credentials were not meant for. Where the platform has no such mode
- *  (workerd), the redirect itself is the response. */
+/** The mode "error", because a redirect could send the credentials to another host. Without that mode (workerd), "manual" returns the
+ *  redirect as the response. */
 function redirectMode() {
   try {
     supported ??= new Request('http://localhost/', { redirect: 'error' }).redirect;
@@ -247,17 +247,17 @@ function redirectMode() {
 const REDIRECT_CODE = 'redirect';
 const NO_REDIRECT = 'no redirect is followed, since the request carries credentials; give the address that it leads to as `provider.url`';
 
-function refuseRedirect({ type, status }) {
+function rejectRedirect({ type, status }) {
   if (type !== 'opaqueredirect' && ![301, 302, 303, 307, 308].includes(status)) return;
   throw Object.assign(new Error(`the server answered with a redirect: ${NO_REDIRECT}`), { code: REDIRECT_CODE });
 }
 
-/** What browsers say of any fetch that failed, a redirect among them. */
+/** The messages of browsers for any failed fetch, including redirects. */
 const NO_REASON = /^(?:Failed to fetch|NetworkError when attempting to fetch resource\.?|Load failed)$/;
 
-function fetchWords(error, options) {
+function fetchError(error, options) {
   const own = words(error, options);
-  // Node says it in the cause.
+  // Node's message, from the cause.
   if (/\bunexpected redirect\b/.test(own.message)) return { code: REDIRECT_CODE, message: `the server answered with a redirect: ${NO_REDIRECT}` };
   return NO_REASON.test(own.message) ? { ...own, message: `${own.message} (if the server redirects: ${NO_REDIRECT})` } : own;
 }
@@ -266,10 +266,10 @@ async function runTool(run, effect, options, signal) {
   if (signal.aborted) return;
   const tool = run.tools?.[effect.name];
   const idle = watchdog(options.toolTimeoutMs, signal);
-  const { value: args, refusal } = await validArguments(tool, effect, idle, options);
+  const { value: args, problem } = await validArguments(tool, effect, idle, options);
   if (signal.aborted) return;
-  if (refusal) {
-    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${options.credentials.redact(refusal)}`, isError: true });
+  if (problem) {
+    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${options.credentials.redact(problem)}`, isError: true });
     return;
   }
   if (typeof tool?.execute !== 'function') return; // the application answers this one itself
@@ -302,13 +302,13 @@ async function runTool(run, effect, options, signal) {
   }
 }
 
-/** The arguments that the tool gets, or why it gets none. An application that answers the call itself is spared wrong ones. */
+/** The validated arguments, or the reason why the tool does not run. Also for tools that the application answers itself. */
 async function validArguments(tool, effect, idle, { toolTimeoutMs }) {
   if (!validates(tool)) return { value: effect.arguments };
   try {
     return await idle.race(validateArguments(tool, effect.arguments));
   } catch {
-    return { refusal: `the arguments were not validated within ${toolTimeoutMs} ms, so the tool was not run` };
+    return { problem: `the arguments were not validated within ${toolTimeoutMs} ms, so the tool was not run` };
   } finally {
     idle.rest();
   }
@@ -321,7 +321,7 @@ function modelOf(body) {
   return found ? JSON.parse(found[1]) : null;
 }
 
-/** What an error says, without the credentials of this drive. */
+/** Code and message of an error, without the credentials of this drive. */
 function words(error, { credentials }) {
   return credentials.redactEach(errorWords(error));
 }
@@ -367,7 +367,7 @@ function watchdog(ms, outer) {
   };
 }
 
-/** First in, first out. Taking from the front of a long array moves all that is behind it. */
+/** A FIFO queue. `Array.prototype.shift` moves all remaining elements. */
 function queue() {
   let items = [];
   let next = 0;

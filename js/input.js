@@ -22,8 +22,8 @@ async function plainPart(part) {
   return part;
 }
 
-/** The request as the core takes it: tools with JSON Schemas, the input's bytes as base64. In a list, since a request may have a
- *  `then` of its own. */
+/** The request for the core: tools with JSON Schemas, bytes of the input as base64. Wrapped in an array, because a request with a
+ *  `then` member would be awaited. */
 export async function plainRequest(request) {
   try {
     const plain = withJsonSchemas(request);
@@ -36,13 +36,13 @@ export async function plainRequest(request) {
   }
 }
 
-/** Neutral messages as they are now, as JSON text, the bytes of their parts as base64. */
+/** A copy of neutral messages, with the bytes of their parts as base64. */
 export async function plainMessages(messages) {
   let own;
   try {
     own = structuredClone(messages);
   } catch (cause) {
-    throw new RethreadError('invalid_input', 'a message holds what cannot be stored: a function, say', {}, { cause });
+    throw new RethreadError('invalid_input', 'a message contains a value that cannot be stored, such as a function', {}, { cause });
   }
   if (!Array.isArray(own)) return own;
   return Promise.all(own.map(async (message) =>

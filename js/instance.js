@@ -1,21 +1,21 @@
-// One WebAssembly instance, and what happens when it stops.
+// One WebAssembly instance and its failure handling.
 //
-// An exception that leaves the wasm (a trap, an exhausted stack, memory that is not there) has skipped frames which hold borrows and
-// half-done changes. Such an instance is not called again: it has stopped, and who waits for it is told.
+// An exception that leaves the wasm (a trap, an exhausted stack, failed allocation) skips frames with active borrows and unfinished
+// changes. Such an instance counts as stopped: it is never called again, and pending promises reject.
 
 import { RethreadError } from './error.js';
 import { reasonOf } from './foreign.js';
 
-/** Exports that free something: of an instance that has stopped there is nothing to free. */
+/** Exports that free memory: no-ops after the instance has stopped. */
 const RELEASES = /^__wbg_\w+_free$|^__wbindgen_(?:free|destroy_closure)$/;
-/** Exports that the platform calls (promise reactions, events, timers): nobody there takes an exception. */
+/** Exports that the platform calls (promise reactions, events, timers), where nothing catches an exception. */
 const CALLBACKS = /^wasm_bindgen__convert__closures/;
 
-/** As many arguments as a call of the wasm may need of the stack, 128 KB: passed first, so that an exhausted stack is found before
- *  the wasm is entered. */
+/** Arguments that take 128 KB, the stack that a wasm call may need. Passing them first detects an exhausted stack before the wasm is
+ *  entered. */
 const STACK_ROOM = Array.from({ length: 16_384 }, () => 0);
 const takeArguments = () => {};
-/** The error of an instance that stopped where the stack had no room for a better one. */
+/** The error if the stack has no room to create a more precise one. */
 const NO_ROOM = new RethreadError('internal', 'the WebAssembly instance has stopped: the stack was exhausted');
 
 /** An unused instance with more memory than this is given up: wasm memory never shrinks. */
@@ -26,18 +26,18 @@ export class Instance {
   exports;
   /** @type {WebAssembly.Memory} */
   memory;
-  /** Functions that release what the platform holds for this instance: locks, channels, connections. */
+  /** Functions that release platform resources of this instance: locks, channels, connections. */
   releases = new Set();
   #stopped = null;
   #depth = 0;
   #pending = new Set();
   #cause;
-  /** Starts `#announce`, where the stack is empty. */
+  /** Schedules `#announce` on an empty stack. */
   #announceSoon;
   #listeners = new Set();
   #advice;
 
-  /** Without `start` it cannot be used yet. `advice` tells what to do when it has stopped. */
+  /** Creates an instance that must be started. `advice` is the part of the error message that says what to do after a stop. */
   constructor(program, advice) {
     this.#advice = advice;
     this.glue = program.createGlue((exports) => this.#guard(exports));
@@ -46,14 +46,14 @@ export class Instance {
     }).then(() => this.#announce());
   }
 
-  /** Starts an instance at once. */
+  /** Creates and starts an instance synchronously. */
   static now(program, advice) {
     const own = new Instance(program, advice);
     own.#start(new WebAssembly.Instance(program.module, own.glue.imports));
     return own;
   }
 
-  /** Starts an instance. */
+  /** Creates and starts an instance. */
   static async start(program, advice) {
     const own = new Instance(program, advice);
     own.#start(await WebAssembly.instantiate(program.module, own.glue.imports));
@@ -72,19 +72,19 @@ export class Instance {
     return this.memory.buffer.byteLength > KEPT_BYTES;
   }
 
-  /** The error with which it stopped, or null while it works. */
+  /** The error that stopped the instance, or null. */
   get stopped() {
     return this.#stopped;
   }
 
-  /** Calls the listener after it stopped; gives the function that forgets the listener. */
+  /** Calls the listener after the instance has stopped; returns the unsubscribe function. */
   onStop(listener) {
     const entry = { listener }; // the same function may be given twice
     this.#listeners.add(entry);
     return () => this.#listeners.delete(entry);
   }
 
-  /** Calls the wasm, from a stack that may be nearly exhausted: a page paints deep down. Then it throws a RangeError, and lives on. */
+  /** Calls the wasm if the stack has room; otherwise throws a RangeError and the instance survives. Pages may render in deep recursion. */
   callWithRoom(work) {
     Reflect.apply(takeArguments, undefined, STACK_ROOM);
     return this.call(work);
@@ -96,7 +96,7 @@ export class Instance {
     return work();
   }
 
-  /** Starts work of the wasm; rejects when that does, or when the instance stops before. */
+  /** Starts asynchronous work of the wasm; rejects if it rejects or if the instance stops first. */
   promise(work) {
     return new Promise((resolve, reject) => {
       const settle = (done) => (value) => {
@@ -141,7 +141,7 @@ export class Instance {
     };
   }
 
-  /** Notes that it stopped. There may be hardly any stack left, so all that can wait is left to `#announce`. */
+  /** Marks the instance as stopped. The stack may be nearly exhausted, so everything else is left to `#announce`. */
   #stop(cause) {
     if (this.#stopped) return;
     this.#stopped = NO_ROOM;
@@ -154,7 +154,7 @@ export class Instance {
     this.#stopped = new RethreadError('internal', `the WebAssembly instance has stopped (${reasonOf(this.#cause)}); ${this.#advice}`, {}, { cause: this.#cause });
   }
 
-  /** Rejects what waits, releases what the platform holds, tells who listens. */
+  /** Rejects pending promises, releases platform resources, and calls the listeners. */
   #announce() {
     if (this.#stopped === NO_ROOM) this.#describe();
     for (const reject of this.#pending) reject(this.#stopped);
@@ -166,7 +166,7 @@ export class Instance {
   }
 }
 
-/** Calls a function whose failure is not ours to carry on: what is closed already needs no release, a listener's failure is its own. */
+/** Calls a release or a listener and ignores its failure, so that the others still run. */
 function attempt(work) {
   try {
     work();

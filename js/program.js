@@ -1,5 +1,4 @@
-// A WebAssembly program: its glue, and its compiled module: where that comes from, and whether it is there yet. The entries choose;
-// everything else asks.
+// A WebAssembly program: its glue and its compiled module. The entries set where the module comes from.
 
 import { RethreadError } from './error.js';
 
@@ -9,17 +8,17 @@ export class Program {
   #compiled = null;
   #loading = null;
 
-  /** `createGlue` is what the build made of the program's glue. */
+  /** `createGlue` is exported by the generated glue (.ci/glue.mjs). */
   constructor(createGlue) {
     this.createGlue = createGlue;
   }
 
-  /** What `load()` fetches when it is given nothing. */
+  /** Sets the default source of `load()`. */
   setSource(source) {
     this.#fallback = source;
   }
 
-  /** For platforms that have the wasm at hand while the entry is evaluated. */
+  /** Sets the module synchronously, on platforms where the entry has the wasm. */
   initNow(module) {
     this.#compiled ??= module instanceof WebAssembly.Module ? module : new WebAssembly.Module(module);
   }

@@ -1,4 +1,4 @@
-// The bytes of a response on their way to the run. An error that quotes a credential loses it; an answer stays as it came.
+// Removes credentials from errors in the bytes of a response; answers pass unchanged.
 
 import { REDACTED } from './credentials.js';
 import { isBytes } from './foreign.js';
@@ -12,22 +12,22 @@ const MARK = new TextEncoder().encode(REDACTED);
 const NOTHING = new Uint8Array(0);
 
 /**
- * Passes bytes on at once, as long as they hold no credential. From a credential on they wait until the event of the stream, or
- * the body, is whole; then `isError` says what it is. It is asked with the credential removed already.
+ * Passes bytes on immediately while they contain no credential. Bytes from a credential on are held until the stream event or the
+ * body is complete; then `isError`, called with the credential removed, decides whether to pass the redacted or the original bytes.
  */
 export class ResponseFilter {
   #credentials;
   #isError;
-  /** The body is one value, not a stream of events: it is no success, no stream, or begins as JSON. */
+  /** True if the body is one value, not an event stream: an error status, no streaming request, or JSON. */
   #isOne;
   #hasBegun = false;
-  /** The event (or the body) that is coming in, from its first byte. */
+  /** The current event (or body) from its first byte. */
   #held = new Uint8Array(1024);
   #length = 0;
-  /** How much of it the run has, and how much was searched. */
+  /** Numbers of bytes of `#held` that were passed to the run, and that were searched. */
   #passed = 0;
   #searched = 0;
-  /** Where credentials stand in it. */
+  /** Positions of credentials in `#held`. */
   #found = [];
   #lineIsEmpty = true;
   #isAfterCr = false;
@@ -38,20 +38,20 @@ export class ResponseFilter {
     this.#isOne = isOne;
   }
 
-  /** Takes the next bytes; returns those that the run may have now. */
+  /** Takes the next bytes; returns the bytes to pass to the run now. */
   push(bytes) {
-    // What is no bytes is for the run to refuse.
+    // The run rejects values that are not bytes.
     if (this.#credentials.isEmpty || !isBytes(bytes) || bytes.length === 0) return bytes;
     this.#look(bytes);
     return this.#isClean(bytes) ? this.#passWhole(bytes) : this.#passParts(bytes);
   }
 
-  /** The body has ended; returns what waited until then. */
+  /** Ends the body; returns the held bytes. */
   end() {
     return this.#close();
   }
 
-  /** What begins as JSON is one value, or a list of them. */
+  /** Detects a JSON body by its first byte. */
   #look(bytes) {
     if (this.#hasBegun) return;
     const first = bytes.find((byte) => !NO_CONTENT.has(byte));
@@ -63,7 +63,7 @@ export class ResponseFilter {
     return this.#searched === this.#length && this.#found.length === 0 && this.#credentials.find(bytes, bytes.length, 0, false) === null;
   }
 
-  /** Bytes without a credential: what of them belongs to an event that goes on is kept for `isError`. */
+  /** Passes bytes without a credential, and keeps the start of an unfinished event for `isError`. */
   #passWhole(bytes) {
     let from = 0;
     for (let end = this.#eventEnd(bytes, 0); end > 0; end = this.#eventEnd(bytes, end)) {
@@ -92,7 +92,7 @@ export class ResponseFilter {
     return joined(out);
   }
 
-  /** Where the event ends, behind its blank line; 0 if these bytes do not end it. */
+  /** The end of the event, after its blank line; 0 if these bytes do not end it. */
   #eventEnd(bytes, from) {
     for (let at = from; !this.#isOne && at < bytes.length; at += 1) {
       const byte = bytes[at];
@@ -116,7 +116,7 @@ export class ResponseFilter {
     this.#length = length;
   }
 
-  /** Searches what was not searched yet; returns how far no credential can begin any more. */
+  /** Searches the unsearched bytes; returns the position before which no further credential can start. */
   #search(isWhole) {
     for (;;) {
       const hit = this.#credentials.find(this.#held, this.#length, this.#searched, isWhole);
@@ -129,7 +129,7 @@ export class ResponseFilter {
     }
   }
 
-  /** The event is whole: returns the rest of it, as it came or without credentials. */
+  /** Completes the event: returns its unpassed bytes, redacted if it is an error. */
   #close() {
     this.#search(true);
     let rest = this.#held.slice(this.#passed, this.#length);

@@ -1,4 +1,4 @@
-// The whole program: sessions, stores, runs and the formats.
+// The complete wasm program: sessions, stores, runs and wire formats.
 
 import { createGlue } from '../dist/rethread.js';
 import { Program } from './program.js';

@@ -1,4 +1,4 @@
-// `Rethread`: a store, opened.
+// `Rethread`: an open store.
 
 import * as check from './arguments.js';
 import { Handle, asyncDispose, dispose } from './handle.js';
@@ -6,7 +6,7 @@ import { InstancePool } from './instance-pool.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';
 
-const instances = new InstancePool(program, 'open the store again and take its sessions anew');
+const instances = new InstancePool(program, 'open the store again and get its sessions from it');
 
 export class Rethread {
   #handle;

@@ -1,11 +1,11 @@
-// `Run`: the machine of one run. It does no I/O: `drive` does what it asks for.
+// `Run`: the state machine of one run. It does no I/O; `drive` executes its effects.
 
 import * as check from './arguments.js';
 import { dispose } from './handle.js';
 
 export class Run {
   #handle;
-  /** Kept: whoever opens the store again asks for it. */
+  /** A copy that remains readable after the instance has stopped, for reopening the store. */
   #id;
   #tools;
 
@@ -23,12 +23,12 @@ export class Run {
     return this.#handle.instance.stopped ? 'failed' : this.#handle.read((run) => run.status);
   }
 
-  /** As they were given, for the host that executes them. */
+  /** The tools as passed by the application, for the host that executes them. */
   get tools() {
     return this.#tools;
   }
 
-  /** The most bytes that one response may have. */
+  /** Maximum size of one response in bytes. */
   get maxResponseBytes() {
     return this.#handle.read((run) => run.maxResponseBytes);
   }
@@ -37,7 +37,7 @@ export class Run {
     return this.#handle.step((run) => run.effects());
   }
 
-  /** The effects that were opened, and the ids of those that were closed, since the last call: what `drive` reads. */
+  /** The effects opened and the ids of the effects closed since the last call, for `drive`. */
   takeEffects() {
     return this.#handle.call((run) => run.takeEffects());
   }
@@ -48,7 +48,7 @@ export class Run {
 
   changed() {
     const changed = this.#handle.promise((run) => run.changed());
-    // It is taken before the caller looks, who may then see that there is nothing to wait for.
+    // Callers take the promise before they know whether they will await it.
     changed.catch(() => {});
     return changed;
   }
@@ -86,13 +86,13 @@ export class Run {
     return this.#handle.call((run) => run.result());
   }
 
-  /** Gives up a run that is under way, so that it can be resumed. Never throws: `using` calls it. */
+  /** Releases a running run, so that it can be resumed. Never throws, because `using` calls it. */
   [dispose]() {
     if (this.#handle.isDisposed) return;
     try {
       this.#handle.step((run) => run.giveUp());
     } catch {
-      // an instance that has stopped holds no run any more
+      // a stopped instance has already released the run
     }
     this.#handle.dispose();
   }

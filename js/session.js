@@ -10,7 +10,7 @@ import { SessionView } from './view.js';
 
 export class Session {
   #handle;
-  /** Kept: whoever opens the store again asks for it. */
+  /** A copy that remains readable after the instance has stopped, for reopening the store. */
   #id;
   #view = null;
 
@@ -59,7 +59,7 @@ export class Session {
     };
     return this.#handle.promise((session) => {
       if (isWire) return session.append(given, dialectOrOptions, options);
-      // Blobs are read later; the place among the writes is taken now. What cannot be read is told when its turn comes.
+      // Blobs are read later, but the position in the write queue is taken now; the append reports what cannot be read.
       const messages = plainMessages(given);
       messages.catch(() => {});
       return session.append(messages, dialectOrOptions, options);

@@ -1,4 +1,4 @@
-// `SessionView`: a session as a page paints it. Its methods are handed to a UI store as bare functions, so they keep their object.
+// `SessionView`: a session for rendering. Its methods are bound, because UI stores call them as plain functions.
 
 import * as check from './arguments.js';
 
@@ -6,7 +6,7 @@ export class SessionView {
   #handle;
   #last = null;
   #lastOfAll = null;
-  /** The function that a snapshot's `run.cancel` becomes, by the one of the wasm. */
+  /** The wrapped `run.cancel` by the wasm's own; a wrapped one maps to itself. */
   #cancels = new WeakMap();
 
   constructor(handle) {
@@ -14,14 +14,14 @@ export class SessionView {
   }
 
   getSnapshot = () => {
-    // A page goes on painting what it has; every other call says why nothing new comes.
+    // A page keeps rendering the last snapshot; every other call throws the reason.
     if (this.#last && this.#handle.instance.stopped) return this.#whenStopped();
     this.#last = this.#handle.call((view) => view.getSnapshot());
     if (this.#last.run?.cancel) this.#guardCancel(this.#last.run);
     return this.#last;
   };
 
-  /** A snapshot is one object until something changes, so its run may be guarded already. */
+  /** Replaces `run.cancel` by one that rejects if the instance stops. An unchanged snapshot is the same object and may be done already. */
   #guardCancel(run) {
     const cancel = run.cancel;
     if (this.#cancels.get(cancel) === cancel) return;
@@ -39,7 +39,7 @@ export class SessionView {
 
   older = () => this.#handle.promise((view) => view.older());
 
-  /** The last snapshot; a run in it has failed with the instance. */
+  /** The last snapshot, with a running run shown as failed. */
   #whenStopped() {
     const { code, message } = this.#handle.instance.stopped;
     const { run } = this.#last;

@@ -1,4 +1,4 @@
-// `rethread/fetch`, with the formats as this platform has them.
+// `rethread/fetch`, with the wasm loaded as this platform requires.
 
 import './formats-browser.js';
 

@@ -1,4 +1,4 @@
-// Browsers, and bundlers for them: fetched on first use. The literal `new URL` is what a bundler looks for. The formats alone.
+// Browsers, and bundlers for them: fetched on first use. Bundlers look for the literal `new URL`. Wire formats only.
 
 import { program } from '../formats-program.js';
 

@@ -1,4 +1,4 @@
-// Node, Deno and Bun: read from the disk at import, so that nothing needs `init`. The formats alone.
+// Node, Deno and Bun: read from disk at import, so `init` is not needed. Wire formats only.
 
 import { readFileSync } from 'node:fs';
 import { program } from '../formats-program.js';

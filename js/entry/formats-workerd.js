@@ -1,4 +1,4 @@
-// Workers: code may not be compiled from bytes there; an import gives the compiled module. The formats alone.
+// Workers: compiling bytes is not allowed, so the compiled module is imported. Wire formats only.
 
 import wasm from '../../dist/formats_bg.wasm';
 import { program } from '../formats-program.js';

@@ -1,14 +1,14 @@
-// Which addresses take a conversation, and in which dialect.
+// Maps the URLs of chat endpoints to dialects.
 
-/** Patterns of paths, most special first. A group is the model, where the path names it. */
+/** Path patterns, most specific first. A capture group is the model. */
 const CHAT = [
   // Gateways put the provider's name before Mistral's path, which is OpenAI's.
   [/\/mistral\/v1\/chat\/completions$/, 'mistral'],
-  // OpenAI and Azure (deployments and v1), OpenRouter, Groq, Together, vLLM, Gemini's and Vertex' compatible addresses.
+  // OpenAI and Azure (deployments and v1), OpenRouter, Groq, Together, vLLM, and the compatible endpoints of Gemini and Vertex.
   [/\/chat\/completions$/, 'openai-chat'],
   [/\/responses$/, 'openai-responses'],
   [/\/(?:v1|anthropic)\/messages$/, 'anthropic'],
-  // Vertex counts tokens at the address of a model of that name.
+  // `count-tokens` is Vertex's pseudo-model for counting tokens.
   [/\/publishers\/anthropic\/models\/(?!count-tokens:)([^/:]+):(?:streamR|r)awPredict$/, 'anthropic'],
   [/\/publishers\/mistralai\/models\/([^/:]+):(?:streamR|r)awPredict$/, 'mistral'],
   // Bedrock: `anthropic.claude-…`, or a region's `eu.anthropic.claude-…`.
@@ -17,7 +17,7 @@ const CHAT = [
 ];
 const MISTRAL_PATH = /\/v1\/(?:chat|agents)\/completions$/;
 
-/** Other services of the providers whose bodies look like a conversation. They are left alone whatever the options say. */
+/** Other endpoints whose bodies look like a conversation. They are never inspected, whatever the options are. */
 const OTHER = new RegExp(
   `[/:](?:${[
     'count[-_]?tokens', 'input_tokens', 'compact', 'tokenize', 'embeddings', 'moderations', 'classifications', 'embedContent',
@@ -26,12 +26,12 @@ const OTHER = new RegExp(
 
 const isMistral = (host) => host === 'mistral.ai' || host.endsWith('.mistral.ai');
 
-/** The path as the patterns want it: a colon may be escaped, a slash may follow. */
+/** The path with unescaped colons and no trailing slash. */
 const plainPath = ({ pathname }) => pathname.replace(/%3a/gi, ':').replace(/\/+$/, '');
 
 export const isOtherService = (url) => OTHER.test(plainPath(url));
 
-/** {dialect, model?} of an address that takes a conversation, or null. */
+/** {dialect, model?} of a chat URL, or null for any other URL. */
 export function chatAddress(url) {
   const path = plainPath(url);
   if (isMistral(url.hostname) && MISTRAL_PATH.test(path)) return { dialect: 'mistral' };
@@ -42,10 +42,10 @@ export function chatAddress(url) {
   return null;
 }
 
-/** Names of query members that carry a key or a signature. */
+/** Query parameters that carry a key or a signature. */
 const KEYS = /^(?:key|api[-_]?key|subscription-key|access_token|token|auth|sig|signature|code|x-amz-.*|x-goog-.*)$/i;
 
-/** The address without what must not reach a log: keys, names and passwords. */
+/** The URL without keys, user name and password, which must not reach a log. */
 export function publicUrl(given) {
   const url = new URL(given);
   const secret = [...url.searchParams.keys()].filter((name) => KEYS.test(name));

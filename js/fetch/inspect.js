@@ -1,11 +1,11 @@
-// What is wrong with the body of a request, and what would go out instead of it.
+// Finds the problems of a request body and makes the repaired body.
 
 import { RethreadError } from '../error.js';
 import { repair, validate } from '../formats-api.js';
 import { publicUrl } from './address.js';
 import { knownDialect, LISTS } from './options.js';
 
-/** {info, body} of a conversation that the provider refuses; null for one that it takes, and for what is none. */
+/** {info, body} of a conversation with errors; null for a valid one and for any other body. */
 export function inspect(text, { url, address }, options) {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
@@ -15,7 +15,7 @@ export function inspect(text, { url, address }, options) {
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
   const { body, report } = repaired(text, dialect, model, options);
   if (!report.some(({ severity }) => severity === 'error')) return null;
-  // A conversation of which nothing is left is not repaired: the provider says what is wrong with the one that there is.
+  // A repair that removes every message is not applied: the provider's error describes the original conversation better.
   const isEmptied = body !== text && !parsed(body)?.[LISTS[dialect]]?.length;
   return { info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body };
 }
@@ -28,16 +28,16 @@ function parsed(text) {
   }
 }
 
-/** What the options say, else what the address says; null where the request is left alone. */
+/** The dialect from the options, else from the URL; null if the request is not inspected. */
 function dialectOf(body, url, address, { dialect: given }) {
   const dialect = typeof given === 'function' ? knownDialect(given({ url: publicUrl(url), body })) : given;
   if (dialect !== undefined) return dialect;
-  // `/responses` is no rare name: one that takes a model or a prompt is OpenAI's.
+  // `/responses` is a common path; only OpenAI's takes a model or a prompt.
   if (address?.dialect === 'openai-responses' && !body.model && !body.prompt) return null;
   return address?.dialect ?? null;
 }
 
-/** The nearest valid body, with what was done. A body of another shape has none: it stays as it is. */
+/** The nearest valid body and the report. A body that cannot be repaired (`invalid_input`) is returned unchanged. */
 function repaired(text, dialect, model, { danglingCalls, danglingText }) {
   const how = { danglingCalls, danglingText };
   try {
@@ -52,7 +52,7 @@ function repaired(text, dialect, model, { danglingCalls, danglingText }) {
   }
 }
 
-/** The error of a request that must not go out. */
+/** The error that mode "reject" throws. */
 export function rejection({ info }) {
   const [first, ...others] = info.report.filter(({ severity }) => severity === 'error');
   const more = others.length ? ` (and ${others.length} more)` : '';

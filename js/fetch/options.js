@@ -1,8 +1,8 @@
-// The options of `repairing()`, checked when it is called: a request must not fail for them later.
+// The options of `repairing()`, checked when it is called, so that no request fails because of them later.
 
 import { RethreadError } from '../error.js';
 
-/** Every dialect, with the member of a body that holds its conversation. */
+/** The body member that contains the conversation, by dialect. */
 export const LISTS = { 'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages' };
 
 const MODES = ['repair', 'report', 'reject'];
@@ -15,10 +15,10 @@ const oneOf = (names) => names.map((name) => `"${name}"`).join(', ').replace(/, 
 const callback = (name) => (value) => typeof value === 'function' || wrong(`\`${name}\` is a function`);
 const choice = (name, values) => (value) => values.includes(value) || wrong(`\`${name}\` is ${oneOf(values)}`);
 
-/** A dialect, or null for a request that is left alone, or undefined where the address is to say it. */
+/** Checks a dialect: null skips the request, undefined uses the dialect of the URL. */
 export function knownDialect(dialect) {
   if (dialect === undefined || dialect === null || Object.hasOwn(LISTS, dialect)) return dialect;
-  return wrong(`\`dialect\` is ${oneOf(Object.keys(LISTS))}, or a function that answers one of these or null`);
+  return wrong(`\`dialect\` is ${oneOf(Object.keys(LISTS))}, or a function that returns one of these or null`);
 }
 
 const CHECKS = {
@@ -35,7 +35,7 @@ export function checkedOptions(given) {
   if (typeof given !== 'object' || given === null) wrong('the options of `repairing` are an object');
   const options = { mode: 'repair' };
   for (const [name, value] of Object.entries(given)) {
-    if (!Object.hasOwn(CHECKS, name)) wrong(`\`${name}\` is no option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
+    if (!Object.hasOwn(CHECKS, name)) wrong(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
     if (value === undefined) continue;
     CHECKS[name](value);
     options[name] = value;

@@ -1,17 +1,17 @@
-// What `fetch` was called with: read without a change to it, and rebuilt with another body.
+// Reads the arguments of `fetch` without changing them, and rebuilds them with another body.
 
-/** A larger body is no conversation that a provider takes: it goes out unread. */
+/** Larger than any provider accepts: such a body is sent unread. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
-/** A digest or a signature covers the body: with another one, the request would be refused for that. */
+/** Headers with a digest or signature of the body: a changed body would not match. */
 const DIGESTS = ['x-amz-content-sha256', 'content-digest', 'repr-digest', 'digest', 'content-md5', 'signature'];
 const JSON_TYPE = /^(?:application\/(?:[\w.-]+\+)?json|text\/(?:plain|json))\s*(?:;|$)/i;
-/** What a `Request` that stands in for an init says by getters of its class. */
+/** Members of a `Request` used as `init`: getters of its class, which spreading does not copy. */
 const MEMBERS = ['method', 'headers', 'mode', 'credentials', 'cache', 'redirect', 'referrer', 'referrerPolicy', 'integrity', 'keepalive', 'signal', 'duplex'];
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-// Told by what they can do: a client may bring its own.
+// Recognized by their methods: a client may have classes of its own.
 const isRequest = (input) => typeof input === 'object' && input !== null && typeof input.url === 'string' && typeof input.clone === 'function';
 const isBytes = (body) => body instanceof ArrayBuffer || ArrayBuffer.isView(body);
 const isBlob = (body) => typeof Blob === 'function' && body instanceof Blob;
@@ -19,7 +19,7 @@ const isWebStream = (body) => typeof body?.getReader === 'function';
 const isIterable = (body) => typeof body?.[Symbol.asyncIterator] === 'function';
 const isUnreadStream = (body) => (isWebStream(body) || isIterable(body)) && !body.locked;
 
-/** {url, headers, signal, and body or request} of a POST that may hold JSON; null for any other request. */
+/** {url, headers, signal, and body or request} of a POST request that may contain JSON; null for any other. */
 export function readableRequest(input, init) {
   const request = isRequest(input) ? input : null;
   const method = init?.method ?? request?.method;
@@ -33,7 +33,7 @@ export function readableRequest(input, init) {
   const url = new URL(request ? request.url : String(input), globalThis.location?.href);
   const readable = { url, headers, signal: init?.signal ?? request?.signal };
   if (typeof body === 'string' || isBytes(body) || isBlob(body) || isUnreadStream(body)) return { ...readable, body };
-  // Firefox has no `body` of a request.
+  // Firefox does not implement `Request.body`.
   return body === null && request && request.body !== null && !request.bodyUsed ? { ...readable, request } : null;
 }
 
@@ -41,13 +41,13 @@ function isSigned(headers) {
   return /^AWS4-/.test(headers.get('authorization') ?? '') || DIGESTS.some((name) => headers.has(name));
 }
 
-/** Reads the body: `text` is null for one that is too large or no UTF-8. Where reading used it up, `again()` gives it once more. */
+/** Reads the body. `text` is null if it is too large or not UTF-8. If reading consumed the body, `again()` returns an equal one. */
 export async function readBody({ body, request, signal }) {
   if (typeof body === 'string') return { text: body.length > MAX_BYTES ? null : body };
   if (isBytes(body)) return { text: decoded(body) };
   if (isBlob(body)) return { text: body.size > MAX_BYTES ? null : decoded(await body.arrayBuffer()) };
   if (!request) return gather(body, signal);
-  // A copy is read, so that the request stays unread.
+  // Reads a clone, so that the request itself stays unread.
   const copy = request.clone();
   if (!copy.body) return { text: decoded(await copy.arrayBuffer()) };
   const { text, stop } = await gather(copy.body, signal);
@@ -82,7 +82,7 @@ async function gather(stream, signal) {
         return { text: decoded(bytes), stop, again };
       }
       chunks.push(value);
-      size += value?.byteLength ?? Infinity; // what is no bytes is for `fetch` to refuse
+      size += value?.byteLength ?? Infinity; // `fetch` rejects chunks that are not bytes
       if (size > MAX_BYTES) return unread(() => source.read());
     }
   } catch (error) {
@@ -104,7 +104,7 @@ function joined(chunks, size) {
   return bytes;
 }
 
-/** What was read already, then the rest, in the kind of stream that it was. */
+/** A stream of the same kind with the chunks that were read, then the rest. */
 function replay(stream, chunks, rest, stop) {
   async function* pieces() {
     yield* chunks;
@@ -122,7 +122,7 @@ function replay(stream, chunks, rest, stop) {
   });
 }
 
-/** The arguments with a body that says `text`, in the form in which it was given. */
+/** The arguments with `text` as the body, of the same type as the original body. */
 export function withText(args, { body, headers }, text) {
   const bytes = new TextEncoder().encode(text);
   const changes = { body: typeof body === 'string' ? text : bytes };
@@ -137,7 +137,7 @@ export function withText(args, { body, headers }, text) {
 /** The arguments with another body. */
 export const withBody = (args, body) => withChanges(args, { body });
 
-/** Whether reading it has taken the body from the caller's own arguments. */
+/** True if reading consumes the caller's own body. */
 export const isUsedUp = ({ body }) => isWebStream(body) || isIterable(body);
 
 function withChanges([input, init, ...rest], changes) {
