@@ -58,7 +58,7 @@ pub enum Input {
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// A response has more bytes than the run allows; the host gives none of them.
+    /// The host has not read a response, since it has more bytes than the run allows.
     ResponseTooLarge {
         /// Which effect.
         effect: String,

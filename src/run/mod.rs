@@ -6,8 +6,8 @@
 
 mod answer;
 mod call;
+mod credential_filter;
 mod effect;
-mod error_text;
 mod event;
 mod journal;
 mod open_effects;

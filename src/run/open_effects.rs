@@ -1,4 +1,4 @@
-//! The effects that wait for an answer. A round may have thousands: each is found, and closed, by its number.
+//! The effects that wait for an answer, by number: a round may have thousands, and each is found without a scan.
 
 use super::effect::{Effect, EffectKind};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl OpenEffects {
         self.closed.extend(std::mem::take(&mut self.open).into_keys());
     }
 
-    /// Whether the effect waits for an answer; `None` for an id that was never given.
+    /// Whether the effect waits for an answer; `None` for an id that was never offered.
     pub fn is_open(&self, id: &str) -> Option<bool> {
         let number = number_of(id).filter(|number| (1..=self.offered).contains(number))?;
         Some(self.open.contains_key(&number))
@@ -47,7 +47,7 @@ impl OpenEffects {
         self.open.values().collect()
     }
 
-    /// The open effects that were offered after the one of that number.
+    /// Returns the open effects with higher numbers than `number`.
     pub fn after(&self, number: u64) -> Vec<(u64, &Effect)> {
         self.open.range(number.saturating_add(1)..).map(|(number, effect)| (*number, effect)).collect()
     }

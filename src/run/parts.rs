@@ -1,7 +1,7 @@
 //! The small moves that transitions are made of: a new run, an effect offered, a write asked for.
 
+use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Save, SaveKind};
-use super::error_text::ErrorText;
 use super::event::RunEvent;
 use super::open_effects::OpenEffects;
 use super::redaction::Redactions;
@@ -17,7 +17,7 @@ impl Run {
     pub(super) fn new(setup: Setup, live: History) -> Self {
         let redactions = Redactions::new(live.seed());
         Self {
-            error_text: ErrorText::new(&setup.provider),
+            credential_filter: CredentialFilter::new(&setup.provider),
             setup,
             live,
             state: State::Beginning { save: 0, cancelled: false },

@@ -59,7 +59,7 @@ pub fn without_calls(mut message: Message) -> Option<Message> {
     Some(message).filter(|message| !message.parts.is_empty())
 }
 
-/// Marks the calls of a turn that no owner works on any more: one that was started and has no result gets `status`.
+/// Sets the status of the calls of an abandoned turn that were started and have no result.
 pub fn mark_open_calls(live: &mut History, status: InvocationStatus) {
     let started = |call: &&ToolInvocation| call.result.is_none() && call.started_at.is_some();
     let ids: Vec<String> = live.open().filter(started).map(|call| call.id.clone()).collect();
@@ -70,18 +70,18 @@ pub fn mark_open_calls(live: &mut History, status: InvocationStatus) {
     }
 }
 
-/// The owner of a run, as it writes.
+/// Identifies the owner of a run in its writes.
 #[derive(Clone, Copy, Debug)]
 pub struct RunWriter<'w> {
     /// The run.
     pub run: &'w str,
-    /// Names this owner's appends. No other owner has the same name, of this run or of another: not in another process either.
+    /// Prefix of the names of this owner's appends. Unique over all runs, owners and processes.
     pub name: &'w str,
     /// Counts the run's owners.
     pub epoch: u32,
     /// The time.
     pub now: Ms,
-    /// Until when the owner may be taken for alive.
+    /// End of the lease: until then other tabs treat the owner as alive.
     pub lease_until: Ms,
 }
 

@@ -46,14 +46,14 @@ pub enum Persisted {
 #[derive(Clone, Debug)]
 pub struct Redactions {
     by_invocation: IdMap<Redaction>,
-    /// The save that is asked about.
+    /// The save that `next` belongs to.
     save: u64,
-    /// Its first entry, and the first call there, that may need a question yet.
+    /// Index of the first entry of that save, and of the first call in it, for which `persist` may have to be called.
     next: (usize, usize),
 }
 
 impl Redactions {
-    /// Nothing was said yet.
+    /// Starts without any redaction.
     pub fn new(seed: Seed) -> Self {
         Self { by_invocation: IdMap::with_hasher(seed), save: 0, next: (0, 0) }
     }
@@ -96,7 +96,7 @@ impl Run {
         found
     }
 
-    /// The calls that an entry of a write tells of; `None` behind the last entry.
+    /// Returns the calls in an entry of a save; `None` after the last entry.
     fn calls_of_entry<'s>(&'s self, kind: &'s SaveKind, at: usize) -> Option<&'s [ToolInvocation]> {
         match kind {
             SaveKind::Write(entries) => entries.get(at).map(|entry| match entry {
@@ -169,7 +169,7 @@ impl Run {
         if let SaveKind::Fail(entry) = kind
             && self.has_redacted_call()
         {
-            unquote(entry);
+            replace_failure_text(entry);
         }
         if self.setup.persist.is_empty() {
             return;
@@ -221,7 +221,7 @@ impl Run {
         }
     }
 
-    /// Whether of a call of this turn something is not stored: a provider may quote it.
+    /// Whether a call of this turn is redacted. A provider's error may quote it.
     fn has_redacted_call(&self) -> bool {
         self.live.invocations().iter().any(|call| {
             call.redacted
@@ -292,13 +292,13 @@ fn replaced(content: &Json, result: &ToolResult) -> ToolResult {
     ToolResult { content: content.clone(), is_error: result.is_error, dialect: None, shape: None }
 }
 
-/// Leaves of a stored failure what does not come from the provider, the host or the application.
-fn unquote(failure: &mut JournalEntry) {
+/// Replaces the text of a stored failure, which may quote the provider, the host or the application.
+fn replace_failure_text(failure: &mut JournalEntry) {
     if let JournalEntry::Failed { code, message } = failure
         && !matches!(code.as_str(), "max_turns" | "aborted")
     {
         *message = format!(
-            "the run failed ({code}); the words of the error are not stored, since a tool call of this turn is redacted"
+            "the run failed ({code}); the text of the error is not stored, since a tool call of this turn is redacted"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes of a model's response as they come, and their limit (R62).
+//! Receives the bytes of a model's response and enforces their limit (R62).
 
 use super::call::Response;
 use super::event::RunEvent;
@@ -41,7 +41,7 @@ impl Run {
                 let mut events = Vec::new();
                 assembler.push(bytes, &mut events);
                 for event in events {
-                    let event = self.error_text.clean_event(event);
+                    let event = self.credential_filter.redact_event(event);
                     self.events.push(RunEvent::Stream { message_id: call.message_id.clone(), event });
                 }
             }
@@ -49,7 +49,7 @@ impl Run {
         Ok(())
     }
 
-    /// Takes the host's word that a response has more bytes than the run allows.
+    /// Handles the host's report that a response has more bytes than the run allows.
     pub(super) fn take_oversize(&mut self, effect: &str, desk: &mut Desk<'_>) -> Result<()> {
         if self.is_open(effect)? {
             let State::Calling(_) = &self.state else { return Err(wrong("only a `call_model` has a response")) };
@@ -58,11 +58,11 @@ impl Run {
         Ok(())
     }
 
-    /// Ends the run. The same request would be answered alike, so it is not sent again.
+    /// Fails the run without a retry, since the response to the same request would be too large again.
     pub(super) fn response_too_large(&mut self, desk: &mut Desk<'_>) {
         let limit = self.setup.max_response_bytes;
         let message = format!(
-            "the provider's response is too large: at most {limit} bytes, as `maxResponseBytes` says, and no more items than there is memory for"
+            "the provider's response is too large: it has more than {limit} bytes (`maxResponseBytes`) or more items than fit into memory"
         );
         let error = Error::new(Code::TooLarge, message).with(|details| {
             details.number("maxResponseBytes", limit);
@@ -71,7 +71,7 @@ impl Run {
     }
 }
 
-/// The length that a response's head names.
+/// Returns the value of the `content-length` header.
 pub(super) fn declared_length(headers: &[(String, String)]) -> Option<u64> {
     let (_, length) = headers.iter().find(|(name, _)| name == "content-length")?;
     length.trim().parse().ok()

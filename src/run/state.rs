@@ -2,8 +2,8 @@
 
 use super::answer::{cut_error, refusal_of, refused_request};
 use super::call::{Call, Response};
+use super::credential_filter::CredentialFilter;
 use super::effect::{EffectKind, Input, Reply, Save, SaveKind};
-use super::error_text::ErrorText;
 use super::event::RunEvent;
 use super::journal::{JournalEntry, Recovered};
 use super::open_effects::OpenEffects;
@@ -45,8 +45,8 @@ pub struct Run {
     pub(super) container: Option<String>,
     /// Writes that failed, to be tried again in their order: what they hold is paid for (R58).
     pub(super) unsaved: VecDeque<Save>,
-    /// Removes the request's own credentials from what a provider says of an error.
-    pub(super) error_text: ErrorText,
+    /// Removes the request's credentials from a provider's error texts.
+    pub(super) credential_filter: CredentialFilter,
     /// What is stored in the place of what was said (R12).
     pub(super) redactions: Redactions,
     /// The answer that was coming in when the run failed or was stopped.
@@ -261,7 +261,7 @@ impl Run {
             Reply::ResponseEnd => match std::mem::replace(&mut call.response, Response::None) {
                 Response::None => return Err(wrong("`response_started` comes before `response_end`")),
                 Response::Streaming(mut assembler) => {
-                    let assembled = self.error_text.clean_answer(assembler.finish());
+                    let assembled = self.credential_filter.redact_answer(assembler.finish());
                     self.container = assembler.container();
                     self.answered(assembled, desk);
                 }
@@ -276,13 +276,14 @@ impl Run {
             Reply::Response { status, headers, body } => self.whole(status, &headers, &body, desk),
             Reply::Failed { code, message, .. } => {
                 let streaming = matches!(call.response, Response::Streaming(_));
-                let (code, message) = (code.map(|code| self.error_text.clean(&code)), self.error_text.clean(&message));
+                let (code, message) =
+                    (code.map(|code| self.credential_filter.redact(&code)), self.credential_filter.redact(&message));
                 let error = Error::new(Code::ModelError, format!("the model could not be reached: {message}")).with(
                     |details| {
                         details.text_or_null("hostCode", code.as_deref());
                     },
                 );
-                // The same request is redirected again.
+                // A retry would be redirected again.
                 let may_pass = !streaming && code.as_deref() != Some("redirect");
                 self.call_failed(error, None, may_pass, desk);
             }
@@ -299,7 +300,7 @@ impl Run {
             return self.response_too_large(desk);
         }
         let (assembled, container) = read_whole(self.setup.provider.dialect, body);
-        let assembled = self.error_text.clean_answer(assembled);
+        let assembled = self.credential_filter.redact_answer(assembled);
         if (200..300).contains(&status) {
             self.message_started();
             if let State::Calling(call) = &self.state
@@ -483,7 +484,7 @@ impl Run {
             let (code, message) = (error.code.as_str().to_owned(), error.message.clone());
             self.save(SaveKind::Fail(Box::new(JournalEntry::Failed { code, message })))
         };
-        // What the user asked for is no error.
+        // A stop by the user is no error.
         let error = Some(error).filter(|_| status == RunStatus::Failed);
         self.state = State::Ending { save, status, error, appends: keep };
     }

@@ -26,7 +26,7 @@ pub struct Tasks {
     offered: usize,
     /// How many tasks have their result.
     answered: usize,
-    /// Writes under way, and whether one tells of a start.
+    /// Writes in progress, and whether each records the start of a tool.
     saves: BTreeMap<u64, bool>,
     start_next: bool,
 }

@@ -1,23 +1,23 @@
-//! What a run repeats of a provider's errors: not the credentials that stand in the request's own parameters.
+//! Removes credentials from the error texts of providers, which may quote the request.
 
 use crate::json::JsonStr;
 use crate::provider::{Assembled, KEY_PREFIXES, ProviderRequest, StreamEvent, WireError, withhold};
 
-/// Stands where a credential stood.
+/// Replaces a credential.
 const REDACTED: &str = "[redacted]";
 
-/// A value that is shorter may be a part of something else.
+/// Shorter values are not removed: they may occur in other words.
 const MIN_LENGTH: usize = 8;
 
 /// Removes credentials from texts: the values in `params` exactly, and what looks like a key of a known provider. The forms are a
 /// second line of defense, for hosts that do not remove the credentials that they send, as `drive` does.
 #[derive(Debug, Default)]
-pub(super) struct ErrorText {
-    /// Longest first: one may be a part of another.
+pub(super) struct CredentialFilter {
+    /// Credentials of the request, longest first, since one may contain another.
     values: Vec<String>,
 }
 
-impl ErrorText {
+impl CredentialFilter {
     pub(super) fn new(provider: &ProviderRequest) -> Self {
         let mut values = Vec::new();
         for value in withhold(provider.dialect, &provider.params).values {
@@ -32,8 +32,8 @@ impl ErrorText {
         Self { values }
     }
 
-    /// The text without credentials.
-    pub(super) fn clean(&self, text: &str) -> String {
+    /// Returns the text without credentials.
+    pub(super) fn redact(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for value in &self.values {
             if text.contains(value) {
@@ -48,30 +48,30 @@ impl ErrorText {
         without_known_keys(&text)
     }
 
-    /// An answer whose error, if it has one, holds no credential.
-    pub(super) fn clean_answer(&self, mut assembled: Assembled) -> Assembled {
+    /// Removes credentials from the error of an answer.
+    pub(super) fn redact_answer(&self, mut assembled: Assembled) -> Assembled {
         if let Some(error) = &mut assembled.error {
-            self.clean_error(error);
-            assembled.finish_reason = assembled.finish_reason.as_deref().map(|reason| self.clean(reason));
+            self.redact_error(error);
+            assembled.finish_reason = assembled.finish_reason.as_deref().map(|reason| self.redact(reason));
         }
         assembled
     }
 
-    /// The event of a stream; an error holds no credential.
-    pub(super) fn clean_event(&self, mut event: StreamEvent) -> StreamEvent {
+    /// Removes credentials from an error event.
+    pub(super) fn redact_event(&self, mut event: StreamEvent) -> StreamEvent {
         if let StreamEvent::Error(error) = &mut event {
-            self.clean_error(error);
+            self.redact_error(error);
         }
         event
     }
 
-    fn clean_error(&self, error: &mut WireError) {
-        error.message = self.clean(&error.message);
-        error.code = error.code.as_deref().map(|code| self.clean(code));
+    fn redact_error(&self, error: &mut WireError) {
+        error.message = self.redact(&error.message);
+        error.code = error.code.as_deref().map(|code| self.redact(code));
     }
 }
 
-/// As in the query of an address.
+/// Encodes a text as in the query of an address.
 fn percent_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -84,7 +84,7 @@ fn percent_encoded(text: &str) -> String {
     out
 }
 
-/// Removes every word that begins as a key of a known provider, wherever it stands: behind a line break, `=`, `"` or `/`.
+/// Removes every word with the prefix of a known provider's keys, also after a line break, `=`, `"` or `/`.
 fn without_known_keys(text: &str) -> String {
     let is_key_char = |c: char| c.is_ascii_alphanumeric() || "-_.*".contains(c);
     let mut out = String::with_capacity(text.len());
@@ -118,18 +118,18 @@ mod tests {
 
     #[test]
     fn r68_values_of_the_request_and_keys_of_a_known_form_are_removed_wherever_they_stand() {
-        let text = ErrorText { values: vec!["hunter2hunter2".into()] };
+        let text = CredentialFilter { values: vec!["hunter2hunter2".into()] };
         for (before, after) in [("", ""), ("\n", "."), ("\t", "\t"), ("=", "&"), (",", ","), ("\"", "\""), ("/", "/")] {
             for key in ["hunter2hunter2", "sk-abcdefghij", "AIzaabcdefghij", "gsk_abcdefghij", "xai-ab*****ij"] {
-                assert_eq!(text.clean(&format!("{before}{key}{after}")), format!("{before}{REDACTED}{after}"));
+                assert_eq!(text.redact(&format!("{before}{key}{after}")), format!("{before}{REDACTED}{after}"));
             }
         }
-        assert_eq!(text.clean("Bearer abcdefghij12 is no"), format!("Bearer {REDACTED} is no"));
+        assert_eq!(text.redact("Bearer abcdefghij12 is no"), format!("Bearer {REDACTED} is no"));
         for stays in ["task-force-of-many", "sk-", "a risk-averse one", "Bearer of news", "sk-short", ""] {
-            assert_eq!(text.clean(stays), stays);
+            assert_eq!(text.redact(stays), stays);
         }
-        assert_eq!(text.clean(&"sk-".repeat(100_000)), REDACTED);
-        assert_eq!(text.clean("cut at hunter2hunt"), format!("cut at {REDACTED}"));
+        assert_eq!(text.redact(&"sk-".repeat(100_000)), REDACTED);
+        assert_eq!(text.redact("cut at hunter2hunt"), format!("cut at {REDACTED}"));
     }
 
     #[test]
@@ -142,10 +142,10 @@ mod tests {
             headers: Vec::new(),
             settings: crate::provider::Settings::default(),
         };
-        let text = ErrorText::new(&provider);
+        let text = CredentialFilter::new(&provider);
         for form in [r#"a/b"c+d=e"#, "a%2Fb%22c%2Bd%3De", r#"a/b\"c+d=e"#, r#"Bearer a/b"c+d=e"#] {
-            assert_eq!(text.clean(&format!("<{form}>")), format!("<{REDACTED}>"));
+            assert_eq!(text.redact(&format!("<{form}>")), format!("<{REDACTED}>"));
         }
-        assert_eq!(text.clean("short"), "short");
+        assert_eq!(text.redact("short"), "short");
     }
 }
