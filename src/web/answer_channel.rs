@@ -1,5 +1,5 @@
-//! The answer of a run as other tabs see it grow. A tab that shows the run asks its owner for the answer so far; from then on the
-//! owner sends what follows. Nothing is sent while no other tab shows the run, and nothing of it is stored.
+//! Sends the streamed answer of a run to other tabs over a BroadcastChannel. A tab that shows the run requests the answer so far from
+//! its owner, which then sends each addition. Nothing is sent while no other tab shows the run, and nothing is stored.
 
 use super::convert::{member, object_to_js, parsed, set};
 use super::engine::Engine;
@@ -42,32 +42,32 @@ impl AnswerChannel {
         self.channel.close();
     }
 
-    /// Asks the owner of a run for the answer that is coming in.
-    pub fn ask(&self, session: &str, run: &str) {
+    /// Requests the answer so far from the owner of a run.
+    pub fn request(&self, session: &str, run: &str) {
         self.post(&object_to_js(&|out| {
             out.text("session", session).text("run", run).bool("ask", true);
         }));
     }
 
     fn post(&self, value: &JsValue) {
-        // A closed channel takes nothing; then there is nobody to tell.
+        // Fails only if the channel is closed, which ends the broadcast.
         let _ = self.channel.post_message(value);
     }
 }
 
-/// What the owner of a run knows of those who watch it.
+/// The owner's record of the tabs that watch a run.
 #[derive(Default)]
 pub struct Watchers {
-    /// Somebody asked.
-    any: Cell<bool>,
-    /// The message of which the watchers have all that came so far.
+    /// Whether any tab has requested the answer.
+    requested: Cell<bool>,
+    /// The id of the message whose text so far was sent.
     sent: RefCell<Option<String>>,
 }
 
 impl Watchers {
-    /// Sends what the events say of the answer.
-    pub fn tell(&self, run: &RunInner, events: &[RunEvent]) {
-        if !self.any.get() {
+    /// Sends the additions to the answer in `events`.
+    pub fn send_events(&self, run: &RunInner, events: &[RunEvent]) {
+        if !self.requested.get() {
             return;
         }
         let mut text: Option<(bool, JsonStr)> = None;
@@ -135,7 +135,7 @@ fn receive(engine: &Engine, value: &JsValue) {
     let Some(session) = engine.session(&session) else { return };
     if member(value, "ask").is_truthy() {
         if let Some(live) = session.live_run().filter(|live| live.id == run) {
-            live.watchers.any.set(true);
+            live.watchers.requested.set(true);
             live.watchers.send_all(&live);
         }
     } else if let Some(message) = text("id") {

@@ -19,8 +19,8 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-/// So often an append that answers calls is joined anew when other writers come first.
-const MOST_ATTEMPTS: u32 = 20;
+/// Number of attempts to join an append that answers calls while other writers append.
+const MAX_JOIN_ATTEMPTS: u32 = 20;
 
 #[wasm_bindgen]
 impl Session {
@@ -88,8 +88,7 @@ impl SessionInner {
         })
     }
 
-    /// Appends what `join` makes of the history. It is asked again where another writer has appended a call that was missing,
-    /// or has answered one that was open.
+    /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one.
     async fn append_joined(&self, join: &dyn Fn() -> Result<Joined>, expected: Option<u64>) -> Result<Committed> {
         let mut attempts = 0;
         loop {
@@ -99,12 +98,12 @@ impl SessionInner {
                 outcome if misses_call(&outcome) && self.refresh().await? => join()?,
                 outcome => outcome?,
             };
-            // A result goes to the call that had none when it was joined.
+            // A result was paired with a call that was open at this revision.
             let answers = joined.entries.iter().any(|entry| matches!(entry, Entry::Result(_)));
             let joined_at = self.log.borrow().revision;
             let change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
             match self.append_change(change).await {
-                Err(error) if error.code == Code::Conflict && expected.is_none() && attempts < MOST_ATTEMPTS => {}
+                Err(error) if error.code == Code::Conflict && expected.is_none() && attempts < MAX_JOIN_ATTEMPTS => {}
                 outcome => {
                     let committed = outcome?;
                     self.engine.warn(&joined.report);
@@ -143,7 +142,7 @@ impl SessionInner {
     }
 }
 
-/// Neutral messages: as they are, or what the facade's promise of them gives.
+/// Returns neutral messages; awaits them if the facade passed a promise.
 async fn messages(given: JsValue) -> Result<JsValue> {
     match given.dyn_into::<Promise>() {
         Ok(promise) => JsFuture::from(promise)
@@ -153,7 +152,7 @@ async fn messages(given: JsValue) -> Result<JsValue> {
     }
 }
 
-/// A result that answers no open call is wrong input of an append.
+/// Reports a result without an open call as invalid input of an append.
 fn as_invalid(mut error: Error) -> Error {
     if matches!(error.code, Code::NotFound | Code::WrongState) {
         error.code = Code::InvalidInput;

@@ -250,7 +250,7 @@ impl Engine {
     /// Asks the tab that drives a run for the answer that is coming in.
     pub fn ask_for_answer(&self, session: &str, run: &str) {
         if let Some(answers) = &*self.answers.borrow() {
-            answers.ask(session, run);
+            answers.request(session, run);
         }
     }
 
@@ -262,7 +262,7 @@ impl Engine {
             let value = event.data();
             let Some(id) = super::convert::member(&value, "session").as_string() else { return };
             if let Some(session) = engine.session(&id) {
-                session.hear();
+                session.on_change_elsewhere();
             }
             engine.listeners.call(&value);
         });

@@ -1,7 +1,7 @@
-//! Values that an application gives or throws, read without trust (R62).
+//! Defensive reads of JavaScript values that an application passes or throws (R62).
 //!
 //! A getter may throw, a proxy may be revoked, a buffer may be detached, an error's `message` may be no string. An exception that
-//! leaves an import without `catch` skips our frames and ends the instance, so everything here goes through imports that catch.
+//! leaves an import without `catch` unwinds past Rust frames and ends the instance, so all reads here use imports with `catch`.
 
 use super::convert::member;
 use super::error::thrown;
@@ -134,7 +134,7 @@ pub fn members(what: &str, object: &JsValue) -> Result<Vec<(String, JsValue)>> {
     Ok(members)
 }
 
-/// What a callback gave, or what its promise gives. A promise of ours follows the value, whose own `then` may throw.
+/// Awaits a callback's return value. An internal promise adopts it, since a getter for `then` may throw.
 #[cfg(feature = "web")]
 pub async fn settled(given: JsValue) -> std::result::Result<JsValue, JsValue> {
     let (promise, resolve) = deferred();

@@ -37,7 +37,7 @@ impl OfferedEffects {
         changes
     }
 
-    /// These effects wait for no answer any more.
+    /// Removes closed effects.
     pub fn close(&mut self, numbers: Vec<u64>) {
         for number in numbers {
             self.objects.remove(&number);

@@ -1,7 +1,7 @@
-//! Arguments and results of audit rows, from the log records that these point to.
+//! Reads the arguments and results of audit rows from the log records that the rows refer to.
 //!
-//! One record may hold the calls of many pages. It is read and taken apart once: the records of the session that a page ends in
-//! are kept for the next page, as long as the session has the same revision.
+//! One record may hold the calls of many pages, and is decoded once: the records of the last session of a page are kept for the next
+//! page while the session's revision is unchanged.
 
 use super::engine::Engine;
 use crate::error::Result;
@@ -40,7 +40,7 @@ impl RecordCalls {
 }
 
 impl Payloads {
-    /// Reads the records of these rows, those apart that an earlier page left.
+    /// Reads the records of the rows, except those that are kept from an earlier page.
     pub async fn read(&mut self, engine: &Engine, rows: &[(&str, AuditRow)]) -> Result<()> {
         if let Some((session, revision)) = self.kept.take()
             && revision_of(engine, &session).await? != Some(revision)
@@ -85,7 +85,7 @@ impl Payloads {
         found
     }
 
-    /// Forgets what the next page cannot need.
+    /// Drops the records that the next page does not need.
     pub fn keep_for_next_page(&mut self) {
         let kept = self.kept.as_ref().map(|(session, _)| session.as_str());
         self.records.retain(|(session, _), _| Some(session.as_str()) == kept);

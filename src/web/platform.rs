@@ -114,7 +114,7 @@ impl IdSource for PlatformIds {
     }
 }
 
-/// An id that nobody else makes, whatever the application's source gives: what correctness rests on is named by it.
+/// Returns a random id, independent of the application's id source. Used where correctness requires a unique id.
 pub fn random_id() -> String {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     entropy()
@@ -181,8 +181,8 @@ pub async fn lock(name: &str) -> Locking {
     }
 }
 
-/// Asks for the lock of that name, without waiting for it: it is held from when it is free until this is dropped.
-pub fn hold(name: &str) -> Option<Lock> {
+/// Requests a lock without waiting for it. It is held from the time it is granted until the value is dropped.
+pub fn request_lock(name: &str) -> Option<Lock> {
     let locks = locks()?;
     let request = method(&locks, "request")?;
     let (held, release) = deferred();
@@ -196,7 +196,7 @@ pub fn hold(name: &str) -> Option<Lock> {
     Some(Lock { _hold: PlatformHold::new(release.clone()), release })
 }
 
-/// Waits until nobody holds the lock of that name alone, and does not hold it then. False where the platform has no locks.
+/// Waits until no exclusive holder of the lock is left, without keeping it. Returns false if the platform has no locks.
 pub fn released(name: &str) -> Work<'_, bool> {
     Box::pin(async move {
         let Some(locks) = locks() else { return false };

@@ -1,6 +1,6 @@
-//! What the platform holds for this instance of the wasm: locks, channels, connections.
+//! Registers the platform resources of this wasm instance (locks, channels, connections) with the facade.
 //!
-//! An instance that stops in a trap drops nothing. So each hold is known to the facade, too, which then releases it.
+//! An instance that traps runs no destructors, so the facade releases the registered resources then.
 
 use super::convert::member;
 use js_sys::{Function, Set};
@@ -23,7 +23,7 @@ fn releases() -> Option<Set> {
     RELEASES.with(|own| own.borrow().clone())
 }
 
-/// Something that the platform holds, until this is dropped. Whoever holds it releases it; the facade does where that cannot be.
+/// The registration of a resource, removed on drop. The owner releases the resource itself; the facade does so after a trap.
 pub struct PlatformHold {
     release: Function,
 }

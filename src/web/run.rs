@@ -5,7 +5,7 @@ use super::convert::{given, list_to_js, member, object_to_js, text, to_json, who
 use super::engine::Engine;
 use super::foreign;
 use super::offered_effects::OfferedEffects;
-use super::platform::{Lock, Locking, hold, lock, random_id};
+use super::platform::{Lock, Locking, lock, random_id, request_lock};
 use super::promise::{Work, deferred, in_background, promise};
 use super::reducers::{persist, tell};
 use super::render::for_everyone;
@@ -40,12 +40,12 @@ pub struct RunInner {
     effects: RefCell<OfferedEffects>,
     waiting: RefCell<Vec<Function>>,
     lock: RefCell<Option<RunLock>>,
-    /// What the snapshot's `run.cancel` is.
+    /// The function `run.cancel` of the view's snapshot.
     cancel: RefCell<Option<JsValue>>,
-    /// What other tabs see of the answer that is coming in.
+    /// The other tabs that watch the answer.
     pub watchers: Watchers,
     has_lock: bool,
-    /// Nobody drives it any more: whoever resumes it owns its journal.
+    /// The owner gave the run up; only a resumed run may write its journal.
     given_up: Cell<bool>,
 }
 
@@ -56,15 +56,16 @@ pub fn lock_name(engine: &Engine, session: &str, run: &str) -> String {
     format!("rethread:{database}:{name}:{place}:{session}:run:{run}")
 }
 
-/// The name of the lock that a run's owner holds for others to wait for.
-pub fn sign_of_life(engine: &Engine, session: &str, run: &str) -> String {
+/// The name of the lock that a run's owner holds so that other tabs can wait for its end.
+pub fn liveness_lock_name(engine: &Engine, session: &str, run: &str) -> String {
     format!("{}:alive", lock_name(engine, session, run))
 }
 
-/// The locks of a run's owner, released in this order: who was waiting for the sign of life finds the run free.
+/// The locks of a run's owner. They are released in the order of the fields, so a tab that waits for the liveness lock can acquire the
+/// other one.
 pub struct RunLock {
     _owner: Lock,
-    _sign_of_life: Option<Lock>,
+    _liveness: Option<Lock>,
 }
 
 /// Takes a run's lock, or says `busy`. None where the platform has no locks.
@@ -80,9 +81,10 @@ pub fn own<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Optio
             Locking::None
         };
         match locking {
-            Locking::Held(lock) => {
-                Ok(Some(RunLock { _owner: lock, _sign_of_life: hold(&sign_of_life(engine, &session.id, run)) }))
-            }
+            Locking::Held(lock) => Ok(Some(RunLock {
+                _owner: lock,
+                _liveness: request_lock(&liveness_lock_name(engine, &session.id, run)),
+            })),
             Locking::Taken => {
                 Err(Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
             }
@@ -113,7 +115,7 @@ impl RunInner {
         let input_id = text(request, "inputId")?;
         // What other tabs appended belongs into the request.
         session.refresh().await?;
-        let (id, lock) = Self::own_new(session, drawn).await?;
+        let (id, lock) = Self::acquire_new(session, drawn).await?;
         setup.id.clone_from(&id);
         let machine = {
             let mut place = session.workplace();
@@ -123,9 +125,9 @@ impl RunInner {
         Ok(Self::new(session, id, machine, 1, lock))
     }
 
-    /// The id of a new run, and its lock. Where the drawn one was given to another run before, it gets a random ending.
-    async fn own_new(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
-        if !session.knows_run(&drawn) {
+    /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
+    async fn acquire_new(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
+        if !session.has_run(&drawn) {
             match own(session, &drawn).await {
                 Ok(lock) => return Ok((drawn, lock)),
                 Err(error) if error.code == Code::Busy => {}
@@ -279,7 +281,7 @@ impl RunInner {
     fn collect(self: &Rc<Self>, wrote: bool) {
         let events = self.machine.borrow_mut().take_events();
         let shows = wrote || !events.is_empty();
-        self.watchers.tell(self, &events);
+        self.watchers.send_events(self, &events);
         let mut warnings = Vec::new();
         for event in &events {
             match event {
@@ -490,7 +492,7 @@ impl Run {
     }
 }
 
-/// Whether the caller did what it may not, or too late; then nothing has happened.
+/// Whether the caller made a call that is not allowed now. Such a call has no effect.
 fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::UnknownEffect | Code::WrongState | Code::Closed)
 }

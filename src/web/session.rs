@@ -43,19 +43,19 @@ pub struct SessionInner {
     wishes: RefCell<Wishes>,
     pub state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<RunInner>>>,
-    /// Itself, for work that goes on after a call.
+    /// A weak reference to itself, for background work.
     pub own: Weak<SessionInner>,
     /// Unfinished runs that are not under way here, in the order in which they began.
     pub unfinished: RefCell<Vec<UnfinishedRun>>,
-    /// The head's runs at the last look.
-    pub looked: RefCell<Vec<RunEntry>>,
+    /// The head's runs when [`look`](Self::look) last read them.
+    pub runs_at_last_look: RefCell<Vec<RunEntry>>,
     pub looking: Cell<bool>,
     pub look_again: Cell<bool>,
     /// Runs of other tabs whose end is waited for.
     pub awaited: RefCell<Sorted<String, ()>>,
-    /// A change in another tab was heard of while one before it is still read.
-    heard_again: Cell<bool>,
-    hearing: Cell<bool>,
+    /// A change in another tab was announced while an earlier one is being read.
+    refresh_again: Cell<bool>,
+    refreshing: Cell<bool>,
     /// Sends that wait for the run before them.
     queue: RefCell<Vec<Function>>,
     /// A send that has been let in and has no run yet.
@@ -109,7 +109,7 @@ impl SessionInner {
             }
         };
         session.wish(wishes);
-        if session.runs_moved() && session.look().await {
+        if session.runs_changed() && session.look().await {
             session.notify();
         }
         Ok(session)
@@ -124,7 +124,7 @@ impl SessionInner {
         Ok(if open.is_deleted() { None } else { Some(open) })
     }
 
-    /// Whether it was deleted after it was opened, here, in another tab or with the whole database.
+    /// Whether the session was deleted after it was opened: here, in another tab, or with the database.
     pub fn is_deleted(&self) -> bool {
         self.log.borrow().is_deleted()
     }
@@ -146,12 +146,12 @@ impl SessionInner {
             state: RefCell::default(),
             run: RefCell::default(),
             unfinished: RefCell::default(),
-            looked: RefCell::default(),
+            runs_at_last_look: RefCell::default(),
             looking: Cell::new(false),
             look_again: Cell::new(false),
             awaited: RefCell::default(),
-            hearing: Cell::new(false),
-            heard_again: Cell::new(false),
+            refreshing: Cell::new(false),
+            refresh_again: Cell::new(false),
             queue: RefCell::default(),
             entering: Cell::new(false),
         })
@@ -205,37 +205,37 @@ impl SessionInner {
                 self.apply_wishes();
             }
             // A write of ours may have read what another tab wrote before it.
-            let looks = changed || self.runs_moved();
+            let looks = changed || self.runs_changed();
             Ok((looks && self.look().await) || changed)
         })
     }
 
     /// Whether an unfinished run or one of history has that id.
-    pub fn knows_run(&self, run: &str) -> bool {
+    pub fn has_run(&self, run: &str) -> bool {
         let log = self.log.borrow();
         log.head.run(run).is_some()
             || log.history.messages().iter().any(|message| message.run_id.as_deref() == Some(run))
     }
 
-    /// Another tab changed the session. What it says meanwhile is read at once, after this.
-    pub fn hear(self: &Rc<Self>) {
-        if self.hearing.replace(true) {
-            self.heard_again.set(true);
+    /// Reads the session again after a change in another tab. Further changes during the read cause one more read.
+    pub fn on_change_elsewhere(self: &Rc<Self>) {
+        if self.refreshing.replace(true) {
+            self.refresh_again.set(true);
             return;
         }
         let session = self.clone();
         in_background(Box::pin(async move {
             loop {
-                session.heard_again.set(false);
+                session.refresh_again.set(false);
                 // A hint only: who reads next reads for sure, and hears of the failure then.
                 if session.refresh().await.unwrap_or(false) {
                     session.notify();
                 }
-                if !session.heard_again.get() {
+                if !session.refresh_again.get() {
                     break;
                 }
             }
-            session.hearing.set(false);
+            session.refreshing.set(false);
         }));
     }
 
@@ -332,7 +332,7 @@ impl SessionInner {
         let own = self.run.borrow().as_ref().is_some_and(|live| live.id == run.id);
         if own {
             *self.run.borrow_mut() = None;
-            self.keep_shown(run);
+            self.keep_ended_run(run);
             self.look_soon();
             self.next_in_queue();
         }

@@ -4,7 +4,7 @@
 use super::pending::{is_over, journal_of};
 use super::platform::{held_locks, released, sleep};
 use super::promise::in_background;
-use super::run::{RunInner, lock_name, sign_of_life};
+use super::run::{RunInner, liveness_lock_name, lock_name};
 use super::session::SessionInner;
 use crate::history::History;
 use crate::message::{Message, MessageStatus, PartBody};
@@ -13,10 +13,10 @@ use crate::session::{RunEntry, Session as Head};
 use crate::store::read_journal_from;
 use crate::tool::InvocationStatus;
 
-/// So often the sign of life of a run is waited for before its lock is.
-const SIGNS: u32 = 8;
+/// Number of waits for a run's liveness lock before waiting for its owner lock.
+const MAX_LIVENESS_WAITS: u32 = 8;
 
-/// How an unfinished run stands.
+/// The state of an unfinished run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunState {
     /// Another tab drives it.
@@ -74,44 +74,48 @@ pub struct UnfinishedRun {
     /// Its number in the session; the highest for one that was never written.
     number: u64,
     pub state: RunState,
-    /// The turn so far, with open calls marked by what became of them; none while the journal alone says it.
+    /// A copy of the turn so far with the status of open calls set; none while `source` holds the turn unchanged.
     marked: Option<History>,
     /// The answer that was coming in, or is.
     pub partial: Option<Message>,
-    origin: Origin,
+    source: RunSource,
 }
 
-enum Origin {
+enum RunSource {
     /// It ended here: the turn is what the user saw. `epoch` is the owner's in the head, none if it is not there.
     Here { epoch: Option<u32>, next_run: u64 },
     /// It was read from its journal: the first `read` entries.
     Journal { recovered: Box<Recovered>, read: u64, epoch: u32 },
 }
 
-/// What is known of a run before its journal is read.
-enum Known {
-    /// It ended here, and nobody took it over since: memory has more of it than the journal.
-    All,
-    /// So many entries of its journal.
+/// How much of a run is known without reading its journal.
+enum JournalProgress {
+    /// The run ended here and has no other owner since: memory holds more of it than the journal does.
+    InMemory,
+    /// The first entries of its journal, this many.
     Entries(u64),
-    Nothing,
+    Unread,
 }
 
 impl UnfinishedRun {
-    fn known(&self, entry: &RunEntry, state: &RunState) -> Known {
-        match &self.origin {
-            Origin::Here { epoch, .. } if *epoch == Some(entry.epoch) && *state != RunState::Live => Known::All,
-            Origin::Journal { read, .. } if *read <= entry.entries => Known::Entries(*read),
-            Origin::Here { .. } | Origin::Journal { .. } => Known::Nothing,
+    fn journal_progress(&self, entry: &RunEntry, state: &RunState) -> JournalProgress {
+        match &self.source {
+            RunSource::Here { epoch, .. } if *epoch == Some(entry.epoch) && *state != RunState::Live => {
+                JournalProgress::InMemory
+            }
+            RunSource::Journal { read, .. } if *read <= entry.entries => JournalProgress::Entries(*read),
+            RunSource::Here { .. } | RunSource::Journal { .. } => JournalProgress::Unread,
         }
     }
 
-    /// Whether it is part of the view: until it is resumed, discarded, or the next run begins.
+    /// Whether the view shows the run: until it is resumed or discarded, or the next run starts.
     fn is_shown(&self, head: &Head) -> bool {
         let entry = head.run(&self.id);
-        match &self.origin {
-            Origin::Here { epoch, next_run } => entry.map(|entry| entry.epoch) == *epoch && head.next_run <= *next_run,
-            Origin::Journal { .. } => {
+        match &self.source {
+            RunSource::Here { epoch, next_run } => {
+                entry.map(|entry| entry.epoch) == *epoch && head.next_run <= *next_run
+            }
+            RunSource::Journal { .. } => {
                 entry.is_some() && (self.state == RunState::Live || self.number + 1 == head.next_run)
             }
         }
@@ -119,8 +123,8 @@ impl UnfinishedRun {
 
     /// The turn so far, if it is known.
     pub fn turn(&self) -> Option<&History> {
-        match (&self.marked, &self.origin) {
-            (None, Origin::Journal { recovered, .. }) => Some(&recovered.live),
+        match (&self.marked, &self.source) {
+            (None, RunSource::Journal { recovered, .. }) => Some(&recovered.live),
             (marked, _) => marked.as_ref(),
         }
     }
@@ -134,9 +138,9 @@ impl UnfinishedRun {
         }
     }
 
-    /// Takes over what the journal says by now.
+    /// Updates the shown turn from the journal entries read so far.
     fn show_journal(&mut self) {
-        let Origin::Journal { recovered, .. } = &self.origin else { return };
+        let RunSource::Journal { recovered, .. } = &self.source else { return };
         // A run that goes on grows by each entry of its journal: it is not copied.
         self.marked = self.state.open_calls().map(|_| recovered.live.clone());
         if !matches!(self.state, RunState::Live | RunState::Interrupted) {
@@ -147,8 +151,8 @@ impl UnfinishedRun {
 }
 
 impl SessionInner {
-    /// Keeps what is shown of a run that ended here, or was given up, without being stored.
-    pub fn keep_shown(&self, run: &RunInner) {
+    /// Keeps the turn of a run that ended here or was given up without being appended, so that the view still shows it.
+    pub fn keep_ended_run(&self, run: &RunInner) {
         let (status, error, saved) = {
             let outcome = run.machine.borrow().outcome();
             (outcome.status, outcome.error, outcome.saved)
@@ -165,8 +169,8 @@ impl SessionInner {
         let log = self.log.borrow();
         let entry = log.head.run(&run.id);
         let (epoch, number) = (entry.map(|entry| entry.epoch), entry.map_or(u64::MAX, |entry| entry.number));
-        let origin = Origin::Here { epoch, next_run: log.head.next_run };
-        let mut ended = UnfinishedRun { id: run.id.clone(), number, state, marked, partial, origin };
+        let source = RunSource::Here { epoch, next_run: log.head.next_run };
+        let mut ended = UnfinishedRun { id: run.id.clone(), number, state, marked, partial, source };
         ended.mark();
         let mut unfinished = self.unfinished.borrow_mut();
         unfinished.retain(|other| other.id != run.id);
@@ -177,7 +181,7 @@ impl SessionInner {
     pub fn forget_unwritten(&self, id: &str) -> bool {
         let mut unfinished = self.unfinished.borrow_mut();
         let before = unfinished.len();
-        unfinished.retain(|run| run.id != id || !matches!(run.origin, Origin::Here { epoch: None, .. }));
+        unfinished.retain(|run| run.id != id || !matches!(run.source, RunSource::Here { epoch: None, .. }));
         unfinished.len() < before
     }
 
@@ -194,7 +198,7 @@ impl SessionInner {
         }
     }
 
-    /// Reads which runs are unfinished, how they stand and what their journals hold; true if anything changed.
+    /// Updates the list of unfinished runs, their states and their journals. Returns true if anything changed.
     pub async fn look(&self) -> bool {
         if self.looking.replace(true) {
             self.look_again.set(true);
@@ -215,7 +219,7 @@ impl SessionInner {
     async fn look_once(&self) -> bool {
         let runs = self.log.borrow().head.runs.clone();
         if runs.is_empty() && self.unfinished.borrow().is_empty() {
-            *self.looked.borrow_mut() = runs;
+            *self.runs_at_last_look.borrow_mut() = runs;
             return false;
         }
         let asks = self.engine.is_durable() && !runs.is_empty();
@@ -241,7 +245,7 @@ impl SessionInner {
         let before = unfinished.len();
         unfinished.retain(|run| run.is_shown(&log.head));
         changed |= unfinished.len() != before;
-        *self.looked.borrow_mut() = runs;
+        *self.runs_at_last_look.borrow_mut() = runs;
         changed
     }
 
@@ -257,22 +261,27 @@ impl SessionInner {
     }
 
     /// Whether runs began, went on or ended since the last look.
-    pub fn runs_moved(&self) -> bool {
-        *self.looked.borrow() != self.log.borrow().head.runs
+    pub fn runs_changed(&self) -> bool {
+        *self.runs_at_last_look.borrow() != self.log.borrow().head.runs
     }
 
     /// Brings what is shown of one run up to date. Until its journal is read, it is shown as before.
     async fn look_at(&self, entry: &RunEntry, state: RunState) -> bool {
-        let known = self.unfinished.borrow().iter().find(|run| run.id == entry.id).map(|run| run.known(entry, &state));
-        let more = match known.unwrap_or(Known::Nothing) {
-            Known::All => None,
-            Known::Entries(from) if from == entry.entries => Some(Ok(Vec::new())),
-            Known::Entries(from) => Some(read_journal_from(&*self.engine.store, &self.id, entry, from).await),
-            Known::Nothing => return self.show_from_journal(entry, state).await,
+        let known = self
+            .unfinished
+            .borrow()
+            .iter()
+            .find(|run| run.id == entry.id)
+            .map(|run| run.journal_progress(entry, &state));
+        let more = match known.unwrap_or(JournalProgress::Unread) {
+            JournalProgress::InMemory => None,
+            JournalProgress::Entries(from) if from == entry.entries => Some(Ok(Vec::new())),
+            JournalProgress::Entries(from) => Some(read_journal_from(&*self.engine.store, &self.id, entry, from).await),
+            JournalProgress::Unread => return self.show_from_journal(entry, state).await,
         };
         let mut unfinished = self.unfinished.borrow_mut();
         let Some(run) = unfinished.iter_mut().find(|run| run.id == entry.id) else { return false };
-        let Origin::Journal { recovered, read, epoch } = &mut run.origin else { return false };
+        let RunSource::Journal { recovered, read, epoch } = &mut run.source else { return false };
         let grows = match more {
             Some(Ok(records)) if !records.is_empty() && recovered.extend(&records).is_ok() => {
                 *read = entry.entries;
@@ -327,34 +336,34 @@ impl SessionInner {
                 return Some(self.unreadable_run(entry));
             }
         };
-        let origin = Origin::Journal { recovered: Box::new(recovered), read: entry.entries, epoch: entry.epoch };
-        Some(UnfinishedRun { origin, ..self.unreadable_run(entry) })
+        let source = RunSource::Journal { recovered: Box::new(recovered), read: entry.entries, epoch: entry.epoch };
+        Some(UnfinishedRun { source, ..self.unreadable_run(entry) })
     }
 
     /// A run whose journal cannot be read: how it stands is known from the head.
     fn unreadable_run(&self, entry: &RunEntry) -> UnfinishedRun {
-        let origin = Origin::Here { epoch: Some(entry.epoch), next_run: self.log.borrow().head.next_run };
+        let source = RunSource::Here { epoch: Some(entry.epoch), next_run: self.log.borrow().head.next_run };
         UnfinishedRun {
             id: entry.id.clone(),
             number: entry.number,
             state: RunState::of(entry, false),
             marked: None,
             partial: None,
-            origin,
+            source,
         }
     }
 
-    /// Waits until the run's owner lets go of it, or dies, and looks again then. Waiting takes no part in who owns the run.
+    /// Calls [`look`](Self::look) after the run's owner has released it or died. Waiting does not compete for the ownership.
     fn await_release(&self, run: &str) {
         if !self.awaited.borrow_mut().insert(run.to_owned(), ()) {
             return;
         }
         let (session, run) = (self.own.clone(), run.to_owned());
-        let (sign, lock) = (sign_of_life(&self.engine, &self.id, &run), lock_name(&self.engine, &self.id, &run));
+        let (sign, lock) = (liveness_lock_name(&self.engine, &self.id, &run), lock_name(&self.engine, &self.id, &run));
         in_background(Box::pin(async move {
             for attempt in 0_u32.. {
-                // Who waits for the sign of life is in no owner's way. An owner that gives none holds the run's lock alone.
-                let name = if attempt < SIGNS { &sign } else { &lock };
+                // A waiter on the liveness lock does not block a new owner. An owner without one holds the owner lock only.
+                let name = if attempt < MAX_LIVENESS_WAITS { &sign } else { &lock };
                 if !released(name).await {
                     // No locks here: the lease says how long the owner counts as alive.
                     let Some(left) = session.upgrade().and_then(|session| session.lease_left(&run)) else { break };

@@ -172,7 +172,7 @@ struct Painter<'v> {
     old: Vec<Painted>,
     /// Where the next one of the old ones is looked for: their order stays.
     at: usize,
-    /// The places of the old ones, once one is not where it is looked for.
+    /// Indexes of the old messages by id, built when one is not at the expected index.
     places: Option<BTreeMap<String, usize>>,
     new: Vec<Painted>,
     items: Array,

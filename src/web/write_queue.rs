@@ -1,4 +1,4 @@
-//! The order of a session's writes: each is joined to what the one before left.
+//! Serializes the writes of a session: each is joined to the history that the one before it left.
 
 use super::promise::deferred;
 use js_sys::{Function, Promise};
