@@ -1,6 +1,6 @@
 //! How fast bodies are judged and mended natively, in MB/s: `cargo bench --bench repair`. W4 of `npm run bench` is the same in wasm.
 
-#![allow(clippy::disallowed_methods)] // a bench reads the clock
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)] // a bench reads the clock, and its bodies are of the dialect
 
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};
@@ -67,8 +67,8 @@ fn main() {
         println!("{turns} turns, {:.2} MB", good.len() as f64 / 1e6);
         let chat = Dialect::OpenAiChat;
         speed("  validate", good.len(), || validate(good.as_bytes(), chat).len());
-        speed("  repair, valid", good.len(), || repair(good.as_bytes(), chat, &options).0.len());
-        speed("  repair, broken", bad.len(), || repair(bad.as_bytes(), chat, &options).0.len());
+        speed("  repair, valid", good.len(), || repair(good.as_bytes(), chat, &options).unwrap().0.len());
+        speed("  repair, broken", bad.len(), || repair(bad.as_bytes(), chat, &options).unwrap().0.len());
         speed("  convert to anthropic", good.len(), || {
             convert(good.as_bytes(), chat, Dialect::Anthropic, &options).map_or(0, |(body, _)| body.len())
         });
