@@ -5,11 +5,13 @@ import { DIALECTS } from './dialect.js';
 export const HELP = `Usage: rethread check FILE [--dialect D] [--json]
        rethread repair FILE [--dialect D] [-o OUT] [--json]
        rethread convert FILE [--from D] --to D [-o OUT] [--json]
+       rethread explain CODE [--dialect D]
 
 check    says what the provider would refuse, a line each, with JSON pointers
 repair   writes the nearest body that it accepts
 convert  writes the body for another provider, repaired
          (of these two, what was done goes to standard error)
+explain  prints the rule behind a finding: the provider's sentence, a broken body, the repaired one
 
 FILE is a request's body, an array of messages, or JSON Lines with a message each; "-" is
 standard input. Text that needs no repair comes out as it went in.

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { convert, RethreadError, repair, validate } from '../entry/formats-node.js';
 import { ASIDE, DIALECTS, guessDialect } from './dialect.js';
+import { explanation } from './explain.js';
 import { itemsOf, memberOf, readConversation, write } from './file.js';
 import { HELP } from './help.js';
 import { Misuse } from './misuse.js';
@@ -15,7 +16,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' },
 };
 const WRITING = ['json', 'out', 'dangling-calls', 'dangling-text'];
-const COMMANDS = { check: [check, ['dialect', 'json']], repair: [mend, ['dialect', ...WRITING]], convert: [translate, ['from', 'to', ...WRITING]] };
+const COMMANDS = { check: [check, ['dialect', 'json']], repair: [mend, ['dialect', ...WRITING]], convert: [translate, ['from', 'to', ...WRITING]], explain: [explain, ['dialect']] };
 
 function argumentsOf(given) {
   try {
@@ -166,6 +167,11 @@ async function translate(file, values, { stdin, stdout, stderr, env }) {
   return hand({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env });
 }
 
+function explain(code, values, { stdout }) {
+  stdout.write(explanation(code, values.dialect === undefined ? undefined : known(values.dialect)));
+  return 0;
+}
+
 async function run(given, io) {
   const { values, positionals } = argumentsOf(given);
   if (values.help) {
@@ -180,8 +186,9 @@ async function run(given, io) {
   const [name, file, ...rest] = positionals;
   if (name === undefined) throw new Misuse(`say what to do: ${oneOf(Object.keys(COMMANDS))}`);
   if (!Object.hasOwn(COMMANDS, name)) throw new Misuse(`"${name}" is no command: say ${oneOf(Object.keys(COMMANDS))}`);
-  if (file === undefined) throw new Misuse(`${name} wants a file, or "-" for standard input`);
-  if (rest.length) throw new Misuse(`${name} takes one file, and ${rest.length + 1} were given`);
+  const isExplain = name === 'explain';
+  if (file === undefined) throw new Misuse(isExplain ? 'explain needs the code of a finding, such as dangling_call' : `${name} wants a file, or "-" for standard input`);
+  if (rest.length) throw new Misuse(`${name} takes one ${isExplain ? 'code' : 'file'}, and ${rest.length + 1} were given`);
   const [command, takes] = COMMANDS[name];
   const other = Object.keys(values).find((option) => !takes.includes(option));
   if (other) throw new Misuse(`${name} has no option --${other}`);

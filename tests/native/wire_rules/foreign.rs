@@ -33,10 +33,10 @@ fn refused(body: &Value, dialect: Dialect, word: &str) {
     let text = body.to_string();
     let shapes = shapes(body, dialect);
     assert!(shapes.iter().any(|found| found.message.contains(word)), "{dialect:?} {word}: {shapes:?} in {text}");
-    let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).expect_err(&text);
+    let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap_err();
     assert_eq!(error.code, Code::InvalidInput);
     assert!(error.message.contains(word), "{dialect:?} {word}: {error}");
-    let error = decode_body(dialect, JsonRef::parse(&text).unwrap()).expect_err(&text);
+    let error = decode_body(dialect, JsonRef::parse(&text).unwrap()).unwrap_err();
     assert_eq!(error.code, Code::InvalidInput);
 }
 
@@ -189,7 +189,7 @@ fn r61_a_call_whose_id_stands_elsewhere_is_not_closed() {
         for (dialect, call) in [(CHAT, calls(&["a"])), (CLAUDE, model(vec![use_("a")])), (RESPONSES, fcall("a"))] {
             let body = list_of(dialect, &json!([user("q"), call, stray, user("p")]));
             let text = body.to_string();
-            let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).expect_err(&text);
+            let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap_err();
             assert_eq!(error.code, Code::InvalidInput);
             let found = shapes(&body, dialect);
             assert!(
