@@ -12,13 +12,13 @@ import { files, hash, output, present, read, root, run } from './shell.mjs';
 import { bindgen, npm, rust } from './tools.mjs';
 
 const KB = 1024;
-/** The most that a page may pay to open a chat: brotli, wasm and glue together. A build that grows beyond this fails. */
+/** Maximum brotli size of wasm and glue together. A larger build fails. */
 export const BUDGET = 350 * KB;
 
 const STAMP = 'dist/.stamp';
 const COMPONENT_STAMP = 'dist/component/.stamp';
 const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
-/** The formats alone, for `rethread/fetch`, `rethread/formats` and the command line. */
+/** The program with wire formats only, for `rethread/fetch`, `rethread/formats` and the command line. */
 const FORMATS = ['dist/formats_bg.wasm', 'dist/formats.js'];
 export const COMPONENT = 'dist/component/rethread.wasm';
 
@@ -43,7 +43,7 @@ function sizes(made) {
 
 const kb = (bytes) => `${(bytes / KB).toFixed(1)} KB`.padStart(11);
 
-/** Prints what a wasm and its glue weigh; answers their sum. */
+/** Prints the sizes of a wasm and its glue; returns their sums. */
 function table(made) {
   const rows = sizes(made);
   const sum = (key) => rows.reduce((all, row) => all + row[key], 0);
@@ -67,7 +67,7 @@ async function compile(feature, profile = 'release') {
   return path.join(process.env.CARGO_TARGET_DIR ?? 'target', 'wasm32-unknown-unknown', profile, 'rethread.wasm');
 }
 
-/** Optimizes a wasm in place. A function with one caller stays apart from it: inlined, they compress worse by a twentieth. */
+/** Optimizes a wasm in place. Functions with one caller are not inlined: the result would compress 5 % worse. */
 function optimize(file) {
   const before = statSync(path.join(root, file)).size;
   const printed = output(process.execPath, [
@@ -78,7 +78,7 @@ function optimize(file) {
   console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
 }
 
-/** `quick` is for trying a change out: seconds instead of minutes, and neither small nor fast. */
+/** `quick` skips optimization: seconds instead of minutes, for trying a change. */
 async function buildPackage({ quick = false } = {}) {
   const profile = quick ? 'quick' : 'release';
   const raw = await compile('web', profile);
@@ -89,7 +89,7 @@ async function buildPackage({ quick = false } = {}) {
   for (const [wasm] of [OUT, FORMATS]) optimize(wasm);
 }
 
-/** Makes a wasm and its glue of what was compiled. */
+/** Writes the wasm and its glue for a compiled module. */
 async function bind(raw, [wasm, glue]) {
   await run(await bindgen(), [raw, 'dist', path.basename(glue, '.js')]);
   if (!present(wasm)) throw new Error(`${wasm} was not made`);

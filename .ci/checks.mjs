@@ -173,7 +173,7 @@ export function componentImports() {
   return complaints;
 }
 
-/** Every test that docs/requirements.md names exists: a row cannot lose its proof in silence. */
+/** Checks that every test named in docs/requirements.md exists. */
 export function requirements() {
   const file = 'docs/requirements.md';
   const tests = [...files('tests', '.rs'), ...files('tests', '.mjs'), ...files('src', '.rs')].map(read).join('\n');

@@ -1,5 +1,5 @@
-// The glue that wasm-bindgen writes holds one instance in module variables, so a program has one instance for good. This makes it
-// a function of its instance: several can live beside each other, and one that stopped is replaced.
+// The glue of wasm-bindgen holds its only instance in module variables. This script turns it into a function that returns the glue of
+// one instance, so that there can be several, and a stopped one can be replaced.
 
 const HEAD = `// Written by wasm-bindgen; made a function of its instance by .ci/glue.mjs.
 
@@ -24,7 +24,7 @@ return {
 }
 `;
 
-/** Rewrites the text of a glue for \`--target web\`. Throws where it is not written as expected. */
+/** Rewrites glue generated for \`--target web\`. Throws if it has an unexpected form. */
 export function asFactory(text) {
   const loader = text.indexOf('\nlet wasmModule, wasmInstance, wasm;');
   const exported = [...text.matchAll(/^export (?:class|function) (\w+)/gm)].map((found) => found[1]);

@@ -54,7 +54,7 @@ const toFront = (dir) => {
   process.env.PATH = [dir, ...rest].join(path.delimiter);
 };
 
-/** What turns the compiled wasm into a package: `.ci/bindgen`, compiled once a machine. Returns its path. */
+/** Compiles `.ci/bindgen`, which generates the JavaScript glue, once per machine. Returns its path. */
 export const bindgen = once(async () => {
   await rust();
   const manifest = '.ci/bindgen/Cargo.toml';

@@ -1,12 +1,11 @@
 // The instances that stores live in.
 //
-// A store has an instance to itself while there are few, so that what stops one store stops no other. A browser gives a page
-// address space for about a hundred instances, and frees that of an unused one late; so instances are used again, and beyond
-// a number they are shared.
+// Up to 16 stores have an instance each, so that a failure of one store does not affect the others. A browser page has address space
+// for about a hundred instances and frees that of an unused one late, so instances are reused, and shared by further stores.
 
 import { Instance } from './instance.js';
 
-/** A page that has more stores open than this shares instances between them. */
+/** Maximum number of instances; further stores share them. */
 const MOST = 16;
 
 export class InstancePool {

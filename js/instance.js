@@ -18,7 +18,7 @@ const takeArguments = () => {};
 /** The error if the stack has no room to create a more precise one. */
 const NO_ROOM = new RethreadError('internal', 'the WebAssembly instance has stopped: the stack was exhausted');
 
-/** An unused instance with more memory than this is given up: wasm memory never shrinks. */
+/** An unused instance with more memory is dropped: wasm memory never shrinks. */
 const KEPT_BYTES = 64 * 1024 * 1024;
 
 export class Instance {

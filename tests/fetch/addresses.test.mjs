@@ -1,4 +1,4 @@
-// r64: which addresses are looked at, and which never.
+// r64: which URLs are inspected, and which never are.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Broken conversations, and a `fetch` that notes what it is called with.
+// Broken conversations, and a `fetch` that records its arguments.
 
 const user = (content = 'hello') => ({ role: 'user', content });
 
@@ -13,7 +13,7 @@ export const BROKEN = {
 export const VALID = { model: 'gpt-4.1', messages: [user('Grüße 🙂')], seed: 1 };
 export const OPENAI = 'https://api.openai.com/v1/chat/completions';
 
-/** `{ fetch, calls }`: answers every request with nothing. */
+/** `{ fetch, calls }`: answers every request with an empty response. */
 export function spy() {
   const calls = [];
   const fetch = async (...args) => {
