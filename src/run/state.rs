@@ -573,6 +573,16 @@ impl Run {
         }
     }
 
+    /// Drops what the run holds in memory. It counts as running, and nothing comes of it any more.
+    pub fn release(&mut self) {
+        self.live = History::new(self.live.seed());
+        self.effects.clear();
+        self.saves.clear();
+        self.unsaved.clear();
+        self.events.clear();
+        self.state = State::Beginning { save: u64::MAX, cancelled: false };
+    }
+
     fn done(&mut self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) {
         self.effects.clear();
         self.saves.clear();

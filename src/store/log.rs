@@ -101,6 +101,12 @@ impl SessionLog {
         *self = Self { generation, ..Self::new(&self.head.id, self.seed, self.head.created_at) };
     }
 
+    /// Forgets what was read, for good.
+    pub fn release(&mut self) {
+        self.begin_anew();
+        self.read_only = Some(Error::new(Code::Closed, "the store of this session was closed; `open` again"));
+    }
+
     /// Whether it can be written to; the reason where not.
     ///
     /// # Errors

@@ -103,6 +103,10 @@ impl LogStore for MemoryStore {
         }
     }
 
+    fn close(&self) {
+        drop(self.sessions.take());
+    }
+
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
         Box::pin(async move { Ok(self.sessions.borrow().get(session).and_then(Kept::head)) })
     }

@@ -289,6 +289,9 @@ pub trait LogStore {
         false
     }
 
+    /// Lets go of what the store holds in memory, connections with it. What is under way ends; no call comes after.
+    fn close(&self) {}
+
     /// The head; none for a session that is absent or deleted. One that is damaged has a head without bytes.
     ///
     /// # Errors

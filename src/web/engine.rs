@@ -125,6 +125,10 @@ impl Engine {
         for session in sessions.values() {
             session.close();
         }
+        self.listeners.clear();
+        self.damage.borrow_mut().clear();
+        // Last: who was woken finds what was acknowledged, or that it is closed. An object that is kept keeps none of the data.
+        self.store.close();
     }
 
     /// The session that is open under that id.
@@ -287,6 +291,11 @@ impl Listeners {
         })
         .into_js_value()
         .unchecked_into()
+    }
+
+    /// Removes them all.
+    pub fn clear(&self) {
+        drop(self.0.take());
     }
 
     /// Calls them all; none is called while the list is borrowed.

@@ -315,6 +315,13 @@ impl RunInner {
         self.wake();
     }
 
+    /// Lets go of the run for good, and of all that it holds in memory: its store was closed.
+    pub fn release(&self) {
+        self.let_go();
+        self.machine.borrow_mut().release();
+        self.events.take();
+    }
+
     /// Gives up a run that is under way: its lock and its place in the session are free, and it can be resumed.
     fn give_up(self: &Rc<Self>) {
         if self.given_up.get() || self.machine.borrow().status() != RunStatus::Running {

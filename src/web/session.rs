@@ -11,7 +11,7 @@ use super::render::render;
 use super::run::RunInner;
 use super::state_bag::StateBag;
 use super::unfinished::UnfinishedRun;
-use super::view::{SessionView, View};
+use super::view::{SessionView, View, release_view};
 use super::write_queue::WriteQueue;
 use crate::error::{Code, Error, Result};
 use crate::json::Json;
@@ -338,16 +338,26 @@ impl SessionInner {
         }
     }
 
-    /// The store was closed: the run here is nobody's any more, and who waits hears of it.
+    /// The store was closed: the run here is nobody's any more, and who waits hears of it. What was read is freed; a page goes on
+    /// painting what it has.
     pub fn close(&self) {
+        if let Some(own) = self.own.upgrade() {
+            release_view(&own);
+        }
         let run = self.run.borrow_mut().take();
         if let Some(run) = run {
-            run.let_go();
+            run.release();
         }
         for waiting in self.queue.take() {
             // Resolving a promise does not throw.
             let _ = waiting.call0(&JsValue::NULL);
         }
+        self.listeners.clear();
+        self.log.borrow_mut().release();
+        self.renderer.borrow_mut().clear();
+        self.unfinished.borrow_mut().clear();
+        *self.wishes.borrow_mut() = Wishes::default();
+        *self.state.borrow_mut() = Sorted::new();
     }
 
     fn next_in_queue(&self) {

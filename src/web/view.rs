@@ -25,6 +25,8 @@ pub struct View {
     snapshot: Option<JsValue>,
     messages: Vec<Painted>,
     window: usize,
+    /// Nothing is painted any more: what is shown stays.
+    released: bool,
 }
 
 /// A message as it was painted.
@@ -36,20 +38,30 @@ struct Painted {
 
 impl Default for View {
     fn default() -> Self {
-        Self { snapshot: None, messages: Vec::new(), window: WINDOW }
+        Self { snapshot: None, messages: Vec::new(), window: WINDOW, released: false }
     }
 }
 
 impl View {
     /// Something changed.
     pub fn touch(&mut self) {
-        self.snapshot = None;
+        if !self.released {
+            self.snapshot = None;
+        }
     }
 
     /// The history was replaced.
     pub fn clear(&mut self) {
         *self = Self { window: self.window, ..Self::default() };
     }
+}
+
+/// Paints for the last time, where a page shows the session, and keeps nothing else.
+pub fn release_view(inner: &Rc<SessionInner>) {
+    let shown = !inner.view.borrow().messages.is_empty();
+    let kept = shown.then(|| inner.view.borrow().snapshot.clone()).flatten();
+    let last = if shown { Some(kept.unwrap_or_else(|| snapshot(inner))) } else { None };
+    *inner.view.borrow_mut() = View { snapshot: last, released: true, ..View::default() };
 }
 
 /// For a page on screen.

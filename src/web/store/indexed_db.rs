@@ -77,6 +77,7 @@ pub struct IndexedDbStore {
     /// Whether it was ever open: a database that has to be made again then was taken away.
     opened: Cell<bool>,
     evicted: Cell<bool>,
+    closed: Cell<bool>,
     newest: Cell<bool>,
 }
 
@@ -101,6 +102,7 @@ impl IndexedDbStore {
             connection: RefCell::default(),
             opened: Cell::new(false),
             evicted: Cell::new(false),
+            closed: Cell::new(false),
             newest: Cell::new(true),
         };
         store.connection().await.map_err(|failure| failure.error)?;
@@ -124,6 +126,9 @@ impl IndexedDbStore {
     async fn connection(&self) -> std::result::Result<Rc<Connection>, Failure> {
         if let Some(open) = self.connection.borrow().as_ref().filter(|open| !open.is_closed()) {
             return Ok(Rc::clone(open));
+        }
+        if self.closed.get() {
+            return Err(Failure::new(Code::Closed, "the store was closed; `open` again"));
         }
         let sentinel = Sentinel::of(&self.name);
         let (connection, made) = Connection::open(&self.name, &self.options).await?;
@@ -197,6 +202,12 @@ impl LogStore for IndexedDbStore {
             max_value_bytes: MAX_RECORD_BYTES as u64,
             durable: true,
         }
+    }
+
+    fn close(&self) {
+        self.closed.set(true);
+        // Transactions under way end first.
+        drop(self.connection.take());
     }
 
     fn was_evicted(&self) -> bool {
