@@ -20,6 +20,12 @@ pub enum Kind {
 pub struct JsonRef<'a>(&'a str);
 
 impl<'a> JsonRef<'a> {
+    /// Whether it is that very value of the text, not one that reads the same.
+    #[must_use]
+    pub fn is_same(self, other: JsonRef<'_>) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+
     /// Checks the text.
     ///
     /// # Errors

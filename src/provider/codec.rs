@@ -3,7 +3,7 @@
 use super::assembler::Assembling;
 use super::foreign::{ForeignShape, body_shape, refuse_foreign, refused};
 use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use super::rules::Fields;
+use super::rules::{Fields, Mention};
 use super::settings::Settings;
 use super::withheld::MemberPath;
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
@@ -81,6 +81,11 @@ pub(crate) trait Codec: Sync {
 
     /// Whether the rules can make something of an item: it has a role, a type or a member of this dialect.
     fn reads(&self, item: &Fields<'_>) -> bool;
+
+    /// What an open call's id says that stands in an item where neither a call nor a result was read.
+    fn mention<'a>(&self, _item: &Fields<'a>, _id: JsonRef<'a>) -> Mention<'a> {
+        Mention::Unread
+    }
 
     /// Decodes what a body says beside its list: a system text that stands apart.
     fn decode_head(&self, _body: JsonRef<'_>, _items: &mut Vec<Incoming>) {}

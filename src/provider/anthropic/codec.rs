@@ -8,7 +8,7 @@ use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire, is_plain_id};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use crate::provider::rules::Fields;
+use crate::provider::rules::{Fields, Mention};
 use crate::provider::settings::Settings;
 use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
@@ -19,6 +19,12 @@ pub(super) const MARKS: usize = 4;
 
 /// The codec.
 pub(crate) struct Anthropic;
+
+/// Whether a block has no type, or that of a text without one.
+fn is_plain(block: JsonRef<'_>) -> bool {
+    let kind = block.text("type").unwrap_or_default();
+    kind.is_empty() || kind == "text"
+}
 
 impl Codec for Anthropic {
     fn dialect(&self) -> Dialect {
@@ -34,6 +40,19 @@ impl Codec for Anthropic {
         let kind = block.text("type").unwrap_or_default();
         matches!(kind.as_ref(), "tool_use" | "server_tool_use" | "mcp_tool_use")
             || kind.ends_with("tool_result") && block.find("tool_use_id").is_some()
+    }
+
+    fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
+        let is = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
+        for block in item.get("content").unwrap_or_default().items() {
+            if is(block.get("tool_use_id")) && is_plain(block) {
+                return Mention::Result(block, "type", "tool_result");
+            }
+            if is(block.get("id")) && block.find("input").is_some() {
+                return Mention::Call;
+            }
+        }
+        Mention::Unread
     }
 
     fn reads(&self, item: &Fields<'_>) -> bool {

@@ -8,7 +8,7 @@ use crate::message::{Dialect, Part, Role};
 use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire, head_and_name};
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use crate::provider::rules::Fields;
+use crate::provider::rules::{Fields, Mention};
 use crate::provider::settings::Settings;
 use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
@@ -75,6 +75,15 @@ impl Codec for Chat {
             || item.find("function_call").is_some_and(JsonRef::is_object)
             || role == "tool" && item.find("tool_call_id").is_some()
             || role == "function" && item.find("name").is_some()
+    }
+
+    fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
+        let is = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
+        let calls = item.get("tool_calls").unwrap_or_default();
+        if calls.items().any(|call| is(call.get("id"))) {
+            return Mention::Call;
+        }
+        if is(item.get("tool_call_id")) { Mention::Result(item.object, "role", "tool") } else { Mention::Unread }
     }
 
     fn reads(&self, item: &Fields<'_>) -> bool {

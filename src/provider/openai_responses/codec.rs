@@ -11,7 +11,7 @@ use crate::provider::assembler::Assembling;
 use crate::provider::codec::{Codec, Wire};
 use crate::provider::foreign::is_provider_type;
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use crate::provider::rules::Fields;
+use crate::provider::rules::{Fields, Mention};
 use crate::provider::settings::Settings;
 use crate::provider::withheld::MemberPath;
 use crate::provider::words::Words;
@@ -39,6 +39,16 @@ impl Codec for Responses {
     fn marks_item(&self, item: &Fields<'_>) -> bool {
         let kind = item.text("type").unwrap_or_default();
         item.find("role").is_none() && kind != "message" && is_known(&kind)
+    }
+
+    fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
+        let has = |name: &str| item.find(name).is_some();
+        match item.get("call_id") {
+            Some(value) if !value.is_same(id) => Mention::Unread,
+            Some(_) if !has("output") && (has("name") || has("arguments")) => Mention::Call,
+            Some(_) => Mention::Result(item.object, "type", "function_call_output"),
+            None => Mention::Unread,
+        }
     }
 
     fn reads(&self, item: &Fields<'_>) -> bool {

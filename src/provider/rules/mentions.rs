@@ -3,8 +3,8 @@
 
 use super::splice::Span;
 use super::survey::UNKNOWN_SHAPE;
-use super::{Pairs, Plan};
-use crate::finding::{Action, Finding};
+use super::{Fields, Pairs, Plan, quoted};
+use crate::finding::{Action, Finding, Report};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::sorted::in_order;
@@ -12,34 +12,68 @@ use crate::sorted::in_order;
 /// Spellings, without `_` and in small letters, of members that hold a call's id and nothing else.
 const CALL_ID: [&str; 6] = ["callid", "toolcallid", "tooluseid", "functioncallid", "toolid", "toolinvocationid"];
 
+/// What an open call's id says where it stands unread.
+pub(crate) enum Mention<'a> {
+    /// It is another call's.
+    Call,
+    /// A result stands there that lacks the mark of one: the object, and the member that makes it one.
+    Result(JsonRef<'a>, &'static str, &'static str),
+    /// A result may stand there in another form.
+    Unread,
+}
+
+/// The open calls of one id.
+struct OpenCalls {
+    /// The item of the first.
+    item: Option<usize>,
+    count: usize,
+}
+
 impl<'a> Plan<'a, '_> {
-    /// Reports each place where an open call's id stands unread.
+    /// Reports each place where an open call's id stands unread, or has what stands there marked as a result.
     pub(super) fn report_mentions(&mut self, pairs: &Pairs<'a>) {
-        // By id: the item that calls.
-        let mut open: IdMap<Option<usize>> = IdMap::with_hasher(Seed::default());
-        let items: Vec<Span> = self.list.items().map(|item| self.edits.span(item)).collect();
+        let mut open: IdMap<OpenCalls> = IdMap::with_hasher(Seed::default());
+        let items: Vec<JsonRef<'a>> = self.list.items().collect();
+        let spans: Vec<Span> = items.iter().map(|item| self.edits.span(*item)).collect();
         for call in pairs.calls.iter().filter(|call| call.answer.is_none()) {
+            let item = holder(&spans, self.edits.span(call.value).start);
             if let Some(id) = &call.id {
-                open.insert(id.clone(), holder(&items, self.edits.span(call.value).start));
+                open.get_or_insert(id, OpenCalls { item, count: 0 }).count += 1;
             }
         }
         if open.count() == 0 {
             return;
         }
+        let read = self.spans_read(pairs);
+        for (key, value) in self.body.object.text_members().filter(|(_, value)| value.as_raw().len() <= LONGEST) {
+            let Some(id) = value.as_text() else { continue };
+            let Some(calls) = open.get_mut(id.as_ref()) else { continue };
+            let start = self.edits.span(value).start;
+            let item = holder(&spans, start);
+            if holder(&read, start).is_some() || !names_call(key, item.is_some() && item != calls.item) {
+                continue;
+            }
+            let fields = item.and_then(|item| items.get(item)).map(|item| Fields::of(*item));
+            match fields.map_or(Mention::Unread, |item| self.survey.named.mention(&item, value)) {
+                Mention::Call => {}
+                Mention::Result(object, key, mark) if self.adopts => {
+                    if calls.count > 0 {
+                        calls.count -= 1;
+                        self.adopted.push((object, key, mark));
+                    }
+                }
+                _ => self.report_mention(&id, value),
+            }
+        }
+    }
+
+    /// Where calls, results and other known values stand.
+    fn spans_read(&mut self, pairs: &Pairs<'a>) -> Vec<Span> {
         let mut read = std::mem::take(&mut self.read);
         read.extend(pairs.calls.iter().map(|call| self.edits.span(call.value)));
         let answers = pairs.answers.iter().filter(|answer| answer.id.is_some());
         read.extend(answers.map(|answer| self.edits.span(answer.value)));
-        let read = in_order(read, &|a, b| a.start.cmp(&b.start));
-        for (key, value) in self.body.object.text_members().filter(|(_, value)| value.as_raw().len() <= LONGEST) {
-            let Some(id) = value.as_text() else { continue };
-            let Some(calling) = open.get(id.as_ref()) else { continue };
-            let start = self.edits.span(value).start;
-            let item = holder(&items, start);
-            if holder(&read, start).is_none() && names_call(key, item.is_some() && item != *calling) {
-                self.report_mention(&id, value);
-            }
-        }
+        in_order(read, &|a, b| a.start.cmp(&b.start))
     }
 
     fn report_mention(&mut self, id: &str, place: JsonRef<'a>) {
@@ -49,6 +83,20 @@ impl<'a> Plan<'a, '_> {
         );
         self.note(Finding::error(UNKNOWN_SHAPE, sentence).of_call(id).did(Action::Kept), place, "");
         self.survey.mentioned = true;
+    }
+
+    /// The body with the results marked that were found without a mark, and a finding of each.
+    pub(super) fn with_adopted(mut self) -> (String, Report) {
+        let adopted = std::mem::take(&mut self.adopted);
+        self.edits = self.edits.anew();
+        (self.report, self.places) = (Report::new(), Vec::new());
+        for (object, key, mark) in adopted {
+            let sentence = format!("A result whose `{key}` does not say that it is one: expected \"{mark}\".");
+            self.note(Finding::error("malformed", sentence).did(Action::Rewritten), object, key);
+            self.edits.set(object, key, quoted(mark));
+        }
+        self.locate();
+        (self.edits.apply(), self.report)
     }
 }
 

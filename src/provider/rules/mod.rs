@@ -13,6 +13,7 @@ mod survey;
 
 pub(crate) use blocks::{Block, BlockKind, Reader, Shape, Speaker, Turn, place_blocks, write_turns};
 pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
+pub(crate) use mentions::Mention;
 pub(crate) use pair::{Call, Fate, IdRule, Pairs};
 pub(crate) use place::{Message, MessageKind, Slot, Words, place_messages, report_pairs};
 pub(crate) use splice::{Edits, Piece, quoted};
@@ -120,7 +121,7 @@ fn is_empty(body: &[u8], dialect: Dialect) -> bool {
     body.get(list_name(dialect)).is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none())
 }
 
-/// What one reading of a body comes to.
+/// The edits and findings of a body.
 struct Round {
     /// The body with its edits made, if there are any.
     text: Option<String>,
@@ -136,18 +137,38 @@ fn malformed(message: String) -> Round {
     Round { text: None, report, refused: None, unknown: false }
 }
 
-/// Reads a body once and makes the edits that its rules plan.
+/// Reads a body and makes the edits that its rules plan. Results that lack the mark of one are marked first.
 fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Round {
+    match reading(body, dialect, options, true) {
+        Reading::Done(round) => round,
+        Reading::Adopted(text, mut report) => match reading(text.as_bytes(), dialect, options, false) {
+            Reading::Done(round) => {
+                report.extend(round.report);
+                Round { text: round.text.or(Some(text)), report, ..round }
+            }
+            Reading::Adopted(text, report) => Round { text: Some(text), report, refused: None, unknown: false },
+        },
+    }
+}
+
+/// What one reading of a body comes to.
+enum Reading {
+    Done(Round),
+    /// The body is to be read again with these results marked.
+    Adopted(String, Report),
+}
+
+fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool) -> Reading {
     let Ok(text) = std::str::from_utf8(body) else {
-        return malformed("We could not parse the JSON body of your request: it is not UTF-8.".into());
+        return Reading::Done(malformed("We could not parse the JSON body of your request: it is not UTF-8.".into()));
     };
     let value = match JsonRef::parse(text) {
         Ok(value) => value,
         Err(error) => {
-            return malformed(format!(
+            return Reading::Done(malformed(format!(
                 "We could not parse the JSON body of your request: it stops being JSON at byte {}.",
                 error.at
-            ));
+            )));
         }
     };
     let list = list_name(dialect);
@@ -159,6 +180,8 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Round {
         at: 0,
         body: Fields::of(value),
         list: JsonRef::default(),
+        adopts,
+        adopted: Vec::new(),
         read: Vec::new(),
         survey: Survey::new(codec(dialect)),
     };
@@ -173,6 +196,10 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Round {
         }
     }
     let refused = plan.refused();
+    if refused.is_none() && !plan.adopted.is_empty() {
+        let (text, report) = plan.with_adopted();
+        return Reading::Adopted(text, report);
+    }
     plan.locate();
     let Plan { edits, mut report, survey, .. } = plan;
     debug_assert_eq!(
@@ -193,7 +220,7 @@ fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Round {
             finding.action = Some(Action::Kept);
         }
     }
-    Round { text: mended, report, refused, unknown: survey.unknown }
+    Reading::Done(Round { text: mended, report, refused, unknown: survey.unknown })
 }
 
 const NO_LIST: &str = "Invalid type for '{}': expected an array of objects.";
@@ -220,6 +247,9 @@ pub(crate) struct Plan<'a, 'o> {
     pub body: Fields<'a>,
     /// The dialect's list.
     list: JsonRef<'a>,
+    /// Whether results are looked for that lack the mark of one, and those found: an object, and the member that marks it.
+    adopts: bool,
+    adopted: Vec<(JsonRef<'a>, &'static str, &'static str)>,
     /// Values that are neither calls nor results, and may hold the id of one.
     read: Vec<Span>,
     survey: Survey<'a>,

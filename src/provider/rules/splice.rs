@@ -70,6 +70,11 @@ impl<'a> Edits<'a> {
         Span { start, end: start + value.as_raw().len() }
     }
 
+    /// No edits, of the same body.
+    pub fn anew(&self) -> Self {
+        Self::new(self.body)
+    }
+
     /// The value as it stands, moved along with the edits inside it.
     pub fn source(&self, value: JsonRef<'_>) -> Piece {
         Piece::Source(self.span(value))

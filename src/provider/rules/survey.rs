@@ -78,7 +78,10 @@ impl<'a> Plan<'a, '_> {
 
     fn refuse(&mut self, shape: ForeignShape, item: JsonRef<'a>) {
         match shape {
-            ForeignShape::Unknown => self.survey.unknown = true,
+            // What says nothing is no loss.
+            ForeignShape::Unknown => {
+                self.survey.unknown |= item.entries().any(|(key, value)| !value.is_null() && !key.is_text("role"));
+            }
             shape if self.survey.foreign.is_none_or(|before| shape.says_more_than(before)) => {
                 self.survey.foreign = Some(shape);
             }

@@ -174,6 +174,43 @@ fn r61_items_that_nobody_has_are_left_out_of_a_body_and_never_make_an_empty_one(
 }
 
 #[test]
+fn r61_a_result_without_the_mark_of_one_answers_its_call() {
+    // Only where the call has no other result, and only one a call.
+    let stray = json!({ "role": "user", "tool_call_id": "a", "content": "1" });
+    let body = chat(vec![user("q"), calls(&["a"]), user("p"), stray.clone()]);
+    assert_eq!(errors(&body, CHAT), ["malformed", "interposed_message"]);
+    assert_eq!(mended(&body, CHAT), json!([user("q"), calls(&["a"]), tool("a", "1"), user("p")]));
+    takes(chat(vec![user("q"), calls(&["a"]), tool("a", "1"), stray.clone()]), CHAT);
+    let body = chat(vec![user("q"), calls(&["a"]), stray.clone(), stray.clone()]);
+    assert_eq!(mended(&body, CHAT), json!([user("q"), calls(&["a"]), tool("a", "1"), stray]));
+    for kind in [json!({}), json!({ "type": "text" }), json!({ "type": null })] {
+        let mut block = json!({ "tool_use_id": "a", "content": "1" });
+        block.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        let body = claude(vec![user("q"), model(vec![use_("a")]), human(vec![text("x"), block])]);
+        let left = mended(&body, CLAUDE);
+        let results: Vec<_> =
+            left[2]["content"].as_array().unwrap().iter().map(|block| block["type"].clone()).collect();
+        assert_eq!(results, ["tool_result", "text"], "{left}");
+        assert!(!left.to_string().contains("Interrupted"));
+    }
+    mends_responses(
+        vec![user("q"), fcall("a"), json!({ "type": "text", "call_id": "a", "output": "1" })],
+        "malformed",
+        vec![user("q"), fcall("a"), out("a", "1")],
+    );
+    // Another call of that id is no result.
+    let mut copy = calls(&["a"]);
+    copy["role"] = json!("user");
+    copy["content"] = json!("x");
+    let body = chat(vec![user("q"), copy.clone(), calls(&["a"])]);
+    assert_eq!(mended(&body, CHAT), json!([user("q"), copy, calls(&["a"]), closed("a")]));
+    // What says nothing is no loss.
+    for dialect in ALL {
+        assert_eq!(mended(&list_of(dialect, &json!([{}])), dialect), json!([]));
+    }
+}
+
+#[test]
 fn r61_parts_without_a_content_are_the_users() {
     let content = |parts: Value| json!([{ "role": "user", "parts": parts }]);
     let parts = json!([{ "text": "a" }, { "inlineData": { "mimeType": "image/png", "data": "AA==" } }]);
