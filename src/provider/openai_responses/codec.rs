@@ -27,6 +27,12 @@ const OTHERS: [&str; 2] = ["deepseek", "grok"];
 /// The codec.
 pub(crate) struct Responses;
 
+/// Whether an item holds an id and nothing that would be lost.
+fn says_nothing(item: &Fields<'_>) -> bool {
+    let is_said = |key: JsonRef<'_>| !["type", "id", "call_id", "status"].iter().any(|name| key.is_text(name));
+    !item.members().iter().any(|(key, value)| !value.is_null() && is_said(*key))
+}
+
 impl Codec for Responses {
     fn dialect(&self) -> Dialect {
         Dialect::OpenAiResponses
@@ -45,9 +51,11 @@ impl Codec for Responses {
         let has = |name: &str| item.find(name).is_some();
         match item.get("call_id") {
             Some(value) if !value.is_same(id) => Mention::Unread,
-            Some(_) if !has("output") && (has("name") || has("arguments")) => Mention::Call,
-            Some(_) => Mention::Result(item.object, "type", "function_call_output"),
-            None => Mention::Unread,
+            Some(_) if has("output") || says_nothing(item) => {
+                Mention::Result(item.object, "type", "function_call_output")
+            }
+            Some(_) if has("name") || has("arguments") => Mention::Call,
+            _ => Mention::Unread,
         }
     }
 
