@@ -373,6 +373,11 @@ pub(crate) fn place_blocks<'a>(
         // A system message that says nothing stands between call and result as if it were not there.
         if turn.gone || turn.speaker == Speaker::Aside && turn.blocks.is_empty() {
         } else if turn.speaker == Speaker::Model {
+            // Of a run that ended without a turn of the user's, which a system message can do.
+            let due = open.filter(|run| turn.run != Some(*run)).map(&mut due).unwrap_or_default();
+            if !due.is_empty() {
+                out.push(reply(due));
+            }
             open = turn.run;
         } else if let Some(run) = open.take() {
             let due = due(run);

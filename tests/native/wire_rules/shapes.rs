@@ -63,9 +63,7 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
                 for block in list("content") {
                     match block["type"].as_str() {
                         Some("tool_use") => calls.extend(texts(&block, "id", "name")),
-                        Some("tool_result") if item["role"] == "user" => {
-                            results.extend(texts(&block, "tool_use_id", "content"));
-                        }
+                        Some("tool_result") => results.extend(texts(&block, "tool_use_id", "content")),
                         _ => {}
                     }
                 }
@@ -91,11 +89,6 @@ fn calls_and_results(body: &Value, dialect: Dialect) -> (Vec<Named>, Vec<Named>)
 
 /// The contents of results that belong to one call beyond doubt: one call and one result of the body have the id.
 pub fn answers(body: &Value, dialect: Dialect) -> Vec<String> {
-    // Not looked at yet: calls and results in a message of another role than Anthropic's two.
-    let is_usual = |item: &Value| item["role"] == "user" || item["role"] == "assistant";
-    if dialect == Dialect::Anthropic && !items(body, dialect).iter().all(is_usual) {
-        return Vec::new();
-    }
     let (calls, results) = calls_and_results(body, dialect);
     let whole = body.to_string();
     let once = |list: &[Named], id: &str| list.iter().filter(|(own, _)| own == id).count() == 1;
