@@ -1,12 +1,13 @@
 // What keeps the house in order and no compiler sees. Each check answers with its complaints.
 //
-//   node .ci/checks.mjs             all of them
+//   node .ci/checks.mjs             all of them, but for those that need a build (imports, componentImports) and cycles
 //   node .ci/checks.mjs arrows ...  only these
 
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { COMPONENT } from './build.mjs';
+import { cycles } from './cycles.mjs';
 import { files, output, present, read, root } from './shell.mjs';
 import { matches, sources } from './rust-source.mjs';
 
@@ -201,7 +202,7 @@ export function report(chosen) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const all = { ...checks, imports, componentImports };
+  const all = { ...checks, cycles, imports, componentImports };
   const names = process.argv.slice(2);
   for (const name of names) if (!Object.hasOwn(all, name)) throw new Error(`no check ${name}: one of ${Object.keys(all).join(', ')}`);
   const count = report(names.length ? Object.fromEntries(names.map((name) => [name, all[name]])) : checks);
