@@ -6,13 +6,13 @@
 use super::codec::{ID, is_legal_id};
 use crate::id::short_name;
 use crate::json::JsonRef;
-use crate::provider::openai_chat::rules::{Flavour, plan_as};
+use crate::provider::openai_chat::rules::{ChatRules, plan_as};
 use crate::provider::rules::{IdRule, Plan, Words};
 
 /// Its content chunks, whatever the role.
 const CHUNKS: &[&str] = &["text", "image_url", "document_url", "file", "thinking", "reference", "input_audio"];
 
-const MISTRAL: Flavour = Flavour {
+const MISTRAL: ChatRules = ChatRules {
     ids: IdRule {
         optional: false,
         valid: is_legal_id,
@@ -28,10 +28,10 @@ const MISTRAL: Flavour = Flavour {
         orphan: "Unexpected tool call id {} in tool results: a tool message must answer a call of the assistant message before it.",
         duplicate: "Not the same number of function calls and responses: more than one response to {}.",
     },
-    loose: true,
-    parts: |_, _| Some(CHUNKS),
-    developer: false,
-    strict: true,
+    lenient: true,
+    allowed_parts: |_, _| Some(CHUNKS),
+    developer_role: false,
+    strict_order: true,
 };
 
 /// Plans the repair of a Mistral body.

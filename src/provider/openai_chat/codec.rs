@@ -1,5 +1,6 @@
-//! OpenAI Chat Completions: its side of the door. Mistral goes through it too, with its own [`Ways`].
+//! OpenAI Chat Completions as a dialect. Mistral uses the same implementation with its own [`ChatVariant`].
 
+use super::variant::ChatVariant;
 use super::{decode, encode, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
@@ -14,51 +15,23 @@ use crate::provider::withheld::MemberPath;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
-/// OpenAI takes call ids of up to 64 characters (`string_above_max_length`).
+/// The length limit of OpenAI's call ids, in characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
 
-/// The codec of a dialect of that family.
-pub(crate) struct Chat {
-    /// Which one: what came in it goes out in its own shape.
-    pub dialect: Dialect,
-    /// Where they differ.
-    pub ways: Ways,
-}
-
-/// Where two dialects of this family differ.
-pub(crate) struct Ways {
-    pub takes_id: fn(&str) -> bool,
-    pub legal_id: fn(&str) -> String,
-    pub foreign: &'static [&'static str],
-    /// The word for "some tool, whichever".
-    pub any: &'static str,
-    /// Usage in a stream must be asked for.
-    pub stream_options: bool,
-    /// A body may end in an assistant's message, and a system message stand behind one.
-    pub ends_anywhere: bool,
-    /// The content of a message that has calls and no words.
-    pub blank: &'static str,
-    /// Content in chunks: reasoning is one of them, documents have addresses, a tool message holds any of them, a refusal is
-    /// text; system messages have one role; a call's arguments may be an object, its list of calls empty.
-    pub chunks: bool,
-}
-
-/// OpenAI, and the many servers that are nearly it.
-pub(crate) static OPENAI: Chat = Chat {
+/// OpenAI's Chat Completions, which many servers implement nearly completely.
+pub(crate) static OPENAI: ChatVariant = ChatVariant {
     dialect: Dialect::OpenAiChat,
-    ways: Ways {
-        takes_id: |id| id.chars().count() <= MAX_CALL_ID,
-        legal_id: head_and_name,
-        foreign: &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
-        any: "required",
-        stream_options: true,
-        ends_anywhere: true,
-        blank: "null",
-        chunks: false,
-    },
+    accepts_call_id: |id| id.chars().count() <= MAX_CALL_ID,
+    legal_call_id: head_and_name,
+    unknown_params: &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
+    any_tool_choice: "required",
+    usage_on_request: true,
+    free_order: true,
+    empty_content: "null",
+    content_chunks: false,
 };
 
-impl Codec for Chat {
+impl Codec for ChatVariant {
     fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -119,21 +92,21 @@ impl Codec for Chat {
     }
 
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {
-        self.ways.ends_anywhere || item.message.role != Role::Assistant || !item.calls.is_empty()
+        self.free_order || item.message.role != Role::Assistant || !item.calls.is_empty()
     }
 
     fn may_follow(&self, before: &DraftMessage<'_>, item: &DraftMessage<'_>) -> bool {
-        self.ways.ends_anywhere
+        self.free_order
             || before.message.role != Role::Assistant
             || !matches!(item.message.role, Role::System | Role::Developer)
     }
 
     fn takes_id(&self, id: &str) -> bool {
-        (self.ways.takes_id)(id)
+        (self.accepts_call_id)(id)
     }
 
     fn legal_id(&self, id: &str) -> String {
-        (self.ways.legal_id)(id)
+        (self.legal_call_id)(id)
     }
 
     fn credential_members(&self) -> &'static [MemberPath] {
@@ -146,15 +119,15 @@ impl Codec for Chat {
     }
 
     fn foreign(&self) -> &'static [&'static str] {
-        self.ways.foreign
+        self.unknown_params
     }
 
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
-            Kind::String => !choice.is_text("any") || self.ways.any == "any",
+            Kind::String => !choice.is_text("any") || self.any_tool_choice == "any",
             _ => {
                 let kinds = ["function", "custom", "allowed_tools"];
-                kinds.iter().take(if self.ways.chunks { 1 } else { 3 }).any(|kind| choice.get(kind).is_some())
+                kinds.iter().take(if self.content_chunks { 1 } else { 3 }).any(|kind| choice.get(kind).is_some())
             }
         }
     }
@@ -176,7 +149,7 @@ impl Codec for Chat {
         match choice {
             ToolChoice::Auto => object.text("tool_choice", "auto"),
             ToolChoice::None => object.text("tool_choice", "none"),
-            ToolChoice::Any => object.text("tool_choice", self.ways.any),
+            ToolChoice::Any => object.text("tool_choice", self.any_tool_choice),
             ToolChoice::Named(name) => object.object("tool_choice", |out| {
                 out.text("type", "function").object("function", |function| {
                     function.text("name", name);
@@ -197,7 +170,7 @@ impl Codec for Chat {
             return;
         }
         object.bool("stream", true);
-        if self.ways.stream_options
+        if self.usage_on_request
             && !request.settings.no_stream_usage
             && !named.iter().any(|name| name == "stream_options")
         {
@@ -206,6 +179,6 @@ impl Codec for Chat {
     }
 
     fn assembler(&self) -> Box<dyn Assembling> {
-        Box::new(stream::ChatAnswer::new(self.ways.blank))
+        Box::new(stream::ChatAnswer::new(self.empty_content))
     }
 }

@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions: from wire messages to neutral ones.
 
-use super::{Chat, encode};
+use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Media, Part, PartBody, Role, Shape, Slot};
@@ -17,7 +17,7 @@ const PLAIN_CALL: &str = r##"{"id":#id,"type":"function","function":{"name":#nam
 const PLAIN_RESULT: &str = r##"{"role":"tool","tool_call_id":#id,"content":#content}"##;
 
 /// Decodes one wire message. What is no message comes back as it is.
-pub fn decode_message(chat: &Chat, wire: JsonRef<'_>) -> Incoming {
+pub fn decode_message(chat: &ChatVariant, wire: JsonRef<'_>) -> Incoming {
     let role = wire.text("role");
     match role.as_deref() {
         Some("system") => Incoming::Message(decode_input(chat, wire, Role::System)),
@@ -31,18 +31,18 @@ pub fn decode_message(chat: &Chat, wire: JsonRef<'_>) -> Incoming {
     }
 }
 
-fn decode_input(chat: &Chat, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
+fn decode_input(chat: &ChatVariant, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
     let mut parts = Vec::new();
     let shape =
         shape_of(wire, &mut |key, value| if key == "content" { decode_content(chat, value, &mut parts) } else { None });
     finish(chat, role, parts, shape)
 }
 
-fn decode_assistant(chat: &Chat, wire: JsonRef<'_>) -> IncomingMessage {
+fn decode_assistant(chat: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage {
     let mut parts = Vec::new();
     // Reasoning, then words, then calls, whatever the order of the members.
     let mut slots: Vec<(&str, Slot)> = Vec::new();
-    for (key, value) in wire.entries().filter(|_| !chat.ways.chunks) {
+    for (key, value) in wire.entries().filter(|_| !chat.content_chunks) {
         if let Some(name) = REASONING.into_iter().find(|name| key.is_text(name))
             && let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning)
         {
@@ -57,7 +57,7 @@ fn decode_assistant(chat: &Chat, wire: JsonRef<'_>) -> IncomingMessage {
     }
     // An empty list of calls is refused by OpenAI and taken by Mistral.
     let calls = wire.get("tool_calls").filter(|calls| calls.kind() == Kind::Array);
-    if let Some(calls) = calls.filter(|calls| !chat.ways.chunks || calls.items().next().is_some()) {
+    if let Some(calls) = calls.filter(|calls| !chat.content_chunks || calls.items().next().is_some()) {
         for call in calls.items().filter(|call| call.is_object()) {
             parts.push(IncomingPart::Call(decode_call(chat, call)));
         }
@@ -94,7 +94,7 @@ fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: fn(JsonStr)
     Some(Slot::Part(at))
 }
 
-fn decode_content(chat: &Chat, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<Slot> {
+fn decode_content(chat: &ChatVariant, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<Slot> {
     match content.kind() {
         Kind::String => own_text(content, parts, PartBody::Text),
         Kind::Array => {
@@ -108,7 +108,7 @@ fn decode_content(chat: &Chat, content: JsonRef<'_>, parts: &mut Vec<IncomingPar
 }
 
 /// Decodes a content part. One that has no neutral meaning stays opaque.
-pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
+pub fn decode_block(chat: &ChatVariant, block: JsonRef<'_>) -> Part {
     let kind = block.text("type");
     let body = match kind.as_deref() {
         Some("text") => block.json_str("text").map(PartBody::Text),
@@ -126,7 +126,7 @@ pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
             let (url, data) = if bare { (None, url) } else { (url, None) };
             let media_type = name.as_deref().and_then(kind_of).filter(|_| bare).map(str::to_owned);
             // Mistral's has its id in the part itself.
-            (file != block || (chat.ways.chunks && file_id.is_some())).then_some(PartBody::File(Media {
+            (file != block || (chat.content_chunks && file_id.is_some())).then_some(PartBody::File(Media {
                 url,
                 data,
                 file_id,
@@ -134,11 +134,11 @@ pub fn decode_block(chat: &Chat, block: JsonRef<'_>) -> Part {
                 name,
             }))
         }),
-        Some("document_url") if chat.ways.chunks => block.json_str("document_url").map(|url| {
+        Some("document_url") if chat.content_chunks => block.json_str("document_url").map(|url| {
             let name = block.text("document_name").map(std::borrow::Cow::into_owned);
             PartBody::File(Media { url: Some(url), name, ..Media::default() })
         }),
-        Some("thinking") if chat.ways.chunks => block.get("thinking").and_then(thought).map(PartBody::Reasoning),
+        Some("thinking") if chat.content_chunks => block.get("thinking").and_then(thought).map(PartBody::Reasoning),
         _ => None,
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
@@ -177,7 +177,7 @@ fn is_one_text(chunks: JsonRef<'_>) -> bool {
     chunk.says("type", "text") && is_shape(&shape, r##"{"type":#text,"text":#text}"##)
 }
 
-fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {
+fn decode_call(chat: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
     let custom = call.find("custom").filter(|custom| custom.is_object());
     let function = call.find("function").filter(|function| function.is_object());
     let inner = function.or(custom).unwrap_or(call);
@@ -203,7 +203,7 @@ fn decode_call(chat: &Chat, call: JsonRef<'_>) -> IncomingCall {
     // A call without id, name or arguments takes the plain form: the holes have nowhere to be.
     let whole = call.get("id").is_some()
         && inner.get("name").is_some()
-        && inner.get(input).is_some_and(|a| a.kind() == Kind::String || (chat.ways.chunks && a.is_object()))
+        && inner.get(input).is_some_and(|a| a.kind() == Kind::String || (chat.content_chunks && a.is_object()))
         && inner != call;
     if whole && !is_shape(&shape, PLAIN_CALL) {
         decoded.shape = Some(shape);
@@ -223,7 +223,7 @@ pub fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
     }
 }
 
-fn decode_result(chat: &Chat, wire: JsonRef<'_>, id: &str) -> IncomingResult {
+fn decode_result(chat: &ChatVariant, wire: JsonRef<'_>, id: &str) -> IncomingResult {
     let shape = shape_with(wire, &[("content", Slot::Content), (id, Slot::Id)]);
     let whole = wire.get(id).is_some() && wire.get("content").is_some();
     IncomingResult {
@@ -238,14 +238,28 @@ fn decode_result(chat: &Chat, wire: JsonRef<'_>, id: &str) -> IncomingResult {
     }
 }
 
-fn finish(chat: &Chat, role: Role, parts: Vec<IncomingPart>, shape: Shape) -> IncomingMessage {
-    let plain = encode::is_plain_message(chat, role, &parts, &shape);
+fn finish(chat: &ChatVariant, role: Role, parts: Vec<IncomingPart>, shape: Shape) -> IncomingMessage {
+    let plain = is_plain_message(chat, role, &parts, &shape);
     let shape = (!plain && !shape.0.is_empty()).then_some(shape);
     IncomingMessage { role, parts, dialect: Some(chat.dialect), shape }
 }
 
 /// Whether a content is a list of texts, and holds one at least: a tool message takes nothing else.
-pub fn is_text_only(chat: &Chat, content: &Json) -> bool {
+pub fn is_text_only(chat: &ChatVariant, content: &Json) -> bool {
     let mut blocks = content.view().items();
     blocks.clone().next().is_some() && blocks.all(|block| matches!(decode_block(chat, block).body, PartBody::Text(_)))
+}
+
+/// Whether a message of that shape is written the same without it.
+pub fn is_plain_message(chat: &ChatVariant, role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
+    let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
+    let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
+    let content = match parts.len() - calls {
+        1 if one_text => "#part",
+        0 if calls > 0 => chat.empty_content,
+        _ if role != Role::Assistant => "#parts",
+        _ => return false,
+    };
+    let calls = if calls > 0 { r##","tool_calls":#calls"## } else { "" };
+    is_shape(shape, &format!(r#"{{"role":"{}","content":{content}{calls}}}"#, role.as_str()))
 }

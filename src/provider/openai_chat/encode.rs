@@ -1,14 +1,13 @@
 //! OpenAI Chat Completions: from drafts to wire messages, each followed by one tool message a call.
 
-use super::Chat;
 use super::decode::{REASONING, is_text_only};
+use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, Report};
-use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
 use crate::provider::media::{default_name, refused};
 use crate::provider::settings::{ReasoningField, Settings};
-use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
+use crate::provider::shape::{write_filled, write_part, write_shape};
 use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
@@ -16,7 +15,13 @@ use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
 /// Writes a message and the results of its calls. Nothing is written for one that has nothing to say.
-pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, settings: &Settings, report: &mut Report) {
+pub fn encode(
+    chat: &ChatVariant,
+    wire: &mut Wire<'_>,
+    item: &DraftMessage<'_>,
+    settings: &Settings,
+    report: &mut Report,
+) {
     let message = item.message;
     let own = message.dialect == Some(chat.dialect);
     let ids = call_ids(chat, &item.calls);
@@ -32,7 +37,7 @@ pub fn encode(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, setting
 
 /// Writes a message of the dialect's own, with its reasoning where the server wants it.
 fn write_own(
-    chat: &Chat,
+    chat: &ChatVariant,
     out: &mut String,
     shape: &Shape,
     item: &DraftMessage<'_>,
@@ -41,7 +46,7 @@ fn write_own(
 ) {
     // Mistral has it in the content. Servers that have both members say the same in both.
     let field = match settings.reasoning {
-        ReasoningField::Named(field) if !chat.ways.chunks => field,
+        ReasoningField::Named(field) if !chat.content_chunks => field,
         _ => "",
     };
     let reasons = |part: &&Part| !field.is_empty() && matches!(part.body, PartBody::Reasoning(_));
@@ -69,16 +74,16 @@ fn write_own(
     }
 }
 
-fn role_name(chat: &Chat, message: &Message, settings: &Settings) -> &'static str {
+fn role_name(chat: &ChatVariant, message: &Message, settings: &Settings) -> &'static str {
     match message.role {
-        Role::System | Role::Developer if chat.ways.chunks => Role::System.as_str(),
+        Role::System | Role::Developer if chat.content_chunks => Role::System.as_str(),
         Role::System | Role::Developer => settings.system_role.unwrap_or(message.role).as_str(),
         role => role.as_str(),
     }
 }
 
 fn fill_message(
-    chat: &Chat,
+    chat: &ChatVariant,
     out: &mut String,
     name: &str,
     slot: &Slot,
@@ -107,7 +112,7 @@ fn fill_message(
     true
 }
 
-fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
+fn write_blocks(chat: &ChatVariant, out: &mut String, message: &Message) {
     let own = message.dialect == Some(chat.dialect);
     let mut list = ArrayWriter::new(out);
     for part in &message.parts {
@@ -115,7 +120,7 @@ fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
             PartBody::Text(_) | PartBody::Refusal(_) => true,
             PartBody::Image(_) | PartBody::File(_) => refused(part, message.dialect, chat.dialect).is_none(),
             PartBody::Opaque(_) => own,
-            PartBody::Reasoning(_) => own && chat.ways.chunks,
+            PartBody::Reasoning(_) => own && chat.content_chunks,
             PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
         };
         if block {
@@ -126,7 +131,7 @@ fn write_blocks(chat: &Chat, out: &mut String, message: &Message) {
 }
 
 /// Writes a content part, in its own shape if `own`.
-pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
+pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool) {
     if let Some(shape) = part.shape.as_ref().filter(|_| own) {
         return match &part.body {
             PartBody::Reasoning(text) => write_filled(out, shape, &[(Slot::Parts, &thought(text))]),
@@ -139,13 +144,13 @@ pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
     }
     let mut block = ObjectWriter::new(out);
     match &part.body {
-        PartBody::Reasoning(text) if chat.ways.chunks => {
+        PartBody::Reasoning(text) if chat.content_chunks => {
             block.text("type", "thinking").raw("thinking", &thought(text));
         }
         PartBody::Text(text) | PartBody::Reasoning(text) => {
             block.text("type", "text").token("text", text);
         }
-        PartBody::Refusal(text) if chat.ways.chunks => {
+        PartBody::Refusal(text) if chat.content_chunks => {
             block.text("type", "text").token("text", text);
         }
         PartBody::Refusal(text) => {
@@ -156,7 +161,7 @@ pub fn write_block(chat: &Chat, out: &mut String, part: &Part, own: bool) {
                 image.raw("url", &media.address());
             });
         }
-        PartBody::File(media) if chat.ways.chunks => {
+        PartBody::File(media) if chat.content_chunks => {
             match &media.file_id {
                 Some(id) => block.text("type", "file").token("file_id", id),
                 None => block.text("type", "document_url").raw("document_url", &media.address()),
@@ -189,7 +194,7 @@ pub fn thought(text: &JsonStr) -> String {
 }
 
 fn encode_plain(
-    chat: &Chat,
+    chat: &ChatVariant,
     wire: &mut Wire<'_>,
     item: &DraftMessage<'_>,
     ids: &[JsonStr],
@@ -237,7 +242,7 @@ fn encode_plain(
     }
     match &text {
         Some(text) => object.token("content", text),
-        None => object.raw("content", if item.calls.is_empty() { "null" } else { chat.ways.blank }),
+        None => object.raw("content", if item.calls.is_empty() { "null" } else { chat.empty_content }),
     };
     if let Some(refusal) = words.refusal {
         object.token("refusal", refusal);
@@ -248,7 +253,7 @@ fn encode_plain(
     object.end();
 }
 
-fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>, ids: &[JsonStr]) -> bool {
+fn write_calls(chat: &ChatVariant, out: &mut String, item: &DraftMessage<'_>, ids: &[JsonStr]) -> bool {
     if item.calls.is_empty() {
         return false;
     }
@@ -260,9 +265,9 @@ fn write_calls(chat: &Chat, out: &mut String, item: &DraftMessage<'_>, ids: &[Js
     true
 }
 
-fn write_call(chat: &Chat, out: &mut String, call: &ToolInvocation, id: &JsonStr, own: bool) {
+fn write_call(chat: &ChatVariant, out: &mut String, call: &ToolInvocation, id: &JsonStr, own: bool) {
     // What came as an object goes back as one, where the dialect takes it.
-    let own_object = own && chat.ways.chunks;
+    let own_object = own && chat.content_chunks;
     let shape = call.shape.as_ref().filter(|_| own);
     // Kimi's own tools have such names; in a call of another type the rules mend it.
     let own_name = shape.is_some() && call.name.starts_with('$');
@@ -300,7 +305,13 @@ fn arguments_of(arguments: &Arguments, own_object: bool) -> Cow<'_, str> {
     }
 }
 
-fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids: &[JsonStr], report: &mut Report) {
+fn encode_results(
+    chat: &ChatVariant,
+    wire: &mut Wire<'_>,
+    item: &DraftMessage<'_>,
+    ids: &[JsonStr],
+    report: &mut Report,
+) {
     let mut pictures: Vec<(&ToolInvocation, &JsonStr, Part)> = Vec::new();
     for (call, id) in item.calls.iter().zip(ids) {
         encode_result(chat, wire.begin(), call, id, &mut pictures, report);
@@ -326,7 +337,7 @@ fn encode_results(chat: &Chat, wire: &mut Wire<'_>, item: &DraftMessage<'_>, ids
 }
 
 fn encode_result<'c>(
-    chat: &Chat,
+    chat: &ChatVariant,
     out: &mut String,
     call: &DraftCall<'c>,
     id: &'c JsonStr,
@@ -340,7 +351,7 @@ fn encode_result<'c>(
     };
     if let Some(result) = stored
         && result.dialect == Some(chat.dialect)
-        && (chat.ways.chunks || result.content.view().kind() == Kind::String || is_text_only(chat, &result.content))
+        && (chat.content_chunks || result.content.view().kind() == Kind::String || is_text_only(chat, &result.content))
     {
         if let Some(shape) = &result.shape {
             return write_filled(out, shape, &[(Slot::Id, id.token()), (Slot::Content, result.content.as_str())]);
@@ -367,20 +378,4 @@ fn encode_result<'c>(
         }),
     };
     object.end();
-}
-
-// What is plain needs no shape of its own.
-
-/// Whether a message of that shape is written the same without it.
-pub fn is_plain_message(chat: &Chat, role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
-    let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
-    let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
-    let content = match parts.len() - calls {
-        1 if one_text => "#part",
-        0 if calls > 0 => chat.ways.blank,
-        _ if role != Role::Assistant => "#parts",
-        _ => return false,
-    };
-    let calls = if calls > 0 { r##","tool_calls":#calls"## } else { "" };
-    is_shape(shape, &format!(r#"{{"role":"{}","content":{content}{calls}}}"#, role.as_str()))
 }

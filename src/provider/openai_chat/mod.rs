@@ -1,9 +1,11 @@
-//! OpenAI Chat Completions, and what is nearly it.
+//! OpenAI Chat Completions, for OpenAI and the many servers that implement it.
 
 mod codec;
 mod decode;
 mod encode;
 pub(crate) mod rules;
 pub(crate) mod stream;
+mod variant;
 
-pub(crate) use codec::{Chat, OPENAI, Ways};
+pub(crate) use codec::OPENAI;
+pub(crate) use variant::ChatVariant;

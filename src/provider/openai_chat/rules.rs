@@ -1,5 +1,5 @@
 //! What OpenAI's chat completions refuse, and the edit that mends it. Mistral's format is read by the same code, with
-//! its own [`Flavour`].
+//! its own [`ChatRules`].
 //!
 //! Sources: OpenAI's schema and the sentences that its API answers with (cai#111, litellm#10083, smarter#264,
 //! agentao#321, dify#32222), corrected by recorded exchanges: `content` may be absent, null or empty beside calls, an id
@@ -18,17 +18,17 @@ use crate::provider::rules::{
 use std::ops::Range;
 
 /// Where two providers of this format differ.
-pub(crate) struct Flavour {
+pub(crate) struct ChatRules {
     pub ids: IdRule,
     pub words: Words,
     /// `tool_calls` and `content` may be empty lists, and a call may leave out its type or hold its arguments as an object.
-    pub loose: bool,
+    pub lenient: bool,
     /// Part types that each role may hold; anything goes where there is none.
-    pub parts: fn(role: &str, model: &str) -> Option<&'static [&'static str]>,
-    pub developer: bool,
+    pub allowed_parts: fn(role: &str, model: &str) -> Option<&'static [&'static str]>,
+    pub developer_role: bool,
     /// Mistral's order: a final assistant message must say that it is one to go on with, any must say something, and no system
     /// message comes behind one.
-    pub strict: bool,
+    pub strict_order: bool,
 }
 
 pub(crate) const MAX_ID: usize = 64;
@@ -58,17 +58,17 @@ fn head(id: &str, length: usize) -> String {
     id.chars().take(length).collect()
 }
 
-const OPENAI: Flavour = Flavour {
+const OPENAI: ChatRules = ChatRules {
     ids: IDS,
     words: Words {
         dangling: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
         orphan: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. No such call: '{}'.",
         duplicate: "Invalid parameter: Duplicate value for 'tool_call_id' of '{}': each call has exactly one tool message.",
     },
-    loose: false,
-    parts: parts::allowed,
-    developer: true,
-    strict: false,
+    lenient: false,
+    allowed_parts: parts::allowed,
+    developer_role: true,
+    strict_order: false,
 };
 
 /// Plans the repair of an OpenAI chat body.
@@ -77,13 +77,13 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
 }
 
 /// Plans the repair of a body of this format.
-pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &Flavour) {
+pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &ChatRules) {
     let text = quoted(plan.options.text());
     let mut messages = Vec::new();
     let mut reader = Reader {
         model: plan.body.owned_text("model"),
         plan,
-        flavour,
+        rules,
         pairs: Pairs::new(text.clone()),
         group: 0,
         near: None,
@@ -98,13 +98,13 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
         }
     }
     let Reader { plan, mut pairs, talks, .. } = reader;
-    pairs.settle(plan, &flavour.ids);
+    pairs.settle(plan, &rules.ids);
     for talk in &talks {
         if let Some(message) = messages.get_mut(talk.at) {
-            settle(plan, talk, &pairs, message, flavour.strict);
+            settle(plan, talk, &pairs, message, rules.strict_order);
         }
     }
-    if flavour.strict {
+    if rules.strict_order {
         mark_prefix(plan, &talks, &pairs, &messages);
         turn_systems(plan, list, &messages);
     }
@@ -112,7 +112,7 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, flavour: &
     pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_call_id" }, sentence);
     let made =
         |call: &Call<'_>| format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", quoted(&call.new_id));
-    place_messages(plan, list, messages, &pairs, &flavour.words, &made);
+    place_messages(plan, list, messages, &pairs, &rules.words, &made);
 }
 
 /// An assistant message whose calls and content are settled once the calls are paired.
@@ -135,7 +135,7 @@ struct Talk<'a> {
 
 struct Reader<'p, 'a, 'o, 'f> {
     plan: &'p mut Plan<'a, 'o>,
-    flavour: &'f Flavour,
+    rules: &'f ChatRules,
     model: String,
     pairs: Pairs<'a>,
     /// Groups so far.
@@ -205,7 +205,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
 
     /// Mistral: a tool message may name its tool, and then by a name.
     fn tool_name(&mut self, fields: &Fields<'a>) {
-        let Some(given) = fields.find("name").filter(|_| self.flavour.strict) else { return };
+        let Some(given) = fields.find("name").filter(|_| self.rules.strict_order) else { return };
         let name = given.as_text().unwrap_or_default();
         if !name_valid(&name, MAX_ID) {
             let sentence = "Function name was {} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.";
@@ -223,7 +223,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         let no_system = of_system && self.model.starts_with("o1-mini");
         if let Some(role) = known
             && !no_system
-            && (role != "developer" || self.flavour.developer)
+            && (role != "developer" || self.rules.developer_role)
         {
             return role;
         }
@@ -251,11 +251,11 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         match content.kind() {
             Kind::String => {}
             Kind::Array if content.items().next().is_none() => {
-                return if self.flavour.loose { Content::Fine } else { Content::Empty };
+                return if self.rules.lenient { Content::Fine } else { Content::Empty };
             }
             Kind::Array => {
-                let allowed = (self.flavour.parts)(role, &self.model);
-                let at_user = (self.flavour.parts)("user", &self.model);
+                let allowed = (self.rules.allowed_parts)(role, &self.model);
+                let at_user = (self.rules.allowed_parts)("user", &self.model);
                 let stay = parts::read(self.plan, content, role, allowed, at_user, &mut message.spill);
                 match stay {
                     Some(stay) if stay.is_empty() => return Content::Gone,
@@ -344,7 +344,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             self.plan.error_with("malformed", item, "", Action::Dropped, sentence, &place.to_string());
         }
         let none = list.is_null();
-        if !empty || self.flavour.loose && (none || list.kind() == Kind::Array) {
+        if !empty || self.rules.lenient && (none || list.kind() == Kind::Array) {
             return rebuilt;
         }
         let (code, sentence) = if list.kind() == Kind::Array {
@@ -365,7 +365,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
 
     fn call(&mut self, value: JsonRef<'a>) {
         let fields = Fields::of(value);
-        calls::mend(self.plan, &fields, self.flavour.loose);
+        calls::mend(self.plan, &fields, self.rules.lenient);
         self.pairs.call(value, fields.get("id"), "", self.group, String::new());
     }
 }
