@@ -220,6 +220,6 @@ impl Codec for Anthropic {
     }
 
     fn assembler(&self) -> Box<dyn Assembling> {
-        Box::new(stream::MessageAnswer::default())
+        Box::new(stream::AnthropicAssembler::default())
     }
 }

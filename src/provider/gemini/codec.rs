@@ -222,6 +222,6 @@ impl Codec for Gemini {
     }
 
     fn assembler(&self) -> Box<dyn Assembling> {
-        Box::new(stream::ContentAnswer::default())
+        Box::new(stream::GeminiAssembler::default())
     }
 }

@@ -1,63 +1,51 @@
-//! Assembles a generateContent response, streamed or whole.
+//! Assembles a Gemini generateContent response, streamed or whole.
 //!
-//! Each event is a whole response with the parts that are new. Texts of one kind that follow each other are one text,
-//! unless one of them is signed: a signature belongs to its part alone. Anything else returns as it came.
+//! Each event of a stream is a complete response object with the parts that are new. Consecutive text parts of the same kind are
+//! joined, except for signed ones: a `thoughtSignature` belongs to its own part. Other parts are kept as they arrived.
 
-mod pieces;
+mod call;
+mod partial_arguments;
+mod usage;
 
-use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
-use crate::message::Usage;
-use crate::provider::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::assembler::{Assembling, Growing, inside, said};
 use crate::provider::facts::{Facts, malformed, message_of};
-use pieces::Pieces;
+use call::StreamedCall;
+use usage::GeminiUsage;
 
-/// An answer as it grows.
+/// A Gemini response in progress.
 #[derive(Default)]
-pub(crate) struct ContentAnswer {
+pub(crate) struct GeminiAssembler {
     facts: Facts,
-    parts: Vec<Piece>,
-    calls: u32,
-    /// The prompt was not let through: there is no answer.
-    withheld: bool,
-    /// It came as one body.
+    parts: Vec<AnswerPart>,
+    call_count: u32,
+    /// Gemini blocked the prompt: there is no answer.
+    prompt_blocked: bool,
+    /// The response came as one body, not as a stream.
     whole: bool,
-    counts: Counts,
+    usage: GeminiUsage,
 }
 
 /// A part of the answer.
-enum Piece {
-    /// Text without a signature, or with `thought` the model's reasoning: it may go on.
-    Text { text: Growing, thought: bool },
-    /// A call.
-    Call(Call),
-    /// Kept as it came: a signed text (then with what it says and whether it is a thought), code, files, server tools.
-    Other { wire: Json, text: Option<(Growing, bool)> },
+enum AnswerPart {
+    /// Text without a signature, to which the next event may append.
+    Text(AnswerText),
+    Call(StreamedCall),
+    /// A part that is kept as it arrived: signed text (then with `text`), code, a file, a call of a server tool.
+    Verbatim {
+        wire: Json,
+        text: Option<AnswerText>,
+    },
 }
 
-/// A call, which may come in pieces (`streamFunctionCallArguments`).
-struct Call {
-    index: u32,
-    id: String,
-    name: String,
-    /// The part as it began.
-    wire: Json,
-    /// The pieces of its arguments; none where it came whole.
-    pieces: Option<Pieces>,
-    closed: bool,
+/// A text of the answer, or of the model's reasoning (`"thought":true`).
+struct AnswerText {
+    text: Growing,
+    thought: bool,
 }
 
-/// The token counts as they came last.
-#[derive(Default)]
-struct Counts {
-    prompt: Option<u64>,
-    tools: Option<u64>,
-    output: Option<u64>,
-    thoughts: Option<u64>,
-    cached: Option<u64>,
-}
-
-impl Assembling for ContentAnswer {
+impl Assembling for GeminiAssembler {
     fn event<'a>(&mut self, _name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         if self.facts.error.is_none() {
             self.read(data, out);
@@ -65,13 +53,13 @@ impl Assembling for ContentAnswer {
         None
     }
 
-    /// Nearly every event has other counts: none is asked for again.
+    /// Never called, since [`event`](Self::event) returns no fragment: nearly every event of Gemini has other token counts.
     fn again(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
 
     fn whole(&mut self, body: JsonRef<'_>) {
         self.whole = true;
         self.read(body, &mut Vec::new());
-        if self.facts.error.is_none() && !self.withheld && body.get("candidates").and_then(first).is_none() {
+        if self.facts.error.is_none() && !self.prompt_blocked && body.get("candidates").and_then(candidate).is_none() {
             self.facts.error = Some(malformed("the response has no candidates"));
         }
     }
@@ -90,24 +78,25 @@ impl Assembling for ContentAnswer {
         let (mut text, mut calls, mut parts) = (String::new(), Vec::new(), Vec::new());
         for part in &self.parts {
             match part {
-                Piece::Text { text: own, thought: false } | Piece::Other { text: Some((own, false)), .. } => {
-                    text.push_str(own.inside());
+                AnswerPart::Text(answer) | AnswerPart::Verbatim { text: Some(answer), .. } if !answer.thought => {
+                    text.push_str(answer.text.inside());
                 }
-                Piece::Call(call) => calls.push(call.assemble(complete)),
-                _ => {}
+                AnswerPart::Call(call) => calls.push(call.assemble(complete)),
+                AnswerPart::Text(_) | AnswerPart::Verbatim { .. } => {}
             }
-            parts.extend(part.wire(complete));
+            parts.extend(part.to_wire(complete));
         }
         self.facts.assembled(status, &text, calls, message_of("model", "parts", &parts))
     }
 }
 
-impl ContentAnswer {
+impl GeminiAssembler {
+    /// Reads a response object: a whole one, or an event of a stream.
     fn read(&mut self, data: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        let (mut candidate, mut feedback, mut usage, mut error) = (None, None, None, None);
+        let (mut answer, mut feedback, mut usage, mut error) = (None, None, None, None);
         for (key, value) in data.entries() {
             match inside(key).unwrap_or_default() {
-                "candidates" => candidate = first(value),
+                "candidates" => answer = candidate(value),
                 "promptFeedback" => feedback = Some(value),
                 "usageMetadata" => usage = Some(value),
                 "error" => error = Some(value),
@@ -116,25 +105,16 @@ impl ContentAnswer {
         }
         self.facts.name(data, "responseId", "modelVersion");
         if let Some(usage) = usage {
-            self.counts.take(usage);
-            self.facts.count(self.counts.sum(), out);
+            self.usage.merge(usage);
+            self.facts.count(self.usage.total(), out);
         }
-        if let Some(candidate) = candidate {
-            let parts = candidate.get("content").and_then(|content| content.get("parts"));
-            let mut goes_on = true;
-            for part in parts.unwrap_or_default().items().filter(|part| part.is_object()) {
-                self.part(part, goes_on, out);
-                goes_on = false;
-            }
-            if let Some(reason) = said(candidate.get("finishReason")) {
-                let words = said(candidate.get("finishMessage"));
-                self.finish(&reason, words.as_deref(), out);
-            }
+        if let Some(answer) = answer {
+            self.read_candidate(answer, out);
         }
         if let Some(reason) = feedback.and_then(|feedback| said(feedback.get("blockReason")))
             && self.facts.reason.is_none()
         {
-            self.withheld = true;
+            self.prompt_blocked = true;
             self.facts.reason = Some(reason.into_owned());
         }
         if let Some(error) = error {
@@ -142,108 +122,92 @@ impl ContentAnswer {
         }
     }
 
-    fn finish(&mut self, reason: &str, words: Option<&str>, out: &mut Vec<StreamEvent>) {
+    fn read_candidate(&mut self, candidate: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let parts = candidate.get("content").and_then(|content| content.get("parts"));
+        for (at, part) in parts.unwrap_or_default().items().filter(|part| part.is_object()).enumerate() {
+            self.read_part(part, at == 0, out);
+        }
+        if let Some(reason) = said(candidate.get("finishReason")) {
+            let message = said(candidate.get("finishMessage"));
+            self.finish(&reason, message.as_deref(), out);
+        }
+    }
+
+    fn finish(&mut self, reason: &str, message: Option<&str>, out: &mut Vec<StreamEvent>) {
         self.facts.reason = Some(reason.to_owned());
-        if ends_in(reason) == AnswerStatus::Failed {
-            let message = words.map_or_else(|| format!("Gemini ended its answer: {reason}"), str::to_owned);
+        if status_of(reason) == AnswerStatus::Failed {
+            let message = message.map_or_else(|| format!("Gemini ended its answer: {reason}"), str::to_owned);
             self.facts.failed(WireError { code: Some(reason.to_owned()), message }, out);
         }
     }
 
-    /// A part; the first of an event may go on where the event before ended.
-    fn part(&mut self, part: JsonRef<'_>, goes_on: bool, out: &mut Vec<StreamEvent>) {
+    /// Reads a part. `may_extend`: it is the first part of its event, and may extend the last part of the event before.
+    fn read_part(&mut self, part: JsonRef<'_>, may_extend: bool, out: &mut Vec<StreamEvent>) {
         if let Some(call) = part.get("functionCall").filter(|call| call.is_object()) {
-            return self.call(part, call, out);
+            return self.read_call(part, call, out);
         }
-        let (mut text, mut thought, mut plain, mut signed) = (None, false, true, false);
+        let (mut text, mut thought, mut only_text, mut signed) = (None, false, true, false);
         for (key, value) in part.entries() {
             match inside(key).unwrap_or_default() {
                 "text" => text = inside(value),
                 "thought" => thought = value.as_bool() == Some(true),
                 "thoughtSignature" if !value.is_null() && !value.is_text("") => signed = true,
-                _ => plain = false,
+                _ => only_text = false,
             }
         }
         match text {
-            Some("") if plain && !signed => {}
-            Some(text) if plain && !signed => {
-                let fits = matches!(self.parts.last(), Some(Piece::Text { thought: own, .. }) if *own == thought);
-                if !(goes_on && fits) {
-                    self.parts.push(Piece::Text { text: Growing::default(), thought });
-                }
-                if let Some(Piece::Text { text: own, .. }) = self.parts.last_mut() {
-                    own.append(text);
-                    tell(own, thought, out);
-                }
-            }
+            Some("") if only_text && !signed => {}
+            Some(fragment) if only_text && !signed => match self.parts.last_mut() {
+                Some(AnswerPart::Text(last)) if may_extend && last.thought == thought => last.append(fragment, out),
+                _ => self.parts.push(AnswerPart::Text(AnswerText::new(fragment, thought, out))),
+            },
             _ => {
-                let text = text.map(|inside| {
-                    let mut text = Growing::default();
-                    text.append(inside);
-                    tell(&mut text, thought, out);
-                    (text, thought)
-                });
-                self.parts.push(Piece::Other { wire: part.to_owned(), text });
+                let text = text.map(|text| AnswerText::new(text, thought, out));
+                self.parts.push(AnswerPart::Verbatim { wire: part.to_owned(), text });
             }
         }
     }
 
-    fn call(&mut self, part: JsonRef<'_>, inner: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        let name = said(inner.get("name"));
-        let goes_on = inner.get("willContinue").and_then(JsonRef::as_bool) == Some(true);
-        let partial = inner.find("partialArgs");
-        if name.is_none()
-            && let Some(Piece::Call(open @ Call { closed: false, pieces: Some(_), .. })) = self.parts.last_mut()
+    /// Reads a part with a `functionCall`. One without a name continues the call of the part before.
+    fn read_call(&mut self, part: JsonRef<'_>, call: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if said(call.get("name")).is_none()
+            && let Some(AnswerPart::Call(last)) = self.parts.last_mut()
+            && last.is_open()
         {
-            open.go_on(partial, goes_on, out);
-            return;
+            return last.extend(call, out);
         }
-        let index = self.calls;
-        self.calls += 1;
-        let mut call = Call {
-            index,
-            id: said(inner.get("id")).unwrap_or_default().into_owned(),
-            name: name.unwrap_or_default().into_owned(),
-            wire: part.to_owned(),
-            pieces: (goes_on || partial.is_some()).then(Pieces::default),
-            closed: false,
-        };
-        out.push(StreamEvent::CallStarted { index, call_id: call.id.clone(), name: call.name.clone() });
-        call.go_on(partial, goes_on, out);
-        self.parts.push(Piece::Call(call));
+        self.parts.push(AnswerPart::Call(StreamedCall::start(self.call_count, part, call, out)));
+        self.call_count += 1;
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
         if self.facts.error.is_some() {
             return AnswerStatus::Failed;
         }
-        let ended = match self.facts.reason.as_deref() {
-            Some(_) if self.withheld => AnswerStatus::Blocked,
-            Some(reason) => ends_in(reason),
+        let status = match self.facts.reason.as_deref() {
+            Some(_) if self.prompt_blocked => AnswerStatus::Blocked,
+            Some(reason) => status_of(reason),
             None if self.whole => AnswerStatus::Complete,
             None => AnswerStatus::Truncated,
         };
-        // It may stop in the middle of a call, too, or pieces of one were lost.
-        let cut = ended == AnswerStatus::Complete && self.parts.iter().any(Piece::is_cut);
-        if stopped || cut { AnswerStatus::Truncated } else { ended }
+        // A stream may end in the middle of a call in spite of its finish reason, or pieces of the call were lost.
+        let is_cut = |part: &AnswerPart| matches!(part, AnswerPart::Call(call) if call.is_cut());
+        let call_is_cut = status == AnswerStatus::Complete && self.parts.iter().any(is_cut);
+        if stopped || call_is_cut { AnswerStatus::Truncated } else { status }
     }
 }
 
-/// The first of several candidates, which need not come first.
-fn first(candidates: JsonRef<'_>) -> Option<JsonRef<'_>> {
+/// Returns the candidate with index 0, which need not be the first of the list. An omitted index is 0.
+fn candidate(candidates: JsonRef<'_>) -> Option<JsonRef<'_>> {
     candidates.items().find(|one| one.find("index").and_then(JsonRef::as_u64).unwrap_or(0) == 0)
 }
 
-fn tell(text: &mut Growing, thought: bool, out: &mut Vec<StreamEvent>) {
-    let event = if thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta };
-    text.tell(event, out);
-}
-
-/// What a finish reason means. Calls end with STOP, too; a mock and some gateways have a word of their own for them.
-fn ends_in(reason: &str) -> AnswerStatus {
+/// Returns the status that a `finishReason` of Gemini stands for. An answer with calls ends with STOP, too; mock servers and
+/// gateways use FUNCTION_CALL and TOOL_CALLS.
+fn status_of(reason: &str) -> AnswerStatus {
     match reason {
         "STOP" | "FUNCTION_CALL" | "TOOL_CALLS" => AnswerStatus::Complete,
-        // Its `continuationToken` belongs to the next request, not to the message: nothing here takes it.
+        // A `continuationToken` belongs to the next request, not to the message. It is not supported.
         "MAX_TOKENS" | "CONTINUATION" => AnswerStatus::Incomplete,
         "SAFETY"
         | "RECITATION"
@@ -255,21 +219,33 @@ fn ends_in(reason: &str) -> AnswerStatus {
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
         | "IMAGE_RECITATION" => AnswerStatus::Blocked,
-        // MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and what comes to be: nothing in it may run.
+        // MALFORMED_FUNCTION_CALL, UNEXPECTED_TOOL_CALL, OTHER, and reasons that are unknown here: no call of it may run.
         _ => AnswerStatus::Failed,
     }
 }
 
-impl Piece {
-    fn is_cut(&self) -> bool {
-        matches!(self, Self::Call(call) if !call.closed || call.pieces.as_ref().is_some_and(|pieces| pieces.text().is_none()))
+impl AnswerText {
+    fn new(fragment: &str, thought: bool, out: &mut Vec<StreamEvent>) -> Self {
+        let mut text = Self { text: Growing::default(), thought };
+        text.append(fragment, out);
+        text
     }
 
-    /// The part as a next request may carry it; none where it may not.
-    fn wire(&self, complete: bool) -> Option<String> {
+    /// Appends the content of a string token and emits it.
+    fn append(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
+        self.text.append(fragment);
+        let event = if self.thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta };
+        self.text.tell(event, out);
+    }
+}
+
+impl AnswerPart {
+    /// Returns the part's JSON for the next request, or `None` for a call that is not executable. `complete`: the response
+    /// ended normally.
+    fn to_wire(&self, complete: bool) -> Option<String> {
         let mut out = String::new();
         match self {
-            Self::Text { text, thought } => {
+            Self::Text(AnswerText { text, thought }) => {
                 let mut part = ObjectWriter::new(&mut out);
                 part.token("text", &text.to_str());
                 if *thought {
@@ -277,119 +253,10 @@ impl Piece {
                 }
                 part.end();
             }
-            Self::Other { wire, .. } => out.push_str(wire.as_str()),
+            Self::Verbatim { wire, .. } => out.push_str(wire.as_str()),
             Self::Call(call) if call.assemble(complete).executable => call.write(&mut out),
             Self::Call(_) => return None,
         }
         Some(out)
-    }
-}
-
-impl Call {
-    fn go_on(&mut self, partial: Option<JsonRef<'_>>, goes_on: bool, out: &mut Vec<StreamEvent>) {
-        if let Some(pieces) = &mut self.pieces {
-            for piece in partial.unwrap_or_default().items() {
-                pieces.add(piece);
-            }
-        }
-        if goes_on {
-            return;
-        }
-        self.closed = true;
-        self.tell_end(out);
-    }
-
-    /// Tells the arguments, once: pieces that come by path are no pieces of their text.
-    fn tell_end(&mut self, out: &mut Vec<StreamEvent>) {
-        let index = self.index;
-        let call = self.assemble(false);
-        if !call.arguments.is_empty() {
-            out.push(StreamEvent::ArgumentsDelta {
-                index,
-                call_id: call.call_id.clone(),
-                json: call.arguments.clone(),
-            });
-        }
-        out.push(StreamEvent::CallReady { index, call });
-    }
-
-    fn inner(&self) -> Option<JsonRef<'_>> {
-        self.wire.view().get("functionCall")
-    }
-
-    /// The text of the arguments; none where they are no object.
-    fn arguments(&self) -> Option<String> {
-        if let Some(pieces) = &self.pieces {
-            return pieces.text();
-        }
-        match self.inner().and_then(|inner| inner.find("args")) {
-            None => Some("{}".to_owned()),
-            Some(args) => args.is_object().then(|| args.as_raw().to_owned()),
-        }
-    }
-
-    fn assemble(&self, complete: bool) -> AssembledCall {
-        let arguments = self.arguments();
-        let written = || self.inner().and_then(|inner| inner.find("args")).map_or("", JsonRef::as_raw).to_owned();
-        AssembledCall {
-            call_id: self.id.clone(),
-            name: self.name.clone(),
-            executable: complete && self.closed && arguments.is_some() && !self.name.is_empty(),
-            arguments: JsonStr::new(&arguments.unwrap_or_else(written)),
-        }
-    }
-
-    /// As it came; of pieces what they come to.
-    fn write(&self, out: &mut String) {
-        let (Some(_), Some(inner)) = (&self.pieces, self.inner()) else { return out.push_str(self.wire.as_str()) };
-        let mut part = ObjectWriter::new(out);
-        for (key, value) in self.wire.view().entries() {
-            if value != inner {
-                part.copy(key, value);
-                continue;
-            }
-            let mut call = ObjectWriter::new(part.key_token(key.as_raw()));
-            for (key, value) in inner.entries() {
-                if !matches!(inside(key), Some("willContinue" | "partialArgs" | "args")) {
-                    call.copy(key, value);
-                }
-            }
-            call.raw("args", &self.arguments().unwrap_or_else(|| "{}".to_owned()));
-            call.end();
-        }
-        part.end();
-    }
-}
-
-impl Counts {
-    /// Those of the prompt begin a count anew: a step of the server's own tools has none of what the one before had.
-    fn take(&mut self, usage: JsonRef<'_>) {
-        if usage.find("promptTokenCount").is_some() {
-            *self = Self::default();
-        }
-        for (key, value) in usage.entries() {
-            let own = match inside(key).unwrap_or_default() {
-                "promptTokenCount" => &mut self.prompt,
-                "toolUsePromptTokenCount" => &mut self.tools,
-                "candidatesTokenCount" => &mut self.output,
-                "thoughtsTokenCount" => &mut self.thoughts,
-                "cachedContentTokenCount" => &mut self.cached,
-                _ => continue,
-            };
-            *own = value.as_u64().or(*own);
-        }
-    }
-
-    /// The cached tokens are among those of the prompt.
-    fn sum(&self) -> Option<Usage> {
-        self.prompt.or(self.output)?;
-        let add = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
-        Some(Usage {
-            input: add(self.prompt, self.tools),
-            output: add(self.output, self.thoughts),
-            cached_input: self.cached,
-            cache_write: None,
-            reasoning: self.thoughts,
-        })
     }
 }
