@@ -17,7 +17,7 @@ pub mod provider;
 pub mod render;
 pub mod replay;
 pub mod run;
-pub mod session;
+pub mod session_head;
 pub mod sorted;
 pub mod store;
 pub mod stored;

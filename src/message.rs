@@ -192,10 +192,10 @@ pub struct Message {
     /// The dialect it came in; its shapes return when that dialect is rendered.
     pub dialect: Option<Dialect>,
     /// The members of the wire message, where they are not the dialect's plain ones.
-    pub shape: Option<Shape>,
+    pub template: Option<WireTemplate>,
 }
 stored!(struct Message {
-    id, seq, turn, role, parts, created_at, source, run_id, status, parent_id, metadata, answer, dialect, shape,
+    id, seq, turn, role, parts, created_at, source, run_id, status, parent_id, metadata, answer, dialect, template,
 });
 
 impl Message {
@@ -216,7 +216,7 @@ impl Message {
             metadata: None,
             answer: None,
             dialect: None,
-            shape: None,
+            template: None,
         }
     }
 }
@@ -245,9 +245,9 @@ pub struct Part {
     /// What it is.
     pub body: PartBody,
     /// The members of the wire block, where they are not the dialect's plain ones.
-    pub shape: Option<Shape>,
+    pub template: Option<WireTemplate>,
 }
-stored!(struct Part { body, shape });
+stored!(struct Part { body, template });
 
 /// What a part is.
 #[derive(Clone, Debug, PartialEq)]
@@ -308,22 +308,24 @@ impl Message {
 
 impl From<PartBody> for Part {
     fn from(body: PartBody) -> Self {
-        Self { body, shape: None }
+        Self { body, template: None }
     }
 }
 
 /// The members of a wire object in their order, with holes where the neutral values go back in. So
 /// nothing is stored twice, and what a call says can be renamed, redacted or left out in one place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shape(pub Vec<(JsonStr, Slot)>);
-stored!(struct Shape(Vec<(JsonStr, Slot)>));
+pub struct WireTemplate(pub Vec<(JsonStr, TemplateSlot)>);
+stored!(struct WireTemplate(Vec<(JsonStr, TemplateSlot)>));
 
-impl Shape {
+impl WireTemplate {
     /// Of a result that came among others in one wire message: its place, from 0, and how many there were.
     #[must_use]
     pub fn came_among(&self) -> Option<(u32, u32)> {
         match self.0.as_slice() {
-            [(first, Slot::Part(place)), (second, Slot::Part(all)), ..] if first.is_empty() && second.is_empty() => {
+            [(first, TemplateSlot::Part(place)), (second, TemplateSlot::Part(all)), ..]
+                if first.is_empty() && second.is_empty() =>
+            {
                 Some((*place, *all))
             }
             _ => None,
@@ -333,7 +335,7 @@ impl Shape {
 
 /// One member's value.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Slot {
+pub enum TemplateSlot {
     /// Kept as it came.
     Raw(Json),
     /// The text of the message's part at that index. In a result, without a key and in front, where it came among others in
@@ -357,9 +359,9 @@ pub enum Slot {
     /// In a result: the content.
     Content,
     /// An object inside.
-    Shape(Shape),
+    Object(WireTemplate),
 }
-stored!(enum Slot {
+stored!(enum TemplateSlot {
     0 => Raw(value),
     1 => Part(value),
     2 => Parts,
@@ -370,5 +372,5 @@ stored!(enum Slot {
     7 => Name,
     8 => Arguments,
     9 => Content,
-    10 => Shape(value),
+    10 => Object(value),
 });

@@ -313,8 +313,8 @@ mod tests {
     fn what_is_nested_too_deeply_is_broken() {
         // A shape with one slot, which is a shape with one slot.
         let nested = |depth: usize| [1, 0, 10].repeat(depth).into_iter().chain([0]).collect::<Vec<u8>>();
-        assert!(read::<crate::message::Shape>(&nested(10)).is_some());
-        assert!(read::<crate::message::Shape>(&nested(1_000_000)).is_none());
+        assert!(read::<crate::message::WireTemplate>(&nested(10)).is_some());
+        assert!(read::<crate::message::WireTemplate>(&nested(1_000_000)).is_none());
     }
 
     proptest! {

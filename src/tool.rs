@@ -2,7 +2,7 @@
 
 use crate::clock::Ms;
 use crate::json::{Json, JsonRef, JsonStr};
-use crate::message::{Dialect, Shape};
+use crate::message::{Dialect, WireTemplate};
 use crate::stored::stored;
 use std::borrow::Cow;
 
@@ -50,11 +50,11 @@ pub struct ToolInvocation {
     /// What came back.
     pub result: Option<ToolResult>,
     /// The members of the wire call, where they are not the dialect's plain ones.
-    pub shape: Option<Shape>,
+    pub template: Option<WireTemplate>,
 }
 stored!(struct ToolInvocation {
     id, number, record, message_id, turn, call_id, replay_id, name, arguments, round, place, status, started_at,
-    finished_at, stored_at, redacted, channel, freshness, append_freshness, result, shape,
+    finished_at, stored_at, redacted, channel, freshness, append_freshness, result, template,
 });
 
 impl ToolInvocation {
@@ -69,7 +69,7 @@ impl ToolInvocation {
         self.redacted = true;
         self.arguments = Arguments::Text(JsonStr::new(""));
         self.result = None;
-        self.shape = None;
+        self.template = None;
     }
 
     /// Whether nothing is stored of it but that it was called: then it is never sent. Arguments that the model left empty are
@@ -176,15 +176,15 @@ pub struct ToolResult {
     /// The dialect it came in by `append`; none when a run made it.
     pub dialect: Option<Dialect>,
     /// The members of the wire result, where they are not the dialect's plain ones.
-    pub shape: Option<Shape>,
+    pub template: Option<WireTemplate>,
 }
-stored!(struct ToolResult { content, is_error, dialect, shape });
+stored!(struct ToolResult { content, is_error, dialect, template });
 
 impl ToolResult {
     /// A failure told in words.
     #[must_use]
     pub fn failure(text: &str) -> Self {
-        Self { content: JsonStr::new(text).to_json(), is_error: true, dialect: None, shape: None }
+        Self { content: JsonStr::new(text).to_json(), is_error: true, dialect: None, template: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::clock::Ms;
 use crate::json::Json;
 use crate::message::{Dialect, Message};
-use crate::session::HeadMark;
+use crate::session_head::HeadMark;
 use crate::stored::stored;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 

@@ -1,7 +1,7 @@
 //! What a decoder makes of a body: messages, calls and results in the order in which they came, not joined yet.
 
 use crate::json::Json;
-use crate::message::{Dialect, Part, Role, Shape};
+use crate::message::{Dialect, Part, Role, WireTemplate};
 use crate::tool::Arguments;
 
 /// One item of a body.
@@ -23,7 +23,7 @@ pub struct IncomingMessage {
     /// In the model's own order.
     pub parts: Vec<IncomingPart>,
     pub dialect: Option<Dialect>,
-    pub shape: Option<Shape>,
+    pub template: Option<WireTemplate>,
 }
 
 /// A piece of it.
@@ -42,7 +42,7 @@ pub struct IncomingCall {
     pub call_id: String,
     pub name: String,
     pub arguments: Arguments,
-    pub shape: Option<Shape>,
+    pub template: Option<WireTemplate>,
 }
 
 /// A result.
@@ -55,7 +55,7 @@ pub struct IncomingResult {
     pub content: Json,
     pub is_error: bool,
     pub dialect: Option<Dialect>,
-    pub shape: Option<Shape>,
+    pub template: Option<WireTemplate>,
     /// The item as it came, for when it belongs to nothing.
     pub raw: Json,
     /// Its call may be where only the provider sees it: without one here it goes out by itself.

@@ -162,7 +162,7 @@ impl<'h> Join<'h> {
                 freshness: None,
                 append_freshness: self.origin.freshness,
                 result: None,
-                shape: call.shape,
+                template: call.template,
             });
             place += 1;
         }
@@ -184,7 +184,7 @@ impl<'h> Join<'h> {
             metadata: None,
             answer: None,
             dialect: incoming.dialect,
-            shape: incoming.shape,
+            template: incoming.template,
         }));
         for call in calls {
             for key in keys_of(incoming.dialect, &call.call_id, &call.name) {
@@ -315,7 +315,7 @@ impl<'h> Join<'h> {
         let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
         if result.apart && !known {
             let parts = vec![IncomingPart::Part(PartBody::Opaque(result.raw).into())];
-            let message = IncomingMessage { role: Role::Assistant, parts, dialect: result.dialect, shape: None };
+            let message = IncomingMessage { role: Role::Assistant, parts, dialect: result.dialect, template: None };
             let id = self.untaken(ids.new_id());
             return self.message(message, id, ids);
         }
@@ -364,5 +364,10 @@ fn status_of(result: &IncomingResult) -> InvocationStatus {
 }
 
 fn stored(result: IncomingResult) -> ToolResult {
-    ToolResult { content: result.content, is_error: result.is_error, dialect: result.dialect, shape: result.shape }
+    ToolResult {
+        content: result.content,
+        is_error: result.is_error,
+        dialect: result.dialect,
+        template: result.template,
+    }
 }

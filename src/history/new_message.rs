@@ -215,7 +215,7 @@ impl JoinInput {
         for (at, parts) in answers(message.parts, message.created_at, &mut self.outcomes).into_iter().enumerate() {
             self.message_ids.push(if at == 0 { id.to_owned() } else { format!("{id}.{}", at + 1) });
             self.message_fields.push((message.created_at, message.metadata.clone()));
-            let message = IncomingMessage { role: message.role, parts, dialect: None, shape: None };
+            let message = IncomingMessage { role: message.role, parts, dialect: None, template: None };
             self.incoming.push(Incoming::Message(message));
         }
     }
@@ -293,7 +293,7 @@ fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<CallO
                     call_id: call.call_id,
                     name: call.name,
                     arguments: call.arguments,
-                    shape: None,
+                    template: None,
                 })
             }
         };

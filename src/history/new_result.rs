@@ -62,7 +62,7 @@ pub(super) fn read_result(part: JsonRef<'_>, key: &str) -> Option<ToolResult> {
         content: part.get(key)?.to_owned(),
         is_error: part.get("isError").and_then(JsonRef::as_bool).unwrap_or(false),
         dialect: None,
-        shape: None,
+        template: None,
     })
 }
 

@@ -12,7 +12,7 @@ use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
 use crate::id::{IdMap, Seed, short_name};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Message, Part, PartBody, Role, Shape};
+use crate::message::{Dialect, Message, Part, PartBody, Role, WireTemplate};
 use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::ToolInvocation;
 use std::borrow::Cow;
@@ -274,8 +274,8 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     // One content may stand without its list.
     let alone = list.filter(|list| dialect == Dialect::Gemini && list.is_object());
     let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
-        if let Some(shape) = body_shape(codec, &Fields::of(body)) {
-            return Err(refused(codec, shape, "The body"));
+        if let Some(template) = body_shape(codec, &Fields::of(body)) {
+            return Err(refused(codec, template, "The body"));
         }
         return Err(Error::invalid(format!(
             "a body of the dialect \"{}\" is an object with a list `{name}`",
@@ -326,12 +326,12 @@ pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
 }
 
 /// A part in its shape, unless it is written the same without one.
-pub(crate) fn without_plain_shape(codec: &dyn Codec, body: PartBody, shape: Shape) -> Part {
-    let mut part = Part { body, shape: Some(shape) };
+pub(crate) fn without_plain_shape(codec: &dyn Codec, body: PartBody, template: WireTemplate) -> Part {
+    let mut part = Part { body, template: Some(template) };
     let (mut own, mut plain) = (String::new(), String::new());
     codec.write_block(&mut own, &part, true);
     if codec.write_block(&mut plain, &part, false) && own == plain {
-        part.shape = None;
+        part.template = None;
     }
     part
 }

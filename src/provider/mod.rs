@@ -18,9 +18,9 @@ mod parameter;
 mod request;
 mod rules;
 mod settings;
-mod shape;
 mod show;
 mod sse;
+mod template;
 mod withheld;
 mod words;
 

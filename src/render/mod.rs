@@ -333,12 +333,12 @@ fn is_sound(
 fn as_it_came(item: &DraftMessage<'_>) -> bool {
     let message = item.message;
     let part = |part: &Part| {
-        part.shape.is_some() || matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_))
+        part.template.is_some() || matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_))
     };
-    let result = |call: &DraftCall<'_>| matches!(call.result, Some(DraftResult::Stored(result)) if result.shape.is_some() || (result.dialect.is_some() && result.content.view().kind() != Kind::String));
-    message.shape.is_some()
+    let result = |call: &DraftCall<'_>| matches!(call.result, Some(DraftResult::Stored(result)) if result.template.is_some() || (result.dialect.is_some() && result.content.view().kind() != Kind::String));
+    message.template.is_some()
         || message.parts.iter().any(part)
-        || item.calls.iter().any(|call| call.invocation.shape.is_some() || result(call))
+        || item.calls.iter().any(|call| call.invocation.template.is_some() || result(call))
 }
 
 /// A body in the making: its head, and the fragments in their order, kept ones and fresh ones.

@@ -5,7 +5,7 @@ use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::provider::{ReasoningField, StreamAssembler, decode_body, validate};
 use crate::replay::PolicyLayer;
-use crate::store::{Kind, open_record, seal_record};
+use crate::store::{RecordKind, open_record, seal_record};
 use crate::tool::Window;
 use proptest::prelude::*;
 
@@ -36,8 +36,8 @@ fn append(history: &mut History, dialect: Dialect, body: &str, ids: &CountingIds
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let entries = join(None, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
     let record = LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries };
-    let bytes = seal_record(Kind::Log, &record);
-    let read: LogRecord = open_record(Kind::Log, &bytes).unwrap();
+    let bytes = seal_record(RecordKind::Log, &record);
+    let read: LogRecord = open_record(RecordKind::Log, &bytes).unwrap();
     assert_eq!(read, record);
     for entry in read.entries {
         history.apply(entry);

@@ -197,7 +197,7 @@ impl Cited {
             }
             Some(if self.numbers.is_empty() { UNCITED.to_owned() } else { out })
         })?;
-        let (is_error, dialect, shape) = (result.is_error, result.dialect, result.shape.clone());
-        Some((ToolResult { content, is_error, dialect, shape }, gone))
+        let (is_error, dialect, template) = (result.is_error, result.dialect, result.template.clone());
+        Some((ToolResult { content, is_error, dialect, template }, gone))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Pairing is valid by construction: a result has no place of its own, it hangs on its call.
 
-use crate::message::{Dialect, Message, PartBody, Role, Slot};
+use crate::message::{Dialect, Message, PartBody, Role, TemplateSlot};
 use crate::tool::{ToolInvocation, ToolResult};
 
 /// A draft over a history and, behind it, a turn that is not in it yet.
@@ -119,8 +119,8 @@ impl<'h> DraftMessage<'h> {
                 _ => {}
             }
         }
-        for (key, slot) in message.shape.iter().flat_map(|shape| &shape.0) {
-            let Slot::Raw(value) = slot else { continue };
+        for (key, slot) in message.template.iter().flat_map(|template| &template.0) {
+            let TemplateSlot::Raw(value) = slot else { continue };
             let holds = value.as_str().len() > 2 && value.as_str().starts_with(['{', '[']);
             let key = key.inside();
             own |= holds && !matches!(key, "content" | "tool_calls") && (reasoning || !names_reasoning(key));

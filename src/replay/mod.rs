@@ -48,7 +48,7 @@ pub fn replay<'h>(
     reduce::reduce(&mut draft, history, policy, told.0, told.1, report)?;
     for item in &draft.messages {
         // As its provider signed it.
-        let signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.shape.is_some();
+        let signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.template.is_some();
         let parts = &item.message.parts;
         if !parts.is_empty() && parts.iter().all(signed) && !item.says(true) {
             let finding =

@@ -3,7 +3,7 @@
 use super::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 use super::policy::{DanglingCalls, Policy};
 use crate::finding::{Action, Finding, Report};
-use crate::message::{Dialect, PartBody, Role, Shape, Slot};
+use crate::message::{Dialect, PartBody, Role, TemplateSlot, WireTemplate};
 
 /// Closes a call of which nobody knows whether it ran.
 pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It may or may not have run; check before relying on it or repeating it.";
@@ -52,14 +52,13 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
 /// Results that came in one wire message with what follows them go out so again.
 fn join_results(draft: &mut Draft<'_>) {
     for at in 1..draft.messages.len() {
-        let joins = draft.messages.get(at).is_some_and(|item| {
-            item.message.role == Role::User
-                && item
-                    .message
-                    .shape
-                    .as_ref()
-                    .is_some_and(|shape| shape.0.iter().any(|(_, slot)| *slot == Slot::ResultsThenParts))
-        });
+        let joins =
+            draft.messages.get(at).is_some_and(|item| {
+                item.message.role == Role::User
+                    && item.message.template.as_ref().is_some_and(|template| {
+                        template.0.iter().any(|(_, slot)| *slot == TemplateSlot::ResultsThenParts)
+                    })
+            });
         if let Some(before) = draft.messages.get_mut(at - 1).filter(|before| joins && !before.calls.is_empty()) {
             before.results_go_on = true;
         }
@@ -89,7 +88,7 @@ fn join_answers(draft: &mut Draft<'_>) {
 fn came_among(item: &DraftMessage<'_>) -> usize {
     let among = |call: &DraftCall<'_>| match call.result {
         Some(DraftResult::Stored(result)) => {
-            result.shape.as_ref().and_then(Shape::came_among).map_or(0, |(_, all)| all as usize)
+            result.template.as_ref().and_then(WireTemplate::came_among).map_or(0, |(_, all)| all as usize)
         }
         _ => 0,
     };

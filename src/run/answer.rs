@@ -91,7 +91,7 @@ fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) ->
         return message;
     }
     let mut message =
-        message.unwrap_or(IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, shape: None });
+        message.unwrap_or(IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None });
     let mut given = std::mem::take(&mut message.parts).into_iter().peekable();
     for call in &assembled.calls {
         let is_call = |part: &IncomingPart| matches!(part, IncomingPart::Call(_));
@@ -103,7 +103,7 @@ fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) ->
                 call_id: call.call_id.clone(),
                 name: call.name.clone(),
                 arguments: Arguments::Text(call.arguments.clone()),
-                shape: None,
+                template: None,
             }));
         } else {
             message.parts.extend(given.next());

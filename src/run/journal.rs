@@ -8,7 +8,7 @@ use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
 use crate::sorted::Sorted;
-use crate::store::{Kind, open_record, seal_record};
+use crate::store::{RecordKind, open_record, seal_record};
 use crate::stored::stored;
 use crate::tool::{Arguments, ToolInvocation};
 
@@ -134,7 +134,7 @@ impl JournalEntry {
     /// As a record of the `runs` table.
     #[must_use]
     pub fn seal(&self) -> Vec<u8> {
-        seal_record(Kind::Journal, self)
+        seal_record(RecordKind::Journal, self)
     }
 }
 
@@ -183,7 +183,7 @@ impl Recovered {
 /// # Errors
 /// `corrupt_record` or `unsupported_version` when an entry does not decode: then nobody knows what ran.
 pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
-    let mut entries = records.iter().map(|bytes| open_record::<JournalEntry>(Kind::Journal, bytes));
+    let mut entries = records.iter().map(|bytes| open_record::<JournalEntry>(RecordKind::Journal, bytes));
     let missing =
         || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
     let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
@@ -219,7 +219,7 @@ impl Recovered {
     /// As [`recover`]; then the entries before the one that does not decode are folded.
     pub fn extend(&mut self, records: &[Vec<u8>]) -> Result<()> {
         for bytes in records {
-            self.apply(open_record(Kind::Journal, bytes)?);
+            self.apply(open_record(RecordKind::Journal, bytes)?);
         }
         Ok(())
     }

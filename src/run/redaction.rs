@@ -248,7 +248,7 @@ impl Run {
             return;
         }
         call.redacted = true;
-        call.shape = None;
+        call.template = None;
         if let Some(arguments) = stored_arguments(call, known) {
             call.arguments = arguments;
         }
@@ -289,7 +289,7 @@ fn stored_arguments(call: &ToolInvocation, known: &Redaction) -> Option<Argument
 }
 
 fn replaced(content: &Json, result: &ToolResult) -> ToolResult {
-    ToolResult { content: content.clone(), is_error: result.is_error, dialect: None, shape: None }
+    ToolResult { content: content.clone(), is_error: result.is_error, dialect: None, template: None }
 }
 
 /// Replaces the text of a stored failure, which may quote the provider, the host or the application.
@@ -305,6 +305,6 @@ fn replace_failure_text(failure: &mut JournalEntry) {
 
 /// Nobody knows what of a call a provider repeats beside it: its own blocks and members go.
 fn strip(message: &mut Message) {
-    message.shape = None;
+    message.template = None;
     message.parts.retain(|part| !matches!(part.body, PartBody::Opaque(_)));
 }

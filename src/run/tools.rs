@@ -213,7 +213,7 @@ impl Tasks {
             started_at: Some(began),
             finished_at: Some(now),
             freshness: None,
-            result: Some(ToolResult { content, is_error, dialect: None, shape: None }),
+            result: Some(ToolResult { content, is_error, dialect: None, template: None }),
         };
         live.apply(Entry::Result(entry.clone()));
         task.phase = Phase::Answered;

@@ -1,6 +1,6 @@
 //! Rows of the audit table: an invocation without its payload, and where the payload is.
 
-use super::record::{Kind, seal_record};
+use super::record::{RecordKind, seal_record};
 use super::{AuditIndex, Record, Table};
 use crate::clock::Ms;
 use crate::history::{Entry, History};
@@ -93,7 +93,7 @@ impl AuditRow {
             key: self.number,
             last_key: None,
             index: Some(index),
-            value: seal_record(Kind::Audit, self),
+            value: seal_record(RecordKind::Audit, self),
         }
     }
 }

@@ -17,13 +17,13 @@ use std::rc::Rc;
 use std::task::Poll;
 
 /// Opens the store. Of a durable store every call is another connection to the same data.
-pub type Open<'o> = &'o dyn Fn() -> StoreFuture<'static, Rc<dyn LogStore>>;
+pub type OpenStore<'o> = &'o dyn Fn() -> StoreFuture<'static, Rc<dyn LogStore>>;
 
 /// A check's body.
-pub type Check = for<'b> fn(&'b Bench) -> StoreFuture<'b, ()>;
+pub type StoreCheck = for<'b> fn(&'b StoreCheckContext) -> StoreFuture<'b, ()>;
 
 /// What a check works on: the store, a second handle, and names that no other check uses.
-pub struct Bench {
+pub struct StoreCheckContext {
     /// The store.
     pub store: Rc<dyn LogStore>,
     /// The same data, through a second connection where there can be one.
@@ -36,7 +36,7 @@ pub struct Bench {
 ///
 /// # Errors
 /// `internal`, naming every check that failed and what it saw.
-pub async fn check_all(run: &str, open: Open<'_>) -> Result<()> {
+pub async fn check_all(run: &str, open: OpenStore<'_>) -> Result<()> {
     let mut failures = Vec::new();
     for (name, check) in CHECKS {
         if let Err(error) = check_one(run, name, *check, open).await {
@@ -50,11 +50,11 @@ pub async fn check_all(run: &str, open: Open<'_>) -> Result<()> {
 ///
 /// # Errors
 /// What the check saw, or the store's own error.
-pub async fn check_one(run: &str, name: &str, check: Check, open: Open<'_>) -> Result<()> {
+pub async fn check_one(run: &str, name: &str, check: StoreCheck, open: OpenStore<'_>) -> Result<()> {
     let store = open().await?;
     let other = if store.capabilities().durable { open().await? } else { store.clone() };
-    let bench = Bench { store, other, prefix: format!("{run}/{name}/"), operations: Cell::new(0) };
-    check(&bench).await
+    let context = StoreCheckContext { store, other, prefix: format!("{run}/{name}/"), operations: Cell::new(0) };
+    check(&context).await
 }
 
 /// Fails a check, saying what it saw.
@@ -67,7 +67,7 @@ macro_rules! ensure {
 }
 use ensure;
 
-impl Bench {
+impl StoreCheckContext {
     fn session(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }

@@ -6,11 +6,11 @@
 //!              the entry, as `run` sealed it; nothing where the step is a change of owner
 //! ```
 
-use super::record::{Kind, open_record, seal_record};
+use super::record::{RecordKind, open_record, seal_record};
 use super::{Batch, LogStore, PAGE_BYTES, Query, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::session::{HeadMark, RunEntry, Session};
+use crate::session_head::{HeadMark, RunEntry, SessionHead};
 use crate::stored::stored;
 
 /// Journal keys of one run: its number, then the entry's.
@@ -77,7 +77,7 @@ impl JournalMark {
     }
 
     fn seal(&self, entry: &[u8]) -> Vec<u8> {
-        let mark = seal_record(Kind::JournalMark, self);
+        let mark = seal_record(RecordKind::JournalMark, self);
         let length = u32::try_from(mark.len()).unwrap_or(u32::MAX); // proof: a mark holds a few short texts
         [&length.to_le_bytes(), mark.as_slice(), entry].concat()
     }
@@ -85,7 +85,7 @@ impl JournalMark {
     /// Reads the mark of a record.
     pub(super) fn open(record: &[u8]) -> Result<Self> {
         let (mark, _) = parts(record).ok_or_else(torn)?;
-        open_record(Kind::JournalMark, mark)
+        open_record(RecordKind::JournalMark, mark)
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn place_of(key: u64) -> (u64, u64) {
 
 /// Writes a journal's step into the head and the batch, which makes that revision.
 pub(super) fn write_journal(
-    head: &mut Session,
+    head: &mut SessionHead,
     batch: &mut Batch,
     change: &JournalChange,
     (now, revision): (Ms, u64),
@@ -160,7 +160,7 @@ pub(super) fn write_journal(
     Ok(())
 }
 
-fn begin(head: &mut Session, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
+fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
     if head.run(&change.run).is_some() {
         return Err(Error::new(
             Code::Conflict,
@@ -183,7 +183,7 @@ fn begin(head: &mut Session, batch: &mut Batch, change: &JournalChange, now: Ms)
 }
 
 /// Removes the stopped runs: the next run replaces them.
-fn drop_stopped_runs(head: &mut Session, batch: &mut Batch) {
+fn drop_stopped_runs(head: &mut SessionHead, batch: &mut Batch) {
     for run in head.runs.iter().filter(|run| run.is_stopped()) {
         remove_journal(run, batch);
     }

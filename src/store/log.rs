@@ -8,14 +8,14 @@ use super::distinct::make_distinct;
 use super::journal::{JournalChange, write_journal};
 use super::numbering::number;
 use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
-use super::record::{Kind, open_record, seal_record};
-use super::{Appended, Batch, Head, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, Table};
+use super::record::{RecordKind, open_record, seal_record};
+use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report};
 use crate::history::{Entry, History, LogRecord, highest_source};
 use crate::id::{IdMap, Seed};
-use crate::session::Session;
+use crate::session_head::SessionHead;
 use std::cell::RefCell;
 
 /// So often another writer may come first before an append gives up.
@@ -24,7 +24,7 @@ const MAX_CONFLICTS: u32 = 200;
 /// A session as it was last read.
 pub struct SessionLog {
     /// The head.
-    pub head: Session,
+    pub head: SessionHead,
     /// Its revision; 0 for a session that is not stored yet.
     pub revision: u64,
     /// The revision that the store has: another one only where it lost the head, which was rebuilt.
@@ -62,18 +62,18 @@ pub struct Change {
     pub sources: Option<u64>,
     /// Ids of messages that the caller chose. If history has one of these, the append fails; any other id in use is replaced.
     pub caller_ids: Vec<String>,
-    /// Only if history is still as it was at this [`history_revision`](Session::history_revision).
+    /// Only if history is still as it was at this [`history_revision`](SessionHead::history_revision).
     pub expected: Option<u64>,
     /// Changes to the head alone.
     pub edit: Option<HeadEdit>,
 }
 
 /// A change to the head alone; done again on what another writer left.
-pub type HeadEdit = Box<dyn Fn(&mut Session)>;
+pub type HeadEdit = Box<dyn Fn(&mut SessionHead)>;
 
 struct Prepared {
     expected: u64,
-    head: Session,
+    head: SessionHead,
     entries: Vec<Entry>,
     batch: Batch,
 }
@@ -81,7 +81,7 @@ struct Prepared {
 impl SessionLog {
     fn new(id: &str, seed: Seed, now: Ms) -> Self {
         Self {
-            head: Session::new(id, now),
+            head: SessionHead::new(id, now),
             revision: 0,
             stored_revision: 0,
             floor: 0,
@@ -155,7 +155,7 @@ impl SessionLog {
         if let Some(journal) = &change.journal {
             write_journal(&mut head, &mut batch, journal, (change.at, revision))?;
         }
-        batch.head = seal_record(Kind::Head, &head);
+        batch.head = seal_record(RecordKind::Head, &head);
         batch.channel = head.channel.clone();
         Ok(Prepared { expected: self.stored_revision, head, entries, batch })
     }
@@ -163,7 +163,7 @@ impl SessionLog {
     /// Writes a log record with these entries into the batch, and their audit rows; gives the entries back.
     fn write_record(
         &self,
-        head: &mut Session,
+        head: &mut SessionHead,
         batch: &mut Batch,
         change: &Change,
         (entries, revision): (Vec<Entry>, u64),
@@ -178,7 +178,7 @@ impl SessionLog {
             mark: head.mark(revision),
             entries,
         };
-        let value = seal_record(Kind::Log, &record);
+        let value = seal_record(RecordKind::Log, &record);
         head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
         batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
         for entry in &record.entries {
@@ -212,7 +212,7 @@ impl SessionLog {
         self.floor = 0;
     }
 
-    fn take_head(&mut self, head: Session) {
+    fn take_head(&mut self, head: SessionHead) {
         self.history.note_source(u64::try_from(head.source_high_water).ok());
         self.head = head;
     }
@@ -243,7 +243,7 @@ impl SessionLog {
             self.survey.next_record = self.survey.next_record.max(*next);
             let bytes = record.value.len() as u64;
             self.survey.bytes = self.survey.bytes.saturating_add(bytes);
-            match open_record::<LogRecord>(Kind::Log, &record.value) {
+            match open_record::<LogRecord>(RecordKind::Log, &record.value) {
                 Ok(log) => {
                     self.survey.read(&log.mark, log.at);
                     self.operations.insert(log.operation, ());
@@ -273,7 +273,7 @@ impl SessionLog {
 pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
     let mut log = SessionLog::new(id, seed, now);
     let Some(head) = store.head(id).await? else { return Ok(log) };
-    match open_record::<Session>(Kind::Head, &head.value) {
+    match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => {
             log.take_revision(head.revision);
             let records = read_log(store, &mut log, id, 0, session.next_record).await;
@@ -317,8 +317,8 @@ async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> R
 ///
 /// # Errors
 /// When the store cannot be read.
-pub async fn read_head(store: &dyn LogStore, id: &str, head: &Head, seed: Seed) -> Result<(Session, Report)> {
-    match open_record::<Session>(Kind::Head, &head.value) {
+pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: Seed) -> Result<(SessionHead, Report)> {
+    match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => Ok((session, Report::new())),
         Err(_) => {
             let log = open_session(store, id, seed, 0).await?;
@@ -373,7 +373,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     if head.revision == revision && cell.borrow().revision > 0 {
         return Ok(false);
     }
-    let Ok(session) = open_record::<Session>(Kind::Head, &head.value) else {
+    let Ok(session) = open_record::<SessionHead>(RecordKind::Head, &head.value) else {
         reopen(store, cell).await?;
         return Ok(true);
     };

@@ -1,8 +1,8 @@
 //! The store that forgets: for tests, servers that keep nothing, and the model that others are compared with.
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
-    SessionRow, StoreFuture, Table, audit_cursor, open_audit_cursor,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
+    SessionRow, StoreFuture, StoredHead, Table, audit_cursor, open_audit_cursor,
 };
 use crate::sorted::Sorted;
 use std::cell::RefCell;
@@ -12,12 +12,12 @@ use std::rc::Rc;
 /// Keeps everything in memory. A clone is another handle on the same data.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    sessions: Rc<RefCell<Sorted<String, Kept>>>,
+    sessions: Rc<RefCell<Sorted<String, StoredSession>>>,
 }
 
 /// A session, or its tombstone.
 #[derive(Debug, Default)]
-struct Kept {
+struct StoredSession {
     revision: u64,
     /// None in a tombstone.
     head: Option<Vec<u8>>,
@@ -28,11 +28,11 @@ struct Kept {
     widest: u64,
 }
 
-impl Kept {
+impl StoredSession {
     /// The head; without bytes where it was lost, and records are left.
-    fn head(&self) -> Option<Head> {
+    fn head(&self) -> Option<StoredHead> {
         let lost = || (!self.records.is_empty()).then(Vec::new);
-        Some(Head { revision: self.revision, value: self.head.clone().or_else(lost)? })
+        Some(StoredHead { revision: self.revision, value: self.head.clone().or_else(lost)? })
     }
 
     /// Whether a record that is put would stand in the place of another.
@@ -85,9 +85,9 @@ impl Kept {
 impl MemoryStore {
     /// Loses a session's head, as a store does whose row of it is deleted behind its back; the records stay.
     pub fn lose_head(&self, session: &str) {
-        if let Some(kept) = self.sessions.borrow_mut().get_mut(session) {
-            (kept.head, kept.channel, kept.revision) = (None, None, 0);
-            kept.operations = Operations::default();
+        if let Some(stored) = self.sessions.borrow_mut().get_mut(session) {
+            (stored.head, stored.channel, stored.revision) = (None, None, 0);
+            stored.operations = Operations::default();
         }
     }
 }
@@ -107,8 +107,8 @@ impl LogStore for MemoryStore {
         drop(self.sessions.take());
     }
 
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
-        Box::pin(async move { Ok(self.sessions.borrow().get(session).and_then(Kept::head)) })
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
+        Box::pin(async move { Ok(self.sessions.borrow().get(session).and_then(StoredSession::head)) })
     }
 
     fn append<'a>(
@@ -121,25 +121,29 @@ impl LogStore for MemoryStore {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let mut sessions = self.sessions.borrow_mut();
-            if let Some(kept) = sessions.get_mut(session) {
-                if let Some(outcome) = kept.operations.outcome(kept.revision, expected, operation) {
+            if let Some(stored) = sessions.get_mut(session) {
+                if let Some(outcome) = stored.operations.outcome(stored.revision, expected, operation) {
                     return Ok(outcome);
                 }
-                return Ok(if kept.is_occupied(&batch) { Appended::Occupied } else { kept.write(batch, operation) });
+                return Ok(if stored.is_occupied(&batch) {
+                    Appended::Occupied
+                } else {
+                    stored.write(batch, operation)
+                });
             }
             if expected != 0 {
                 return Ok(Appended::Conflict(0));
             }
-            let mut kept = Kept::default();
-            let appended = kept.write(batch, operation);
-            sessions.insert(session.to_owned(), kept);
+            let mut stored = StoredSession::default();
+            let appended = stored.write(batch, operation);
+            sessions.insert(session.to_owned(), stored);
             Ok(appended)
         })
     }
 
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
         Box::pin(
-            async move { Ok(self.sessions.borrow().get(session).map(|kept| kept.read(query)).unwrap_or_default()) },
+            async move { Ok(self.sessions.borrow().get(session).map(|stored| stored.read(query)).unwrap_or_default()) },
         )
     }
 
@@ -153,11 +157,11 @@ impl LogStore for MemoryStore {
             let limit = if limit == 0 { PAGE } else { limit };
             let sessions = self.sessions.borrow();
             let mut page = Page { items: Vec::new(), cursor: None };
-            for (id, kept) in sessions.from(cursor.unwrap_or("")) {
-                if cursor == Some(id) || channel.is_some() && kept.channel.as_deref() != channel {
+            for (id, stored) in sessions.from(cursor.unwrap_or("")) {
+                if cursor == Some(id) || channel.is_some() && stored.channel.as_deref() != channel {
                     continue;
                 }
-                let Some(head) = kept.head() else { continue };
+                let Some(head) = stored.head() else { continue };
                 if page.items.len() == limit {
                     page.cursor = page.items.last().map(|last: &SessionRow| last.id.clone());
                     break;
@@ -174,9 +178,9 @@ impl LogStore for MemoryStore {
             let after = query.cursor.as_deref().map(open_audit_cursor).transpose()?;
             let sessions = self.sessions.borrow();
             let mut page = Page { items: Vec::new(), cursor: None };
-            for (id, kept) in sessions.from(after.map_or("", |(session, _)| session)) {
+            for (id, stored) in sessions.from(after.map_or("", |(session, _)| session)) {
                 let from = after.filter(|(session, _)| session == id).map_or(0, |(_, last)| last.saturating_add(1));
-                let rows = kept.records.range((Table::ToolInvocations, from)..=(Table::ToolInvocations, u64::MAX));
+                let rows = stored.records.range((Table::ToolInvocations, from)..=(Table::ToolInvocations, u64::MAX));
                 for (_, record) in rows {
                     if !record.index.as_ref().is_some_and(|index| query.matches(id, index)) {
                         continue;
@@ -194,9 +198,13 @@ impl LogStore for MemoryStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            if let Some(kept) = self.sessions.borrow_mut().get_mut(session).filter(|kept| kept.head().is_some()) {
-                let operations = std::mem::take(&mut kept.operations);
-                *kept = Kept { revision: kept.revision.saturating_add(1), operations, ..Kept::default() };
+            if let Some(stored) = self.sessions.borrow_mut().get_mut(session).filter(|stored| stored.head().is_some()) {
+                let operations = std::mem::take(&mut stored.operations);
+                *stored = StoredSession {
+                    revision: stored.revision.saturating_add(1),
+                    operations,
+                    ..StoredSession::default()
+                };
             }
             Ok(())
         })

@@ -18,7 +18,7 @@ pub use audit::AuditRow;
 pub use journal::{JournalChange, JournalMark, JournalStep, read_journal, read_journal_from};
 pub use log::{Change, Committed, HeadEdit, SessionLog, commit, open_session, read_head, refresh, unreadable_head};
 pub use memory::MemoryStore;
-pub use record::{Kind, MAX_RECORD_BYTES, open_record, seal_record};
+pub use record::{MAX_RECORD_BYTES, RecordKind, open_record, seal_record};
 
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
@@ -182,7 +182,7 @@ pub enum Appended {
 /// A head and its revision. Where a store has records of a session and no head, or cannot make out what is in the head's
 /// place, it gives a head without bytes, of revision 0 if that is lost, too: such a session is damaged, not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct StoredHead {
     /// Counts appends, from 1.
     pub revision: u64,
     /// The bytes.
@@ -275,7 +275,7 @@ pub struct SessionRow {
     /// The session's id.
     pub id: String,
     /// Its head.
-    pub head: Head,
+    pub head: StoredHead,
 }
 
 /// The contract. Revision 0 is an absent session; deleting leaves a tombstone that keeps counting, so
@@ -296,7 +296,7 @@ pub trait LogStore {
     ///
     /// # Errors
     /// When the store cannot be read; never an empty answer instead.
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>>;
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>>;
 
     /// Writes the batch if the head's revision is `expected` (0: absent, or deleted and known to be: then the
     /// tombstone's revision is what [`Appended::Conflict`] gives and what to expect next).

@@ -3,10 +3,10 @@
 use crate::history::{Entry, History, Position};
 use crate::id::short_name;
 use crate::message::PartBody;
-use crate::session::Session;
+use crate::session_head::SessionHead;
 
 /// Gives messages their `seq`, turn and round, and invocations their number; moves the head's counters on.
-pub(super) fn number(history: &History, head: &mut Session, entries: Vec<Entry>) -> Vec<Entry> {
+pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<Entry>) -> Vec<Entry> {
     let mut position = history.position();
     // Turns whose records cannot be read keep their numbers, too.
     if position.turns < head.turns {

@@ -4,12 +4,12 @@
 
 use super::audit::AuditRow;
 use super::journal::{JournalMark, place_of};
-use super::record::{Kind, open_record};
+use super::record::{RecordKind, open_record};
 use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Table};
 use crate::error::Result;
 use crate::finding::{Finding, Report};
 use crate::history::History;
-use crate::session::{HeadMark, RunEntry, Session};
+use crate::session_head::{HeadMark, RunEntry, SessionHead};
 
 /// So far beyond the last revision that records tell of a rebuilt head goes on, where the store does not know it: a tab that saw
 /// the lost one must not take a new revision for one that it knows.
@@ -47,7 +47,7 @@ impl LogSurvey {
 
 /// A rebuilt head, and the least revision that its next append makes.
 pub(super) struct Rebuilt {
-    pub(super) head: Session,
+    pub(super) head: SessionHead,
     pub(super) floor: u64,
     pub(super) findings: Report,
 }
@@ -65,7 +65,7 @@ pub(super) async fn rebuild_head(
     let mark = [&survey.mark, &journals.mark].into_iter().flatten().max_by_key(|mark| mark.revision);
     let known = mark.map_or(0, |mark| mark.revision);
     let floor = if revision < known || revision == 0 { known + REVISION_GAP } else { 0 };
-    let mut head = mark.map_or_else(|| Session::new(id, 0), |mark| Session::from_mark(id, mark.clone()));
+    let mut head = mark.map_or_else(|| SessionHead::new(id, 0), |mark| SessionHead::from_mark(id, mark.clone()));
     head.next_record = survey.next_record;
     head.next_run = head.next_run.max(journals.next_run);
     head.log_bytes = survey.bytes;
@@ -85,11 +85,11 @@ pub(super) async fn rebuild_head(
 }
 
 /// Invocations of records that cannot be read keep their numbers: their audit rows have them.
-async fn survey_audit(store: &dyn LogStore, id: &str, head: &mut Session) -> Result<()> {
+async fn survey_audit(store: &dyn LogStore, id: &str, head: &mut SessionHead) -> Result<()> {
     let query = Query { reverse: true, limit_bytes: 1, ..Query::all(Table::ToolInvocations) };
     if let Some(last) = store.read(id, query).await?.first() {
         head.next_invocation = head.next_invocation.max(last.key + 1);
-        if let Ok(row) = open_record::<AuditRow>(Kind::Audit, &last.value) {
+        if let Ok(row) = open_record::<AuditRow>(RecordKind::Audit, &last.value) {
             head.turns = head.turns.max(row.turn.saturating_add(1));
         }
     }

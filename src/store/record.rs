@@ -23,7 +23,7 @@ const HEADER: usize = 6;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     Head = 1,
     Log = 2,
     Audit = 3,
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 /// Encodes a value with its version, kind and checksum.
-pub fn seal_record<T: Stored>(kind: Kind, value: &T) -> Vec<u8> {
+pub fn seal_record<T: Stored>(kind: RecordKind, value: &T) -> Vec<u8> {
     let mut bytes = vec![VERSION, kind as u8, 0, 0, 0, 0];
     value.write(&mut bytes);
     let sum = checksum(&bytes);
@@ -46,13 +46,13 @@ pub fn seal_record<T: Stored>(kind: Kind, value: &T) -> Vec<u8> {
 ///
 /// # Errors
 /// `unsupported_version` for a newer layout, `corrupt_record` for anything that is damaged or of another kind.
-pub fn open_record<T: Stored>(kind: Kind, bytes: &[u8]) -> Result<T> {
+pub fn open_record<T: Stored>(kind: RecordKind, bytes: &[u8]) -> Result<T> {
     let mut payload = Reader::new(payload_of(kind, bytes)?);
     let value = T::read(&mut payload);
     if payload.is_broken() { Err(corrupt("payload")) } else { Ok(value) }
 }
 
-fn payload_of(kind: Kind, bytes: &[u8]) -> Result<&[u8]> {
+fn payload_of(kind: RecordKind, bytes: &[u8]) -> Result<&[u8]> {
     let [version, own_kind, a, b, c, d, payload @ ..] = bytes else { return Err(corrupt("too short")) };
     if *version > VERSION {
         return Err(Error::new(
@@ -125,25 +125,25 @@ mod tests {
 
     #[test]
     fn tells_newer_from_broken() {
-        let mut bytes = seal_record(Kind::Log, &(1_u32, "two".to_owned()));
-        assert_eq!(open_record::<(u32, String)>(Kind::Log, &bytes).unwrap(), (1, "two".into()));
-        assert_eq!(open_record::<(u32, String)>(Kind::Head, &bytes).unwrap_err().code, Code::CorruptRecord);
+        let mut bytes = seal_record(RecordKind::Log, &(1_u32, "two".to_owned()));
+        assert_eq!(open_record::<(u32, String)>(RecordKind::Log, &bytes).unwrap(), (1, "two".into()));
+        assert_eq!(open_record::<(u32, String)>(RecordKind::Head, &bytes).unwrap_err().code, Code::CorruptRecord);
         bytes[0] = VERSION + 1;
-        assert_eq!(open_record::<(u32, String)>(Kind::Log, &bytes).unwrap_err().code, Code::UnsupportedVersion);
+        assert_eq!(open_record::<(u32, String)>(RecordKind::Log, &bytes).unwrap_err().code, Code::UnsupportedVersion);
     }
 
     proptest! {
         #[test]
         fn any_bytes_decode_or_err(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = open_record::<crate::session::Session>(Kind::Head, &bytes);
+            let _ = open_record::<crate::session_head::SessionHead>(RecordKind::Head, &bytes);
         }
 
         #[test]
         fn a_flipped_bit_is_seen(at in 0_usize..200, bit in 0_u8..8) {
-            let mut bytes = seal_record(Kind::Head, &crate::session::Session::new("s", 1));
+            let mut bytes = seal_record(RecordKind::Head, &crate::session_head::SessionHead::new("s", 1));
             let at = at % bytes.len();
             bytes[at] ^= 1 << bit;
-            let read = open_record::<crate::session::Session>(Kind::Head, &bytes);
+            let read = open_record::<crate::session_head::SessionHead>(RecordKind::Head, &bytes);
             prop_assert!(read.is_err());
         }
     }

@@ -10,7 +10,7 @@ use crate::json::JsonStr;
 use crate::message::{Message, PartBody};
 use crate::provider::StreamEvent;
 use crate::run::{JournalEntry, RunEvent, without_calls};
-use crate::store::{Kind, open_record};
+use crate::store::{RecordKind, open_record};
 use js_sys::Uint8Array;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -153,7 +153,7 @@ fn receive(engine: &Engine, value: &JsValue) {
 /// The message that an owner sent; none if it says that there is none, or if its build writes messages otherwise.
 fn message_of(value: &JsValue) -> Option<Message> {
     let bytes = foreign::bytes("an answer of another tab", value).ok()??;
-    match open_record::<JournalEntry>(Kind::Journal, &bytes).ok()? {
+    match open_record::<JournalEntry>(RecordKind::Journal, &bytes).ok()? {
         JournalEntry::Partial(message) => Some(message),
         _ => None,
     }

@@ -14,9 +14,9 @@ use crate::finding::{Finding, Report};
 use crate::id::Seed;
 use crate::json::ObjectWriter;
 use crate::replay::PolicyLayer;
-use crate::session::Session;
+use crate::session_head::SessionHead;
 use crate::sorted::Sorted;
-use crate::store::{Head, LogStore, SessionRow, read_head};
+use crate::store::{LogStore, SessionRow, StoredHead, read_head};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// A stored head; one that cannot be read is rebuilt, and the application told.
-    pub fn head<'a>(&'a self, id: &'a str, stored: &'a Head) -> Work<'a, Result<Session>> {
+    pub fn head<'a>(&'a self, id: &'a str, stored: &'a StoredHead) -> Work<'a, Result<SessionHead>> {
         Box::pin(async move {
             let (head, findings) = read_head(&*self.store, id, stored, self.seed).await?;
             self.damaged(&findings);

@@ -7,7 +7,7 @@ use super::engine::Engine;
 use crate::error::Result;
 use crate::history::{Entry, LogRecord};
 use crate::id::{IdMap, Seed};
-use crate::store::{AuditRow, Kind, MAX_KEY, Query, Table, open_record};
+use crate::store::{AuditRow, MAX_KEY, Query, RecordKind, Table, open_record};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
@@ -104,6 +104,6 @@ async fn revision_of(engine: &Engine, session: &str) -> Result<Option<u64>> {
 async fn read_record(engine: &Engine, session: &str, key: u64) -> Result<Option<RecordCalls>> {
     let query = Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) };
     let records = engine.store.read(session, query).await?;
-    let record = records.first().and_then(|record| open_record::<LogRecord>(Kind::Log, &record.value).ok());
+    let record = records.first().and_then(|record| open_record::<LogRecord>(RecordKind::Log, &record.value).ok());
     Ok(record.map(|record| RecordCalls::of(record, engine.seed)))
 }

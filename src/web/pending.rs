@@ -13,15 +13,17 @@ use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::message::MessageStatus;
 use crate::run::{Recovered, recover, stopped_entries};
-use crate::session::{RunEntry, Session as Head};
-use crate::store::{AuditQuery, AuditRow, Change, JournalChange, JournalStep, Kind, Record, open_record, read_journal};
+use crate::session_head::{RunEntry, SessionHead};
+use crate::store::{
+    AuditQuery, AuditRow, Change, JournalChange, JournalStep, Record, RecordKind, open_record, read_journal,
+};
 use crate::tool::{InvocationStatus, ToolInvocation};
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
 /// The unfinished runs of these sessions.
-pub fn pending_runs(engine: &Rc<Engine>, sessions: Vec<(String, Head)>) -> Work<'_, Result<JsValue>> {
+pub fn pending_runs(engine: &Rc<Engine>, sessions: Vec<(String, SessionHead)>) -> Work<'_, Result<JsValue>> {
     Box::pin(async move {
         let mut items = String::new();
         let mut array = ArrayWriter::new(&mut items);
@@ -35,7 +37,7 @@ pub fn pending_runs(engine: &Rc<Engine>, sessions: Vec<(String, Head)>) -> Work<
     })
 }
 
-async fn pending_of(engine: &Engine, session: &str, head: &Head, out: &mut ArrayWriter<'_>) -> Result<()> {
+async fn pending_of(engine: &Engine, session: &str, head: &SessionHead, out: &mut ArrayWriter<'_>) -> Result<()> {
     let held = held_locks().await;
     let now = engine.now();
     for run in head.pending_runs() {
@@ -178,7 +180,7 @@ pub fn audit_page(engine: &Rc<Engine>, query: JsValue, session: Option<String>) 
 fn audit_rows<'r>(engine: &Engine, found: &'r [(String, Record)], message: Option<&str>) -> Vec<(&'r str, AuditRow)> {
     let mut rows = Vec::new();
     for (session, record) in found {
-        match open_record::<AuditRow>(Kind::Audit, &record.value) {
+        match open_record::<AuditRow>(RecordKind::Audit, &record.value) {
             Ok(row) => {
                 if message.is_none_or(|message| message == row.message_id) {
                     rows.push((session.as_str(), row));

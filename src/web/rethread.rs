@@ -10,8 +10,8 @@ use super::session::{Session, SessionInner};
 use super::store::{Durability, IndexedDbStore, StorageStatus, persist, storage_status};
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, ObjectWriter};
-use crate::session::Session as Head;
-use crate::store::{Kind, LogStore, MemoryStore, SessionRow, open_record, unreadable_head};
+use crate::session_head::SessionHead;
+use crate::store::{LogStore, MemoryStore, RecordKind, SessionRow, open_record, unreadable_head};
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -152,7 +152,7 @@ impl Rethread {
         self.engine.promise(Box::pin(async move {
             let status = storage_status().await;
             for row in engine.all_heads().await? {
-                if let Err(error) = open_record::<Head>(Kind::Head, &row.head.value) {
+                if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &row.head.value) {
                     engine.unreadable(unreadable_head(&row.id, &error));
                 }
             }
@@ -191,7 +191,7 @@ fn limit(query: &JsValue, default: u64) -> Result<usize> {
     Ok(usize::try_from(limit).unwrap_or(usize::MAX).min(10_000))
 }
 
-fn write_summary(out: &mut ObjectWriter<'_>, row: &SessionRow, head: &Head) {
+fn write_summary(out: &mut ObjectWriter<'_>, row: &SessionRow, head: &SessionHead) {
     out.text("id", &row.id)
         .text_or_null("channel", head.channel.as_deref())
         .text_or_null("title", head.title.as_deref())

@@ -37,7 +37,7 @@ pub fn input_items(input: &JsValue, dialect: Dialect) -> Result<Vec<Incoming>> {
         return Ok(Vec::new());
     }
     let user = |parts: Vec<IncomingPart>| {
-        vec![Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: None, shape: None })]
+        vec![Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: None, template: None })]
     };
     if input.is_string() {
         // Through JSON, so that a lone surrogate is not lost.

@@ -18,7 +18,7 @@ use crate::json::Json;
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::OnStop;
-use crate::session::RunEntry;
+use crate::session_head::RunEntry;
 use crate::sorted::Sorted;
 use crate::store::{Change, Committed, HeadEdit, SessionLog, commit, open_session, refresh};
 use js_sys::{Function, Promise};

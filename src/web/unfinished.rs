@@ -9,7 +9,7 @@ use super::session::SessionInner;
 use crate::history::History;
 use crate::message::{Message, MessageStatus, PartBody};
 use crate::run::{Recovered, RunStatus, mark_open_calls, without_calls};
-use crate::session::{RunEntry, Session as Head};
+use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal_from;
 use crate::tool::InvocationStatus;
 
@@ -109,7 +109,7 @@ impl UnfinishedRun {
     }
 
     /// Whether the view shows the run: until it is resumed or discarded, or the next run starts.
-    fn is_shown(&self, head: &Head) -> bool {
+    fn is_shown(&self, head: &SessionHead) -> bool {
         let entry = head.run(&self.id);
         match &self.source {
             RunSource::Here { epoch, next_run } => {
@@ -186,7 +186,7 @@ impl SessionInner {
     }
 
     /// Calls `paint` with each unfinished run that the view shows, in the order in which they began.
-    pub fn each_unfinished(&self, head: &Head, paint: &mut dyn FnMut(&UnfinishedRun)) {
+    pub fn each_unfinished(&self, head: &SessionHead, paint: &mut dyn FnMut(&UnfinishedRun)) {
         let live_here = self.live_run();
         for run in &*self.unfinished.borrow() {
             let own = live_here.as_ref().is_some_and(|live| live.id == run.id);

@@ -9,10 +9,10 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::Code;
 use rethread::run::RunStatus;
-use rethread::session::Session;
+use rethread::session_head::SessionHead;
 use rethread::store::{
-    Batch, Change, Kind, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_record, open_session,
-    read_head, refresh, seal_record,
+    Batch, Change, LogStore, MemoryStore, Query, Record, RecordKind, SessionLog, Table, commit, open_record,
+    open_session, read_head, refresh, seal_record,
 };
 use scripted_host::{Answer, CHAT, Host, SEED, block_on, calls, setup, text};
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ fn filled(store: &MemoryStore, writes: Option<usize>) {
 }
 
 /// What must be the same of a head that was rebuilt; counts of runs that are over and the time of writing may differ.
-fn facts(head: &Session) -> Value {
+fn facts(head: &SessionHead) -> Value {
     json!([
         (&head.id, head.created_at, head.born, &head.title, &head.channel, head.history_revision),
         (head.next_seq, head.next_record, head.next_invocation, head.next_run, head.turns),
@@ -272,8 +272,8 @@ fn r07_a_head_of_a_newer_build_is_read_only_and_shows_everything() {
     let store = MemoryStore::default();
     filled(&store, Some(4));
     set_head(&store, |head| {
-        let session = open_record::<Session>(Kind::Head, &head).unwrap();
-        let mut newer = seal_record(Kind::Head, &session);
+        let session = open_record::<SessionHead>(RecordKind::Head, &head).unwrap();
+        let mut newer = seal_record(RecordKind::Head, &session);
         newer[0] += 1;
         newer
     });

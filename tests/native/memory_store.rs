@@ -2,10 +2,10 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use rethread::store::conformance::{CHECKS, Check, both, check_all, check_one, nothing_lost, write_with_retry};
+use rethread::store::conformance::{CHECKS, StoreCheck, both, check_all, check_one, nothing_lost, write_with_retry};
 use rethread::store::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow,
-    StoreFuture,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
+    StoredHead,
 };
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -64,7 +64,7 @@ impl LogStore for Flawed {
         Capabilities { durable: true, ..self.0.capabilities() }
     }
 
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         self.0.head(session)
     }
 
@@ -148,7 +148,7 @@ impl LogStore for Flawed {
 }
 
 fn failing(flaw: Flaw) -> Vec<&'static str> {
-    let failed = |(name, check): &(&'static str, Check)| -> Option<&'static str> {
+    let failed = |(name, check): &(&'static str, StoreCheck)| -> Option<&'static str> {
         let data = MemoryStore::default();
         let open = || -> StoreFuture<'static, Rc<dyn LogStore>> {
             let store: Rc<dyn LogStore> = Rc::new(Flawed(data.clone(), flaw));

@@ -35,7 +35,7 @@ use rethread::error::Code;
 use rethread::history::{Entry, LogRecord};
 use rethread::message::{Dialect, Role};
 use rethread::run::{OnInterrupted, RunStatus, Treatment};
-use rethread::store::{AuditQuery, AuditRow, Change, Kind, LogStore, MemoryStore, Table, commit, open_record};
+use rethread::store::{AuditQuery, AuditRow, Change, LogStore, MemoryStore, RecordKind, Table, commit, open_record};
 use rethread::tool::InvocationStatus;
 use scripted_host::*;
 use serde_json::json;
@@ -110,7 +110,7 @@ fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
         // One record of the log, and nothing left of the journal.
         let records = host.records(Table::Log);
         assert_eq!(records.len(), 1);
-        let record: LogRecord = open_record(Kind::Log, &records[0].value).unwrap();
+        let record: LogRecord = open_record(RecordKind::Log, &records[0].value).unwrap();
         assert_eq!(record.run.as_deref(), Some("run"));
         assert_eq!(record.entries.len(), 7);
         assert!(host.records(Table::Runs).is_empty() && host.pending().is_empty());
@@ -124,7 +124,7 @@ fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
         let page =
             block_on(store.invocations(&AuditQuery { tool: Some("look".into()), ..AuditQuery::default() })).unwrap();
         let rows: Vec<AuditRow> =
-            page.items.iter().map(|(_, record)| open_record(Kind::Audit, &record.value).unwrap()).collect();
+            page.items.iter().map(|(_, record)| open_record(RecordKind::Audit, &record.value).unwrap()).collect();
         assert_eq!(
             rows.iter().map(|row| (row.call_id.as_str(), row.round, row.place, row.status)).collect::<Vec<_>>(),
             [("call_a", 0, 0, ok), ("call_c", 1, 0, ok)]
@@ -147,7 +147,7 @@ fn r01_a_message_has_no_copy_of_a_call() {
         })
     };
     host.ask(setup("run", CHAT, false), "Go", model);
-    let record: LogRecord = open_record(Kind::Log, &host.records(Table::Log)[0].value).unwrap();
+    let record: LogRecord = open_record(RecordKind::Log, &host.records(Table::Log)[0].value).unwrap();
     for entry in record.entries {
         if let Entry::Message(message) = entry {
             assert!(!format!("{message:?}").contains("xyzzy"), "{message:?}");

@@ -18,7 +18,7 @@ use rethread::run::{
     Desk, EffectKind, Input, OnStop, Outcome, PersistAsk, Persisted, Reply, RetryPolicy, Run, RunEvent, RunStatus,
     RunWriter, Setup, Treatment, change_for, recover,
 };
-use rethread::session::RunEntry;
+use rethread::session_head::RunEntry;
 use rethread::store::{
     Change, JournalChange, JournalStep, LogStore, Query, Record, SessionLog, Table, commit, open_session, read_journal,
 };
@@ -266,7 +266,7 @@ pub fn words(input: &str) -> Vec<Incoming> {
         role: Role::User,
         parts: vec![IncomingPart::Part(Part::from(PartBody::Text(JsonStr::new(input))))],
         dialect: None,
-        shape: None,
+        template: None,
     })]
 }
 

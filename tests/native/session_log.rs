@@ -14,7 +14,7 @@ use rethread::history::{Incoming, Origin, join};
 use rethread::json::JsonRef;
 use rethread::provider::decode_body;
 use rethread::store::{
-    Batch, Change, Committed, Kind, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_record,
+    Batch, Change, Committed, LogStore, MemoryStore, Query, Record, RecordKind, SessionLog, Table, commit, open_record,
     open_session, refresh,
 };
 use scripted_host::{CHAT, Host, SEED, block_on};
@@ -436,7 +436,7 @@ fn r01_a_result_that_comes_later_changes_its_audit_row() {
     append(&store, &log, "one", r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}]"#).unwrap();
     let rows = || -> Vec<rethread::store::AuditRow> {
         let records = block_on(store.read("s", Query::all(Table::ToolInvocations))).unwrap();
-        records.iter().map(|record| open_record(Kind::Audit, &record.value).unwrap()).collect()
+        records.iter().map(|record| open_record(RecordKind::Audit, &record.value).unwrap()).collect()
     };
     assert_eq!(
         (rows()[0].status.as_str(), rows()[0].record, rows()[0].result_record, rows()[0].arguments_bytes),

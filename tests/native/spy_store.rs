@@ -3,8 +3,8 @@
 
 use rethread::error::{Code, Error};
 use rethread::store::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MemoryStore, Page, Query, Record, SessionRow,
-    StoreFuture,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
+    StoredHead,
 };
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -55,7 +55,7 @@ impl LogStore for Spy {
         Capabilities { max_value_bytes: self.limit.get().unwrap_or(own.max_value_bytes), ..own }
     }
 
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         self.heads.set(self.heads.get() + 1);
         Box::pin(async move {
             self.readable()?;

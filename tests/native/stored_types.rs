@@ -6,16 +6,17 @@
 use rethread::history::{Entry, LogRecord, ResultEntry, SetAside};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
-    AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Shape, Slot, Source, SourceKind, Usage,
+    AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
+    WireTemplate,
 };
 use rethread::run::{Began, JournalEntry, StoredProvider};
-use rethread::session::{HeadMark, Owner, RunEntry, Session};
-use rethread::store::{AuditRow, JournalMark, Kind, open_record, seal_record};
+use rethread::session_head::{HeadMark, Owner, RunEntry, SessionHead};
+use rethread::store::{AuditRow, JournalMark, RecordKind, open_record, seal_record};
 use rethread::stored::Stored;
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
 use std::path::PathBuf;
 
-fn fixed<T: Stored + PartialEq + std::fmt::Debug>(name: &str, kind: Kind, value: &T) {
+fn fixed<T: Stored + PartialEq + std::fmt::Debug>(name: &str, kind: RecordKind, value: &T) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/native/fixtures").join(format!("{name}.bin"));
     let bytes = seal_record(kind, value);
     if std::env::var_os("BLESS").is_some() {
@@ -36,21 +37,21 @@ fn token(text: &str) -> JsonStr {
     JsonStr::from_token(text).unwrap()
 }
 
-fn shape() -> Shape {
+fn template() -> WireTemplate {
     let slots = [
-        Slot::Raw(json("{\"a\": 1e3}")),
-        Slot::Part(300),
-        Slot::Parts,
-        Slot::ResultsThenParts,
-        Slot::Calls,
-        Slot::Text,
-        Slot::Id,
-        Slot::Name,
-        Slot::Arguments,
-        Slot::Content,
-        Slot::Shape(Shape(vec![(token("\"in\\u0073ide\""), Slot::Text)])),
+        TemplateSlot::Raw(json("{\"a\": 1e3}")),
+        TemplateSlot::Part(300),
+        TemplateSlot::Parts,
+        TemplateSlot::ResultsThenParts,
+        TemplateSlot::Calls,
+        TemplateSlot::Text,
+        TemplateSlot::Id,
+        TemplateSlot::Name,
+        TemplateSlot::Arguments,
+        TemplateSlot::Content,
+        TemplateSlot::Object(WireTemplate(vec![(token("\"in\\u0073ide\""), TemplateSlot::Text)])),
     ];
-    Shape(slots.into_iter().enumerate().map(|(at, slot)| (JsonStr::new(&format!("k{at}")), slot)).collect())
+    WireTemplate(slots.into_iter().enumerate().map(|(at, slot)| (JsonStr::new(&format!("k{at}")), slot)).collect())
 }
 
 fn media() -> Media {
@@ -79,7 +80,11 @@ fn message() -> Message {
         seq: 1 << 40,
         turn: 7,
         role: Role::Assistant,
-        parts: bodies.into_iter().enumerate().map(|(at, body)| Part { body, shape: (at == 0).then(shape) }).collect(),
+        parts: bodies
+            .into_iter()
+            .enumerate()
+            .map(|(at, body)| Part { body, template: (at == 0).then(template) })
+            .collect(),
         created_at: 1_700_000_000_123,
         source: Source { kind: SourceKind::Context, id: Some("notes".into()) },
         run_id: Some("run".into()),
@@ -95,7 +100,7 @@ fn message() -> Message {
             container: Some("box".into()),
         })),
         dialect: Some(Dialect::Anthropic),
-        shape: Some(shape()),
+        template: Some(template()),
     }
 }
 
@@ -114,7 +119,7 @@ fn plain(role: Role, status: MessageStatus, kind: SourceKind) -> Message {
         metadata: None,
         answer: None,
         dialect: None,
-        shape: None,
+        template: None,
         ..message()
     }
 }
@@ -141,7 +146,7 @@ fn invocation(status: InvocationStatus) -> ToolInvocation {
         freshness: Some(Window::Millis(9)),
         append_freshness: Some(Window::Always),
         result: Some(result()),
-        shape: Some(shape()),
+        template: Some(template()),
     }
 }
 
@@ -150,20 +155,20 @@ fn result() -> ToolResult {
         content: json("{\"b\":1,\"b\":2}"),
         is_error: true,
         dialect: Some(Dialect::OpenAiChat),
-        shape: Some(shape()),
+        template: Some(template()),
     }
 }
 
 #[test]
 fn heads() {
-    fixed("head_empty", Kind::Head, &Session::new("s", 5));
-    let mut session = Session::new("a/b \u{1f600}", 5);
+    fixed("head_empty", RecordKind::Head, &SessionHead::new("s", 5));
+    let mut session = SessionHead::new("a/b \u{1f600}", 5);
     session.born = 300;
     session.updated_at = 6;
     session.title = Some("T".into());
     session.channel = Some("mail".into());
     session.metadata = Some(json("{}"));
-    session.owner = Owner::Session;
+    session.owner = Owner::SessionHead;
     session.state = vec![("k".into(), json("[null]"))];
     session.history_revision = 7;
     session.next_seq = 8;
@@ -182,7 +187,7 @@ fn heads() {
         started_at: 5,
         failed: Some(("model_error".into(), "the provider answered 500".into())),
     }];
-    fixed("head_full", Kind::Head, &session);
+    fixed("head_full", RecordKind::Head, &session);
 }
 
 #[test]
@@ -208,7 +213,7 @@ fn log_records() {
         started_at: None,
         finished_at: None,
         channel: None,
-        shape: None,
+        template: None,
         redacted: false,
         ..invocation(InvocationStatus::Pending)
     };
@@ -219,7 +224,7 @@ fn log_records() {
         started_at: None,
         finished_at: Some(9),
         freshness: Some(Window::Millis(0)),
-        result: Some(ToolResult { dialect: None, shape: None, ..result() }),
+        result: Some(ToolResult { dialect: None, template: None, ..result() }),
     }));
     entries.push(Entry::SetAside(SetAside {
         reason: "orphan_result".into(),
@@ -229,7 +234,7 @@ fn log_records() {
     }));
     fixed(
         "log_record",
-        Kind::Log,
+        RecordKind::Log,
         &LogRecord { operation: "run.0.9".into(), run: Some("run".into()), at: 44, mark: mark(), entries },
     );
 }
@@ -252,10 +257,10 @@ fn mark() -> HeadMark {
 
 #[test]
 fn audit_rows() {
-    fixed("audit_row", Kind::Audit, &AuditRow::new(&invocation(InvocationStatus::Rejected), Some(77)));
+    fixed("audit_row", RecordKind::Audit, &AuditRow::new(&invocation(InvocationStatus::Rejected), Some(77)));
     fixed(
         "audit_row_open",
-        Kind::Audit,
+        RecordKind::Audit,
         &AuditRow::new(&ToolInvocation { result: None, channel: None, ..invocation(InvocationStatus::Pending) }, None),
     );
 }
@@ -265,7 +270,7 @@ fn journal_marks() {
     let failed = Some(("model_error".into(), "refused".into()));
     fixed(
         "journal_mark",
-        Kind::JournalMark,
+        RecordKind::JournalMark,
         &JournalMark { run: "r".into(), epoch: 3, lease_until: 50, started_at: 41, failed, head: mark() },
     );
 }
@@ -284,7 +289,7 @@ fn journal_entries() {
     };
     fixed(
         "journal_began",
-        Kind::Journal,
+        RecordKind::Journal,
         &JournalEntry::Began(Began {
             run: "r".into(),
             at: 1,
@@ -294,13 +299,13 @@ fn journal_entries() {
     );
     fixed(
         "journal_answered",
-        Kind::Journal,
+        RecordKind::Journal,
         &JournalEntry::Answered { message: message(), invocations: vec![invocation(InvocationStatus::Pending)] },
     );
-    fixed("journal_started", Kind::Journal, &JournalEntry::Started { invocation: "i".into(), at: 5, attempt: 2 });
+    fixed("journal_started", RecordKind::Journal, &JournalEntry::Started { invocation: "i".into(), at: 5, attempt: 2 });
     fixed(
         "journal_finished",
-        Kind::Journal,
+        RecordKind::Journal,
         &JournalEntry::Finished(ResultEntry {
             invocation: "i".into(),
             status: InvocationStatus::Error,
@@ -312,14 +317,18 @@ fn journal_entries() {
     );
     fixed(
         "journal_redacted",
-        Kind::Journal,
+        RecordKind::Journal,
         &JournalEntry::Redacted { invocation: "i".into(), arguments: Some(Arguments::Value(json("{}"))) },
     );
-    fixed("journal_partial", Kind::Journal, &JournalEntry::Partial(message()));
+    fixed("journal_partial", RecordKind::Journal, &JournalEntry::Partial(message()));
     fixed(
         "journal_withheld",
-        Kind::Journal,
+        RecordKind::Journal,
         &JournalEntry::Withheld { members: vec!["api_key".into(), "tools[0].authorization".into()] },
     );
-    fixed("journal_failed", Kind::Journal, &JournalEntry::Failed { code: "model_error".into(), message: "no".into() });
+    fixed(
+        "journal_failed",
+        RecordKind::Journal,
+        &JournalEntry::Failed { code: "model_error".into(), message: "no".into() },
+    );
 }

@@ -3,9 +3,9 @@
 use super::{Anthropic, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
-use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::codec::without_plain_shape;
-use crate::provider::shape::{is_shape, shape_of, shape_with};
+use crate::provider::template::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
 
 /// What is written of a call and of a result that have no shape.
@@ -27,7 +27,7 @@ pub fn decode_system(system: JsonRef<'_>) -> Option<Incoming> {
         role: Role::System,
         parts,
         dialect: Some(Dialect::Anthropic),
-        shape: None,
+        template: None,
     }))
 }
 
@@ -48,7 +48,7 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         Some(Kind::String) => match content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
             Some(text) => {
                 parts.push(IncomingPart::Part(PartBody::Text(text).into()));
-                Some(Slot::Part(0))
+                Some(TemplateSlot::Part(0))
             }
             None => None,
         },
@@ -66,23 +66,23 @@ pub fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
                     _ => parts.push(IncomingPart::Part(decode_block(block))),
                 }
             }
-            Some(if results > 0 { Slot::ResultsThenParts } else { Slot::Parts })
+            Some(if results > 0 { TemplateSlot::ResultsThenParts } else { TemplateSlot::Parts })
         }
         _ => None,
     };
     if parts.is_empty() && (results > 0 || !misplaced.is_empty()) {
         return items.extend(misplaced);
     }
-    let shape = match slot {
+    let template = match slot {
         Some(slot) => shape_with(wire, &[("content", slot)]),
         None => shape_with(wire, &[]),
     };
-    let plain = encode::is_plain_message(role, &parts, &shape);
+    let plain = encode::is_plain_message(role, &parts, &template);
     items.push(Incoming::Message(IncomingMessage {
         role,
         parts,
         dialect: Some(Dialect::Anthropic),
-        shape: (!plain).then_some(shape),
+        template: (!plain).then_some(template),
     }));
     items.extend(misplaced);
 }
@@ -112,19 +112,25 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let thinking = matches!(body, PartBody::Reasoning(_));
     let has_source = matches!(body, PartBody::Image(_) | PartBody::File(_));
-    let shape = shape_of(block, &mut |key, value| match key {
-        "text" if !thinking && !has_source => Some(Slot::Text),
-        "thinking" if thinking => Some(Slot::Text),
-        "source" if has_source && value.is_object() => Some(Slot::Shape(shape_of(value, &mut |name, value| {
-            (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String).then_some(Slot::Text)
-        }))),
+    let template = shape_of(block, &mut |key, value| match key {
+        "text" if !thinking && !has_source => Some(TemplateSlot::Text),
+        "thinking" if thinking => Some(TemplateSlot::Text),
+        "source" if has_source && value.is_object() => {
+            Some(TemplateSlot::Object(shape_of(value, &mut |name, value| {
+                (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String)
+                    .then_some(TemplateSlot::Text)
+            })))
+        }
         _ => None,
     });
-    without_plain_shape(&Anthropic, body, shape)
+    without_plain_shape(&Anthropic, body, template)
 }
 
 fn decode_call(block: JsonRef<'_>) -> IncomingCall {
-    let shape = shape_with(block, &[("id", Slot::Id), ("name", Slot::Name), ("input", Slot::Arguments)]);
+    let template = shape_with(
+        block,
+        &[("id", TemplateSlot::Id), ("name", TemplateSlot::Name), ("input", TemplateSlot::Arguments)],
+    );
     let whole = ["id", "name", "input"].iter().all(|key| block.get(key).is_some());
     IncomingCall {
         call_id: block.string("id"),
@@ -133,34 +139,34 @@ fn decode_call(block: JsonRef<'_>) -> IncomingCall {
             Some(input) => input.as_json_str().map_or_else(|| Arguments::Value(input.to_owned()), Arguments::Text),
             None => Arguments::Value(Json::trusted("{}".into())),
         },
-        shape: (whole && !is_shape(&shape, PLAIN_CALL)).then_some(shape),
+        template: (whole && !is_shape(&template, PLAIN_CALL)).then_some(template),
     }
 }
 
 fn decode_result(block: JsonRef<'_>) -> IncomingResult {
-    let shape = shape_with(block, &[("tool_use_id", Slot::Id), ("content", Slot::Content)]);
+    let template = shape_with(block, &[("tool_use_id", TemplateSlot::Id), ("content", TemplateSlot::Content)]);
     let has_id = block.get("tool_use_id").is_some();
     let content = block.find("content");
     // Without content there is no hole for one: the shape alone says so.
-    let plain = content.is_some() && is_shape(&shape, PLAIN_RESULT);
+    let plain = content.is_some() && is_shape(&template, PLAIN_RESULT);
     IncomingResult {
         call_id: block.string("tool_use_id"),
         name: None,
         content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: block.get("is_error").and_then(JsonRef::as_bool).unwrap_or(false),
         dialect: Some(Dialect::Anthropic),
-        shape: (has_id && !plain).then_some(shape),
+        template: (has_id && !plain).then_some(template),
         raw: block.to_owned(),
         apart: false,
     }
 }
 
 /// Whether a thinking block of that shape carries the signature without which it may not go back.
-pub fn is_signed(shape: Option<&Shape>) -> bool {
-    shape.is_some_and(|shape| {
-        shape.0.iter().any(|(key, slot)| {
+pub fn is_signed(template: Option<&WireTemplate>) -> bool {
+    template.is_some_and(|template| {
+        template.0.iter().any(|(key, slot)| {
             key.inside() == "signature"
-                && matches!(slot, Slot::Raw(value) if value.as_str().len() > 2 && value.as_str() != "null")
+                && matches!(slot, TemplateSlot::Raw(value) if value.as_str().len() > 2 && value.as_str() != "null")
         })
     })
 }

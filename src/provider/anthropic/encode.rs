@@ -6,9 +6,9 @@ use super::rules::{SILENT_ERROR, TOOLSET};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{JsonStr, ObjectWriter, list_of};
-use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::media::refused;
-use crate::provider::shape::{is_shape, write_filled, write_part};
+use crate::provider::template::{is_shape, write_filled, write_part};
 use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -77,16 +77,19 @@ pub fn system_blocks(message: &Message, blocks: &mut Vec<String>) {
 /// `alone`: no results stand before its own blocks.
 fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[String], alone: bool) {
     let text = match message.parts.as_slice() {
-        [Part { body: PartBody::Text(text), shape }] if alone && blocks.len() == 1 && !(own && shape.is_some()) => {
+        [Part { body: PartBody::Text(text), template }]
+            if alone && blocks.len() == 1 && !(own && template.is_some()) =>
+        {
             Some(text)
         }
         _ => None,
     };
     let list = list_of(blocks);
     let content = text.map_or(list.as_str(), JsonStr::token);
-    if let Some(shape) = message.shape.as_ref().filter(|_| own) {
-        let values = [(Slot::Part(0), content), (Slot::Parts, &list), (Slot::ResultsThenParts, &list)];
-        return write_filled(out, shape, &values);
+    if let Some(template) = message.template.as_ref().filter(|_| own) {
+        let values =
+            [(TemplateSlot::Part(0), content), (TemplateSlot::Parts, &list), (TemplateSlot::ResultsThenParts, &list)];
+        return write_filled(out, template, &values);
     }
     let role = match message.role {
         Role::Developer => "system",
@@ -110,7 +113,7 @@ fn says(part: &Part) -> bool {
 fn may_go(part: &Part, message: &Message, own: bool, beside: bool, report: &mut Report) -> bool {
     match &part.body {
         PartBody::Text(text) | PartBody::Refusal(text) => beside && !text.is_empty() || says(part),
-        PartBody::Reasoning(_) if own && is_signed(part.shape.as_ref()) => true,
+        PartBody::Reasoning(_) if own && is_signed(part.template.as_ref()) => true,
         PartBody::Reasoning(_) => {
             if own {
                 report.push(
@@ -146,8 +149,8 @@ fn may_go(part: &Part, message: &Message, own: bool, beside: bool, report: &mut 
 
 /// Writes a block, in its own shape if `own`; false where the dialect has none for it.
 pub fn write_block(out: &mut String, part: &Part, own: bool) -> bool {
-    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
-        write_part(out, part, shape);
+    if let Some(template) = part.template.as_ref().filter(|_| own) {
+        write_part(out, part, template);
         return true;
     }
     match &part.body {
@@ -194,9 +197,13 @@ fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
     let id = call_id(&Anthropic, call);
     let name = JsonStr::new(&tool_name(call));
     let mut out = String::new();
-    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
-        let values = [(Slot::Id, id.token()), (Slot::Name, name.token()), (Slot::Arguments, input.as_str())];
-        write_filled(&mut out, shape, &values);
+    if let Some(template) = call.template.as_ref().filter(|_| own) {
+        let values = [
+            (TemplateSlot::Id, id.token()),
+            (TemplateSlot::Name, name.token()),
+            (TemplateSlot::Arguments, input.as_str()),
+        ];
+        write_filled(&mut out, template, &values);
         return out;
     }
     let mut block = ObjectWriter::new(&mut out);
@@ -211,8 +218,12 @@ fn result_block(call: &DraftCall<'_>, report: &mut Report) -> String {
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::Anthropic)
     {
-        if let Some(shape) = &result.shape {
-            write_filled(&mut out, shape, &[(Slot::Id, id.token()), (Slot::Content, result.content.as_str())]);
+        if let Some(template) = &result.template {
+            write_filled(
+                &mut out,
+                template,
+                &[(TemplateSlot::Id, id.token()), (TemplateSlot::Content, result.content.as_str())],
+            );
             return out;
         }
         let mut block = ObjectWriter::new(&mut out);
@@ -247,9 +258,9 @@ fn result_block(call: &DraftCall<'_>, report: &mut Report) -> String {
     if words.is_error {
         block.bool("is_error", true);
     }
-    if let Some(shape) = &call.invocation.shape {
-        for (key, slot) in shape.0.iter().filter(|(key, _)| key.inside() == TOOLSET) {
-            if let Slot::Raw(name) = slot {
+    if let Some(template) = &call.invocation.template {
+        for (key, slot) in template.0.iter().filter(|(key, _)| key.inside() == TOOLSET) {
+            if let TemplateSlot::Raw(name) = slot {
                 block.raw(key.inside(), name.as_str());
             }
         }
@@ -261,8 +272,8 @@ fn result_block(call: &DraftCall<'_>, report: &mut Report) -> String {
 // What is plain needs no shape of its own.
 
 /// Whether a message of that shape is written the same without it.
-pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
-    let one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), shape: None })]);
+pub fn is_plain_message(role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
+    let one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), template: None })]);
     let slot = if one_plain_text { "part" } else { "parts" };
-    !parts.is_empty() && is_shape(shape, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
+    !parts.is_empty() && is_shape(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }

@@ -5,9 +5,9 @@
 use super::{Gemini, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
-use crate::message::{Dialect, Media, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::codec::without_plain_shape;
-use crate::provider::shape::{shape_of, shape_with};
+use crate::provider::template::{shape_of, shape_with};
 use crate::text::has;
 use crate::tool::{Arguments, ToolResult};
 
@@ -40,13 +40,13 @@ pub fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
         }
     }
     if !parts.is_empty() {
-        let shape = shape_with(system, &[("parts", Slot::Parts)]);
-        let plain = !system.is_object() || matches!(shape.0.as_slice(), [(_, Slot::Parts)]);
+        let template = shape_with(system, &[("parts", TemplateSlot::Parts)]);
+        let plain = !system.is_object() || matches!(template.0.as_slice(), [(_, TemplateSlot::Parts)]);
         items.push(Incoming::Message(IncomingMessage {
             role: Role::System,
             parts,
             dialect: Some(Dialect::Gemini),
-            shape: (!plain).then_some(shape),
+            template: (!plain).then_some(template),
         }));
     }
 }
@@ -61,8 +61,9 @@ fn parts_of(content: JsonRef<'_>) -> Vec<JsonRef<'_>> {
 
 /// Decodes one content: results apart, then what else it says.
 pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
-    let message =
-        |role, parts, shape| Incoming::Message(IncomingMessage { role, parts, dialect: Some(Dialect::Gemini), shape });
+    let message = |role, parts, template| {
+        Incoming::Message(IncomingMessage { role, parts, dialect: Some(Dialect::Gemini), template })
+    };
     if let Some(text) = wire.as_json_str().filter(|text| !text.is_empty()) {
         return items.push(message(Role::User, vec![IncomingPart::Part(PartBody::Text(text).into())], None));
     }
@@ -98,31 +99,31 @@ pub fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         // A content of results is no message: the first of them knows what was around it.
         if let Some(first) = results.first_mut().filter(|_| listed) {
             let part = shape_in_full(first);
-            let around = shape_with(wire, &[("parts", Slot::Shape(part))]);
+            let around = shape_with(wire, &[("parts", TemplateSlot::Object(part))]);
             if !encode::is_plain_content(Role::User, &around) {
-                first.shape = Some(around);
+                first.template = Some(around);
             }
         }
     }
     let all = u32::try_from(results.len()).unwrap_or(0);
     for (result, place) in results.iter_mut().zip(0..).filter(|_| all > 1) {
-        let mut shape = shape_in_full(result);
-        shape.0.insert(0, (JsonStr::new(""), Slot::Part(all)));
-        shape.0.insert(0, (JsonStr::new(""), Slot::Part(place)));
-        result.shape = Some(shape);
+        let mut template = shape_in_full(result);
+        template.0.insert(0, (JsonStr::new(""), TemplateSlot::Part(all)));
+        template.0.insert(0, (JsonStr::new(""), TemplateSlot::Part(place)));
+        result.template = Some(template);
     }
     if answers && parts.is_empty() {
         return add_results(results, items);
     }
-    let slot = if answers { Slot::ResultsThenParts } else { Slot::Parts };
-    let mut shape = shape_with(wire, &[("parts", slot)]);
+    let slot = if answers { TemplateSlot::ResultsThenParts } else { TemplateSlot::Parts };
+    let mut template = shape_with(wire, &[("parts", slot)]);
     if answers && before.last().is_some_and(|before| *before > 0) {
         for count in before {
-            shape.0.push((JsonStr::new(""), Slot::Part(u32::try_from(count).unwrap_or(0))));
+            template.0.push((JsonStr::new(""), TemplateSlot::Part(u32::try_from(count).unwrap_or(0))));
         }
     }
-    let plain = !listed || encode::is_plain_content(role, &shape);
-    let said = message(role, parts, (!plain).then_some(shape));
+    let plain = !listed || encode::is_plain_content(role, &template);
+    let said = message(role, parts, (!plain).then_some(template));
     if role == Role::Assistant {
         items.push(said);
         add_results(results, items);
@@ -138,8 +139,8 @@ fn add_results(results: Vec<IncomingResult>, items: &mut Vec<Incoming>) {
     }
 }
 
-fn shape_in_full(result: &IncomingResult) -> Shape {
-    result.shape.clone().unwrap_or_else(|| encode::plain_shape(!result.call_id.is_empty(), result.is_error))
+fn shape_in_full(result: &IncomingResult) -> WireTemplate {
+    result.template.clone().unwrap_or_else(|| encode::plain_shape(!result.call_id.is_empty(), result.is_error))
 }
 
 /// Decodes a part that is neither call nor result. One that has no neutral meaning stays opaque.
@@ -160,15 +161,16 @@ pub fn decode_part(part: JsonRef<'_>) -> Part {
     };
     let Some(body) = body.filter(|_| call_in(part).is_none()) else { return PartBody::Opaque(part.to_owned()).into() };
     let text = matches!(body, PartBody::Text(_) | PartBody::Reasoning(_));
-    let shape = shape_of(part, &mut |key, value| match key {
+    let template = shape_of(part, &mut |key, value| match key {
         // Of doubled members the last counts.
-        "text" if text && Some(value) == part.get("text") => Some(Slot::Text),
-        _ if !text && Some(value) == media => Some(Slot::Shape(shape_of(value, &mut |name, value| {
-            (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == Kind::String).then_some(Slot::Text)
+        "text" if text && Some(value) == part.get("text") => Some(TemplateSlot::Text),
+        _ if !text && Some(value) == media => Some(TemplateSlot::Object(shape_of(value, &mut |name, value| {
+            (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == Kind::String)
+                .then_some(TemplateSlot::Text)
         }))),
         _ => None,
     });
-    without_plain_shape(&Gemini, body, shape)
+    without_plain_shape(&Gemini, body, template)
 }
 
 fn medium(data: JsonRef<'_>, inline: bool) -> PartBody {
@@ -206,20 +208,20 @@ fn id_of(inner: JsonRef<'_>) -> String {
 }
 
 fn decode_call(part: JsonRef<'_>, call: JsonRef<'_>) -> IncomingCall {
-    let shape = shape_of(part, &mut |_, value| {
+    let template = shape_of(part, &mut |_, value| {
         let inner = |key: &str, value: JsonRef<'_>| match key {
-            "id" => Some(Slot::Id),
-            "name" => Some(Slot::Name),
-            "args" if !value.is_null() => Some(Slot::Arguments),
+            "id" => Some(TemplateSlot::Id),
+            "name" => Some(TemplateSlot::Name),
+            "args" if !value.is_null() => Some(TemplateSlot::Arguments),
             _ => None,
         };
-        (value == call).then(|| Slot::Shape(shape_of(value, &mut { inner })))
+        (value == call).then(|| TemplateSlot::Object(shape_of(value, &mut { inner })))
     });
     let name = call.string("name");
     let whole = !name.is_empty();
     let call_id = id_of(call);
     IncomingCall {
-        shape: (whole && !encode::is_plain_call(&shape, !call_id.is_empty())).then_some(shape),
+        template: (whole && !encode::is_plain_call(&template, !call_id.is_empty())).then_some(template),
         call_id,
         name,
         arguments: match call.find("args") {
@@ -248,21 +250,22 @@ fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>) -> IncomingResult {
         (Some(content), member)
     });
     let hole = match (response, member) {
-        (Some(response), Some(_)) => Slot::Shape(shape_of(response, &mut |_, _| Some(Slot::Content))),
-        _ => Slot::Content,
+        (Some(response), Some(_)) => TemplateSlot::Object(shape_of(response, &mut |_, _| Some(TemplateSlot::Content))),
+        _ => TemplateSlot::Content,
     };
-    let holes = [("id", Slot::Id), ("name", Slot::Name), ("response", hole)];
-    let shape = shape_of(part, &mut |_, value| (value == inner).then(|| Slot::Shape(shape_with(value, &holes))));
+    let holes = [("id", TemplateSlot::Id), ("name", TemplateSlot::Name), ("response", hole)];
+    let template =
+        shape_of(part, &mut |_, value| (value == inner).then(|| TemplateSlot::Object(shape_with(value, &holes))));
     let is_error = member == Some("error");
     let whole = response.is_some_and(JsonRef::is_object) && inner.get("name").is_some();
-    let plain = !whole || encode::is_plain_result(&shape, is_error);
+    let plain = !whole || encode::is_plain_result(&template, is_error);
     IncomingResult {
         call_id: id_of(inner),
         name: Some(inner.string("name")),
         content: content.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error,
         dialect: Some(Dialect::Gemini),
-        shape: (!plain).then_some(shape),
+        template: (!plain).then_some(template),
         raw: part.to_owned(),
         apart: false,
     }
@@ -271,12 +274,12 @@ fn decode_result(part: JsonRef<'_>, inner: JsonRef<'_>) -> IncomingResult {
 /// The images and files in the `parts` of a result that came in this dialect.
 pub fn shown_by(result: &ToolResult) -> Vec<Part> {
     let mut shown = Vec::new();
-    let mut shapes: Vec<&Shape> = result.shape.iter().collect();
-    while let Some(shape) = shapes.pop() {
-        for (key, slot) in &shape.0 {
+    let mut templates: Vec<&WireTemplate> = result.template.iter().collect();
+    while let Some(template) = templates.pop() {
+        for (key, slot) in &template.0 {
             match slot {
-                Slot::Shape(inner) => shapes.push(inner),
-                Slot::Raw(value) if key.inside() == "parts" => {
+                TemplateSlot::Object(inner) => templates.push(inner),
+                TemplateSlot::Raw(value) if key.inside() == "parts" => {
                     for part in value.view().items() {
                         let part = decode_part(part);
                         if matches!(part.body, PartBody::Image(_) | PartBody::File(_)) {

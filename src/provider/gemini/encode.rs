@@ -3,10 +3,10 @@
 use super::{Gemini, SIGNATURE, STRICT, THIRD};
 use crate::finding::Report;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
-use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::media::{kind_of, refused};
 use crate::provider::settings::Settings;
-use crate::provider::shape::{self, is_shape, write_filled};
+use crate::provider::template::{self, is_shape, write_filled};
 use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -55,8 +55,8 @@ pub fn encode(
     if own && settings.version < STRICT {
         // In one content, each where it stood.
         let mut places = Vec::new();
-        for (key, slot) in message.shape.iter().flat_map(|shape| &shape.0) {
-            if let (Slot::Part(place), true) = (slot, key.is_empty()) {
+        for (key, slot) in message.template.iter().flat_map(|template| &template.0) {
+            if let (TemplateSlot::Part(place), true) = (slot, key.is_empty()) {
                 places.push(*place as usize);
             }
         }
@@ -103,7 +103,7 @@ pub fn system(messages: &[&Message]) -> Option<Json> {
     }
     let mut out = String::new();
     match messages {
-        [only] if is_own(only) && only.shape.is_some() => write_content(&mut out, only, true, &parts),
+        [only] if is_own(only) && only.template.is_some() => write_content(&mut out, only, true, &parts),
         _ => {
             let mut content = ObjectWriter::new(&mut out);
             content.list("parts", &parts);
@@ -114,9 +114,9 @@ pub fn system(messages: &[&Message]) -> Option<Json> {
 }
 
 fn write_content(out: &mut String, message: &Message, own: bool, parts: &[String]) {
-    if let Some(shape) = message.shape.as_ref().filter(|_| own) {
+    if let Some(template) = message.template.as_ref().filter(|_| own) {
         let list = list_of(parts);
-        return write_filled(out, shape, &[(Slot::Parts, &list), (Slot::ResultsThenParts, &list)]);
+        return write_filled(out, template, &[(TemplateSlot::Parts, &list), (TemplateSlot::ResultsThenParts, &list)]);
     }
     let mut content = ObjectWriter::new(out);
     content.text("role", if message.role == Role::Assistant { "model" } else { "user" }).list("parts", parts);
@@ -142,8 +142,8 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
 
 /// Writes a part, in its own shape if `own`; false where the dialect has none for it.
 pub fn write_part(out: &mut String, part: &Part, own: bool) -> bool {
-    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
-        shape::write_part(out, part, shape);
+    if let Some(template) = part.template.as_ref().filter(|_| own) {
+        template::write_part(out, part, template);
         return true;
     }
     let mut object = match &part.body {
@@ -203,26 +203,32 @@ fn id_of(call: &ToolInvocation, own: bool) -> Option<JsonStr> {
 }
 
 /// Writes a call or its result in its shape.
-fn write_named(out: &mut String, shape: &Shape, id: &Option<JsonStr>, name: &JsonStr, value: (Slot, &str)) {
-    let named = (Slot::Name, name.token());
+fn write_named(
+    out: &mut String,
+    template: &WireTemplate,
+    id: &Option<JsonStr>,
+    name: &JsonStr,
+    value: (TemplateSlot, &str),
+) {
+    let named = (TemplateSlot::Name, name.token());
     match id {
-        Some(id) => write_filled(out, shape, &[named, value, (Slot::Id, id.token())]),
-        None => write_filled(out, shape, &[named, value]),
+        Some(id) => write_filled(out, template, &[named, value, (TemplateSlot::Id, id.token())]),
+        None => write_filled(out, template, &[named, value]),
     }
 }
 
 fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, report: &mut Report) {
     let arguments = arguments_object(call, report);
     let (id, name) = (id_of(call, own), JsonStr::new(&name_of(call)));
-    if let Some(shape) = call.shape.as_ref().filter(|_| own) {
+    if let Some(template) = call.template.as_ref().filter(|_| own) {
         // An empty signature is none.
-        let says = |slot: &Slot| !matches!(slot, Slot::Raw(value) if matches!(value.as_str(), "\"\"" | "null"));
-        let mut shape = Cow::Borrowed(shape);
+        let says = |slot: &TemplateSlot| !matches!(slot, TemplateSlot::Raw(value) if matches!(value.as_str(), "\"\"" | "null"));
+        let mut template = Cow::Borrowed(template);
         if sign {
-            shape.to_mut().0.retain(|(key, slot)| !SIGNATURE.contains(&key.inside()) || says(slot));
+            template.to_mut().0.retain(|(key, slot)| !SIGNATURE.contains(&key.inside()) || says(slot));
         }
-        write_named(out, &shape, &id, &name, (Slot::Arguments, arguments.as_str()));
-        if sign && !shape.0.iter().any(|(key, _)| SIGNATURE.contains(&key.inside())) && out.pop().is_some() {
+        write_named(out, &template, &id, &name, (TemplateSlot::Arguments, arguments.as_str()));
+        if sign && !template.0.iter().any(|(key, _)| SIGNATURE.contains(&key.inside())) && out.pop().is_some() {
             out.push_str(&format!(",\"thoughtSignature\":{UNSIGNED}}}"));
         }
         return;
@@ -250,34 +256,35 @@ fn add_answered<'d, 'h>(item: &'d DraftMessage<'h>, answered: &mut Vec<Answered<
 }
 
 /// The shape that a result came in here.
-fn shape_of_result<'h>(call: &DraftCall<'h>) -> Option<&'h Shape> {
+fn shape_of_result<'h>(call: &DraftCall<'h>) -> Option<&'h WireTemplate> {
     match call.result {
-        Some(DraftResult::Stored(result)) if result.dialect == Some(Dialect::Gemini) => result.shape.as_ref(),
+        Some(DraftResult::Stored(result)) if result.dialect == Some(Dialect::Gemini) => result.template.as_ref(),
         _ => None,
     }
 }
 
 /// The place that a result had among those of its content, and how many these were.
 fn place_of(call: &DraftCall<'_>) -> Option<(u32, u32)> {
-    shape_of_result(call).and_then(Shape::came_among)
+    shape_of_result(call).and_then(WireTemplate::came_among)
 }
 
 /// What was around a content of results; the first of them knows.
-fn around_of<'h>(answered: &[Answered<'_, 'h>]) -> Option<&'h Shape> {
-    let knows = |(key, slot): &(JsonStr, Slot)| key.inside() == "parts" && matches!(slot, Slot::Shape(_));
-    answered.iter().find_map(|(call, _)| shape_of_result(call).filter(|shape| shape.0.iter().any(knows)))
+fn around_of<'h>(answered: &[Answered<'_, 'h>]) -> Option<&'h WireTemplate> {
+    let knows =
+        |(key, slot): &(JsonStr, TemplateSlot)| key.inside() == "parts" && matches!(slot, TemplateSlot::Object(_));
+    answered.iter().find_map(|(call, _)| shape_of_result(call).filter(|template| template.0.iter().any(knows)))
 }
 
-fn write_around(out: &mut String, around: Option<&Shape>, parts: &[String]) {
+fn write_around(out: &mut String, around: Option<&WireTemplate>, parts: &[String]) {
     let mut content = ObjectWriter::new(out);
     let list = list_of(parts);
     match around {
         None => _ = content.text("role", "user").raw("parts", &list),
-        Some(shape) => {
-            for (key, slot) in &shape.0 {
+        Some(template) => {
+            for (key, slot) in &template.0 {
                 let value = match slot {
-                    Slot::Raw(value) => value.as_str(),
-                    Slot::Shape(_) => &list,
+                    TemplateSlot::Raw(value) => value.as_str(),
+                    TemplateSlot::Object(_) => &list,
                     _ => continue,
                 };
                 content.key_token(key.token()).push_str(value);
@@ -328,22 +335,22 @@ fn write_response(
         Some(DraftResult::Stored(result)) => Some(result),
         _ => None,
     };
-    if let Some((shape, result)) = shape_of_result(call).zip(stored) {
-        let inner = shape.0.iter().find_map(|(key, slot)| match slot {
-            Slot::Shape(part) if key.inside() == "parts" => Some(part),
+    if let Some((template, result)) = shape_of_result(call).zip(stored) {
+        let inner = template.0.iter().find_map(|(key, slot)| match slot {
+            TemplateSlot::Object(part) if key.inside() == "parts" => Some(part),
             _ => None,
         });
-        let mut shape = Cow::Borrowed(inner.unwrap_or(shape));
+        let mut template = Cow::Borrowed(inner.unwrap_or(template));
         if settings.version >= STRICT {
-            for (_, slot) in &mut shape.to_mut().0 {
-                if let Slot::Shape(inner) = slot
-                    && inner.0.iter().all(|(_, slot)| *slot != Slot::Id)
+            for (_, slot) in &mut template.to_mut().0 {
+                if let TemplateSlot::Object(inner) = slot
+                    && inner.0.iter().all(|(_, slot)| *slot != TemplateSlot::Id)
                 {
-                    inner.0.insert(0, (JsonStr::new("id"), Slot::Id));
+                    inner.0.insert(0, (JsonStr::new("id"), TemplateSlot::Id));
                 }
             }
         }
-        write_named(out, &shape, &id, &name, (Slot::Content, result.content.as_str()));
+        write_named(out, &template, &id, &name, (TemplateSlot::Content, result.content.as_str()));
         return Vec::new();
     }
     let (mut shown, mut held) = (Vec::new(), Vec::new());
@@ -391,33 +398,36 @@ fn fits_response(part: &Part, settings: &Settings) -> bool {
 // What is plain needs no shape of its own.
 
 /// Whether a content of that shape is written the same without it.
-pub fn is_plain_content(role: Role, shape: &Shape) -> bool {
+pub fn is_plain_content(role: Role, template: &WireTemplate) -> bool {
     let name = if role == Role::Assistant { "\"model\"" } else { "\"user\"" };
-    matches!(shape.0.as_slice(), [(key, Slot::Raw(own)), (parts, Slot::Parts | Slot::Shape(_))]
+    matches!(template.0.as_slice(), [(key, TemplateSlot::Raw(own)), (parts, TemplateSlot::Parts | TemplateSlot::Object(_))]
         if key.inside() == "role" && own.as_str() == name && parts.inside() == "parts")
 }
 
 /// Whether a call of that shape is written the same without it.
-pub fn is_plain_call(shape: &Shape, has_id: bool) -> bool {
+pub fn is_plain_call(template: &WireTemplate, has_id: bool) -> bool {
     let id = if has_id { r##""id":#id,"## } else { "" };
-    is_shape(shape, &format!(r##"{{"functionCall":{{{id}"name":#name,"args":#arguments}}}}"##))
+    is_shape(template, &format!(r##"{{"functionCall":{{{id}"name":#name,"args":#arguments}}}}"##))
 }
 
 /// The shape in which a result goes out that has none.
-pub fn plain_shape(has_id: bool, is_error: bool) -> Shape {
+pub fn plain_shape(has_id: bool, is_error: bool) -> WireTemplate {
     let key = JsonStr::new;
     let mut members = Vec::new();
     if has_id {
-        members.push((key("id"), Slot::Id));
+        members.push((key("id"), TemplateSlot::Id));
     }
-    members.push((key("name"), Slot::Name));
+    members.push((key("name"), TemplateSlot::Name));
     let word = if is_error { "error" } else { "output" };
-    members.push((key("response"), Slot::Shape(Shape(vec![(key(word), Slot::Content)]))));
-    Shape(vec![(key("functionResponse"), Slot::Shape(Shape(members)))])
+    members.push((key("response"), TemplateSlot::Object(WireTemplate(vec![(key(word), TemplateSlot::Content)]))));
+    WireTemplate(vec![(key("functionResponse"), TemplateSlot::Object(WireTemplate(members)))])
 }
 
 /// Whether a result of that shape is written the same without it. One without an id keeps its shape: that says so.
-pub fn is_plain_result(shape: &Shape, is_error: bool) -> bool {
+pub fn is_plain_result(template: &WireTemplate, is_error: bool) -> bool {
     let word = if is_error { "error" } else { "output" };
-    is_shape(shape, &format!(r##"{{"functionResponse":{{"id":#id,"name":#name,"response":{{"{word}":#content}}}}}}"##))
+    is_shape(
+        template,
+        &format!(r##"{{"functionResponse":{{"id":#id,"name":#name,"response":{{"{word}":#content}}}}}}"##),
+    )
 }

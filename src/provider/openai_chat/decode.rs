@@ -3,10 +3,10 @@
 use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
-use crate::message::{Media, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::codec::without_plain_shape;
 use crate::provider::media::kind_of;
-use crate::provider::shape::{is_shape, shape_of, shape_with};
+use crate::provider::template::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
 
 /// The members that hold reasoning on compatible servers; OpenAI itself has none.
@@ -26,22 +26,22 @@ pub fn decode_message(chat: &ChatVariant, wire: JsonRef<'_>) -> Incoming {
         Some("assistant") => Incoming::Message(decode_assistant(chat, wire)),
         Some("tool") => Incoming::Result(decode_result(chat, wire, "tool_call_id")),
         // The legacy form: one function call a message, paired by order.
-        Some("function") => Incoming::Result(IncomingResult { shape: None, ..decode_result(chat, wire, "") }),
+        Some("function") => Incoming::Result(IncomingResult { template: None, ..decode_result(chat, wire, "") }),
         _ => Incoming::Unknown(wire.to_owned()),
     }
 }
 
 fn decode_input(chat: &ChatVariant, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
     let mut parts = Vec::new();
-    let shape =
+    let template =
         shape_of(wire, &mut |key, value| if key == "content" { decode_content(chat, value, &mut parts) } else { None });
-    finish(chat, role, parts, shape)
+    finish(chat, role, parts, template)
 }
 
 fn decode_assistant(chat: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage {
     let mut parts = Vec::new();
     // Reasoning, then words, then calls, whatever the order of the members.
-    let mut slots: Vec<(&str, Slot)> = Vec::new();
+    let mut slots: Vec<(&str, TemplateSlot)> = Vec::new();
     for (key, value) in wire.entries().filter(|_| !chat.content_chunks) {
         if let Some(name) = REASONING.into_iter().find(|name| key.is_text(name))
             && let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning)
@@ -61,7 +61,7 @@ fn decode_assistant(chat: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage {
         for call in calls.items().filter(|call| call.is_object()) {
             parts.push(IncomingPart::Call(decode_call(chat, call)));
         }
-        slots.push(("tool_calls", Slot::Calls));
+        slots.push(("tool_calls", TemplateSlot::Calls));
     }
     let mut legacy = false;
     if let Some(call) = wire.find("function_call").filter(|call| call.is_object()) {
@@ -69,39 +69,39 @@ fn decode_assistant(chat: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage {
             call_id: String::new(),
             name: call.string("name"),
             arguments: arguments_of(call.get("arguments")),
-            shape: None,
+            template: None,
         }));
         legacy = true;
     }
     // Of doubled members the last counts, as everybody reads them; then no shape could say where the hole is.
-    let mut shape = shape_with(wire, &slots);
-    if legacy || doubled(&shape) {
-        shape.0.clear();
+    let mut template = shape_with(wire, &slots);
+    if legacy || doubled(&template) {
+        template.0.clear();
     }
-    finish(chat, Role::Assistant, parts, shape)
+    finish(chat, Role::Assistant, parts, template)
 }
 
-fn doubled(shape: &Shape) -> bool {
-    let holes = || shape.0.iter().filter(|(_, slot)| !matches!(slot, Slot::Raw(_)));
+fn doubled(template: &WireTemplate) -> bool {
+    let holes = || template.0.iter().filter(|(_, slot)| !matches!(slot, TemplateSlot::Raw(_)));
     holes().enumerate().any(|(at, (key, _))| holes().take(at).any(|(before, _)| before.decode() == key.decode()))
 }
 
 /// A member that is one text: the text becomes a part, the member a hole.
-fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: fn(JsonStr) -> PartBody) -> Option<Slot> {
+fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: fn(JsonStr) -> PartBody) -> Option<TemplateSlot> {
     let text = value.as_json_str().filter(|text| !text.is_empty())?;
     let at = u32::try_from(parts.len()).ok()?;
     parts.push(IncomingPart::Part(body(text).into()));
-    Some(Slot::Part(at))
+    Some(TemplateSlot::Part(at))
 }
 
-fn decode_content(chat: &ChatVariant, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<Slot> {
+fn decode_content(chat: &ChatVariant, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<TemplateSlot> {
     match content.kind() {
         Kind::String => own_text(content, parts, PartBody::Text),
         Kind::Array => {
             for block in content.items() {
                 parts.push(IncomingPart::Part(decode_block(chat, block)));
             }
-            Some(Slot::Parts)
+            Some(TemplateSlot::Parts)
         }
         _ => None,
     }
@@ -143,21 +143,21 @@ pub fn decode_block(chat: &ChatVariant, block: JsonRef<'_>) -> Part {
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let inner = |value: JsonRef<'_>, name: &str| {
-        let hole = |value: JsonRef<'_>| (value.kind() == Kind::String).then_some(Slot::Text);
+        let hole = |value: JsonRef<'_>| (value.kind() == Kind::String).then_some(TemplateSlot::Text);
         if !value.is_object() {
             return hole(value);
         }
-        Some(Slot::Shape(shape_of(value, &mut |key, value| if key == name { hole(value) } else { None })))
+        Some(TemplateSlot::Object(shape_of(value, &mut |key, value| if key == name { hole(value) } else { None })))
     };
-    let shape = shape_of(block, &mut |key, value| match (key, &body) {
-        ("text", PartBody::Text(_)) | ("refusal", PartBody::Refusal(_)) => Some(Slot::Text),
+    let template = shape_of(block, &mut |key, value| match (key, &body) {
+        ("text", PartBody::Text(_)) | ("refusal", PartBody::Refusal(_)) => Some(TemplateSlot::Text),
         ("image_url", PartBody::Image(_)) => inner(value, "url"),
         ("file", PartBody::File(_)) if value.is_object() => inner(value, "file_data"),
         ("document_url", PartBody::File(_)) => inner(value, ""),
-        ("thinking", PartBody::Reasoning(_)) => is_one_text(value).then_some(Slot::Parts),
+        ("thinking", PartBody::Reasoning(_)) => is_one_text(value).then_some(TemplateSlot::Parts),
         _ => None,
     });
-    without_plain_shape(chat, body, shape)
+    without_plain_shape(chat, body, template)
 }
 
 /// The words of Mistral's reasoning: a text, or a list of chunks; none where no chunk is text.
@@ -173,8 +173,8 @@ fn thought(value: JsonRef<'_>) -> Option<JsonStr> {
 fn is_one_text(chunks: JsonRef<'_>) -> bool {
     let mut all = chunks.items();
     let (Some(chunk), None) = (all.next(), all.next()) else { return false };
-    let shape = shape_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(Slot::Text));
-    chunk.says("type", "text") && is_shape(&shape, r##"{"type":#text,"text":#text}"##)
+    let template = shape_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(TemplateSlot::Text));
+    chunk.says("type", "text") && is_shape(&template, r##"{"type":#text,"text":#text}"##)
 }
 
 fn decode_call(chat: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
@@ -183,11 +183,12 @@ fn decode_call(chat: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
     let inner = function.or(custom).unwrap_or(call);
     let input = if function.is_none() && custom.is_some() { "input" } else { "arguments" };
     let own = if function.is_some() { "function" } else { "custom" };
-    let shape = shape_of(call, &mut |key, value| match key {
-        "id" => Some(Slot::Id),
-        _ if key == own && value == inner => {
-            Some(Slot::Shape(shape_with(value, &[("name", Slot::Name), (input, Slot::Arguments)])))
-        }
+    let template = shape_of(call, &mut |key, value| match key {
+        "id" => Some(TemplateSlot::Id),
+        _ if key == own && value == inner => Some(TemplateSlot::Object(shape_with(
+            value,
+            &[("name", TemplateSlot::Name), (input, TemplateSlot::Arguments)],
+        ))),
         _ => None,
     });
     let mut decoded = IncomingCall {
@@ -198,15 +199,15 @@ fn decode_call(chat: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
             Some(text) if input == "input" && text.kind() == Kind::String => Arguments::Value(text.to_owned()),
             value => arguments_of(value),
         },
-        shape: None,
+        template: None,
     };
     // A call without id, name or arguments takes the plain form: the holes have nowhere to be.
     let whole = call.get("id").is_some()
         && inner.get("name").is_some()
         && inner.get(input).is_some_and(|a| a.kind() == Kind::String || (chat.content_chunks && a.is_object()))
         && inner != call;
-    if whole && !is_shape(&shape, PLAIN_CALL) {
-        decoded.shape = Some(shape);
+    if whole && !is_shape(&template, PLAIN_CALL) {
+        decoded.template = Some(template);
     }
     decoded
 }
@@ -224,7 +225,7 @@ pub fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
 }
 
 fn decode_result(chat: &ChatVariant, wire: JsonRef<'_>, id: &str) -> IncomingResult {
-    let shape = shape_with(wire, &[("content", Slot::Content), (id, Slot::Id)]);
+    let template = shape_with(wire, &[("content", TemplateSlot::Content), (id, TemplateSlot::Id)]);
     let whole = wire.get(id).is_some() && wire.get("content").is_some();
     IncomingResult {
         call_id: wire.string(id),
@@ -232,16 +233,16 @@ fn decode_result(chat: &ChatVariant, wire: JsonRef<'_>, id: &str) -> IncomingRes
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
         dialect: Some(chat.dialect),
-        shape: (whole && !is_shape(&shape, PLAIN_RESULT)).then_some(shape),
+        template: (whole && !is_shape(&template, PLAIN_RESULT)).then_some(template),
         raw: wire.to_owned(),
         apart: false,
     }
 }
 
-fn finish(chat: &ChatVariant, role: Role, parts: Vec<IncomingPart>, shape: Shape) -> IncomingMessage {
-    let plain = is_plain_message(chat, role, &parts, &shape);
-    let shape = (!plain && !shape.0.is_empty()).then_some(shape);
-    IncomingMessage { role, parts, dialect: Some(chat.dialect), shape }
+fn finish(chat: &ChatVariant, role: Role, parts: Vec<IncomingPart>, template: WireTemplate) -> IncomingMessage {
+    let plain = is_plain_message(chat, role, &parts, &template);
+    let template = (!plain && !template.0.is_empty()).then_some(template);
+    IncomingMessage { role, parts, dialect: Some(chat.dialect), template }
 }
 
 /// Whether a content is a list of texts, and holds one at least: a tool message takes nothing else.
@@ -251,7 +252,7 @@ pub fn is_text_only(chat: &ChatVariant, content: &Json) -> bool {
 }
 
 /// Whether a message of that shape is written the same without it.
-pub fn is_plain_message(chat: &ChatVariant, role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
+pub fn is_plain_message(chat: &ChatVariant, role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
     let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
     let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
     let content = match parts.len() - calls {
@@ -261,5 +262,5 @@ pub fn is_plain_message(chat: &ChatVariant, role: Role, parts: &[IncomingPart], 
         _ => return false,
     };
     let calls = if calls > 0 { r##","tool_calls":#calls"## } else { "" };
-    is_shape(shape, &format!(r#"{{"role":"{}","content":{content}{calls}}}"#, role.as_str()))
+    is_shape(template, &format!(r#"{{"role":"{}","content":{content}{calls}}}"#, role.as_str()))
 }

@@ -4,10 +4,10 @@ use super::decode::{REASONING, is_text_only};
 use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, Report};
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
-use crate::message::{Message, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::media::{default_name, refused};
 use crate::provider::settings::{ReasoningField, Settings};
-use crate::provider::shape::{write_filled, write_part, write_shape};
+use crate::provider::template::{write_filled, write_part, write_shape};
 use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
@@ -25,9 +25,9 @@ pub fn encode(
     let message = item.message;
     let own = message.dialect == Some(chat.dialect);
     let ids = call_ids(chat, &item.calls);
-    match (&message.shape, own) {
-        (Some(shape), true) if item.says(settings.reasoning != ReasoningField::Drop) => {
-            write_own(chat, wire.begin(), shape, item, &ids, settings);
+    match (&message.template, own) {
+        (Some(template), true) if item.says(settings.reasoning != ReasoningField::Drop) => {
+            write_own(chat, wire.begin(), template, item, &ids, settings);
         }
         (Some(_), true) => {}
         _ => encode_plain(chat, wire, item, &ids, settings, report),
@@ -39,7 +39,7 @@ pub fn encode(
 fn write_own(
     chat: &ChatVariant,
     out: &mut String,
-    shape: &Shape,
+    template: &WireTemplate,
     item: &DraftMessage<'_>,
     ids: &[JsonStr],
     settings: &Settings,
@@ -51,7 +51,7 @@ fn write_own(
     };
     let reasons = |part: &&Part| !field.is_empty() && matches!(part.body, PartBody::Reasoning(_));
     let mut reasoning = item.message.parts.iter().find(reasons).and_then(text_of);
-    write_shape(out, shape, &mut |name, slot, out| {
+    write_shape(out, template, &mut |name, slot, out| {
         if names_reasoning(name) && settings.reasoning == ReasoningField::Drop {
             return false;
         }
@@ -86,28 +86,33 @@ fn fill_message(
     chat: &ChatVariant,
     out: &mut String,
     name: &str,
-    slot: &Slot,
+    slot: &TemplateSlot,
     item: &DraftMessage<'_>,
     ids: &[JsonStr],
     settings: &Settings,
 ) -> bool {
     let message = item.message;
     match slot {
-        Slot::Raw(_) if name == "role" => {
+        TemplateSlot::Raw(_) if name == "role" => {
             out.push('"');
             out.push_str(role_name(chat, message, settings));
             out.push('"');
         }
         // A null beside calls may stay; without them it would leave the message empty.
-        Slot::Raw(value) => out.push_str(value.as_str()),
-        Slot::Part(at) => {
+        TemplateSlot::Raw(value) => out.push_str(value.as_str()),
+        TemplateSlot::Part(at) => {
             let Some(part) = usize::try_from(*at).ok().and_then(|at| message.parts.get(at)) else { return false };
             let Some(text) = text_of(part) else { return false };
             out.push_str(text.token());
         }
-        Slot::Parts | Slot::ResultsThenParts => write_blocks(chat, out, message),
-        Slot::Calls => return write_calls(chat, out, item, ids),
-        Slot::Text | Slot::Id | Slot::Name | Slot::Arguments | Slot::Content | Slot::Shape(_) => return false,
+        TemplateSlot::Parts | TemplateSlot::ResultsThenParts => write_blocks(chat, out, message),
+        TemplateSlot::Calls => return write_calls(chat, out, item, ids),
+        TemplateSlot::Text
+        | TemplateSlot::Id
+        | TemplateSlot::Name
+        | TemplateSlot::Arguments
+        | TemplateSlot::Content
+        | TemplateSlot::Object(_) => return false,
     }
     true
 }
@@ -132,10 +137,10 @@ fn write_blocks(chat: &ChatVariant, out: &mut String, message: &Message) {
 
 /// Writes a content part, in its own shape if `own`.
 pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool) {
-    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
+    if let Some(template) = part.template.as_ref().filter(|_| own) {
         return match &part.body {
-            PartBody::Reasoning(text) => write_filled(out, shape, &[(Slot::Parts, &thought(text))]),
-            _ => write_part(out, part, shape),
+            PartBody::Reasoning(text) => write_filled(out, template, &[(TemplateSlot::Parts, &thought(text))]),
+            _ => write_part(out, part, template),
         };
     }
     if let PartBody::Opaque(value) = &part.body {
@@ -268,27 +273,29 @@ fn write_calls(chat: &ChatVariant, out: &mut String, item: &DraftMessage<'_>, id
 fn write_call(chat: &ChatVariant, out: &mut String, call: &ToolInvocation, id: &JsonStr, own: bool) {
     // What came as an object goes back as one, where the dialect takes it.
     let own_object = own && chat.content_chunks;
-    let shape = call.shape.as_ref().filter(|_| own);
+    let template = call.template.as_ref().filter(|_| own);
     // Kimi's own tools have such names; in a call of another type the rules mend it.
-    let own_name = shape.is_some() && call.name.starts_with('$');
+    let own_name = template.is_some() && call.name.starts_with('$');
     let name = JsonStr::new(&if own_name { Cow::Borrowed(call.name.as_str()) } else { tool_name(call) });
     let arguments = arguments_of(&call.arguments, own_object);
-    let Some(shape) = shape else {
+    let Some(template) = template else {
         let mut object = ObjectWriter::new(out);
         object.token("id", id).text("type", "function").object("function", |function| {
             function.token("name", &name).raw("arguments", &arguments);
         });
         return object.end();
     };
-    write_shape(out, shape, &mut |member, slot, out| {
+    write_shape(out, template, &mut |member, slot, out| {
         out.push_str(match (slot, &call.arguments) {
-            (Slot::Raw(value), _) => value.as_str(),
-            (Slot::Id, _) => id.token(),
-            (Slot::Name, _) => name.token(),
-            (Slot::Arguments, Arguments::Value(text)) if member == "input" && text.view().kind() == Kind::String => {
+            (TemplateSlot::Raw(value), _) => value.as_str(),
+            (TemplateSlot::Id, _) => id.token(),
+            (TemplateSlot::Name, _) => name.token(),
+            (TemplateSlot::Arguments, Arguments::Value(text))
+                if member == "input" && text.view().kind() == Kind::String =>
+            {
                 text.as_str()
             }
-            (Slot::Arguments, _) => &arguments,
+            (TemplateSlot::Arguments, _) => &arguments,
             _ => return false,
         });
         true
@@ -353,8 +360,12 @@ fn encode_result<'c>(
         && result.dialect == Some(chat.dialect)
         && (chat.content_chunks || result.content.view().kind() == Kind::String || is_text_only(chat, &result.content))
     {
-        if let Some(shape) = &result.shape {
-            return write_filled(out, shape, &[(Slot::Id, id.token()), (Slot::Content, result.content.as_str())]);
+        if let Some(template) = &result.template {
+            return write_filled(
+                out,
+                template,
+                &[(TemplateSlot::Id, id.token()), (TemplateSlot::Content, result.content.as_str())],
+            );
         }
         let mut object = ObjectWriter::new(out);
         object.text("role", "tool").token("tool_call_id", id).json("content", result.content.view());

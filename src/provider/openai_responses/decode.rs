@@ -6,19 +6,19 @@
 //!
 //! | slot | the list |
 //! |---|---|
-//! | `Shape` | its first entry has that shape, further parts follow |
+//! | `WireTemplate` | its first entry has that shape, further parts follow |
 //! | `Content` | its first entry is the part's opaque value, further parts follow |
 //! | `Text` | it is no list: the text itself |
 //!
-//! The shape of a further part is two members: `Parts` for a mark, then its own `Shape` or `Content`.
+//! The shape of a further part is two members: `Parts` for a mark, then its own `WireTemplate` or `Content`.
 
 use super::kinds::{CallKind, FUNCTION, kind_of, runs_there};
 use super::{Responses, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
-use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::codec::without_plain_shape;
-use crate::provider::shape::{is_shape, shape_of, shape_with};
+use crate::provider::template::{is_shape, shape_of, shape_with};
 use crate::sorted::in_order;
 use crate::tool::Arguments;
 use std::borrow::Cow;
@@ -35,7 +35,7 @@ pub fn decode_instructions(instructions: JsonRef<'_>) -> Option<Incoming> {
         role: Role::System,
         parts: vec![IncomingPart::Part(PartBody::Text(text).into())],
         dialect: Some(Dialect::OpenAiResponses),
-        shape: Some(Shape(vec![(JsonStr::new("instructions"), Slot::Part(0))])),
+        template: Some(WireTemplate(vec![(JsonStr::new("instructions"), TemplateSlot::Part(0))])),
     }))
 }
 
@@ -43,9 +43,9 @@ pub fn decode_instructions(instructions: JsonRef<'_>) -> Option<Incoming> {
 pub fn is_instructions(message: &Message) -> bool {
     message.dialect == Some(Dialect::OpenAiResponses)
         && message
-            .shape
+            .template
             .as_ref()
-            .is_some_and(|shape| matches!(shape.0.as_slice(), [(key, Slot::Part(0))] if key.inside() == "instructions"))
+            .is_some_and(|template| matches!(template.0.as_slice(), [(key, TemplateSlot::Part(0))] if key.inside() == "instructions"))
 }
 
 /// An `input` that is one text: the user says it.
@@ -54,7 +54,7 @@ pub fn decode_text(text: JsonStr) -> Incoming {
         role: Role::User,
         parts: vec![IncomingPart::Part(PartBody::Text(text).into())],
         dialect: Some(Dialect::OpenAiResponses),
-        shape: None,
+        template: None,
     })
 }
 
@@ -174,14 +174,14 @@ impl<'w> Decoding<'_, 'w> {
     fn input(&mut self, wire: JsonRef<'_>, role: Role) {
         self.end_answer();
         let mut parts = Vec::new();
-        let shape =
+        let template =
             shape_of(wire, &mut |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
-        let plain = encode::is_plain_message(role, &parts, &shape);
+        let plain = encode::is_plain_message(role, &parts, &template);
         self.items.push(Incoming::Message(IncomingMessage {
             role,
             parts,
             dialect: Some(Dialect::OpenAiResponses),
-            shape: (!plain).then_some(shape),
+            template: (!plain).then_some(template),
         }));
     }
 
@@ -191,26 +191,26 @@ impl<'w> Decoding<'_, 'w> {
                 role: Role::Assistant,
                 parts: std::mem::take(&mut self.answer),
                 dialect: Some(Dialect::OpenAiResponses),
-                shape: None,
+                template: None,
             }));
         }
     }
 }
 
-fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<Slot> {
+fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<TemplateSlot> {
     match content.kind() {
         Kind::String => {
             let text = content.as_json_str().filter(|text| !text.is_empty())?;
             parts.clear();
             parts.push(IncomingPart::Part(PartBody::Text(text).into()));
-            Some(Slot::Part(0))
+            Some(TemplateSlot::Part(0))
         }
         Kind::Array => {
             parts.clear();
             for block in content.items() {
                 parts.push(IncomingPart::Part(decode_block(block)));
             }
-            Some(Slot::Parts)
+            Some(TemplateSlot::Parts)
         }
         _ => None,
     }
@@ -243,17 +243,19 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
         _ => None,
     };
     let Some((body, hole)) = found else { return PartBody::Opaque(block.to_owned()).into() };
-    let shape = shape_of(block, &mut |key, value| (key == hole && value.kind() == Kind::String).then_some(Slot::Text));
-    without_plain_shape(&Responses, body, shape)
+    let template =
+        shape_of(block, &mut |key, value| (key == hole && value.kind() == Kind::String).then_some(TemplateSlot::Text));
+    without_plain_shape(&Responses, body, template)
 }
 
 /// A message of the model: each of its texts is a part.
 fn decode_said(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let content = item.get("content");
     if let Some(text) = content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
-        let shape = shape_with(item, &[("content", Slot::Text)]);
-        let plain = is_shape(&shape, PLAIN_SAID);
-        return parts.push(IncomingPart::Part(Part { body: PartBody::Text(text), shape: (!plain).then_some(shape) }));
+        let template = shape_with(item, &[("content", TemplateSlot::Text)]);
+        let plain = is_shape(&template, PLAIN_SAID);
+        return parts
+            .push(IncomingPart::Part(Part { body: PartBody::Text(text), template: (!plain).then_some(template) }));
     }
     let body = |block: JsonRef<'_>| match block.text("type").as_deref() {
         Some("refusal") => block.json_str("refusal").map(|text| (PartBody::Refusal(text), "refusal")),
@@ -285,7 +287,7 @@ fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
         Some((name, list)) => decode_entries(item, name, list, &body, parts),
         None => parts.push(IncomingPart::Part(Part {
             body: PartBody::Reasoning(JsonStr::new("")),
-            shape: Some(shape_with(item, &[])),
+            template: Some(shape_with(item, &[])),
         })),
     }
 }
@@ -300,14 +302,14 @@ fn decode_entries(
 ) {
     for (at, entry) in list.items().enumerate() {
         let (body, slot) = match body(entry) {
-            Some((body, hole)) => (body, Slot::Shape(shape_with(entry, &[(hole, Slot::Text)]))),
-            None => (PartBody::Opaque(entry.to_owned()), Slot::Content),
+            Some((body, hole)) => (body, TemplateSlot::Object(shape_with(entry, &[(hole, TemplateSlot::Text)]))),
+            None => (PartBody::Opaque(entry.to_owned()), TemplateSlot::Content),
         };
-        let shape = match at {
+        let template = match at {
             0 => shape_with(item, &[(member, slot)]),
-            _ => Shape(vec![(JsonStr::new(""), Slot::Parts), (JsonStr::new(""), slot)]),
+            _ => WireTemplate(vec![(JsonStr::new(""), TemplateSlot::Parts), (JsonStr::new(""), slot)]),
         };
-        parts.push(IncomingPart::Part(Part { body, shape: Some(shape) }));
+        parts.push(IncomingPart::Part(Part { body, template: Some(template) }));
     }
 }
 
@@ -316,16 +318,16 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
     let several = kind.arguments == "action" && item.find("action").is_none() && item.find("actions").is_some();
     let asked = if several { "actions" } else { kind.arguments };
     let given = item.find(asked);
-    let mut holes = vec![("call_id", Slot::Id), ("name", Slot::Name), (asked, Slot::Arguments)];
+    let mut holes = vec![("call_id", TemplateSlot::Id), ("name", TemplateSlot::Name), (asked, TemplateSlot::Arguments)];
     if kind.is_hosted() {
         holes.remove(1);
         // What is not there is no hole: only a function's arguments can be written where none were.
         holes.truncate(1 + usize::from(given.is_some()));
     }
-    let mut shape = shape_with(item, &holes);
+    let mut template = shape_with(item, &holes);
     for (key, slot) in holes {
         if item.get(key).is_none() {
-            shape.0.push((JsonStr::new(key), slot));
+            template.0.push((JsonStr::new(key), slot));
         }
     }
     let arguments = match given {
@@ -338,38 +340,38 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
         },
     };
     let named = kind.name.map_or_else(|| item.text("name").unwrap_or_default(), Cow::Borrowed);
-    let plain = item.get("type").is_none() || is_shape(&shape, PLAIN_CALL);
+    let plain = item.get("type").is_none() || is_shape(&template, PLAIN_CALL);
     IncomingCall {
         call_id: item.string("call_id"),
         name: named.into_owned(),
         arguments,
-        shape: (!plain).then_some(shape),
+        template: (!plain).then_some(template),
     }
 }
 
 fn decode_result(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
-    let mut shape = shape_with(item, &[("call_id", Slot::Id), ("output", Slot::Content)]);
+    let mut template = shape_with(item, &[("call_id", TemplateSlot::Id), ("output", TemplateSlot::Content)]);
     let output = item.get("output");
     if output.is_none() && !kind.is_hosted() {
-        shape.0.push((JsonStr::new("output"), Slot::Content));
+        template.0.push((JsonStr::new("output"), TemplateSlot::Content));
     }
-    let plain = item.get("type").is_none() || item.get("call_id").is_none() || is_shape(&shape, PLAIN_RESULT);
+    let plain = item.get("type").is_none() || item.get("call_id").is_none() || is_shape(&template, PLAIN_RESULT);
     IncomingResult {
         call_id: item.string("call_id"),
         name: None,
         content: output.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: item.says("status", "failed"),
         dialect: Some(Dialect::OpenAiResponses),
-        shape: (!plain).then_some(shape),
+        template: (!plain).then_some(template),
         raw: item.to_owned(),
         apart: false,
     }
 }
 
 /// The value of a member that is kept as it came.
-pub fn raw<'s>(shape: &'s Shape, name: &str) -> Option<&'s Json> {
-    shape.0.iter().find_map(|(key, slot)| match slot {
-        Slot::Raw(value) if key.inside() == name => Some(value),
+pub fn raw<'s>(template: &'s WireTemplate, name: &str) -> Option<&'s Json> {
+    template.0.iter().find_map(|(key, slot)| match slot {
+        TemplateSlot::Raw(value) if key.inside() == name => Some(value),
         _ => None,
     })
 }

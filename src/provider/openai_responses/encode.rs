@@ -6,9 +6,9 @@ use super::kinds::{CallKind, FUNCTION};
 use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter, push_text};
-use crate::message::{Dialect, Media, Message, Part, PartBody, Role, Shape, Slot};
+use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::media::{default_name, refused};
-use crate::provider::shape::{is_shape, write_filled, write_part, write_shape};
+use crate::provider::template::{is_shape, write_filled, write_part, write_shape};
 use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -28,14 +28,14 @@ pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report)
 }
 
 fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool, report: &mut Report) {
-    if let Some(shape) = message.shape.as_ref().filter(|_| own) {
+    if let Some(template) = message.template.as_ref().filter(|_| own) {
         let mut blocks = String::new();
         write_blocks(&mut blocks, message, own);
         let values = match message.parts.first().and_then(text_of) {
-            Some(text) => &[(Slot::Parts, &*blocks), (Slot::Part(0), text.token())][..],
-            None => &[(Slot::Parts, &*blocks)],
+            Some(text) => &[(TemplateSlot::Parts, &*blocks), (TemplateSlot::Part(0), text.token())][..],
+            None => &[(TemplateSlot::Parts, &*blocks)],
         };
-        return write_filled(wire.begin(), shape, values);
+        return write_filled(wire.begin(), template, values);
     }
     let words = Words::of(message, Dialect::OpenAiResponses, report);
     if words.is_empty() {
@@ -72,8 +72,8 @@ fn write_blocks(out: &mut String, message: &Message, own: bool) {
 
 /// Writes a part of a user's message or of an output, in its own shape if `own`.
 pub fn write_block(out: &mut String, part: &Part, own: bool) {
-    if let Some(shape) = part.shape.as_ref().filter(|_| own) {
-        return write_part(out, part, shape);
+    if let Some(template) = part.template.as_ref().filter(|_| own) {
+        return write_part(out, part, template);
     }
     if let PartBody::Opaque(value) = &part.body {
         return out.push_str(value.as_str());
@@ -156,9 +156,9 @@ fn encode_own(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report)
                     write_call(wire.begin(), call.invocation, true, planned.without_id);
                 }
             }
-            PartBody::Opaque(value) if first.shape.is_none() => wire.begin().push_str(value.as_str()),
-            _ => match first.shape.as_ref().filter(|_| !continues(first)) {
-                Some(shape) => write_item(wire.begin(), parts, shape, planned.without_id),
+            PartBody::Opaque(value) if first.template.is_none() => wire.begin().push_str(value.as_str()),
+            _ => match first.template.as_ref().filter(|_| !continues(first)) {
+                Some(template) => write_item(wire.begin(), parts, template, planned.without_id),
                 None => {
                     if let Some(text) = text_of(first).filter(|text| !text.is_empty()) {
                         write_said(wire, text, matches!(first.body, PartBody::Refusal(_)));
@@ -171,11 +171,11 @@ fn encode_own(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report)
 
 /// Whether a part goes on with the item of the part before it.
 fn continues(part: &Part) -> bool {
-    part.shape.as_ref().is_some_and(|shape| matches!(shape.0.first(), Some((_, Slot::Parts))))
+    part.template.as_ref().is_some_and(|template| matches!(template.0.first(), Some((_, TemplateSlot::Parts))))
 }
 
 fn what(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> Is {
-    let id = part.shape.as_ref().and_then(|shape| raw(shape, "id"));
+    let id = part.template.as_ref().and_then(|template| raw(template, "id"));
     match &part.body {
         PartBody::ToolCall { .. } => match item.call(&part.body) {
             Some(call) if can_go(call, true) => Is::Call,
@@ -193,11 +193,11 @@ fn what(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> Is {
             }
             None => Is::Gone,
         },
-        PartBody::Text(text) | PartBody::Refusal(text) if part.shape.is_none() && text.is_empty() => Is::Gone,
+        PartBody::Text(text) | PartBody::Refusal(text) if part.template.is_none() && text.is_empty() => Is::Gone,
         PartBody::Text(_) | PartBody::Refusal(_) => Is::Said(id.is_some()),
-        PartBody::Reasoning(_) => match &part.shape {
+        PartBody::Reasoning(_) => match &part.template {
             // An answer that nobody stored, without what it takes to read it again: the provider knows nothing of it.
-            Some(shape) if item.message.run_id.is_some() && is_bare(shape) => Is::Gone,
+            Some(template) if item.message.run_id.is_some() && is_bare(template) => Is::Gone,
             Some(_) => Is::Reasoning(id.is_some_and(|id| id.as_str().starts_with("\"rs_"))),
             None => Is::Gone,
         },
@@ -206,11 +206,11 @@ fn what(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> Is {
     }
 }
 
-fn is_bare(shape: &Shape) -> bool {
+fn is_bare(template: &WireTemplate) -> bool {
     let says = |name| {
-        shape.0.iter().any(|(key, slot)| {
+        template.0.iter().any(|(key, slot)| {
             key.inside() == name
-                && !matches!(slot, Slot::Raw(value) if matches!(value.as_str(), "null" | "\"\"" | "[]"))
+                && !matches!(slot, TemplateSlot::Raw(value) if matches!(value.as_str(), "null" | "\"\"" | "[]"))
         })
     };
     !["id", "encrypted_content", "content"].into_iter().any(says)
@@ -252,27 +252,27 @@ fn keep_reasoning_with_what_follows(items: &mut [Item], message: &Message, repor
 }
 
 /// An item in its shape; `parts` are the entries of its list.
-fn write_item(out: &mut String, parts: &[Part], shape: &Shape, without_id: bool) {
+fn write_item(out: &mut String, parts: &[Part], template: &WireTemplate, without_id: bool) {
     let mut object = ObjectWriter::new(out);
-    for (key, slot) in &shape.0 {
+    for (key, slot) in &template.0 {
         if without_id && key.inside() == "id" {
             continue;
         }
         let out = object.key_token(key.token());
         match slot {
-            Slot::Raw(value) => out.push_str(value.as_str()),
-            Slot::Shape(_) | Slot::Content => {
+            TemplateSlot::Raw(value) => out.push_str(value.as_str()),
+            TemplateSlot::Object(_) | TemplateSlot::Content => {
                 let mut slot = slot;
                 let mut list = ArrayWriter::new(out);
                 for (at, part) in parts.iter().enumerate() {
                     if at > 0
-                        && let Some((_, own)) = part.shape.as_ref().and_then(|shape| shape.0.get(1))
+                        && let Some((_, own)) = part.template.as_ref().and_then(|template| template.0.get(1))
                     {
                         slot = own;
                     }
                     let out = list.item();
                     match (slot, &part.body) {
-                        (Slot::Shape(shape), _) => write_part(out, part, shape),
+                        (TemplateSlot::Object(template), _) => write_part(out, part, template),
                         (_, PartBody::Opaque(value)) => out.push_str(value.as_str()),
                         _ => out.push_str("null"),
                     }
@@ -347,33 +347,35 @@ fn foreign_words(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report:
 
 /// The kind that a call goes out as.
 fn kind_of_call(call: &ToolInvocation, own: bool) -> &'static CallKind {
-    let shape = call.shape.as_ref().filter(|_| own);
-    shape.and_then(|shape| CallKind::of(&raw(shape, "type")?.view().as_text()?)).unwrap_or(FUNCTION)
+    let template = call.template.as_ref().filter(|_| own);
+    template.and_then(|template| CallKind::of(&raw(template, "type")?.view().as_text()?)).unwrap_or(FUNCTION)
 }
 
 /// Whether there is an output for the call, of the kind that answers it.
 fn can_go(call: &DraftCall<'_>, own: bool) -> bool {
     kind_of_call(call.invocation, own).takes_text
-        || matches!(call.result, Some(DraftResult::Stored(result)) if result.dialect == Some(Dialect::OpenAiResponses) && result.shape.is_some())
+        || matches!(call.result, Some(DraftResult::Stored(result)) if result.dialect == Some(Dialect::OpenAiResponses) && result.template.is_some())
 }
 
 fn write_call(out: &mut String, call: &ToolInvocation, own: bool, without_id: bool) {
     let id = call_id(&Responses, call);
     let tool = JsonStr::new(&tool_name(call));
-    let Some(shape) = call.shape.as_ref().filter(|_| own) else {
+    let Some(template) = call.template.as_ref().filter(|_| own) else {
         let mut object = ObjectWriter::new(out);
         object.text("type", FUNCTION.kind).token("call_id", &id).token("name", &tool);
         push_arguments(object.key(FUNCTION.arguments), FUNCTION.arguments, &call.arguments);
         return object.end();
     };
-    write_shape(out, shape, &mut |name, slot, out| {
+    write_shape(out, template, &mut |name, slot, out| {
         match slot {
             // A call id is no item id (nodetool#4252).
-            Slot::Raw(value) if name == "id" && (without_id || value.as_str().starts_with("\"call_")) => return false,
-            Slot::Raw(value) => out.push_str(value.as_str()),
-            Slot::Id => out.push_str(id.token()),
-            Slot::Name => out.push_str(tool.token()),
-            Slot::Arguments => push_arguments(out, name, &call.arguments),
+            TemplateSlot::Raw(value) if name == "id" && (without_id || value.as_str().starts_with("\"call_")) => {
+                return false;
+            }
+            TemplateSlot::Raw(value) => out.push_str(value.as_str()),
+            TemplateSlot::Id => out.push_str(id.token()),
+            TemplateSlot::Name => out.push_str(tool.token()),
+            TemplateSlot::Arguments => push_arguments(out, name, &call.arguments),
             _ => return false,
         }
         true
@@ -402,14 +404,14 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mut 
         && result.dialect == Some(Dialect::OpenAiResponses)
         && (!kind.takes_parts() || matches!(result.content.view().kind(), Kind::String | Kind::Array))
     {
-        if let Some(shape) = &result.shape {
-            write_shape(out, shape, &mut |name, slot, out| {
+        if let Some(template) = &result.template {
+            write_shape(out, template, &mut |name, slot, out| {
                 out.push_str(match slot {
                     // One of another kind than its call goes as it came: they pair by their id.
-                    Slot::Raw(_) if name == "type" && !own => &output,
-                    Slot::Raw(value) => value.as_str(),
-                    Slot::Id => id.token(),
-                    Slot::Content => result.content.as_str(),
+                    TemplateSlot::Raw(_) if name == "type" && !own => &output,
+                    TemplateSlot::Raw(value) => value.as_str(),
+                    TemplateSlot::Id => id.token(),
+                    TemplateSlot::Content => result.content.as_str(),
                     _ => return false,
                 });
                 true
@@ -447,11 +449,11 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mut 
 // What is plain needs no shape of its own.
 
 /// Whether a message of that shape, not the model's, is written the same without it.
-pub fn is_plain_message(role: Role, parts: &[IncomingPart], shape: &Shape) -> bool {
+pub fn is_plain_message(role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
     let one_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), .. })]);
     let says = parts
         .iter()
         .any(|part| matches!(part, IncomingPart::Part(part) if text_of(part).is_none_or(|text| !text.is_empty())));
     let slot = if one_text { "part" } else { "parts" };
-    (one_text || says) && is_shape(shape, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
+    (one_text || says) && is_shape(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }

@@ -90,7 +90,7 @@ fn make(known: Option<&DraftMessage<'_>>, chosen: JsonRef<'_>) -> Message {
         }
     }
     if known.is_some_and(|known| known.parts != message.parts) {
-        message.shape = None;
+        message.template = None;
     }
     message
 }

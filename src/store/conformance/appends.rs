@@ -1,24 +1,26 @@
 //! Checks of the append: what it may overwrite, what revision it makes, and what a repeated or a late one does.
 
-use super::{Bench, audit, batch, both, ensure, log, nothing_lost, replacement, segment, told, write_with_retry};
+use super::{
+    StoreCheckContext, audit, batch, both, ensure, log, nothing_lost, replacement, segment, told, write_with_retry,
+};
 use crate::error::{Code, Error, Result};
-use crate::store::{Appended, Batch, Head, Query, REMEMBERED_OPERATIONS, Record, Table};
+use crate::store::{Appended, Batch, Query, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
 
-pub(super) async fn a_replacement_replaces(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
-    bench.written(session, 0, batch(b"1", vec![log(5, b"old and long"), log(6, b"kept")])).await?;
-    bench.written(session, 1, replacement(b"2", vec![log(5, b"new"), log(7, b"where none was")])).await?;
-    bench.holds(session, &[log(5, b"new"), log(6, b"kept"), log(7, b"where none was")]).await?;
-    bench.written(session, 2, replacement(b"3", vec![log(6, b"first of two"), log(6, b"second of two")])).await?;
-    bench.holds(session, &[log(5, b"new"), log(6, b"second of two"), log(7, b"where none was")]).await
+pub(super) async fn a_replacement_replaces(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    context.written(session, 0, batch(b"1", vec![log(5, b"old and long"), log(6, b"kept")])).await?;
+    context.written(session, 1, replacement(b"2", vec![log(5, b"new"), log(7, b"where none was")])).await?;
+    context.holds(session, &[log(5, b"new"), log(6, b"kept"), log(7, b"where none was")]).await?;
+    context.written(session, 2, replacement(b"3", vec![log(6, b"first of two"), log(6, b"second of two")])).await?;
+    context.holds(session, &[log(5, b"new"), log(6, b"second of two"), log(7, b"where none was")]).await
 }
 
-pub(super) async fn an_append_overwrites_no_record(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
+pub(super) async fn an_append_overwrites_no_record(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
     let run = Record { table: Table::Runs, ..log(2, b"run") };
     let row = audit(2, "t", "done", None, 1);
     let kept = [log(1, b"one"), log(2, b"two"), segment(4, 9, b"wide")];
-    bench.written(session, 0, batch(b"1", [&kept[..], &[run.clone(), row.clone()]].concat())).await?;
+    context.written(session, 0, batch(b"1", [&kept[..], &[run.clone(), row.clone()]].concat())).await?;
     let taken = [
         log(2, b"over"),
         segment(2, 3, b"over"),
@@ -30,79 +32,82 @@ pub(super) async fn an_append_overwrites_no_record(bench: &Bench) -> Result<()> 
     for record in taken {
         let told = told(std::slice::from_ref(&record));
         let torn = Batch { remove: vec![(Table::Log, 1)], ..batch(b"never", vec![log(20, b"never"), record]) };
-        let got = bench.append(session, 1, torn).await?;
+        let got = context.append(session, 1, torn).await?;
         ensure!(got == Appended::Occupied, "a put of {told} where one is gave {got:?}");
     }
-    bench.holds(session, &kept).await?;
-    let runs = bench.store.read(session, Query::all(Table::Runs)).await?;
-    let rows = bench.store.read(session, Query::all(Table::ToolInvocations)).await?;
+    context.holds(session, &kept).await?;
+    let runs = context.store.read(session, Query::all(Table::Runs)).await?;
+    let rows = context.store.read(session, Query::all(Table::ToolInvocations)).await?;
     ensure!(runs == [run] && rows == [row], "a refused put left {} and {}", told(&runs), told(&rows));
-    let head = bench.store.head(session).await?;
-    ensure!(head == Some(Head { revision: 1, value: b"1".to_vec() }), "a refused put left the head {head:?}");
+    let head = context.store.head(session).await?;
+    ensure!(head == Some(StoredHead { revision: 1, value: b"1".to_vec() }), "a refused put left the head {head:?}");
     // What the batch removes makes place, and a conflict comes first.
     let moved = || Batch { remove: vec![(Table::Log, 2)], ..batch(b"2", vec![log(2, b"over")]) };
-    ensure!(bench.append(session, 0, moved()).await? == Appended::Conflict(1), "a stale append was no conflict");
-    bench.written(session, 1, moved()).await?;
-    bench.holds(session, &[log(1, b"one"), log(2, b"over"), segment(4, 9, b"wide")]).await
+    ensure!(context.append(session, 0, moved()).await? == Appended::Conflict(1), "a stale append was no conflict");
+    context.written(session, 1, moved()).await?;
+    context.holds(session, &[log(1, b"one"), log(2, b"over"), segment(4, 9, b"wide")]).await
 }
 
-pub(super) async fn a_revision_may_jump(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
+pub(super) async fn a_revision_may_jump(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
     for (expected, at_least, made) in [(0, 50, 50), (50, 0, 51), (51, 7, 52), (52, 53, 53), (53, 90, 90)] {
         let jump = Batch { at_least, ..batch(b"h", vec![log(made, b"v")]) };
-        let operation = bench.operation();
-        for store in [&bench.store, &bench.other] {
+        let operation = context.operation();
+        for store in [&context.store, &context.other] {
             let got = store.append(session, expected, jump.clone(), &operation).await?;
             ensure!(got == Appended::Revision(made), "an append at {expected} of at least {at_least} gave {got:?}");
         }
-        let head = bench.other.head(session).await?.map(|head| head.revision);
+        let head = context.other.head(session).await?.map(|head| head.revision);
         ensure!(head == Some(made), "the head is at {head:?} after a jump to {made}");
     }
     Ok(())
 }
 
-pub(super) async fn a_repeated_operation_is_done_once(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
-    let first = bench.operation();
+pub(super) async fn a_repeated_operation_is_done_once(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    let first = context.operation();
     let add = |key: u64| batch(format!("head {key}").as_bytes(), vec![log(key, b"v")]);
-    ensure!(bench.store.append(session, 0, add(0), &first).await? == Appended::Revision(1), "the first append failed");
     ensure!(
-        bench.store.append(session, 0, add(0), &first).await? == Appended::Revision(1),
+        context.store.append(session, 0, add(0), &first).await? == Appended::Revision(1),
+        "the first append failed"
+    );
+    ensure!(
+        context.store.append(session, 0, add(0), &first).await? == Appended::Revision(1),
         "a repeated append gave another outcome"
     );
     let between = u64::try_from(REMEMBERED_OPERATIONS).unwrap_or(0).saturating_sub(1);
     for key in 1..=between {
-        bench.written(session, key, add(key)).await?;
+        context.written(session, key, add(key)).await?;
     }
-    for store in [&bench.store, &bench.other] {
+    for store in [&context.store, &context.other] {
         let got = store.append(session, 0, add(0), &first).await?;
         ensure!(got == Appended::Revision(1), "an append repeated {between} appends later gave {got:?}");
     }
     let want: Vec<_> = (0..=between).map(|key| log(key, b"v")).collect();
-    bench.holds(session, &want).await?;
-    let head = bench.store.head(session).await?.map(|head| head.value);
+    context.holds(session, &want).await?;
+    let head = context.store.head(session).await?.map(|head| head.value);
     ensure!(head.as_deref() == Some(format!("head {between}").as_bytes()), "a repeated append wrote its head again");
     // An operation that conflicted was not done, so it may still be.
-    let late = bench.operation();
-    let got = bench.store.append(session, 0, add(90), &late).await?;
+    let late = context.operation();
+    let got = context.store.append(session, 0, add(90), &late).await?;
     ensure!(got == Appended::Conflict(between.saturating_add(1)), "a stale append gave {got:?}");
-    let got = bench.store.append(session, between.saturating_add(1), add(90), &late).await?;
+    let got = context.store.append(session, between.saturating_add(1), add(90), &late).await?;
     ensure!(got == Appended::Revision(between.saturating_add(2)), "an operation that had conflicted gave {got:?}");
     // The same name in another session is another operation.
-    let other = bench.store.append(&bench.session("t"), 0, add(0), &first).await?;
+    let other = context.store.append(&context.session("t"), 0, add(0), &first).await?;
     ensure!(
-        other == Appended::Revision(1) && bench.store.head(&bench.session("t")).await?.is_some(),
+        other == Appended::Revision(1) && context.store.head(&context.session("t")).await?.is_some(),
         "operations of two sessions are one"
     );
     Ok(())
 }
 
-pub(super) async fn two_writers_lose_nothing(bench: &Bench) -> Result<()> {
-    let session = &bench.session("s");
-    let one = write_with_retry(&*bench.store, session, 0, 25);
-    let two = write_with_retry(&*bench.other, session, 1, 25);
+pub(super) async fn two_writers_lose_nothing(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    let one = write_with_retry(&*context.store, session, 0, 25);
+    let two = write_with_retry(&*context.other, session, 1, 25);
     let (one, two) = both(one, two).await;
     one?;
     two?;
-    nothing_lost(&*bench.store, session, 25).await
+    nothing_lost(&*context.store, session, 25).await
 }

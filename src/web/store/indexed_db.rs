@@ -19,8 +19,8 @@ pub use connection::delete_database;
 use crate::clock::Ms;
 use crate::error::{Code, Result};
 use crate::store::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
-    SessionRow, StoreFuture,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
+    StoreFuture, StoredHead,
 };
 use connection::{Connection, Sentinel};
 use failure::Failure;
@@ -214,7 +214,7 @@ impl LogStore for IndexedDbStore {
         self.evicted.get()
     }
 
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         Box::pin(async move { Ok(self.on_head(session, Act::Look).await?.borrow_mut().head.take()) })
     }
 

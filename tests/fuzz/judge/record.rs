@@ -2,8 +2,8 @@
 
 use rethread::history::LogRecord;
 use rethread::run::JournalEntry;
-use rethread::session::Session;
-use rethread::store::{AuditRow, JournalMark, Kind, open_record, seal_record};
+use rethread::session_head::SessionHead;
+use rethread::store::{AuditRow, JournalMark, RecordKind, open_record, seal_record};
 use rethread::stored::{Reader, Stored};
 
 /// Bytes as they are: sealed, they get a checksum that fits. No mutation would hit upon it.
@@ -23,15 +23,15 @@ impl Stored for Payload<'_> {
 pub fn record(data: &[u8]) {
     let [head, payload @ ..] = data else { return };
     match head % 5 {
-        0 => read::<Session>(Kind::Head, payload),
-        1 => read::<LogRecord>(Kind::Log, payload),
-        2 => read::<AuditRow>(Kind::Audit, payload),
-        3 => read::<JournalEntry>(Kind::Journal, payload),
-        _ => read::<JournalMark>(Kind::JournalMark, payload),
+        0 => read::<SessionHead>(RecordKind::Head, payload),
+        1 => read::<LogRecord>(RecordKind::Log, payload),
+        2 => read::<AuditRow>(RecordKind::Audit, payload),
+        3 => read::<JournalEntry>(RecordKind::Journal, payload),
+        _ => read::<JournalMark>(RecordKind::JournalMark, payload),
     }
 }
 
-fn read<T: Stored + std::fmt::Debug>(kind: Kind, payload: &[u8]) {
+fn read<T: Stored + std::fmt::Debug>(kind: RecordKind, payload: &[u8]) {
     assert!(open_record::<T>(kind, payload).is_err() || payload.len() > 6, "a record without its head");
     let sealed = seal_record(kind, &Payload(payload));
     let Ok(value) = open_record::<T>(kind, &sealed) else { return };

@@ -24,7 +24,7 @@ fn returned(content: &Json, answer: &str) -> Chat {
     let body = Value::from(vec![user("q"), calls(&["a"]), result("a", ""), says(answer)]).to_string();
     for mut entry in chat.joined(NOW - AGE, CHAT, &body).entries {
         if let Entry::Invocation(call) = &mut entry {
-            call.result = Some(ToolResult { content: content.clone(), is_error: false, dialect: None, shape: None });
+            call.result = Some(ToolResult { content: content.clone(), is_error: false, dialect: None, template: None });
         }
         chat.history.apply(entry);
     }

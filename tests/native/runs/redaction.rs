@@ -12,7 +12,7 @@ use rethread::message::Dialect;
 use rethread::provider::decode_body;
 use rethread::replay::Callback;
 use rethread::run::{OnInterrupted, OnStop, PersistAsk, Persisted, RunStatus, Setup, Treatment, recover};
-use rethread::store::{AuditQuery, AuditRow, Kind, LogStore, MemoryStore, open_record, read_journal};
+use rethread::store::{AuditQuery, AuditRow, LogStore, MemoryStore, RecordKind, open_record, read_journal};
 use rethread::tool::InvocationStatus;
 use serde_json::Value;
 use std::cell::RefCell;
@@ -123,7 +123,7 @@ fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
             assert!(!other.redacted && other.result.is_some());
             let rows = block_on(spy.invocations(&AuditQuery::default())).unwrap().items;
             let rows: Vec<AuditRow> =
-                rows.iter().map(|(_, row)| open_record(Kind::Audit, &row.value).unwrap()).collect();
+                rows.iter().map(|(_, row)| open_record(RecordKind::Audit, &row.value).unwrap()).collect();
             assert_eq!(rows.iter().map(|row| row.redacted).collect::<Vec<_>>(), [true, false]);
         }
     }

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::rows::{HEADS, HeadRow, Keys, STORES, ask_any, ask_head, ask_records, delete_head, put_head, table_name};
 use super::transaction::{Script, Step};
 use super::write::{Append, clear, tombstone};
-use crate::store::{Appended, Head, Table};
+use crate::store::{Appended, StoredHead, Table};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
@@ -26,7 +26,7 @@ pub(super) struct OnHead {
     /// The row, and whether there was one, while something else is asked for.
     row: Option<(HeadRow, bool)>,
     /// What `Look` saw.
-    pub(super) head: Option<Head>,
+    pub(super) head: Option<StoredHead>,
     /// How `Append` ended.
     pub(super) appended: Option<Appended>,
     /// What `Erase` left to be written.

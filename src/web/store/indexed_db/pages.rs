@@ -8,7 +8,7 @@ use super::scan::Scan;
 use super::transaction::{Script, Step};
 use crate::error::Error;
 use crate::sorted::in_order;
-use crate::store::{AuditQuery, Head, PAGE, Page, Record, SessionRow, Table, audit_cursor, open_audit_cursor};
+use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
@@ -150,7 +150,7 @@ impl Pages {
             let Some((id, ..)) = rows::place(key) else { continue };
             let lower = around(&JsValue::from_str(&id)).1;
             if !self.sessions.iter().any(|row| row.id == id) {
-                self.sessions.push(SessionRow { id, head: Head { revision: 0, value: Vec::new() } });
+                self.sessions.push(SessionRow { id, head: StoredHead { revision: 0, value: Vec::new() } });
             }
             if gap.found < self.limit {
                 self.gaps.push(Gap { lower, found: gap.found + 1, ..gap });

@@ -12,7 +12,7 @@
 
 use super::failure::Failure;
 use super::transaction::Step;
-use crate::store::{AuditIndex, Head, MAX_KEY, Operations, Record, Table};
+use crate::store::{AuditIndex, MAX_KEY, Operations, Record, StoredHead, Table};
 use crate::web::convert::{flag, member, set};
 use js_sys::{Array, Object, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
@@ -295,7 +295,7 @@ impl HeadRow {
     }
 
     /// What the contract shows of one that is not deleted.
-    pub(super) fn head(self) -> Head {
-        Head { revision: self.revision, value: self.value }
+    pub(super) fn head(self) -> StoredHead {
+        StoredHead { revision: self.revision, value: self.value }
     }
 }

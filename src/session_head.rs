@@ -7,7 +7,7 @@ use crate::stored::stored;
 
 /// What is known of a session without reading its log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Session {
+pub struct SessionHead {
     /// Any non-empty text.
     pub id: String,
     /// When it was first written.
@@ -46,12 +46,12 @@ pub struct Session {
     /// Unfinished runs.
     pub runs: Vec<RunEntry>,
 }
-stored!(struct Session {
+stored!(struct SessionHead {
     id, created_at, born, updated_at, title, channel, metadata, owner, state, history_revision, next_seq, next_record,
     next_invocation, next_run, turns, log_bytes, source_high_water, runs,
 });
 
-impl Session {
+impl SessionHead {
     /// A session that nothing was appended to.
     #[must_use]
     pub fn new(id: &str, now: Ms) -> Self {
@@ -63,7 +63,7 @@ impl Session {
             title: None,
             channel: None,
             metadata: None,
-            owner: Owner::Session,
+            owner: Owner::SessionHead,
             state: Vec::new(),
             history_revision: 0,
             next_seq: 0,
@@ -176,9 +176,9 @@ stored!(struct HeadMark {
 pub enum Owner {
     /// History is here and replayed in full.
     #[default]
-    Session,
+    SessionHead,
 }
-stored!(enum Owner { 0 => Session });
+stored!(enum Owner { 0 => SessionHead });
 
 /// An unfinished run, as the head knows it; its journal is in the `runs` table.
 #[derive(Clone, Debug, PartialEq, Eq)]
