@@ -1,10 +1,23 @@
-// What the runner calls in the page.
+// The functions that the runner calls in the page. The query says which package is loaded: `?package=/name`.
 
-import * as rethread from '/js/entry/browser.js';
+import { coldOpen, store } from './cold-open.js';
 import { w1 } from './w1.js';
 import { fill, w2 } from './w2.js';
 import { w3 } from './w3.js';
 
+/** The linear memories of all instances. */
+const memories = [];
+const { instantiate } = WebAssembly;
+WebAssembly.instantiate = async (...args) => {
+  const made = await instantiate(...args);
+  const { memory } = (made.instance ?? made).exports;
+  if (memory) memories.push(memory);
+  return made;
+};
+const linearMemory = () => memories.reduce((sum, { buffer }) => sum + buffer.byteLength, 0);
+
+const prefix = new URLSearchParams(location.search).get('package') ?? '';
+const rethread = await import(`${prefix}/js/entry/browser.js`);
 const start = performance.now();
 await rethread.init();
 const init = performance.now() - start;
@@ -16,4 +29,6 @@ globalThis.bench = {
   fill: (name, sizes) => fill(rethread, name, sizes),
   w2: (name, sizes, rounds) => w2(rethread, name, sizes, rounds),
   w3: (name, size, first) => w3(rethread, name, size, first),
+  store: (name, size) => store(rethread, name, size),
+  coldOpen: (name, session) => coldOpen(rethread, name, session, linearMemory),
 };

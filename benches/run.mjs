@@ -1,82 +1,37 @@
-// How long it takes, against what it cannot beat: JSON.stringify of the ready array, and IndexedDB with nothing around it.
+// Measures speed, against what it cannot beat: JSON.stringify of the ready array, and IndexedDB with nothing around it.
 //
-//   npm run bench                      everything
-//   npm run bench -- w1 --node         only W1, only in Node; --browser: only in Chromium; w2, w3, w4 likewise
-//   npm run bench -- growth --node     N and 2N of what others control; --only TEXT: the cases whose name holds it. Exit code 1
-//                                      where a ratio is above its limit
-//   npm run bench -- --sizes 100,1000  other numbers of messages (multiples of 5)
-//   npm run bench -- --json FILE       the numbers, as well
+//   npm run bench                            everything
+//   npm run bench -- w1 --node               only W1, only in Node; --browser: only in Chromium; w2, w3, w4 likewise
+//   npm run bench -- growth --node           N and 2N of what others control; --only TEXT: the cases whose name contains it. The exit
+//                                            code is 1 if a ratio is above its limit
+//   npm run bench -- builds before=DIR DIR   several builds in one run, side by side. DIR: a package, or a dist folder, which is
+//                                            combined with this checkout's js/. The ratios are to the first
+//   npm run bench -- --sizes 100,1000        other numbers of messages (multiples of 5)
+//   npm run bench -- --json FILE             writes the numbers to a file as well
 //
-// It times what lies in dist/: build first. Times of two machines do not compare; ratios nearly do. Apart from growth no time is
-// asserted: the exit code is 1 only when the bench itself breaks, or a body is not what was appended.
+// It measures dist/: build first. Times of two machines do not compare; ratios nearly do. Apart from growth no time is asserted: the
+// exit code is 1 only if the bench itself fails, or a body is not what was appended.
 
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { launchBrowser } from '../.ci/browser.mjs';
-import { serve } from '../.ci/serve.mjs';
+import { compareBuilds } from './builds.mjs';
 import { growth } from './growth.js';
 import { reportGrowth, reportSizes, reportW1, reportW2, reportW3, reportW4 } from './report.mjs';
 import { summary } from './stats.js';
 import { w1 } from './w1.js';
 import { w4 } from './w4.js';
 import { TURN } from './work.js';
+import { copyPackage, openWorld, sizes, withTemporaryFolder } from './world.mjs';
 
-const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DATABASE = 'bench';
 const OPENINGS = 5;
 const ROUNDS = 30;
 
-/** The package as it is now, apart: a build that runs meanwhile would swap it under the bench. */
-function packageApart() {
-  const folder = mkdtempSync(path.join(os.tmpdir(), 'rethread-bench-'));
-  for (const part of ['js', 'dist', 'package.json']) cpSync(here(`../${part}`), path.join(folder, part), { recursive: true });
-  return folder;
-}
-
-function sizes(folder) {
-  const rows = ['dist/rethread_bg.wasm', 'dist/rethread.js'].map((file) => {
-    const bytes = readFileSync(path.join(folder, file));
-    const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
-    return { file, raw: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length, brotli: brotliCompressSync(bytes, { params }).length };
-  });
-  const sum = (key) => rows.reduce((all, row) => all + row[key], 0);
-  return [...rows, { file: 'total', raw: sum('raw'), gzip: sum('gzip'), brotli: sum('brotli') }];
-}
-
-/** A page is isolated, for a clock of 5 instead of 100 microseconds. */
-async function openWorld(folder) {
-  const server = await serve({
-    folders: { '/': here('.'), '/js/': path.join(folder, 'js'), '/dist/': path.join(folder, 'dist') },
-    handle: (_, res) => {
-      res.setHeader('cross-origin-opener-policy', 'same-origin');
-      res.setHeader('cross-origin-embedder-policy', 'require-corp');
-      return false;
-    },
-  });
-  const browser = await launchBrowser();
-  const context = await browser.newContext();
-  async function page() {
-    const opened = await context.newPage();
-    const broken = new Promise((_, reject) => {
-      opened.on('pageerror', (error) => reject(new Error(`in the page: ${error?.stack || error}`)));
-    });
-    broken.catch(() => {});
-    await opened.goto(`${server.url}/page.html`);
-    await Promise.race([opened.waitForFunction(() => globalThis.bench), broken]);
-    return opened;
-  }
-  const close = async () => {
-    await browser.close();
-    await server.close();
-  };
-  return { page, close, version: browser.version() };
-}
-
-/** Fresh pages, the ways in another order in each. */
+/** Opens fresh pages; each begins with another of the compared ways. */
 async function coldOpens(world, counts) {
   const inits = [];
   const rows = [];
@@ -95,7 +50,7 @@ async function coldOpens(world, counts) {
 }
 
 async function inBrowser(folder, wants, counts, results, sizeOf) {
-  const world = await openWorld(folder);
+  const world = await openWorld({ '': folder });
   try {
     results.chromium = world.version;
     let page = await world.page();
@@ -124,48 +79,54 @@ async function inBrowser(folder, wants, counts, results, sizeOf) {
   }
 }
 
-async function main(folder) {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { json: { type: 'string' }, sizes: { type: 'string', default: '100,1000,10000' }, only: { type: 'string' }, node: { type: 'boolean' }, browser: { type: 'boolean' } },
-  });
-  const counts = values.sizes.split(',').map(Number);
-  if (counts.some((count) => !(count > 0) || count % TURN)) throw new Error(`--sizes are multiples of ${TURN}`);
-  const wants = (name) => positionals.length === 0 || positionals.includes(name);
-  // Anthropic puts a turn into four messages; what is compared is the turn.
-  const sizeOf = ({ turns }) => turns * TURN;
-  const load = os.loadavg().map((one) => one.toFixed(1)).join(' ');
-  console.log(`Node ${process.version}, ${os.cpus().length} cores, load ${load}`);
-  const results = { node: process.version, cores: os.cpus().length, load, sizes: sizes(folder) };
-  reportSizes(results.sizes);
-  if (wants('w1') && !values.browser) {
-    const rethread = await import(pathToFileURL(path.join(folder, 'js/entry/node.js')).href);
+/** Imports a module of the package. */
+const load = (folder, file) => import(pathToFileURL(path.join(folder, file)).href);
+
+async function inNode(folder, { wants, counts, only, results, sizeOf }) {
+  const rethread = await load(folder, 'js/entry/node.js');
+  if (wants('w1')) {
     results.w1Node = await w1(rethread, counts, TURN);
     reportW1(`Node ${process.version}`, results.w1Node, sizeOf);
   }
-  if (wants('w4') && !values.browser) {
-    const rethread = await import(pathToFileURL(path.join(folder, 'js/entry/node.js')).href);
+  if (wants('w4')) {
     results.w4 = await w4(rethread, counts, TURN);
     reportW4(`Node ${process.version}`, results.w4);
   }
-  // Only where it is asked for: it takes minutes.
-  if (positionals.includes('growth')) {
-    const rethread = await import(pathToFileURL(path.join(folder, 'js/entry/node.js')).href);
-    const { drive } = await import(pathToFileURL(path.join(folder, 'js/host.js')).href);
-    results.growth = await growth({ ...rethread, drive }, { only: values.only, tell: reportGrowth });
-    if (!results.growth.length || results.growth.some(({ met }) => !met)) process.exitCode = 1;
+  if (!only.growth) return;
+  const { drive } = await load(folder, 'js/host.js');
+  results.growth = await growth({ ...rethread, drive }, { only: only.name, tell: reportGrowth });
+  if (!results.growth.length || results.growth.some(({ met }) => !met)) process.exitCode = 1;
+}
+
+async function main(folder) {
+  const { values, positionals: [first, ...rest] } = parseArgs({
+    allowPositionals: true,
+    options: { json: { type: 'string' }, sizes: { type: 'string' }, only: { type: 'string' }, node: { type: 'boolean' }, browser: { type: 'boolean' } },
+  });
+  const isComparison = first === 'builds';
+  const counts = (values.sizes ?? (isComparison ? '1000,10000' : '100,1000,10000')).split(',').map(Number);
+  if (counts.some((count) => !(count > 0) || count % TURN)) throw new Error(`--sizes are multiples of ${TURN}`);
+  const average = os.loadavg().map((one) => one.toFixed(1)).join(' ');
+  console.log(`Node ${process.version}, ${os.cpus().length} cores, load ${average}`);
+  const results = { node: process.version, cores: os.cpus().length, load: average };
+  if (isComparison) {
+    results.builds = await compareBuilds(rest, folder, { counts, node: !values.browser, browser: !values.node });
+  } else {
+    const chosen = first === undefined ? [] : [first, ...rest];
+    const wants = (name) => chosen.length === 0 || chosen.includes(name);
+    // Anthropic has four messages a turn; the turn is what is compared.
+    const sizeOf = ({ turns }) => turns * TURN;
+    copyPackage(ROOT, folder);
+    results.sizes = sizes(folder);
+    reportSizes(results.sizes);
+    // Growth takes minutes, so it runs only if it is named.
+    if (!values.browser) await inNode(folder, { wants, counts, only: { growth: chosen.includes('growth'), name: values.only }, results, sizeOf });
+    if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
   }
-  if (!values.node && ['w1', 'w2', 'w3'].some(wants)) await inBrowser(folder, wants, counts, results, sizeOf);
   if (values.json) writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
 }
 
-let folder;
-try {
-  folder = packageApart();
-  await main(folder);
-} catch (e) {
-  console.error(`bench: ${e.stack ?? e}`);
+await withTemporaryFolder(main).catch((error) => {
+  console.error(`bench: ${error.stack ?? error}`);
   process.exitCode = 1;
-} finally {
-  if (folder) rmSync(folder, { recursive: true, force: true });
-}
+});
