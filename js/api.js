@@ -8,4 +8,5 @@ export { open } from './rethread.js';
 export { defineTool } from './tool.js';
 
 export const { StreamAssembler, convert, repair, validate } = formatsOf(program);
+/** @type {typeof import('./types.js').init} */
 export const init = (source) => program.load(source);

@@ -5,6 +5,7 @@ import { RethreadError } from './error.js';
 import { dispose } from './handle.js';
 import { Instance } from './instance.js';
 
+/** @returns {typeof import('./types.js').StreamAssembler} */
 export function assemblerClass(program) {
   let shared = null;
 

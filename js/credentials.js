@@ -71,7 +71,11 @@ const NO_MATCH = 0;
 /** The input ends inside a possible match. */
 const CUT = -1;
 
-/** Reads `count` hexadecimal digits: `{ end, value }`, where `end` is `NO_MATCH` or `CUT` if they are not there. */
+/**
+ * Reads `count` hexadecimal digits: `{ end, value }`, where `end` is `NO_MATCH` or `CUT` if they are not there.
+ *
+ * @returns {{ end: number, value?: number }}
+ */
 function hexAt(units, length, at, count) {
   let value = 0;
   for (let place = at; place < at + count; place += 1) {
@@ -82,6 +86,7 @@ function hexAt(units, length, at, count) {
   return { end: at + count, value };
 }
 
+/** @type {(read: { end: number, value?: number }, want: number) => number} */
 const only = ({ end, value }, want) => (end > 0 && value !== want ? NO_MATCH : end);
 
 /** `%2F`, or `%252F` if escaped twice. */

@@ -1,10 +1,20 @@
-// The one class of failure.
+// The class of every error.
 
-/** Every failure of rethread. `code` is stable; `details` are facts for programs. */
+/**
+ * The class of every error that rethread throws. `code` is stable; `details` are facts for programs.
+ *
+ * @template {import('./types.js').ErrorCode} [Code=import('./types.js').ErrorCode]
+ */
 export class RethreadError extends Error {
-  constructor(code, message, details = {}, options) {
+  /**
+   * @param {Code} code
+   * @param {string} message
+   * @param {import('./types.js').ErrorDetails<Code>} [details]
+   * @param {ErrorOptions} [options]
+   */
+  constructor(code, message, details = /** @type {import('./types.js').ErrorDetails<Code>} */ ({}), options) {
     super(message, options);
-    this.name = 'RethreadError';
+    this.name = /** @type {const} */ ('RethreadError');
     this.code = code;
     this.details = details;
   }

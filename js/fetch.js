@@ -13,6 +13,7 @@ export { RethreadError };
 
 const ABORTED = Symbol('aborted');
 
+/** @type {typeof import('./fetch.d.ts').repairing} */
 export function repairing(given = {}) {
   const options = checkedOptions(given);
   // Taken now, so that `globalThis.fetch = repairing()` does not call itself.

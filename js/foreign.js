@@ -1,6 +1,7 @@
 // Safe access to values of applications: a getter may throw, a proxy may be revoked, a message may not be a string.
 
-const tagOfTypedArray = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag).get;
+/** @type {() => string | undefined} */
+const tagOfTypedArray = (/** @type {any} */ (Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag))).get;
 
 /** True if the value is a real Uint8Array, of any realm. Never throws. */
 export const isBytes = (value) => tagOfTypedArray.call(value) === 'Uint8Array';

@@ -4,6 +4,9 @@ import * as check from './arguments.js';
 import { assemblerClass } from './assembler.js';
 import { Instance } from './instance.js';
 
+/** @typedef {typeof import('./types.js')} Types */
+
+/** @returns {Pick<Types, 'StreamAssembler' | 'validate' | 'repair' | 'convert'>} */
 export function formatsOf(program) {
   let instance = null;
 

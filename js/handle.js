@@ -64,5 +64,7 @@ export class Handle {
   }
 }
 
-export const dispose = Symbol.dispose ?? Symbol.for('Symbol.dispose');
-export const asyncDispose = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
+/** @type {typeof Symbol.dispose} */
+export const dispose = Symbol.dispose ?? /** @type {any} */ (Symbol.for('Symbol.dispose'));
+/** @type {typeof Symbol.asyncDispose} */
+export const asyncDispose = Symbol.asyncDispose ?? /** @type {any} */ (Symbol.for('Symbol.asyncDispose'));

@@ -20,7 +20,11 @@ function check(run, options) {
   driven.add(run);
 }
 
-/** Drives a run to its end. Starts at once; watching is optional. */
+/**
+ * Drives a run to its end. Starts at once; watching is optional.
+ *
+ * @type {typeof import('./types.js').drive}
+ */
 export function drive(run, options = {}) {
   check(run, options);
   const events = queue();
@@ -327,7 +331,7 @@ function words(error, { credentials }) {
 }
 
 function sleep(ms, signal) {
-  return new Promise((resolve) => {
+  return /** @type {Promise<void>} */ (new Promise((resolve) => {
     if (signal.aborted || !(ms > 0)) return resolve();
     // Longer than a timer counts, it would fire at once.
     const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
@@ -335,7 +339,7 @@ function sleep(ms, signal) {
       clearTimeout(timer);
       resolve();
     }, { once: true });
-  });
+  }));
 }
 
 /** Aborts what takes longer than `ms` without a sign of life. */

@@ -24,10 +24,11 @@ const KEPT_BYTES = 64 * 1024 * 1024;
 export class Instance {
   /** The classes and functions of the wasm. */
   exports;
-  /** @type {WebAssembly.Memory} */
+  /** @type {any} */
   memory;
   /** Functions that release platform resources of this instance: locks, channels, connections. */
   releases = new Set();
+  /** @type {RethreadError | null} */
   #stopped = null;
   #depth = 0;
   #pending = new Set();

@@ -5,7 +5,9 @@ import { RethreadError } from './error.js';
 export class Program {
   createGlue;
   #fallback = null;
+  /** @type {WebAssembly.Module | null} */
   #compiled = null;
+  /** @type {Promise<WebAssembly.Module> | null} */
   #loading = null;
 
   /** `createGlue` is exported by the generated glue (.ci/glue.mjs). */

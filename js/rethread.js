@@ -8,6 +8,9 @@ import { Session } from './session.js';
 
 const instances = new InstancePool(program, 'open the store again and get its sessions from it');
 
+/** @typedef {import('./types.js').Rethread} PublicRethread */
+
+/** @implements {PublicRethread} */
 export class Rethread {
   #handle;
   #isClosed = false;
@@ -16,6 +19,7 @@ export class Rethread {
     this.#handle = handle;
   }
 
+  /** @type {PublicRethread['session']} */
   session(id, options) {
     const checks = () => {
       check.sessionId(id);
@@ -25,31 +29,38 @@ export class Rethread {
       .then((object) => new Session(new Handle(this.#handle.instance, object)));
   }
 
+  /** @type {PublicRethread['sessions']} */
   sessions(query) {
     return this.#handle.promise((store) => store.sessions(query), () => check.query(query));
   }
 
+  /** @type {PublicRethread['deleteSession']} */
   deleteSession(id) {
     return this.#handle.promise((store) => store.deleteSession(id), () => check.sessionId(id));
   }
 
+  /** @type {PublicRethread['invocations']} */
   invocations(query) {
     return this.#handle.promise((store) => store.invocations(query), () => check.query(query));
   }
 
+  /** @type {PublicRethread['pendingRuns']} */
   pendingRuns(query) {
     return this.#handle.promise((store) => store.pendingRuns(query), () => check.query(query));
   }
 
+  /** @type {PublicRethread['subscribe']} */
   subscribe(listener) {
     check.listener(listener);
     return this.#handle.subscribe(listener);
   }
 
+  /** @type {PublicRethread['persist']} */
   persist() {
     return this.#handle.promise((store) => store.persist());
   }
 
+  /** @type {PublicRethread['status']} */
   status() {
     return this.#handle.promise((store) => store.status());
   }
@@ -69,6 +80,7 @@ export class Rethread {
   }
 }
 
+/** @type {typeof import('./types.js').open} */
 export async function open(options = {}) {
   await program.load();
   check.openOptions(options);

@@ -3,6 +3,9 @@
 import * as check from './arguments.js';
 import { dispose } from './handle.js';
 
+/** @typedef {import('./types.js').Run} PublicRun */
+
+/** @implements {PublicRun} */
 export class Run {
   #handle;
   /** A copy that remains readable after the instance has stopped, for reopening the store. */
@@ -33,6 +36,7 @@ export class Run {
     return this.#handle.read((run) => run.maxResponseBytes);
   }
 
+  /** @type {PublicRun['effects']} */
   effects() {
     return this.#handle.step((run) => run.effects());
   }
@@ -42,10 +46,12 @@ export class Run {
     return this.#handle.call((run) => run.takeEffects());
   }
 
+  /** @type {PublicRun['events']} */
   events() {
     return this.#handle.step((run) => run.events());
   }
 
+  /** @type {PublicRun['changed']} */
   changed() {
     const changed = this.#handle.promise((run) => run.changed());
     // Callers take the promise before they know whether they will await it.
@@ -53,6 +59,7 @@ export class Run {
     return changed;
   }
 
+  /** @type {PublicRun['answer']} */
   answer(effect, answer) {
     const checks = () => {
       check.effectId(effect);
@@ -61,6 +68,7 @@ export class Run {
     return this.#handle.promise((run) => run.answer(effect, answer), checks);
   }
 
+  /** @type {PublicRun['feed']} */
   feed(effect, bytes) {
     const checks = () => {
       check.effectId(effect);
@@ -69,19 +77,23 @@ export class Run {
     return this.#handle.promise((run) => run.feed(effect, bytes), checks);
   }
 
+  /** @type {PublicRun['isErrorResponse']} */
   isErrorResponse(bytes) {
     check.pieceOfAnswer(bytes);
     return this.#handle.step((run) => run.isErrorResponse(bytes));
   }
 
+  /** @type {PublicRun['cancel']} */
   cancel() {
     return this.#handle.promise((run) => run.cancel());
   }
 
+  /** @type {PublicRun['save']} */
   save() {
     return this.#handle.promise((run) => run.save());
   }
 
+  /** @type {PublicRun['result']} */
   result() {
     return this.#handle.call((run) => run.result());
   }

@@ -8,10 +8,14 @@ import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
 import { SessionView } from './view.js';
 
+/** @typedef {import('./types.js').Session} PublicSession */
+
+/** @implements {PublicSession} */
 export class Session {
   #handle;
   /** A copy that remains readable after the instance has stopped, for reopening the store. */
   #id;
+  /** @type {SessionView | null} */
   #view = null;
 
   constructor(handle) {
@@ -43,10 +47,12 @@ export class Session {
     return new StateBag(this.#wrap(this.#handle.read((session) => session.state)));
   }
 
+  /** @type {PublicSession['update']} */
   update(fields) {
     return this.#handle.promise((session) => session.update(fields), () => check.changes(fields));
   }
 
+  /** @type {PublicSession['save']} */
   save() {
     return this.#handle.promise((session) => session.save());
   }
@@ -66,6 +72,7 @@ export class Session {
     }, checks);
   }
 
+  /** @type {PublicSession['answer']} */
   answer(call, answer, options) {
     const checks = () => {
       check.callId(call);
@@ -75,41 +82,49 @@ export class Session {
     return this.#handle.promise((session) => session.answer(call, answer, options), checks);
   }
 
+  /** @type {PublicSession['messages']} */
   messages(options) {
     return this.#handle.promise((session) => session.messages(options), () => check.pageOptions(options));
   }
 
+  /** @type {PublicSession['view']} */
   view() {
     this.#view ??= new SessionView(this.#wrap(this.#handle.call((session) => session.view())));
     return this.#view;
   }
 
+  /** @type {PublicSession['invocations']} */
   invocations(query) {
     return this.#handle.promise((session) => session.invocations(query), () => check.query(query));
   }
 
+  /** @type {PublicSession['render']} */
   async render(request) {
     check.renderRequest(request);
     const [plain] = await plainRequest(request);
     return this.#handle.promise((session) => session.render(plain));
   }
 
+  /** @type {PublicSession['run']} */
   async run(request) {
     check.runRequest(request);
     const [plain] = await plainRequest(request);
     return this.#run((session) => session.run(plain), memberOf(request, 'tools'));
   }
 
+  /** @type {PublicSession['pendingRuns']} */
   pendingRuns() {
     return this.#handle.promise((session) => session.pendingRuns());
   }
 
+  /** @type {PublicSession['resume']} */
   async resume(run, request) {
     check.runRequest(request);
     const [plain] = await plainRequest(request);
     return this.#run((session) => session.resume(run, plain), memberOf(request, 'tools'));
   }
 
+  /** @type {PublicSession['discard']} */
   discard(run, options) {
     const checks = () => {
       check.runId(run);
@@ -118,10 +133,12 @@ export class Session {
     return this.#handle.promise((session) => session.discard(run, options), checks);
   }
 
+  /** @type {PublicSession['refresh']} */
   refresh() {
     return this.#handle.promise((session) => session.refresh());
   }
 
+  /** @type {PublicSession['subscribe']} */
   subscribe(listener) {
     check.listener(listener);
     return this.#handle.subscribe(listener, listener);

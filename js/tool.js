@@ -58,6 +58,7 @@ function jsonSchemaFrom(name, schema) {
     fail(name, 'is a Standard Schema that cannot be written as JSON Schema. Pass its JSON Schema as `jsonSchema` beside it, or a schema that can: '
       + 'zod from 4.2, arktype from 2.1.28, `toStandardJsonSchema(schema)` of `@valibot/to-json-schema`');
   }
+  /** @type {{ error: unknown } | undefined} */
   let failure;
   for (const write of writers) {
     try {
@@ -66,7 +67,7 @@ function jsonSchemaFrom(name, schema) {
       failure ??= { error };
     }
   }
-  return fail(name, `cannot be written as JSON Schema: ${reasonOf(failure.error)}. Pass a JSON Schema as \`jsonSchema\` beside it`, failure.error);
+  return fail(name, `cannot be written as JSON Schema: ${reasonOf(failure?.error)}. Pass a JSON Schema as \`jsonSchema\` beside it`, failure?.error);
 }
 
 /** A schema of an object, without the member that names the draft: providers reject or ignore it. */

@@ -2,9 +2,14 @@
 
 import * as check from './arguments.js';
 
+/** @typedef {import('./types.js').SessionView} PublicView */
+
+/** @implements {PublicView} */
 export class SessionView {
   #handle;
+  /** @type {any} */
   #last = null;
+  /** @type {any} */
   #lastOfAll = null;
   /** The wrapped `run.cancel` by the wasm's own; a wrapped one maps to itself. */
   #cancels = new WeakMap();
@@ -13,6 +18,7 @@ export class SessionView {
     this.#handle = handle;
   }
 
+  /** @type {PublicView['getSnapshot']} */
   getSnapshot = () => {
     // A page keeps rendering the last snapshot; every other call throws the reason.
     if (this.#last && this.#handle.instance.stopped) return this.#whenStopped();
@@ -32,11 +38,13 @@ export class SessionView {
     run.cancel = this.#cancels.get(cancel);
   }
 
+  /** @type {PublicView['subscribe']} */
   subscribe = (listener) => {
     check.listener(listener);
     return this.#handle.subscribe(listener, listener);
   };
 
+  /** @type {PublicView['older']} */
   older = () => this.#handle.promise((view) => view.older());
 
   /** The last snapshot, with a running run shown as failed. */

@@ -10,6 +10,7 @@ import { HELP } from './help.js';
 import { Misuse } from './misuse.js';
 import { count, lines, paintFor, plural, summary } from './report.js';
 
+/** @satisfies {NonNullable<import('node:util').ParseArgsConfig['options']>} */
 const OPTIONS = {
   dialect: { type: 'string', short: 'd' }, from: { type: 'string' }, to: { type: 'string' }, out: { type: 'string', short: 'o' }, json: { type: 'boolean' },
   'dangling-calls': { type: 'string' }, 'dangling-text': { type: 'string' },

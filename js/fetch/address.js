@@ -1,6 +1,10 @@
 // Maps the URLs of chat endpoints to dialects.
 
-/** Path patterns, most specific first. A capture group is the model. */
+/**
+ * Path patterns, most specific first. A capture group is the model.
+ *
+ * @type {[RegExp, string][]}
+ */
 const CHAT = [
   // Gateways put the provider's name before Mistral's path, which is OpenAI's.
   [/\/mistral\/v1\/chat\/completions$/, 'mistral'],

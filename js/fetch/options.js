@@ -33,6 +33,7 @@ const CHECKS = {
 /** The options with their defaults. Throws `config_invalid`. */
 export function checkedOptions(given) {
   if (typeof given !== 'object' || given === null) wrong('the options of `repairing` are an object');
+  /** @type {any} */
   const options = { mode: 'repair' };
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(CHECKS, name)) wrong(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
