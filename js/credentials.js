@@ -1,6 +1,6 @@
 // Collects the credentials that `drive` sends and removes their values from error texts.
 
-/** Headers that hold no credential. The core takes the same names in `provider.headers` (src/provider/credentials.rs). */
+/** Headers that hold no credential. The core takes the same names in `provider.headers` (src/provider/request/credentials.rs). */
 export const PLAIN_HEADERS = new Set([
   'accept', 'accept-encoding', 'accept-language', 'anthropic-beta', 'anthropic-dangerous-direct-browser-access', 'anthropic-version',
   'baggage', 'cache-control', 'content-language', 'content-type', 'http-referer', 'idempotency-key', 'openai-beta', 'openai-organization',

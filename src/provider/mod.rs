@@ -1,40 +1,30 @@
-//! Wire formats, a folder each: rules, encode, decode, stream. What they share is here and in `sse` and `assembler`.
+//! Wire formats, a folder each: rules, encode, decode, stream. [`Codec`] is the interface of a dialect, `registry.rs` the list of them.
 
 mod anthropic;
-mod assembled;
-mod assembler;
-mod codec;
-mod credentials;
-mod facts;
-mod foreign;
+mod dialect;
+mod foreign_format;
 mod gemini;
-mod latest_positions;
-mod list;
-mod media;
 mod mistral;
+mod neutral;
 mod openai_chat;
 mod openai_responses;
-mod parameter;
+mod registry;
 mod request;
 mod rules;
-mod settings;
-mod show;
-mod sse;
+mod stream;
 mod template;
-mod withheld;
-mod words;
 
-pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
-pub(crate) use assembler::read_whole;
-pub use assembler::{StreamAssembler, is_error_response, read_response};
-pub(crate) use codec::{Codec, call_id, call_ids, codec};
-pub use codec::{Wire, api_request, blocks_of, decode_answer, decode_body, tool_name};
-pub(crate) use credentials::KEY_PREFIXES;
-pub use credentials::{check_known_headers, is_plain_header};
-pub(crate) use parameter::spelled;
-pub use parameter::{NO_PARALLEL, is_group, place_in, value_in};
-pub use request::{ProviderRequest, ToolChoice, ToolDefinition};
+pub(crate) use dialect::{Codec, call_id, call_ids};
+pub use dialect::{Wire, api_request, blocks_of, decode_answer, decode_body, tool_name};
+pub(crate) use registry::codec;
+pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, spelled, withhold};
+pub use request::{
+    NO_PARALLEL, ProviderRequest, ReasoningField, Settings, ToolChoice, ToolDefinition, check_known_headers, is_group,
+    is_plain_header, place_in, value_in,
+};
 pub(crate) use rules::repair_rendered;
 pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};
-pub use settings::{ReasoningField, Settings};
-pub(crate) use withheld::{Withheld, first_missing, withhold};
+pub(crate) use stream::read_whole;
+pub use stream::{
+    AnswerStatus, Assembled, AssembledCall, StreamAssembler, StreamEvent, WireError, is_error_response, read_response,
+};

@@ -1,6 +1,6 @@
 //! Wire objects as shapes: taking one apart, and writing it again.
 
-use super::words::text_of;
+use super::neutral::text_of;
 use crate::json::{JsonRef, JsonStr};
 use crate::message::{Part, PartBody, TemplateSlot, WireTemplate};
 

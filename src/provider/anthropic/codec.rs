@@ -5,12 +5,12 @@ use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::assembler::Assembling;
-use crate::provider::codec::{Codec, Wire, is_plain_id};
+use crate::provider::dialect::{Codec, Wire, is_plain_id};
+use crate::provider::request::MemberPath;
+use crate::provider::request::Settings;
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::rules::{Fields, Mention};
-use crate::provider::settings::Settings;
-use crate::provider::withheld::MemberPath;
+use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
@@ -219,7 +219,7 @@ impl Codec for Anthropic {
         &[("anthropic-version", "2023-06-01")]
     }
 
-    fn assembler(&self) -> Box<dyn Assembling> {
+    fn assembler(&self) -> Box<dyn AnswerReader> {
         Box::new(stream::AnthropicAssembler::default())
     }
 }

@@ -4,7 +4,7 @@ use super::{Anthropic, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::codec::without_plain_shape;
+use crate::provider::dialect::without_plain_shape;
 use crate::provider::template::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
 

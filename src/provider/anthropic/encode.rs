@@ -7,9 +7,9 @@ use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::media::refused;
+use crate::provider::neutral::refused;
+use crate::provider::neutral::{arguments_object, result_text};
 use crate::provider::template::{is_shape, write_filled, write_part};
-use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::ToolInvocation;
@@ -231,7 +231,7 @@ fn result_block(call: &DraftCall<'_>, report: &mut Report) -> String {
         block.end();
         return out;
     }
-    let mut words = result_words(Dialect::Anthropic, call, report);
+    let mut words = result_text(Dialect::Anthropic, call, report);
     // Empty text is refused, and so is an error that says nothing.
     words.texts.retain(|text| !text.is_empty());
     if words.is_error && words.texts.is_empty() {

@@ -16,8 +16,8 @@ use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, Call, Fate, Fields, IdRule, Plan, Reader, Shape, Speaker, Words, as_quoted, name_fit, name_valid,
-    object_text, place_blocks, quoted, write_turns,
+    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Plan, Speaker, TurnGrammar, TurnReader, WireCall,
+    as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
 };
 
 const IDS: IdRule = IdRule {
@@ -31,7 +31,7 @@ const IDS: IdRule = IdRule {
     double: "`tool_use` ids must be unique: '{}'.",
 };
 
-const WORDS: Words = Words {
+const ERROR_TEMPLATES: ErrorTemplates = ErrorTemplates {
     dangling: "`tool_use` ids were found without `tool_result` blocks immediately after: {}. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
     orphan: "unexpected `tool_use_id` found in `tool_result` blocks: {}. Each `tool_result` block must have a corresponding `tool_use` block in the previous message.",
     duplicate: "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}",
@@ -43,13 +43,13 @@ pub(crate) const TOOLSET: &str = "toolset_name";
 /// How a text block begins.
 const TEXT: &str = "{\"type\":\"text\",\"text\":";
 
-const SHAPE: Shape = Shape {
+const GRAMMAR: TurnGrammar = TurnGrammar {
     user: "{\"role\":\"user\",\"content\":[",
     model: "{\"role\":\"assistant\",\"content\":[",
     close: "]}",
     text: TEXT,
     role: "assistant",
-    roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::Aside)],
+    roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::System)],
     lax: false,
     joined: true,
     no_role: "messages.{at}.role: Input should be 'user' or 'assistant'",
@@ -68,32 +68,34 @@ const MAX_NAME: usize = 128;
 /// Plans the repair of an Anthropic body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let text = quoted(plan.options.text());
-    let Reader { plan, mut pairs, turns, .. } = Reader::read(plan, list, text.clone(), &SHAPE);
+    let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, text.clone(), &GRAMMAR);
     pairs.settle(plan, &IDS);
     // The server holds the turns before these.
     let held = plan.body.find("thread").is_some_and(|thread| thread.says("type", "continue"));
-    for answer in pairs.answers.iter_mut().filter(|answer| held && answer.fate == Fate::Orphan && answer.sound) {
-        answer.fate = Fate::Held;
+    for answer in
+        pairs.results.iter_mut().filter(|answer| held && answer.pairing == Pairing::Orphan && answer.has_valid_id)
+    {
+        answer.pairing = Pairing::HeldByServer;
     }
     let sentence = "tool_result.tool_use_id: Field required: the id of its `tool_use` block.";
     pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_use_id" }, sentence);
-    let made = |call: &Call<'_>| {
+    let made = |call: &WireCall<'_>| {
         let id = quoted(&call.new_id);
         let toolset =
             call.value.find(TOOLSET).map_or_else(String::new, |name| format!(",\"{TOOLSET}\":{}", name.as_raw()));
         format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true{toolset}}}")
     };
-    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made, false);
+    let mut turns = place_blocks(plan, list, turns, &pairs, &ERROR_TEMPLATES, &made, false);
     content::leave_blank(plan, &mut turns);
     server::mend(plan, &mut turns, held);
     content::leave_empty(plan);
     end::mend(plan, &mut turns);
     marks::mend(plan, list, &turns);
-    write_turns(plan, list, &mut turns, &SHAPE);
+    write_turns(plan, list, &mut turns, &GRAMMAR);
 }
 
 /// A message's content: a text or a list of blocks.
-fn message<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
+fn message<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     let given = fields.get("content");
     if let Some(turn) = reader.turns.last_mut() {
         turn.content = given;
@@ -108,7 +110,7 @@ fn message<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
             reader.text(content);
             let text = reader.turns.last_mut().and_then(|turn| turn.blocks.last_mut());
             if let Some(text) = text.filter(|_| content::is_blank(Some(content))) {
-                text.kind = BlockKind::Blank;
+                text.kind = BlockKind::EmptyText;
             }
         }
         Kind::Array => reader.blocks(fields, content),
@@ -126,12 +128,12 @@ fn message<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
 }
 
 /// A message without content goes, unless it is the assistant's and the last, where nothing will stand behind it.
-fn empty<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
+fn empty<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     let calls =
         reader.last == Some(Speaker::Model) && reader.pairs.calls.last().is_some_and(|call| call.group == reader.run);
     let model = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::Model);
     let directs = fields.find("output_config").is_some();
-    let aside = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::Aside);
+    let aside = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::System);
     if reader.is_last() && model && !calls && fields.find("content").is_some() || aside && directs {
         return;
     }
@@ -145,29 +147,34 @@ fn empty<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     reader.drop_turn();
 }
 
-fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, kind: &str, speaker: Speaker) -> Option<Block<'a>> {
+fn block<'a>(
+    reader: &mut TurnReader<'_, 'a, '_>,
+    fields: &Fields<'a>,
+    kind: &str,
+    speaker: Speaker,
+) -> Option<Block<'a>> {
     let value = fields.object;
     let kind = match kind {
         "tool_result" => {
             content::result(reader.plan, fields);
             let id = fields.get("tool_use_id");
             let content = fields.get("content");
-            let near = reader.near;
-            BlockKind::Answer(reader.pairs.answer(value, id, "", near, String::new(), content))
+            let near = reader.reply_to;
+            BlockKind::ToolResult(reader.pairs.add_result(value, id, "", near, String::new(), content))
         }
         // The reply that is read now ends, for results, at its first block that is none.
         _ => {
-            reader.near = None;
+            reader.reply_to = None;
             match kind {
                 "tool_use" => {
                     call(reader.plan, fields);
-                    BlockKind::Call(reader.pairs.call(value, fields.get("id"), "", reader.run, String::new()))
+                    BlockKind::ToolCall(reader.pairs.add_call(value, fields.get("id"), "", reader.run, String::new()))
                 }
-                "thinking" | "redacted_thinking" => BlockKind::Thought,
-                "text" if content::is_blank(fields.get("text")) => BlockKind::Blank,
-                "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::Asks,
+                "thinking" | "redacted_thinking" => BlockKind::Thinking,
+                "text" if content::is_blank(fields.get("text")) => BlockKind::EmptyText,
+                "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::ServerCall,
                 "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
-                _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::Serves,
+                _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::ServerResult,
                 _ => {
                     let piece = content::block(reader.plan, fields, kind, speaker == Speaker::Model);
                     return Some(Block { kind: BlockKind::Other, value: Some(value), piece });

@@ -4,10 +4,10 @@ mod block;
 mod usage;
 
 use crate::json::{JsonRef, JsonStr};
-use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent};
-use crate::provider::assembler::{Assembling, inside, said};
-use crate::provider::facts::{Facts, malformed, message_of};
-use crate::provider::latest_positions::LatestPositions;
+use crate::provider::stream::LatestPositions;
+use crate::provider::stream::{AnswerReader, inside, non_empty_text};
+use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent};
+use crate::provider::stream::{ResponseMeta, malformed, message_of};
 use block::{StreamBlock, StreamBlockKind, empty_thinking_block, text_block};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use usage::AnthropicUsage;
 /// An Anthropic response in progress.
 #[derive(Default)]
 pub(crate) struct AnthropicAssembler {
-    facts: Facts,
+    meta: ResponseMeta,
     blocks: Vec<StreamBlock>,
     positions: LatestPositions,
     call_count: u32,
@@ -59,10 +59,10 @@ impl<'a> AnthropicEvent<'a> {
     }
 }
 
-impl Assembling for AnthropicAssembler {
+impl AnswerReader for AnthropicAssembler {
     fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // Events after the end belong to another response.
-        if self.stopped || self.facts.error.is_some() {
+        if self.stopped || self.meta.error.is_some() {
             return None;
         }
         let event = AnthropicEvent::new(data);
@@ -80,8 +80,8 @@ impl Assembling for AnthropicAssembler {
             }
             "message_start" => self.start_message(event.message.unwrap_or(data), out),
             "message_delta" => {
-                if let Some(reason) = event.delta.and_then(|delta| said(delta.get("stop_reason"))) {
-                    self.facts.reason = Some(reason.into_owned());
+                if let Some(reason) = event.delta.and_then(|delta| non_empty_text(delta.get("stop_reason"))) {
+                    self.meta.finish_reason = Some(reason.into_owned());
                 }
                 self.read_container(event.delta.unwrap_or_default());
                 self.merge_usage(event.usage, out);
@@ -92,8 +92,8 @@ impl Assembling for AnthropicAssembler {
             }
             // Some gateways send the whole message as one event.
             "message" => self.read_message(data, out),
-            "error" => self.facts.failed_as(event.error.unwrap_or(data), out),
-            _ => self.facts.failed_as(event.error.unwrap_or_default(), out),
+            "error" => self.meta.report_error_object(event.error.unwrap_or(data), out),
+            _ => self.meta.report_error_object(event.error.unwrap_or_default(), out),
         }
         None
     }
@@ -108,17 +108,17 @@ impl Assembling for AnthropicAssembler {
     fn whole(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         if let Some(error) = body.find("error").or_else(|| Some(body).filter(|body| body.get("content").is_none())) {
-            self.facts.failed_as(error, out);
-            if self.facts.error.is_none() || error == body && body.get("message").is_none() {
-                self.facts.error = Some(malformed("the response has no content"));
+            self.meta.report_error_object(error, out);
+            if self.meta.error.is_none() || error == body && body.get("message").is_none() {
+                self.meta.error = Some(malformed("the response has no content"));
             }
         } else {
             self.read_message(body, out);
         }
     }
 
-    fn facts(&mut self) -> &mut Facts {
-        &mut self.facts
+    fn meta(&mut self) -> &mut ResponseMeta {
+        &mut self.meta
     }
 
     fn container(&self) -> Option<&str> {
@@ -154,7 +154,7 @@ impl Assembling for AnthropicAssembler {
                 blocks.extend(block.to_wire(complete));
             }
         }
-        self.facts.assembled(status, &text, calls, message_of("assistant", "content", &blocks))
+        self.meta.assembled(status, &text, calls, message_of("assistant", "content", &blocks))
     }
 }
 
@@ -162,7 +162,7 @@ impl AnthropicAssembler {
     /// Reads the message of a `message_start` event. Some gateways send a second one: it only fills in what is missing, and
     /// updates the counts.
     fn start_message(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        self.facts.name(message, "id", "model");
+        self.meta.set_id_and_model(message, "id", "model");
         if self.blocks.is_empty() {
             self.read_content(message.get("content"), out);
         }
@@ -172,7 +172,7 @@ impl AnthropicAssembler {
 
     /// Reads the id of the code execution container, `"container":{"id":"container_01…"}`, from a message or its last delta.
     fn read_container(&mut self, message: JsonRef<'_>) {
-        if let Some(id) = message.find("container").and_then(|container| said(container.get("id"))) {
+        if let Some(id) = message.find("container").and_then(|container| non_empty_text(container.get("id"))) {
             self.container = Some(id.into_owned());
         }
     }
@@ -180,8 +180,8 @@ impl AnthropicAssembler {
     /// Reads a whole message.
     fn read_message(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         self.start_message(message, out);
-        if let Some(reason) = said(message.get("stop_reason")) {
-            self.facts.reason = Some(reason.into_owned());
+        if let Some(reason) = non_empty_text(message.get("stop_reason")) {
+            self.meta.finish_reason = Some(reason.into_owned());
         }
         self.stopped = true;
     }
@@ -198,7 +198,7 @@ impl AnthropicAssembler {
     fn merge_usage(&mut self, usage: Option<JsonRef<'_>>, out: &mut Vec<StreamEvent>) {
         let Some(usage) = usage else { return };
         self.usage.merge(usage);
-        self.facts.count(self.usage.total(), out);
+        self.meta.update_usage(self.usage.total(), out);
     }
 
     fn start_block(&mut self, index: Option<u64>, block: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
@@ -227,7 +227,7 @@ impl AnthropicAssembler {
         let delta = event.delta?;
         if self.block_mut(event.index).is_none() {
             // Some gateways send no `content_block_start`. A call cannot be started here: its name is unknown.
-            let start = match said(delta.get("type")).as_deref() {
+            let start = match non_empty_text(delta.get("type")).as_deref() {
                 Some("text_delta") => text_block(&JsonStr::new("")),
                 Some("thinking_delta") => empty_thinking_block(),
                 _ => return None,
@@ -252,12 +252,12 @@ impl AnthropicAssembler {
 
     /// Returns true if the answer is to be sent back unchanged, so that the server continues it.
     fn is_paused(&self) -> bool {
-        matches!(self.facts.reason.as_deref(), Some("pause_turn" | "compaction"))
+        matches!(self.meta.finish_reason.as_deref(), Some("pause_turn" | "compaction"))
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        match self.facts.reason.as_deref() {
-            _ if self.facts.error.is_some() => AnswerStatus::Failed,
+        match self.meta.finish_reason.as_deref() {
+            _ if self.meta.error.is_some() => AnswerStatus::Failed,
             _ if stopped || !self.stopped => AnswerStatus::Truncated,
             _ if self.is_paused() => AnswerStatus::Incomplete,
             Some("max_tokens" | "model_context_window_exceeded") => AnswerStatus::Incomplete,

@@ -5,12 +5,12 @@ use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::assembler::Assembling;
-use crate::provider::codec::{Codec, Wire};
+use crate::provider::dialect::{Codec, Wire};
+use crate::provider::request::MemberPath;
+use crate::provider::request::Settings;
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::rules::Fields;
-use crate::provider::settings::Settings;
-use crate::provider::withheld::MemberPath;
+use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use crate::text::has;
 use std::borrow::Cow;
@@ -221,7 +221,7 @@ impl Codec for Gemini {
         }
     }
 
-    fn assembler(&self) -> Box<dyn Assembling> {
+    fn assembler(&self) -> Box<dyn AnswerReader> {
         Box::new(stream::GeminiAssembler::default())
     }
 }

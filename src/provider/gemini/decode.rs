@@ -6,7 +6,7 @@ use super::{Gemini, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::codec::without_plain_shape;
+use crate::provider::dialect::without_plain_shape;
 use crate::provider::template::{shape_of, shape_with};
 use crate::text::has;
 use crate::tool::{Arguments, ToolResult};

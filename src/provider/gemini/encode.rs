@@ -4,10 +4,10 @@ use super::{Gemini, SIGNATURE, STRICT, THIRD};
 use crate::finding::Report;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::media::{kind_of, refused};
-use crate::provider::settings::Settings;
+use crate::provider::neutral::{arguments_object, result_text};
+use crate::provider::neutral::{kind_of, refused};
+use crate::provider::request::Settings;
 use crate::provider::template::{self, is_shape, write_filled};
-use crate::provider::words::{arguments_object, result_words};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::sorted::in_order;
@@ -359,7 +359,7 @@ fn write_response(
     let (content, is_error) = match value {
         Some(result) => (result.content.clone(), result.is_error),
         None => {
-            let mut words = result_words(Dialect::Gemini, call, report);
+            let mut words = result_text(Dialect::Gemini, call, report);
             for part in words.media {
                 if fits_response(&part, settings) {
                     let mut text = String::new();

@@ -11,8 +11,8 @@ use super::{CALL, RESPONSE, SIGNATURE, STRICT, THIRD, split, version};
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, Call, Fields, IdRule, Piece, Plan, Reader, Shape, Speaker, Turn, Words, object_text,
-    place_blocks, quoted, write_turns,
+    Block, BlockKind, BodyPiece, ErrorTemplates, Fields, IdRule, Plan, Speaker, Turn, TurnGrammar, TurnReader,
+    WireCall, object_text, place_blocks, quoted, write_turns,
 };
 
 const IDS: IdRule = IdRule {
@@ -26,13 +26,13 @@ const IDS: IdRule = IdRule {
     double: "functionCall.id: '{}' is doubled.",
 };
 
-const WORDS: Words = Words {
+const ERROR_TEMPLATES: ErrorTemplates = ErrorTemplates {
     dangling: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn. No response: {}.",
     orphan: "Please ensure that function response turn comes immediately after a function call turn. No such call: {}.",
     duplicate: "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn. More than one response: {}.",
 };
 
-const SHAPE: Shape = Shape {
+const GRAMMAR: TurnGrammar = TurnGrammar {
     user: "{\"role\":\"user\",\"parts\":[",
     model: "{\"role\":\"model\",\"parts\":[",
     close: "]}",
@@ -58,26 +58,26 @@ const GO_ON: &str = "{\"text\":\"Continue.\"}";
 /// Plans the repair of a Gemini body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let filler = format!("{{\"error\":{}}}", quoted(plan.options.text()));
-    let Reader { plan, mut pairs, turns, .. } = Reader::read(plan, list, filler.clone(), &SHAPE);
+    let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, filler.clone(), &GRAMMAR);
     let version = version_of(plan);
     pairs.settle(plan, &IDS);
     for call in &pairs.calls {
-        if !call.omitted && call.id.is_some() && (!call.sound || call.id.as_ref() != Some(&call.new_id)) {
+        if !call.omitted && call.id.is_some() && (!call.has_valid_id || call.id.as_ref() != Some(&call.new_id)) {
             plan.edits.set(call.value, "id", quoted(&call.new_id));
         }
     }
-    for answer in &pairs.answers {
-        let Some(call) = pairs.answered_by(answer) else { continue };
+    for answer in &pairs.results {
+        let Some(call) = pairs.call_of(answer) else { continue };
         // The id of the call, if that has one.
         let id = if call.id.is_some() { Some(&call.new_id) } else { answer.id.as_ref() };
-        if let Some(id) = id.filter(|id| !answer.sound || answer.id.as_ref() != Some(*id)) {
+        if let Some(id) = id.filter(|id| !answer.has_valid_id || answer.id.as_ref() != Some(*id)) {
             let sentence = "functionResponse.id: the id of its call was expected.";
             if answer.id.is_none() && answer.label == call.label && version < STRICT {
                 plan.warn("invalid_call_id", answer.place.0, answer.place.1, sentence, "");
             } else {
                 plan.edits.set(answer.value, "id", quoted(id));
                 // Else it was reported at the call.
-                if !answer.sound || answer.id != call.id {
+                if !answer.has_valid_id || answer.id != call.id {
                     plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
                 }
             }
@@ -89,33 +89,33 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
             plan.edits.set(answer.value, "name", quoted(&call.label));
         }
     }
-    let made = |call: &Call<'_>| {
+    let made = |call: &WireCall<'_>| {
         let id = &call.new_id;
         let id = if id.is_empty() { String::new() } else { format!("\"id\":{},", quoted(id)) };
         format!("{{\"functionResponse\":{{{id}\"name\":{},\"response\":{filler}}}}}", quoted(&call.label))
     };
-    let mut turns = place_blocks(plan, list, turns, &pairs, &WORDS, &made, true);
+    let mut turns = place_blocks(plan, list, turns, &pairs, &ERROR_TEMPLATES, &made, true);
     sign(plan, &turns, version);
     frame(plan, list, &mut turns);
     part(plan, list, &mut turns, version);
-    write_turns(plan, list, &mut turns, &SHAPE);
+    write_turns(plan, list, &mut turns, &GRAMMAR);
 }
 
 /// A user turn before a call that would come first, and after a model turn that would come last.
 fn frame<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>>) {
     let made = || Turn::made(Speaker::User, list, vec![Block::made(GO_ON.into())]);
     let mut calls = false;
-    for turn in turns.iter().filter(|turn| !turn.gone) {
+    for turn in turns.iter().filter(|turn| !turn.removed) {
         if turn.speaker != Speaker::Model {
             break;
         }
-        calls |= turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::Call(_)));
+        calls |= turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::ToolCall(_)));
     }
     if calls {
         plan.error("role_order", list, "", Action::Synthesized, "Please ensure that function call turn comes immediately after a user turn or after a function response turn.");
         turns.insert(0, made());
     }
-    if turns.iter().rev().find(|turn| !turn.gone).is_some_and(|turn| turn.speaker == Speaker::Model) {
+    if turns.iter().rev().find(|turn| !turn.removed).is_some_and(|turn| turn.speaker == Speaker::Model) {
         plan.error(
             "role_order",
             list,
@@ -134,8 +134,8 @@ fn version_of(plan: &Plan<'_, '_>) -> u16 {
 
 /// Words behind a response in the last content: 2.5 took them (recorded), 3.6 and 3.7 take the content for the model's.
 fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>>, version: u16) {
-    let Some(last) = turns.iter_mut().rev().find(|turn| !turn.gone) else { return };
-    let answer = last.blocks.iter().position(|block| matches!(block.kind, BlockKind::Answer(_)));
+    let Some(last) = turns.iter_mut().rev().find(|turn| !turn.removed) else { return };
+    let answer = last.blocks.iter().position(|block| matches!(block.kind, BlockKind::ToolResult(_)));
     if last.blocks.iter().skip(answer.unwrap_or(usize::MAX)).all(|block| block.kind != BlockKind::Other) {
         return;
     }
@@ -145,7 +145,7 @@ fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>
         return plan.warn("role_order", last.about, "", sentence, "");
     }
     plan.error("role_order", last.about, "", Action::Moved, sentence);
-    let rest = last.part_ways();
+    let rest = last.split_after_results();
     turns.push(Turn::made(Speaker::User, list, rest));
 }
 
@@ -157,10 +157,10 @@ fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>], version: u16) {
         |part: JsonRef<'_>| SIGNATURE.iter().any(|key| part.find(key).is_some_and(|value| !value.is_text("")));
     // The current turn begins behind the last user content that says something.
     let (mut signing, mut current) = (third, 0);
-    for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
+    for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.removed) {
         for block in &turn.blocks {
             match (block.kind, block.value) {
-                (BlockKind::Call(_), Some(part)) => signing |= signature(part),
+                (BlockKind::ToolCall(_), Some(part)) => signing |= signature(part),
                 (BlockKind::Other, Some(_)) if turn.speaker == Speaker::User => current = at + 1,
                 _ => {}
             }
@@ -171,10 +171,10 @@ fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>], version: u16) {
     }
     let mut seen = None;
     for turn in turns.iter().skip(current) {
-        if turn.gone || turn.speaker != Speaker::Model || turn.run == seen {
+        if turn.removed || turn.speaker != Speaker::Model || turn.run == seen {
             continue;
         }
-        let mut calls = turn.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Call(_)));
+        let mut calls = turn.blocks.iter().filter(|block| matches!(block.kind, BlockKind::ToolCall(_)));
         let Some(part) = calls.next().and_then(|block| block.value) else { continue };
         seen = turn.run;
         if signature(part) {
@@ -199,11 +199,11 @@ fn object<'a>(fields: &Fields<'a>, names: [&str; 2]) -> Option<JsonRef<'a>> {
 }
 
 /// A content's parts.
-fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
+fn content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     let value = fields.object;
     if fields.text("role").is_some_and(|role| role.eq_ignore_ascii_case("function")) {
         // Newer models refuse it.
-        reader.plan.warn("role_order", value, "role", SHAPE.no_role, "");
+        reader.plan.warn("role_order", value, "role", GRAMMAR.no_role, "");
     }
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {
@@ -227,14 +227,14 @@ fn content<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>) {
     }
 }
 
-fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, _: Speaker) -> Option<Block<'a>> {
+fn block<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, _: Speaker) -> Option<Block<'a>> {
     let part = fields.object;
     let mut pieces = split(part);
     let last = pieces.pop();
     let kind = if let Some(inner) = object(fields, CALL) {
-        BlockKind::Call(call(reader, part, inner))
+        BlockKind::ToolCall(call(reader, part, inner))
     } else if let Some(inner) = object(fields, RESPONSE) {
-        BlockKind::Answer(response(reader, part, inner))
+        BlockKind::ToolResult(response(reader, part, inner))
     } else {
         BlockKind::Other
     };
@@ -245,13 +245,13 @@ fn block<'a>(reader: &mut Reader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, _: S
     };
     reader.plan.error("malformed", part, "", Action::Rewritten, "oneof field 'data' is already set");
     pieces.push(last);
-    let names = if matches!(kind, BlockKind::Call(_)) { CALL } else { RESPONSE };
+    let names = if matches!(kind, BlockKind::ToolCall(_)) { CALL } else { RESPONSE };
     let mut made = None;
     for piece in pieces {
         // What is said beside a call or response; the next round looks into it.
         let own = object(&Fields::of(piece.view()), names).is_some();
         let kind = if own { kind } else { BlockKind::Other };
-        let block = Block { kind, value: Some(part), piece: Piece::New(piece.as_str().to_owned()) };
+        let block = Block { kind, value: Some(part), piece: BodyPiece::New(piece.as_str().to_owned()) };
         if let (Some(before), Some(turn)) = (made.replace(block), reader.turns.last_mut()) {
             turn.blocks.push(before);
         }
@@ -272,7 +272,7 @@ fn alias(name: &str) -> String {
     format!("\u{1}{name}")
 }
 
-fn call<'a>(reader: &mut Reader<'_, 'a, '_>, part: JsonRef<'a>, call: JsonRef<'a>) -> usize {
+fn call<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, call: JsonRef<'a>) -> usize {
     let fields = Fields::of(call);
     let plan = &mut *reader.plan;
     mend_id(plan, part, &fields, "functionCall/id");
@@ -290,14 +290,14 @@ fn call<'a>(reader: &mut Reader<'_, 'a, '_>, part: JsonRef<'a>, call: JsonRef<'a
         plan.error("invalid_arguments", part, "functionCall/args", Action::Rewritten, sentence);
         plan.edits.set(call, "args", object_text(arguments));
     }
-    let c = reader.pairs.call(call, fields.find("id"), &alias, reader.run, name);
+    let c = reader.pairs.add_call(call, fields.find("id"), &alias, reader.run, name);
     if let Some(call) = reader.pairs.calls.last_mut() {
         call.place = (part, "functionCall");
     }
     c
 }
 
-fn response<'a>(reader: &mut Reader<'_, 'a, '_>, part: JsonRef<'a>, response: JsonRef<'a>) -> usize {
+fn response<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, response: JsonRef<'a>) -> usize {
     let fields = Fields::of(response);
     let plan = &mut *reader.plan;
     mend_id(plan, part, &fields, "functionResponse/id");
@@ -312,8 +312,8 @@ fn response<'a>(reader: &mut Reader<'_, 'a, '_>, part: JsonRef<'a>, response: Js
         };
         plan.edits.set(response, "response", text);
     }
-    let a = reader.pairs.answer(response, fields.find("id"), &alias(&name), reader.near, name, given);
-    if let Some(answer) = reader.pairs.answers.last_mut() {
+    let a = reader.pairs.add_result(response, fields.find("id"), &alias(&name), reader.reply_to, name, given);
+    if let Some(answer) = reader.pairs.results.last_mut() {
         answer.place = (part, "functionResponse");
     }
     a

@@ -8,16 +8,16 @@ mod partial_arguments;
 mod usage;
 
 use crate::json::{Json, JsonRef, ObjectWriter};
-use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
-use crate::provider::assembler::{Assembling, Growing, inside, said};
-use crate::provider::facts::{Facts, malformed, message_of};
+use crate::provider::stream::{AnswerReader, StringBuffer, inside, non_empty_text};
+use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
+use crate::provider::stream::{ResponseMeta, malformed, message_of};
 use call::StreamedCall;
 use usage::GeminiUsage;
 
 /// A Gemini response in progress.
 #[derive(Default)]
 pub(crate) struct GeminiAssembler {
-    facts: Facts,
+    meta: ResponseMeta,
     parts: Vec<AnswerPart>,
     call_count: u32,
     /// Gemini blocked the prompt: there is no answer.
@@ -41,13 +41,13 @@ enum AnswerPart {
 
 /// A text of the answer, or of the model's reasoning (`"thought":true`).
 struct AnswerText {
-    text: Growing,
+    text: StringBuffer,
     thought: bool,
 }
 
-impl Assembling for GeminiAssembler {
+impl AnswerReader for GeminiAssembler {
     fn event<'a>(&mut self, _name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
-        if self.facts.error.is_none() {
+        if self.meta.error.is_none() {
             self.read(data, out);
         }
         None
@@ -59,13 +59,13 @@ impl Assembling for GeminiAssembler {
     fn whole(&mut self, body: JsonRef<'_>) {
         self.whole = true;
         self.read(body, &mut Vec::new());
-        if self.facts.error.is_none() && !self.prompt_blocked && body.get("candidates").and_then(candidate).is_none() {
-            self.facts.error = Some(malformed("the response has no candidates"));
+        if self.meta.error.is_none() && !self.prompt_blocked && body.get("candidates").and_then(candidate).is_none() {
+            self.meta.error = Some(malformed("the response has no candidates"));
         }
     }
 
-    fn facts(&mut self) -> &mut Facts {
-        &mut self.facts
+    fn meta(&mut self) -> &mut ResponseMeta {
+        &mut self.meta
     }
 
     fn takes_lists(&self) -> bool {
@@ -86,7 +86,7 @@ impl Assembling for GeminiAssembler {
             }
             parts.extend(part.to_wire(complete));
         }
-        self.facts.assembled(status, &text, calls, message_of("model", "parts", &parts))
+        self.meta.assembled(status, &text, calls, message_of("model", "parts", &parts))
     }
 }
 
@@ -103,22 +103,22 @@ impl GeminiAssembler {
                 _ => {}
             }
         }
-        self.facts.name(data, "responseId", "modelVersion");
+        self.meta.set_id_and_model(data, "responseId", "modelVersion");
         if let Some(usage) = usage {
             self.usage.merge(usage);
-            self.facts.count(self.usage.total(), out);
+            self.meta.update_usage(self.usage.total(), out);
         }
         if let Some(answer) = answer {
             self.read_candidate(answer, out);
         }
-        if let Some(reason) = feedback.and_then(|feedback| said(feedback.get("blockReason")))
-            && self.facts.reason.is_none()
+        if let Some(reason) = feedback.and_then(|feedback| non_empty_text(feedback.get("blockReason")))
+            && self.meta.finish_reason.is_none()
         {
             self.prompt_blocked = true;
-            self.facts.reason = Some(reason.into_owned());
+            self.meta.finish_reason = Some(reason.into_owned());
         }
         if let Some(error) = error {
-            self.facts.failed_as(error, out);
+            self.meta.report_error_object(error, out);
         }
     }
 
@@ -127,17 +127,17 @@ impl GeminiAssembler {
         for (at, part) in parts.unwrap_or_default().items().filter(|part| part.is_object()).enumerate() {
             self.read_part(part, at == 0, out);
         }
-        if let Some(reason) = said(candidate.get("finishReason")) {
-            let message = said(candidate.get("finishMessage"));
+        if let Some(reason) = non_empty_text(candidate.get("finishReason")) {
+            let message = non_empty_text(candidate.get("finishMessage"));
             self.finish(&reason, message.as_deref(), out);
         }
     }
 
     fn finish(&mut self, reason: &str, message: Option<&str>, out: &mut Vec<StreamEvent>) {
-        self.facts.reason = Some(reason.to_owned());
+        self.meta.finish_reason = Some(reason.to_owned());
         if status_of(reason) == AnswerStatus::Failed {
             let message = message.map_or_else(|| format!("Gemini ended its answer: {reason}"), str::to_owned);
-            self.facts.failed(WireError { code: Some(reason.to_owned()), message }, out);
+            self.meta.report_error(WireError { code: Some(reason.to_owned()), message }, out);
         }
     }
 
@@ -170,7 +170,7 @@ impl GeminiAssembler {
 
     /// Reads a part with a `functionCall`. One without a name continues the call of the part before.
     fn read_call(&mut self, part: JsonRef<'_>, call: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if said(call.get("name")).is_none()
+        if non_empty_text(call.get("name")).is_none()
             && let Some(AnswerPart::Call(last)) = self.parts.last_mut()
             && last.is_open()
         {
@@ -181,10 +181,10 @@ impl GeminiAssembler {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        if self.facts.error.is_some() {
+        if self.meta.error.is_some() {
             return AnswerStatus::Failed;
         }
-        let status = match self.facts.reason.as_deref() {
+        let status = match self.meta.finish_reason.as_deref() {
             Some(_) if self.prompt_blocked => AnswerStatus::Blocked,
             Some(reason) => status_of(reason),
             None if self.whole => AnswerStatus::Complete,
@@ -226,7 +226,7 @@ fn status_of(reason: &str) -> AnswerStatus {
 
 impl AnswerText {
     fn new(fragment: &str, thought: bool, out: &mut Vec<StreamEvent>) -> Self {
-        let mut text = Self { text: Growing::default(), thought };
+        let mut text = Self { text: StringBuffer::default(), thought };
         text.append(fragment, out);
         text
     }
@@ -235,7 +235,7 @@ impl AnswerText {
     fn append(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
         self.text.append(fragment);
         let event = if self.thought { StreamEvent::ReasoningDelta } else { StreamEvent::TextDelta };
-        self.text.tell(event, out);
+        self.text.emit(event, out);
     }
 }
 

@@ -7,7 +7,7 @@ use super::codec::{ID, is_legal_id};
 use crate::id::short_name;
 use crate::json::JsonRef;
 use crate::provider::openai_chat::rules::{ChatRules, plan_as};
-use crate::provider::rules::{IdRule, Plan, Words};
+use crate::provider::rules::{ErrorTemplates, IdRule, Plan};
 
 /// Its content chunks, whatever the role.
 const CHUNKS: &[&str] = &["text", "image_url", "document_url", "file", "thinking", "reference", "input_audio"];
@@ -23,7 +23,7 @@ const MISTRAL: ChatRules = ChatRules {
         invalid: "Tool call id was {} but must be a-z, A-Z, 0-9, with a length of 9.",
         double: "Duplicate tool call id {} in assistant message.",
     },
-    words: Words {
+    words: ErrorTemplates {
         dangling: "Not the same number of function calls and responses: no response to {}.",
         orphan: "Unexpected tool call id {} in tool results: a tool message must answer a call of the assistant message before it.",
         duplicate: "Not the same number of function calls and responses: more than one response to {}.",

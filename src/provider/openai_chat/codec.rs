@@ -6,12 +6,12 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::message::{Dialect, Part, Role};
-use crate::provider::assembler::Assembling;
-use crate::provider::codec::{Codec, Wire, head_and_name};
+use crate::provider::dialect::{Codec, Wire, head_and_name};
+use crate::provider::request::MemberPath;
+use crate::provider::request::Settings;
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::rules::{Fields, Mention};
-use crate::provider::settings::Settings;
-use crate::provider::withheld::MemberPath;
+use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
@@ -178,7 +178,7 @@ impl Codec for ChatVariant {
         }
     }
 
-    fn assembler(&self) -> Box<dyn Assembling> {
+    fn assembler(&self) -> Box<dyn AnswerReader> {
         Box::new(stream::ChatAnswer::new(self.empty_content))
     }
 }

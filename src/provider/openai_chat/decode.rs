@@ -4,8 +4,8 @@ use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::codec::without_plain_shape;
-use crate::provider::media::kind_of;
+use crate::provider::dialect::without_plain_shape;
+use crate::provider::neutral::kind_of;
 use crate::provider::template::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
 

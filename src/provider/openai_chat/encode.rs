@@ -5,10 +5,10 @@ use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, Report};
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::media::{default_name, refused};
-use crate::provider::settings::{ReasoningField, Settings};
+use crate::provider::neutral::{MessageText, result_text, text_of};
+use crate::provider::neutral::{default_name, refused};
+use crate::provider::request::{ReasoningField, Settings};
 use crate::provider::template::{write_filled, write_part, write_shape};
-use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
 use crate::tool::{Arguments, ToolInvocation};
@@ -209,7 +209,7 @@ fn encode_plain(
     let message = item.message;
     let own = message.dialect == Some(chat.dialect);
     let role = role_name(chat, message, settings);
-    let words = Words::of(message, chat.dialect, report);
+    let words = MessageText::of(message, chat.dialect, report);
     if message.role != Role::Assistant {
         if words.is_empty() {
             return;
@@ -372,7 +372,7 @@ fn encode_result<'c>(
         object.end();
         return;
     }
-    let words = result_words(chat.dialect, call, report);
+    let words = result_text(chat.dialect, call, report);
     let shown = !words.media.is_empty();
     for part in words.media {
         pictures.push((invocation, id, part));

@@ -12,15 +12,15 @@ use crate::finding::Action;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Call, Fields, IdRule, Message, MessageKind, Pairs, Piece, Plan, Words, as_quoted, name_fit, name_valid,
-    names_model, place_messages, quoted, role_code,
+    BodyPiece, ErrorTemplates, Fields, IdRule, ListMessage, ListMessageKind, Pairs, Plan, WireCall, as_quoted,
+    name_fit, name_valid, names_model, place_messages, quoted, role_code,
 };
 use std::ops::Range;
 
 /// Where two providers of this format differ.
 pub(crate) struct ChatRules {
     pub ids: IdRule,
-    pub words: Words,
+    pub words: ErrorTemplates,
     /// `tool_calls` and `content` may be empty lists, and a call may leave out its type or hold its arguments as an object.
     pub lenient: bool,
     /// Part types that each role may hold; anything goes where there is none.
@@ -60,7 +60,7 @@ fn head(id: &str, length: usize) -> String {
 
 const OPENAI: ChatRules = ChatRules {
     ids: IDS,
-    words: Words {
+    words: ErrorTemplates {
         dangling: "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
         orphan: "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'. No such call: '{}'.",
         duplicate: "Invalid parameter: Duplicate value for 'tool_call_id' of '{}': each call has exactly one tool message.",
@@ -86,13 +86,13 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
         rules,
         pairs: Pairs::new(text.clone()),
         group: 0,
-        near: None,
+        reply_to: None,
         talks: Vec::new(),
     };
     for (at, value) in list.items().enumerate() {
         reader.plan.at = at;
         let piece = reader.plan.edits.source(value);
-        messages.push(Message { kind: MessageKind::Other, role: "", piece, spill: Vec::new() });
+        messages.push(ListMessage { kind: ListMessageKind::Other, role: "", piece, spill: Vec::new() });
         if let Some(message) = messages.last_mut() {
             reader.message(value, message);
         }
@@ -110,8 +110,9 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
     }
     let sentence = "Missing or invalid parameter: 'tool_call_id' must be the id of its call.";
     pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_call_id" }, sentence);
-    let made =
-        |call: &Call<'_>| format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", quoted(&call.new_id));
+    let made = |call: &WireCall<'_>| {
+        format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", quoted(&call.new_id))
+    };
     place_messages(plan, list, messages, &pairs, &rules.words, &made);
 }
 
@@ -141,7 +142,7 @@ struct Reader<'p, 'a, 'o, 'f> {
     /// Groups so far.
     group: usize,
     /// The group whose reply is read now.
-    near: Option<usize>,
+    reply_to: Option<usize>,
     talks: Vec<Talk<'a>>,
 }
 
@@ -161,11 +162,11 @@ enum Content {
 const NO_CONTENT: &str = "Invalid type for 'messages[{at}].content': expected one of a string or array of objects.";
 
 impl<'a> Reader<'_, 'a, '_, '_> {
-    fn message(&mut self, value: JsonRef<'a>, message: &mut Message) {
+    fn message(&mut self, value: JsonRef<'a>, message: &mut ListMessage) {
         if !value.is_object() {
-            self.near = None;
+            self.reply_to = None;
             if !self.plan.admits_bare(value) {
-                message.kind = MessageKind::Gone;
+                message.kind = ListMessageKind::Removed;
                 return;
             }
             let text = value.kind() == Kind::String;
@@ -175,19 +176,19 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             if text {
                 message.piece = self.plan.as_text("{\"role\":\"user\",\"content\":", value);
             } else {
-                message.kind = MessageKind::Gone;
+                message.kind = ListMessageKind::Removed;
             }
             return;
         }
         let fields = Fields::of(value);
         if !self.plan.admits(&fields) {
-            message.kind = MessageKind::Gone;
+            message.kind = ListMessageKind::Removed;
             return;
         }
         let role = self.role(&fields);
         message.role = role;
         if role != "tool" {
-            self.near = None;
+            self.reply_to = None;
         }
         match role {
             "assistant" => self.assistant(&fields, message),
@@ -198,8 +199,8 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         if role == "tool" {
             self.tool_name(&fields);
             let (id, content) = (fields.get("tool_call_id"), fields.get("content"));
-            self.pairs.answer(value, id, "", self.near, String::new(), content);
-            message.kind = MessageKind::Answer;
+            self.pairs.add_result(value, id, "", self.reply_to, String::new(), content);
+            message.kind = ListMessageKind::ToolResult;
         }
     }
 
@@ -246,7 +247,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
     }
 
     /// Reads a message's content; parts that may not stay in it are its spill.
-    fn content(&mut self, fields: &Fields<'a>, role: &str, message: &mut Message) -> Content {
+    fn content(&mut self, fields: &Fields<'a>, role: &str, message: &mut ListMessage) -> Content {
         let Some(content) = fields.find("content") else { return Content::Absent };
         match content.kind() {
             Kind::String => {}
@@ -269,13 +270,13 @@ impl<'a> Reader<'_, 'a, '_, '_> {
     }
 
     /// A message that must have content.
-    fn other(&mut self, fields: &Fields<'a>, role: &str, message: &mut Message) {
+    fn other(&mut self, fields: &Fields<'a>, role: &str, message: &mut ListMessage) {
         let tool = role == "tool";
         match self.content(fields, role, message) {
             Content::Fine => {}
             Content::Gone if tool => {
                 if let Some(content) = fields.get("content") {
-                    let note = Piece::New(parts::note("See the next user message."));
+                    let note = BodyPiece::New(parts::note("See the next user message."));
                     self.plan.edits.rebuild(content, vec![note]);
                 }
             }
@@ -287,13 +288,13 @@ impl<'a> Reader<'_, 'a, '_, '_> {
                 if tool {
                     self.plan.edits.set(fields.object, "content", "\"\"".into());
                 } else {
-                    message.kind = MessageKind::Gone;
+                    message.kind = ListMessageKind::Removed;
                 }
             }
         }
     }
 
-    fn assistant(&mut self, fields: &Fields<'a>, message: &mut Message) {
+    fn assistant(&mut self, fields: &Fields<'a>, message: &mut ListMessage) {
         let value = fields.object;
         let says = fields.find("function_call").is_some()
             || fields.find("audio").is_some()
@@ -313,8 +314,8 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         let rebuilt = list.is_some_and(|list| self.calls(value, list));
         let calls = first..self.pairs.calls.len();
         if !calls.is_empty() {
-            self.near = Some(self.group);
-            message.kind = MessageKind::Calls(self.group);
+            self.reply_to = Some(self.group);
+            message.kind = ListMessageKind::ToolCalls(self.group);
             self.group += 1;
         }
         self.talks.push(Talk {
@@ -366,20 +367,20 @@ impl<'a> Reader<'_, 'a, '_, '_> {
     fn call(&mut self, value: JsonRef<'a>) {
         let fields = Fields::of(value);
         calls::mend(self.plan, &fields, self.rules.lenient);
-        self.pairs.call(value, fields.get("id"), "", self.group, String::new());
+        self.pairs.add_call(value, fields.get("id"), "", self.group, String::new());
     }
 }
 
 /// Mistral: "Unexpected role 'system' after role 'assistant'", and after 'tool' (hosted, 2024-08 and 2025-08). What such a message
 /// says stays in its place.
-fn turn_systems<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[Message]) {
+fn turn_systems<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[ListMessage]) {
     let mut before = "";
     for (value, message) in list.items().zip(messages) {
         // A result that stays follows its call.
         before = match message.kind {
-            MessageKind::Calls(_) => "tool",
-            MessageKind::Answer | MessageKind::Gone => continue,
-            MessageKind::Other => {
+            ListMessageKind::ToolCalls(_) => "tool",
+            ListMessageKind::ToolResult | ListMessageKind::Removed => continue,
+            ListMessageKind::Other => {
                 if message.role == "system" && matches!(before, "assistant" | "tool") {
                     let sentence = "Unexpected role 'system' after role '{}'";
                     plan.rewrite("role_order", value, "role", quoted("user"), sentence, before);
@@ -392,10 +393,12 @@ fn turn_systems<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[Mess
 
 /// Mistral: "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant", and
 /// "Assistant message with prefix True must be last message".
-fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_>, messages: &[Message]) {
-    let last = messages.iter().rposition(|message| matches!(message.kind, MessageKind::Other | MessageKind::Calls(_)));
+fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_>, messages: &[ListMessage]) {
+    let last = messages
+        .iter()
+        .rposition(|message| matches!(message.kind, ListMessageKind::Other | ListMessageKind::ToolCalls(_)));
     for talk in talks.iter().filter(|talk| Some(talk.at) != last) {
-        let stays = |message: &Message| message.kind != MessageKind::Gone && message.piece.is_source();
+        let stays = |message: &ListMessage| message.kind != ListMessageKind::Removed && message.piece.is_source();
         let stays = messages.get(talk.at).is_some_and(stays);
         if stays && talk.value.get("prefix").and_then(JsonRef::as_bool) == Some(true) {
             let sentence = "Assistant message with prefix True must be last message";
@@ -413,7 +416,7 @@ fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_
 }
 
 /// Writes the calls' ids, takes out those that go, and drops a message that says nothing then.
-fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, message: &mut Message, strict: bool) {
+fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, message: &mut ListMessage, strict: bool) {
     let mut items = Vec::new();
     for call in pairs.calls.get(talk.calls.clone()).unwrap_or_default() {
         if !call.omitted {
@@ -437,7 +440,7 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
     };
     let none = talk.content_gone || talk.content.is_none_or(silent);
     if let Some(content) = talk.content.filter(|_| talk.content_gone && (calls || talk.says)) {
-        plan.edits.replace(content, Piece::New("null".into()));
+        plan.edits.replace(content, BodyPiece::New("null".into()));
     }
     if calls || talk.says || !(none || empty && omitted) {
         if empty && !calls && !talk.says {

@@ -6,9 +6,11 @@ mod object_end;
 use super::encode::thought;
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
-use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
-use crate::provider::assembler::{Assembling, Fields, Growing, Value, error_words, inside, said};
-use crate::provider::facts::{Facts, malformed};
+use crate::provider::stream::{
+    AnswerReader, StreamedFields, StreamedValue, StringBuffer, inside, non_empty_text, read_error,
+};
+use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
+use crate::provider::stream::{ResponseMeta, malformed};
 use calls::{Call, Calls};
 
 /// The members that carry readable reasoning, as servers name them.
@@ -19,14 +21,14 @@ const DETAILS: &str = "reasoning_details";
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct ChatAnswer {
-    facts: Facts,
+    meta: ResponseMeta,
     said: Pieced,
-    refusal: Growing,
-    reasoning: Fields,
+    refusal: StringBuffer,
+    reasoning: StreamedFields,
     /// Which reasoning member is told as events: servers send the same words under two names.
     lead: Option<String>,
-    details: Vec<Fields>,
-    extra: Fields,
+    details: Vec<StreamedFields>,
+    extra: StreamedFields,
     calls: Calls,
     /// Which call's arguments grew last, where it was not the text.
     grew: Option<usize>,
@@ -38,7 +40,7 @@ pub(crate) struct ChatAnswer {
 /// A text that grows, with what stands between its words.
 #[derive(Default)]
 struct Pieced {
-    text: Growing,
+    text: StringBuffer,
     /// Only where it came as a list that holds more than text.
     pieces: Vec<Piece>,
 }
@@ -48,7 +50,7 @@ enum Piece {
     /// A range of the text.
     Text { from: usize, to: usize },
     /// Mistral's reasoning part: its words, and its other members.
-    Thinking { said: Pieced, rest: Fields },
+    Thinking { said: Pieced, rest: StreamedFields },
     /// As it came.
     Other(String),
 }
@@ -104,9 +106,9 @@ impl Pieced {
     }
 }
 
-impl Assembling for ChatAnswer {
+impl AnswerReader for ChatAnswer {
     fn event<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
-        if self.facts.error.is_some() {
+        if self.meta.error.is_some() {
             return None;
         }
         self.chunk(name, chunk, out)
@@ -117,7 +119,7 @@ impl Assembling for ChatAnswer {
             Some(place) => self.calls.append(place, fragment, out),
             None => {
                 self.said.append(fragment);
-                self.said.text.tell(StreamEvent::TextDelta, out);
+                self.said.text.emit(StreamEvent::TextDelta, out);
             }
         }
     }
@@ -127,14 +129,14 @@ impl Assembling for ChatAnswer {
         self.chunk("", body, &mut Vec::new());
         let choices = body.get("choices").is_some_and(|choices| choices.items().next().is_some());
         let answered = choices || body.get("message").is_some_and(JsonRef::is_object);
-        if !answered && self.facts.error.is_none() {
-            let words = body.find("message").or_else(|| body.find("detail")).and_then(|_| error_words(body));
-            self.facts.fail(words.unwrap_or_else(|| malformed("the response has no choices")));
+        if !answered && self.meta.error.is_none() {
+            let words = body.find("message").or_else(|| body.find("detail")).and_then(|_| read_error(body));
+            self.meta.set_error(words.unwrap_or_else(|| malformed("the response has no choices")));
         }
     }
 
-    fn facts(&mut self) -> &mut Facts {
-        &mut self.facts
+    fn meta(&mut self) -> &mut ResponseMeta {
+        &mut self.meta
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {
@@ -144,7 +146,7 @@ impl Assembling for ChatAnswer {
         for call in self.calls.iter() {
             calls.push(call.assemble(complete));
         }
-        let mut answer = self.facts.assembled(status, self.said.text.inside(), calls, self.wire(complete));
+        let mut answer = self.meta.assembled(status, self.said.text.inside(), calls, self.wire(complete));
         if let (AnswerStatus::Failed, None, Some(reason)) = (status, &answer.error, &answer.finish_reason) {
             let message = format!("the provider ended the response with the reason {reason}");
             answer.error = Some(WireError { code: Some(reason.clone()), message });
@@ -175,8 +177,8 @@ impl ChatAnswer {
                 _ => {}
             }
         }
-        if self.facts.id.is_none() || self.facts.model.is_none() {
-            self.facts.name(chunk, "id", "model");
+        if self.meta.id.is_none() || self.meta.model.is_none() {
+            self.meta.set_id_and_model(chunk, "id", "model");
         }
         if let Some(choices) = choices {
             // One answer: where several were asked for, the others are not this message.
@@ -190,17 +192,17 @@ impl ChatAnswer {
             // Ollama's own shape: a line a piece, `done` on the last.
             _ = self.delta(message, self.whole, out);
             if native {
-                self.ended(said(chunk.get("done_reason")).as_deref().unwrap_or("done"), out);
+                self.ended(non_empty_text(chunk.get("done_reason")).as_deref().unwrap_or("done"), out);
                 let count = |name| chunk.get(name).and_then(JsonRef::as_u64);
                 if let (Some(input), Some(output)) = (count("prompt_eval_count"), count("eval_count")) {
                     usage = Some(Usage { input, output, ..Usage::default() });
                 }
             }
         }
-        self.facts.count(usage, out);
-        let error = error.or_else(|| (name == "error").then_some(chunk)).and_then(error_words);
+        self.meta.update_usage(usage, out);
+        let error = error.or_else(|| (name == "error").then_some(chunk)).and_then(read_error);
         if let Some(error) = error {
-            self.facts.failed(error, out);
+            self.meta.report_error(error, out);
             return None;
         }
         fragment
@@ -220,7 +222,7 @@ impl ChatAnswer {
                 "index" if value.as_u64().is_some_and(|index| index > 0) => return None,
                 "delta" => delta = Some(value).filter(|value| value.is_object()),
                 "message" => message = Some(value).filter(|value| value.is_object()),
-                "finish_reason" => reason = said(Some(value)),
+                "finish_reason" => reason = non_empty_text(Some(value)),
                 // Moonshot's place for it.
                 "usage" => own_usage = read_usage(value),
                 "error" => failure = Some(value).filter(|value| !value.is_null()),
@@ -245,8 +247,8 @@ impl ChatAnswer {
     /// Some servers send an empty reason with every chunk, and some the reason twice.
     fn ended(&mut self, reason: &str, out: &mut Vec<StreamEvent>) {
         // Once the provider has said that it was cut, nothing takes that back.
-        if self.facts.reason.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
-            self.facts.reason = Some(reason.to_owned());
+        if self.meta.finish_reason.as_deref().is_none_or(|earlier| status_of(earlier) == AnswerStatus::Complete) {
+            self.meta.finish_reason = Some(reason.to_owned());
         }
         self.calls.ready(out);
     }
@@ -281,7 +283,7 @@ impl ChatAnswer {
                 "audio" => {
                     if let Some(id) = value.find("id") {
                         let audio = ObjectWriter::build(|object| _ = object.json("id", id));
-                        self.extra.put("audio", Value::Raw(audio.as_str().to_owned()));
+                        self.extra.put("audio", StreamedValue::Raw(audio.as_str().to_owned()));
                     }
                 }
                 _ => self.extra.merge(key, value, false),
@@ -295,7 +297,7 @@ impl ChatAnswer {
         let mut fragment = None;
         if let Some(content) = content {
             self.content(content, out);
-            self.said.text.tell(StreamEvent::TextDelta, out);
+            self.said.text.emit(StreamEvent::TextDelta, out);
             (self.grew, fragment) = (None, inside(content));
         }
         self.calls.next_chunk();
@@ -317,7 +319,7 @@ impl ChatAnswer {
         }
         let Some(lead) = &self.lead else { return };
         if let Some(text) = self.reasoning.text_mut(lead) {
-            text.tell(StreamEvent::ReasoningDelta, out);
+            text.emit(StreamEvent::ReasoningDelta, out);
         }
     }
 
@@ -328,7 +330,7 @@ impl ChatAnswer {
             return;
         }
         for part in content.items() {
-            match (inside(part), said(part.get("type")).as_deref()) {
+            match (inside(part), non_empty_text(part.get("type")).as_deref()) {
                 (Some(text), _) => self.said.append(text),
                 (None, Some("text" | "output_text") | None) => {
                     self.said.append(part.get("text").and_then(inside).unwrap_or_default());
@@ -344,10 +346,10 @@ impl ChatAnswer {
 
     fn thinking(&mut self, part: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         // Every chunk may say that it is closed (recorded): a signature alone ends a part.
-        let unsigned = |rest: &Fields| rest.get("signature").is_none_or(Value::says_nothing);
+        let unsigned = |rest: &StreamedFields| rest.get("signature").is_none_or(StreamedValue::says_nothing);
         let goes_on = |piece: &Piece| matches!(piece, Piece::Thinking { rest, .. } if unsigned(rest));
         if !self.said.pieces.last().is_some_and(goes_on) {
-            self.said.push(Piece::Thinking { said: Pieced::default(), rest: Fields::default() });
+            self.said.push(Piece::Thinking { said: Pieced::default(), rest: StreamedFields::default() });
         }
         let Some(Piece::Thinking { said, rest }) = self.said.pieces.last_mut() else { return };
         for (key, value) in part.entries().filter(|(key, _)| !key.is_text("type")) {
@@ -363,19 +365,19 @@ impl ChatAnswer {
                 }
             }
         }
-        said.text.tell(StreamEvent::ReasoningDelta, out);
+        said.text.emit(StreamEvent::ReasoningDelta, out);
     }
 
     /// OpenRouter's list of reasoning blocks: in a stream, fragments of one block come one after the other.
     fn detail(&mut self, detail: JsonRef<'_>, whole: bool, out: &mut Vec<StreamEvent>) {
-        let same = |own: Option<&Value>, name: &str| match (own, detail.find(name)) {
-            (Some(Value::Raw(own)), Some(new)) => own == new.as_raw() || own == "null",
-            (Some(Value::Text(own)), Some(new)) => inside(new) == Some(own.inside()),
+        let same = |own: Option<&StreamedValue>, name: &str| match (own, detail.find(name)) {
+            (Some(StreamedValue::Raw(own)), Some(new)) => own == new.as_raw() || own == "null",
+            (Some(StreamedValue::Text(own)), Some(new)) => inside(new) == Some(own.inside()),
             _ => true,
         };
         // Without an index only text is a fragment: an encrypted block is whole.
         let fragment = !whole && (detail.find("index").is_some() || detail.find("data").is_none());
-        let continues = |last: &&mut Fields| {
+        let continues = |last: &&mut StreamedFields| {
             let indexed = last.get("index").is_some_and(|index| !index.says_nothing());
             fragment
                 && indexed == detail.find("index").is_some()
@@ -386,13 +388,14 @@ impl ChatAnswer {
                 let goes_on = matches!(inside(key), Some("text" | "summary" | "data"));
                 last.merge(key, value, goes_on);
             }),
-            None if detail.is_object() => self.details.push(Fields::read(detail)),
+            None if detail.is_object() => self.details.push(StreamedFields::read(detail)),
             None => {}
         }
         let lead = self.lead.as_deref();
         if lead.is_none_or(|lead| lead == DETAILS) {
             let last = self.details.last_mut();
-            let news = last.and_then(|last| ["text", "summary"].iter().find_map(|name| last.text_mut(name)?.news()));
+            let news =
+                last.and_then(|last| ["text", "summary"].iter().find_map(|name| last.text_mut(name)?.take_unemitted()));
             if let Some(news) = news {
                 self.lead = Some(DETAILS.to_owned());
                 out.push(StreamEvent::ReasoningDelta(news));
@@ -401,9 +404,9 @@ impl ChatAnswer {
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
-        let said_reason = self.facts.reason.as_deref().map(status_of);
+        let said_reason = self.meta.finish_reason.as_deref().map(status_of);
         match said_reason {
-            _ if self.facts.error.is_some() => AnswerStatus::Failed,
+            _ if self.meta.error.is_some() => AnswerStatus::Failed,
             _ if stopped => AnswerStatus::Truncated,
             // The end of a whole body is proof enough; a stream's end is none.
             None if !self.whole => AnswerStatus::Truncated,

@@ -7,14 +7,14 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
-use crate::provider::assembler::Assembling;
-use crate::provider::codec::{Codec, Wire};
-use crate::provider::foreign::is_provider_type;
+use crate::provider::dialect::{Codec, Wire};
+use crate::provider::foreign_format::is_provider_type;
+use crate::provider::neutral::MessageText;
+use crate::provider::request::MemberPath;
+use crate::provider::request::Settings;
 use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::rules::{Fields, Mention};
-use crate::provider::settings::Settings;
-use crate::provider::withheld::MemberPath;
-use crate::provider::words::Words;
+use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
@@ -124,7 +124,7 @@ impl Codec for Responses {
     fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
         let mut inside = String::new();
         for message in messages {
-            let text = Words::of(message, Dialect::OpenAiResponses, &mut Report::new()).joined();
+            let text = MessageText::of(message, Dialect::OpenAiResponses, &mut Report::new()).joined();
             if !inside.is_empty() && !text.is_empty() {
                 inside.push_str("\\n\\n");
             }
@@ -204,7 +204,7 @@ impl Codec for Responses {
         }
     }
 
-    fn assembler(&self) -> Box<dyn Assembling> {
+    fn assembler(&self) -> Box<dyn AnswerReader> {
         Box::new(stream::ResponseAnswer::default())
     }
 }

@@ -7,9 +7,9 @@ use crate::finding::{Action, Finding, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::media::{default_name, refused};
+use crate::provider::neutral::{MessageText, result_text, text_of};
+use crate::provider::neutral::{default_name, refused};
 use crate::provider::template::{is_shape, write_filled, write_part, write_shape};
-use crate::provider::words::{Words, result_words, text_of};
 use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation};
@@ -37,7 +37,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, own: bool, report: &mut 
         };
         return write_filled(wire.begin(), template, values);
     }
-    let words = Words::of(message, Dialect::OpenAiResponses, report);
+    let words = MessageText::of(message, Dialect::OpenAiResponses, report);
     if words.is_empty() {
         return;
     }
@@ -422,7 +422,7 @@ fn write_result(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mut 
         object.text("type", "function_call_output").token("call_id", &id).json("output", result.content.view());
         return object.end();
     }
-    let words = result_words(Dialect::OpenAiResponses, call, report);
+    let words = result_text(Dialect::OpenAiResponses, call, report);
     let mut object = ObjectWriter::new(out);
     object.raw("type", &output).token("call_id", &id);
     if kind.kind == "apply_patch_call" {

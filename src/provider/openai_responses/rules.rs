@@ -13,7 +13,9 @@ use super::kinds::{CallKind, HOSTED, id_name, is_known, kind_of, pair_of, runs_t
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::openai_chat::{self, rules::shortened};
-use crate::provider::rules::{Call, Fate, Fields, IdRule, Pairs, Piece, Plan, Words, id_of, quoted, report_pairs};
+use crate::provider::rules::{
+    BodyPiece, ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, WireCall, id_of, quoted, report_pairs,
+};
 
 const IDS: IdRule = IdRule {
     fit: shortened,
@@ -23,7 +25,7 @@ const IDS: IdRule = IdRule {
     ..openai_chat::rules::IDS
 };
 
-const WORDS: Words = Words {
+const ERROR_TEMPLATES: ErrorTemplates = ErrorTemplates {
     dangling: "No tool output, or approval, found for call {}.",
     orphan: "No tool call found for tool call output with call_id {}.",
     duplicate: "More than one output for call {}: each call has one.",
@@ -50,7 +52,7 @@ struct Item<'a> {
     kind: Kind,
     value: JsonRef<'a>,
     /// What stands for it in the new list.
-    piece: Piece,
+    piece: BodyPiece,
 }
 
 /// Plans the repair of a Responses body.
@@ -90,23 +92,23 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         // Nobody can make up a screenshot.
         call.omitted |= call.answer.is_none() && call.label == "computer_call";
     }
-    for (output, answer) in outputs.iter().zip(&mut pairs.answers) {
-        answer.near = None;
-        let served = output.served && matches!(answer.fate, Fate::Orphan | Fate::Duplicate);
-        if (served || held && answer.fate == Fate::Orphan) && answer.sound {
-            answer.fate = Fate::Held;
+    for (output, answer) in outputs.iter().zip(&mut pairs.results) {
+        answer.reply_to = None;
+        let served = output.served && matches!(answer.pairing, Pairing::Orphan | Pairing::Duplicate);
+        if (served || held && answer.pairing == Pairing::Orphan) && answer.has_valid_id {
+            answer.pairing = Pairing::HeldByServer;
         }
-        let Fate::Answers(c) = answer.fate else { continue };
+        let Pairing::Paired(c) = answer.pairing else { continue };
         let (Some(call), Some(asked)) = (pairs.calls.get(c), calls.get(c)) else { continue };
         // Of OpenAI's own tools it is not known that nobody may speak in between.
         let near = asked.era == output.era || !takes_parts(&call.label);
         let legal = call.order < answer.order && near && !(adjacent && output.said > asked.said);
-        answer.near = legal.then_some(call.group);
+        answer.reply_to = legal.then_some(call.group);
     }
     let sentence = "Missing or invalid parameter: 'call_id' must be that of its call.";
     pairs.write_ids(plan, &id_name, sentence);
-    report_pairs(plan, &pairs, &WORDS);
-    let made = |call: &Call<'_>| {
+    report_pairs(plan, &pairs, &ERROR_TEMPLATES);
+    let made = |call: &WireCall<'_>| {
         let (kind, name) = match &*call.label {
             "tool_search_call" => ("tool_search_output".into(), "call_id"),
             "mcp_approval_request" => ("mcp_approval_response".into(), "approval_request_id"),
@@ -202,8 +204,8 @@ impl<'a> Reader<'_, 'a, '_> {
         let mut piece = self.plan.edits.source(value);
         if !spill.is_empty() {
             // The user shows it right behind. Should that part a call from its output, the next round moves the output.
-            let user = Piece::wrapped("{\"role\":\"user\",\"content\":[", spill, "]}");
-            piece = Piece::wrapped("", vec![piece, user], "");
+            let user = BodyPiece::wrapped("{\"role\":\"user\",\"content\":[", spill, "]}");
+            piece = BodyPiece::wrapped("", vec![piece, user], "");
         }
         Item { kind, value, piece }
     }
@@ -214,7 +216,7 @@ impl<'a> Reader<'_, 'a, '_> {
         Kind::Barrier
     }
 
-    fn message(&mut self, fields: &Fields<'a>, spill: &mut Vec<Piece>) -> Kind {
+    fn message(&mut self, fields: &Fields<'a>, spill: &mut Vec<BodyPiece>) -> Kind {
         match items::message(self.plan, fields, spill) {
             None => Kind::Gone,
             Some(true) => {
@@ -260,7 +262,7 @@ impl<'a> Reader<'_, 'a, '_> {
             self.begin();
             self.served.insert(own, 0);
             self.calls.push(Asked { era: self.era, said: self.said, served: false });
-            return Kind::Call(self.pairs.call(fields.object, id, "", self.group, label));
+            return Kind::Call(self.pairs.add_call(fields.object, id, "", self.group, label));
         }
         let near = (!self.fresh).then_some(self.group);
         self.answered = true;
@@ -268,8 +270,8 @@ impl<'a> Reader<'_, 'a, '_> {
         let known = kind == "tool_search_output"
             || kind == "mcp_approval_response"
             || self.held && !self.served.contains_key(&own);
-        let a = self.pairs.answer(fields.object, id, "", near, label, fields.get("output"));
-        let id = self.pairs.answers.last().and_then(|answer| answer.id.as_ref());
+        let a = self.pairs.add_result(fields.object, id, "", near, label, fields.get("output"));
+        let id = self.pairs.results.last().and_then(|answer| answer.id.as_ref());
         let served = id.and_then(|id| self.served.get_mut(id)).is_some_and(|left| std::mem::take(left) > 0);
         self.outputs.push(Asked { era: self.era, said: self.said_at_call, served: served || known });
         Kind::Output(a)

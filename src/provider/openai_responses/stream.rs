@@ -8,11 +8,11 @@ mod item_parts;
 
 use crate::id::{IdMap, Seed};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
-use crate::provider::assembled::{AnswerStatus, Assembled, StreamEvent, WireError};
-use crate::provider::assembler::{Assembling, error_words, inside, said};
-use crate::provider::facts::{Facts, malformed};
-use crate::provider::latest_positions::LatestPositions;
 use crate::provider::openai_chat::stream::read_usage;
+use crate::provider::stream::LatestPositions;
+use crate::provider::stream::{AnswerReader, inside, non_empty_text, read_error};
+use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
+use crate::provider::stream::{ResponseMeta, malformed};
 use item::{Is, Item, ItemStage};
 use item_parts::TextUpdate;
 use std::borrow::Cow;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 /// An answer as it grows.
 #[derive(Default)]
 pub(crate) struct ResponseAnswer {
-    facts: Facts,
+    meta: ResponseMeta,
     /// The provider says that it does not keep the response.
     unstored: bool,
     items: Vec<Item>,
@@ -50,11 +50,11 @@ struct Event<'a> {
     error: Option<JsonRef<'a>>,
 }
 
-impl Assembling for ResponseAnswer {
+impl AnswerReader for ResponseAnswer {
     /// Events are numbered, so none is like the one before: there is nothing to compare.
     fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // What follows the end is another response.
-        if self.ended.is_some() || self.facts.error.is_some() {
+        if self.ended.is_some() || self.meta.error.is_some() {
             return None;
         }
         let mut event = Event::default();
@@ -115,12 +115,12 @@ impl Assembling for ResponseAnswer {
             "incomplete" | "failed" | "cancelled" => {
                 self.end(event.response.unwrap_or(data), kind, out);
             }
-            "error" => self.facts.failed_as(event.error.unwrap_or(data), out),
+            "error" => self.meta.report_error_object(event.error.unwrap_or(data), out),
             // A gateway that sends the whole response as one event.
             "" if data.get("output").is_some_and(|output| output.kind() == Kind::Array) => {
                 self.end(data, "completed", out);
             }
-            "" => self.facts.failed_as(event.error.unwrap_or_default(), out),
+            "" => self.meta.report_error_object(event.error.unwrap_or_default(), out),
             _ => {}
         }
         None
@@ -134,17 +134,17 @@ impl Assembling for ResponseAnswer {
         if body.get("output").is_some_and(|output| output.kind() == Kind::Array) {
             self.end(body, if error.is_some() { "failed" } else { "completed" }, out);
         } else {
-            self.facts.failed_as(error.unwrap_or(body), out);
+            self.meta.report_error_object(error.unwrap_or(body), out);
             if error.is_none() && body.get("message").is_none() && body.get("detail").is_none()
-                || self.facts.error.is_none()
+                || self.meta.error.is_none()
             {
-                self.facts.error = Some(malformed("the response has no output"));
+                self.meta.error = Some(malformed("the response has no output"));
             }
         }
     }
 
-    fn facts(&mut self) -> &mut Facts {
-        &mut self.facts
+    fn meta(&mut self) -> &mut ResponseMeta {
+        &mut self.meta
     }
 
     fn assemble(&self, stopped: bool) -> Assembled {
@@ -159,13 +159,13 @@ impl Assembling for ResponseAnswer {
                 calls.push(call);
             }
         }
-        self.facts.assembled(status, &text, calls, self.wire(complete, &whole))
+        self.meta.assembled(status, &text, calls, self.wire(complete, &whole))
     }
 }
 
 impl ResponseAnswer {
     fn head(&mut self, response: JsonRef<'_>) {
-        self.facts.name(response, "id", "model");
+        self.meta.set_id_and_model(response, "id", "model");
         self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
     }
 
@@ -196,27 +196,27 @@ impl ResponseAnswer {
             self.items.iter_mut().for_each(|item| item.close(out));
         }
         if let Some(usage) = response.get("usage").and_then(read_usage) {
-            self.facts.usage = Some(usage);
+            self.meta.usage = Some(usage);
             out.push(StreamEvent::Usage(usage));
         }
-        let why = response.find("incomplete_details").and_then(|details| said(details.get("reason")));
+        let why = response.find("incomplete_details").and_then(|details| non_empty_text(details.get("reason")));
         self.ended = match status {
             "completed" => Some(AnswerStatus::Complete),
             "incomplete" if why.as_deref() == Some("content_filter") => Some(AnswerStatus::Blocked),
             "incomplete" => Some(AnswerStatus::Incomplete),
             "failed" | "cancelled" => {
-                let words = response.find("error").and_then(error_words);
+                let words = response.find("error").and_then(read_error);
                 let error = words.unwrap_or_else(|| {
                     let message = "the provider ended the response with the status ".to_owned() + status;
                     WireError { code: Some(status.to_owned()), message }
                 });
-                self.facts.failed(error, out);
+                self.meta.report_error(error, out);
                 Some(AnswerStatus::Failed)
             }
             // One that runs in the background, and is not there yet.
             _ => None,
         };
-        self.facts.reason = Some(why.map_or_else(|| status.to_owned(), Cow::into_owned));
+        self.meta.finish_reason = Some(why.map_or_else(|| status.to_owned(), Cow::into_owned));
     }
 
     /// The item that an event is about, by its index: some servers change the ids from event to event.
@@ -235,7 +235,7 @@ impl ResponseAnswer {
 
     /// The place of an item that is told as a whole, opened if it is a new one.
     fn place(&mut self, event: &Event<'_>, begins: bool, item: JsonRef<'_>) -> usize {
-        let known = match (event.index, said(item.get("id"))) {
+        let known = match (event.index, non_empty_text(item.get("id"))) {
             (Some(_), _) => self.find(event),
             (None, Some(id)) => self.positions.with_id(&id),
             // Without either, what ends is what began last.
@@ -306,7 +306,7 @@ impl ResponseAnswer {
 
     fn status(&self, stopped: bool) -> AnswerStatus {
         match self.ended {
-            _ if self.facts.error.is_some() => AnswerStatus::Failed,
+            _ if self.meta.error.is_some() => AnswerStatus::Failed,
             _ if stopped => AnswerStatus::Truncated,
             None => AnswerStatus::Truncated,
             Some(AnswerStatus::Complete)

@@ -1,8 +1,8 @@
 //! Conversations of turns that hold blocks (anthropic, gemini): how they are read, and where results go in them, which is at
 //! the head of the turn right after the turn, or run of turns, that calls.
 
-use super::place::{Words, in_place, report_pairs};
-use super::{Fate, Fields, Pairs, Piece, Plan, names_model, quoted, role_code};
+use super::place::{ErrorTemplates, in_place, report_pairs};
+use super::{BodyPiece, Fields, Pairing, Pairs, Plan, names_model, quoted, role_code};
 use crate::finding::Action;
 use crate::json::{Items, JsonRef, Kind};
 
@@ -11,24 +11,24 @@ pub(crate) enum Speaker {
     Model,
     User,
     /// A system message in the middle: no reply stands in it.
-    Aside,
+    System,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    Call(usize),
-    Answer(usize),
+    ToolCall(usize),
+    ToolResult(usize),
     /// Reasoning, which nobody reads as an answer.
-    Thought,
+    Thinking,
     /// Text of white space alone.
-    Blank,
+    EmptyText,
     /// A server's call.
-    Asks,
+    ServerCall,
     /// A server's result.
-    Serves,
+    ServerResult,
     Other,
     /// It goes, or went elsewhere.
-    Gone,
+    Removed,
 }
 
 #[derive(Debug)]
@@ -36,13 +36,13 @@ pub(crate) struct Block<'a> {
     pub kind: BlockKind,
     /// As it stands in the body, if it does.
     pub value: Option<JsonRef<'a>>,
-    pub piece: Piece,
+    pub piece: BodyPiece,
 }
 
 impl<'a> Block<'a> {
     /// A block that nothing of the body stands for.
     pub fn made(text: String) -> Self {
-        Self { kind: BlockKind::Other, value: None, piece: Piece::New(text) }
+        Self { kind: BlockKind::Other, value: None, piece: BodyPiece::New(text) }
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Turn<'a> {
     pub run: Option<usize>,
     /// Its blocks are no longer those of the body.
     pub touched: bool,
-    pub gone: bool,
+    pub removed: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -75,7 +75,7 @@ impl<'a> Turn<'a> {
             blocks: Vec::new(),
             run: None,
             touched: false,
-            gone: false,
+            removed: false,
         }
     }
 
@@ -85,10 +85,10 @@ impl<'a> Turn<'a> {
     }
 
     /// Takes out what stands behind a result and is none.
-    pub fn part_ways(&mut self) -> Vec<Block<'a>> {
+    pub fn split_after_results(&mut self) -> Vec<Block<'a>> {
         let (mut rest, mut behind) = (Vec::new(), false);
         for block in std::mem::take(&mut self.blocks) {
-            let answer = matches!(block.kind, BlockKind::Answer(_));
+            let answer = matches!(block.kind, BlockKind::ToolResult(_));
             behind |= answer;
             if behind && !answer { rest.push(block) } else { self.blocks.push(block) }
         }
@@ -97,7 +97,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Leaves out the blocks of a kind.
-    pub fn leave(&mut self, kind: BlockKind) {
+    pub fn remove_blocks(&mut self, kind: BlockKind) {
         let before = self.blocks.len();
         self.blocks.retain(|block| block.kind != kind);
         self.touched |= self.blocks.len() != before;
@@ -105,17 +105,17 @@ impl<'a> Turn<'a> {
 
     /// Whether it holds results alone, made ones with them.
     pub fn is_results(&self) -> bool {
-        self.blocks.iter().all(|block| matches!(block.kind, BlockKind::Answer(_)) || block.value.is_none())
+        self.blocks.iter().all(|block| matches!(block.kind, BlockKind::ToolResult(_)) || block.value.is_none())
     }
 
     /// Whether nothing is left in it that a provider reads.
-    pub fn hollow(&self) -> bool {
-        self.blocks.iter().all(|block| block.kind == BlockKind::Thought)
+    pub fn is_hollow(&self) -> bool {
+        self.blocks.iter().all(|block| block.kind == BlockKind::Thinking)
     }
 }
 
 /// How a dialect reads and writes turns.
-pub(crate) struct Shape {
+pub(crate) struct TurnGrammar {
     /// How a turn of its own begins and ends.
     pub user: &'static str,
     pub model: &'static str,
@@ -136,19 +136,19 @@ pub(crate) struct Shape {
     /// Whether only a model's turn may hold a block, by its members and its type.
     pub only_model: fn(&Fields<'_>, &str) -> bool,
     /// Reads a turn's content, into the last turn.
-    pub content: for<'a> fn(&mut Reader<'_, 'a, '_>, &Fields<'a>),
+    pub content: for<'a> fn(&mut TurnReader<'_, 'a, '_>, &Fields<'a>),
     /// Whether a block stays at all; reports it otherwise.
     pub stays: for<'a> fn(&mut Plan<'a, '_>, &Fields<'a>, &str) -> bool,
     /// Reads a block that stays; none where it goes all the same.
-    pub block: for<'a> fn(&mut Reader<'_, 'a, '_>, &Fields<'a>, &str, Speaker) -> Option<Block<'a>>,
+    pub block: for<'a> fn(&mut TurnReader<'_, 'a, '_>, &Fields<'a>, &str, Speaker) -> Option<Block<'a>>,
 }
 
 /// Reads the turns of a body.
-pub(crate) struct Reader<'p, 'a, 'o> {
+pub(crate) struct TurnReader<'p, 'a, 'o> {
     pub plan: &'p mut Plan<'a, 'o>,
     pub pairs: Pairs<'a>,
     pub turns: Vec<Turn<'a>>,
-    shape: &'static Shape,
+    grammar: &'static TurnGrammar,
     /// The turns that are still to be read.
     rest: Items<'a>,
     /// Runs of model turns so far: what is in a row is one turn.
@@ -156,21 +156,21 @@ pub(crate) struct Reader<'p, 'a, 'o> {
     /// Who spoke last, of those that stay.
     pub last: Option<Speaker>,
     /// The run whose reply is read now.
-    pub near: Option<usize>,
+    pub reply_to: Option<usize>,
 }
 
-impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
+impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
     /// Reads all turns. `filler` is what a repair writes as a result's content.
-    pub fn read(plan: &'p mut Plan<'a, 'o>, list: JsonRef<'a>, filler: String, shape: &'static Shape) -> Self {
+    pub fn read(plan: &'p mut Plan<'a, 'o>, list: JsonRef<'a>, filler: String, grammar: &'static TurnGrammar) -> Self {
         let mut reader = Self {
             plan,
             pairs: Pairs::new(filler),
             turns: Vec::new(),
-            shape,
+            grammar,
             rest: list.items(),
             run: 0,
             last: None,
-            near: None,
+            reply_to: None,
         };
         for at in 0.. {
             let Some(value) = reader.rest.next() else { break };
@@ -186,7 +186,7 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
                 if let Some(turn) = reader.turns.last_mut() {
                     turn.speaker = speaker;
                 }
-                (shape.content)(&mut reader, &fields);
+                (grammar.content)(&mut reader, &fields);
                 continue;
             }
             if !reader.plan.admits_bare(value) {
@@ -195,13 +195,13 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
             }
             let text = value.kind() == Kind::String && !value.is_text("");
             let action = if text { Action::Rewritten } else { Action::Dropped };
-            reader.plan.error("malformed", value, "", action, shape.no_turn);
+            reader.plan.error("malformed", value, "", action, grammar.no_turn);
             if text {
                 reader.text(value);
             }
             if let Some(turn) = reader.turns.last_mut() {
                 turn.value = None;
-                turn.gone = !text;
+                turn.removed = !text;
             }
         }
         reader
@@ -209,21 +209,21 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
 
     fn role(&mut self, fields: &Fields<'a>) -> Speaker {
         let given = fields.find("role");
-        if given.is_none() && self.shape.lax {
+        if given.is_none() && self.grammar.lax {
             return Speaker::User;
         }
         let text = given.and_then(JsonRef::as_text);
-        let lax = self.shape.lax;
+        let lax = self.grammar.lax;
         let is = |text: &str, role: &str| text == role || lax && text.eq_ignore_ascii_case(role);
         if let Some(text) = &text
-            && let Some((_, speaker)) = self.shape.roles.iter().find(|(role, _)| is(text, role))
+            && let Some((_, speaker)) = self.grammar.roles.iter().find(|(role, _)| is(text, role))
         {
             return *speaker;
         }
         let model = text.as_deref().is_some_and(names_model);
-        let (speaker, role) = if model { (Speaker::Model, self.shape.role) } else { (Speaker::User, "user") };
+        let (speaker, role) = if model { (Speaker::Model, self.grammar.role) } else { (Speaker::User, "user") };
         let code = role_code(&text.unwrap_or_default());
-        self.plan.rewrite(code, fields.object, "role", quoted(role), self.shape.no_role, "");
+        self.plan.rewrite(code, fields.object, "role", quoted(role), self.grammar.no_role, "");
         speaker
     }
 
@@ -231,8 +231,8 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
     fn begin(&mut self) {
         let Some(turn) = self.turns.last_mut() else { return };
         let before = self.last.replace(turn.speaker);
-        if !(self.shape.joined && turn.speaker == Speaker::User && before == Some(Speaker::User)) {
-            self.near = None;
+        if !(self.grammar.joined && turn.speaker == Speaker::User && before == Some(Speaker::User)) {
+            self.reply_to = None;
         }
         if turn.speaker == Speaker::Model {
             if before != Some(Speaker::Model) {
@@ -240,15 +240,15 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
             }
             turn.run = Some(self.run);
         } else if turn.speaker == Speaker::User && before == Some(Speaker::Model) {
-            self.near = Some(self.run);
+            self.reply_to = Some(self.run);
         }
     }
 
     /// The last turn is one text.
     pub fn text(&mut self, text: JsonRef<'a>) {
         self.begin();
-        self.near = None;
-        let piece = Piece::wrapped(self.shape.text, vec![self.plan.edits.source(text)], "}");
+        self.reply_to = None;
+        let piece = BodyPiece::wrapped(self.grammar.text, vec![self.plan.edits.source(text)], "}");
         if let Some(turn) = self.turns.last_mut() {
             turn.content = Some(text);
             turn.blocks.push(Block { kind: BlockKind::Other, value: Some(text), piece });
@@ -263,7 +263,7 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
     /// The last turn goes.
     pub fn drop_turn(&mut self) {
         if let Some(turn) = self.turns.last_mut() {
-            turn.gone = true;
+            turn.removed = true;
         }
     }
 
@@ -279,28 +279,28 @@ impl<'p, 'a, 'o> Reader<'p, 'a, 'o> {
         while let Some(value) = alone.take().or_else(|| items.next()) {
             let fields = Fields::of(value);
             let kind = fields.owned_text("type");
-            if !(self.shape.stays)(self.plan, &fields, &kind) {
+            if !(self.grammar.stays)(self.plan, &fields, &kind) {
                 changed = true;
                 continue;
             }
-            let speaker = if (self.shape.only_model)(&fields, &kind) { Speaker::Model } else { own };
+            let speaker = if (self.grammar.only_model)(&fields, &kind) { Speaker::Model } else { own };
             if speaker != own {
-                self.plan.error_with("role_order", value, "", Action::Moved, self.shape.misplaced, &kind);
+                self.plan.error_with("role_order", value, "", Action::Moved, self.grammar.misplaced, &kind);
             }
             let Some(last) = self.turns.last_mut() else { break };
             if !opened || last.speaker != speaker {
                 if opened {
                     changed = true;
-                    let made = if speaker == Speaker::Aside { Speaker::User } else { speaker };
+                    let made = if speaker == Speaker::System { Speaker::User } else { speaker };
                     self.turns.push(Turn::made(made, value, Vec::new()));
                 } else if speaker != own {
                     last.speaker = speaker;
-                    self.plan.edits.set(message.object, "role", quoted(self.shape.role));
+                    self.plan.edits.set(message.object, "role", quoted(self.grammar.role));
                 }
                 opened = true;
                 self.begin();
             }
-            let block = (self.shape.block)(self, &fields, &kind, speaker);
+            let block = (self.grammar.block)(self, &fields, &kind, speaker);
             changed |= block.as_ref().is_none_or(|block| !block.piece.is_source());
             if let (Some(last), Some(block)) = (self.turns.last_mut(), block) {
                 last.blocks.push(block);
@@ -325,43 +325,42 @@ pub(crate) fn place_blocks<'a>(
     list: JsonRef<'a>,
     mut turns: Vec<Turn<'a>>,
     pairs: &Pairs<'a>,
-    words: &Words,
-    made: &dyn Fn(&super::Call<'a>) -> String,
+    words: &ErrorTemplates,
+    made: &dyn Fn(&super::WireCall<'a>) -> String,
     apart: bool,
 ) -> Vec<Turn<'a>> {
     report_pairs(plan, pairs, words);
     let mut moved: Vec<Option<Block<'a>>> = Vec::new();
-    moved.resize_with(pairs.answers.len(), || None);
+    moved.resize_with(pairs.results.len(), || None);
     for turn in &mut turns {
         for block in &mut turn.blocks {
             match block.kind {
-                BlockKind::Answer(a) => {
-                    let answer = pairs.answers.get(a);
-                    let call =
-                        answer.and_then(|answer| pairs.answered_by(answer).filter(|call| in_place(answer, call)));
-                    let held = answer.is_some_and(|answer| answer.fate == Fate::Held);
+                BlockKind::ToolResult(a) => {
+                    let answer = pairs.results.get(a);
+                    let call = answer.and_then(|answer| pairs.call_of(answer).filter(|call| in_place(answer, call)));
+                    let held = answer.is_some_and(|answer| answer.pairing == Pairing::HeldByServer);
                     if let (None, false, Some(slot)) = (call, held, moved.get_mut(a)) {
                         *slot = Some(Block { kind: block.kind, value: block.value, piece: block.piece.take() });
-                        block.kind = BlockKind::Gone;
+                        block.kind = BlockKind::Removed;
                     }
                 }
-                BlockKind::Call(c) if pairs.calls.get(c).is_some_and(|call| call.omitted) => {
-                    block.kind = BlockKind::Gone;
+                BlockKind::ToolCall(c) if pairs.calls.get(c).is_some_and(|call| call.omitted) => {
+                    block.kind = BlockKind::Removed;
                 }
                 _ => {}
             }
         }
-        turn.leave(BlockKind::Gone);
+        turn.remove_blocks(BlockKind::Removed);
     }
     // The results that a run still lacks at its place: those that stand elsewhere, then synthetic ones.
     let mut due = |run: usize| {
         let mut due = Vec::new();
-        for a in pairs.given(run) {
+        for a in pairs.results_of(run) {
             if let Some(block) = moved.get_mut(a).and_then(Option::take) {
                 due.push(block);
             }
         }
-        for call in pairs.open(run) {
+        for call in pairs.open_calls(run) {
             due.push(Block::made(made(call)));
         }
         due
@@ -371,7 +370,7 @@ pub(crate) fn place_blocks<'a>(
     let reply = |due: Vec<Block<'a>>| Turn::made(Speaker::User, list, due);
     for mut turn in turns {
         // A system message that says nothing stands between call and result as if it were not there.
-        if turn.gone || turn.speaker == Speaker::Aside && turn.blocks.is_empty() {
+        if turn.removed || turn.speaker == Speaker::System && turn.blocks.is_empty() {
         } else if turn.speaker == Speaker::Model {
             // Of a run that ended without a turn of the user's, which a system message can do.
             let due = open.filter(|run| turn.run != Some(*run)).map(&mut due).unwrap_or_default();
@@ -381,14 +380,14 @@ pub(crate) fn place_blocks<'a>(
             open = turn.run;
         } else if let Some(run) = open.take() {
             let due = due(run);
-            let answer = |block: &Block<'_>| matches!(block.kind, BlockKind::Answer(_));
+            let answer = |block: &Block<'_>| matches!(block.kind, BlockKind::ToolResult(_));
             if due.is_empty() {
             } else if turn.speaker != Speaker::User || apart && !turn.blocks.iter().any(answer) {
                 out.push(reply(due));
             } else {
                 // Behind the results that stand in the turn already.
                 let rest = if apart {
-                    turn.part_ways()
+                    turn.split_after_results()
                 } else {
                     let head = turn.blocks.iter().take_while(|block| answer(block)).count();
                     turn.blocks.split_off(head)
@@ -410,29 +409,34 @@ pub(crate) fn place_blocks<'a>(
         out.push(reply(due));
     }
     for turn in &mut out {
-        turn.gone |= turn.touched && turn.hollow();
+        turn.removed |= turn.touched && turn.is_hollow();
     }
     out
 }
 
 /// Writes the turns back as edits: the blocks of those that were touched, and the list if it has other turns.
-pub(crate) fn write_turns<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut [Turn<'a>], shape: &Shape) {
-    let other = turns.iter().any(|turn| turn.gone || turn.value.is_none());
+pub(crate) fn write_turns<'a>(
+    plan: &mut Plan<'a, '_>,
+    list: JsonRef<'a>,
+    turns: &mut [Turn<'a>],
+    grammar: &TurnGrammar,
+) {
+    let other = turns.iter().any(|turn| turn.removed || turn.value.is_none());
     let mut items = Vec::new();
-    for turn in turns.iter_mut().filter(|turn| !turn.gone) {
+    for turn in turns.iter_mut().filter(|turn| !turn.removed) {
         let mut pieces = Vec::with_capacity(turn.blocks.len());
         for block in &mut turn.blocks {
             pieces.push(block.piece.take());
         }
         let Some(value) = turn.value else {
-            let open = if turn.speaker == Speaker::Model { shape.model } else { shape.user };
-            items.push(Piece::wrapped(open, pieces, shape.close));
+            let open = if turn.speaker == Speaker::Model { grammar.model } else { grammar.user };
+            items.push(BodyPiece::wrapped(open, pieces, grammar.close));
             continue;
         };
         if let Some(content) = turn.content.filter(|_| turn.touched) {
             match content.kind() {
                 Kind::Array => plan.edits.rebuild(content, pieces),
-                _ => plan.edits.enclose(content, Piece::wrapped("[", pieces, "]")),
+                _ => plan.edits.enclose(content, BodyPiece::wrapped("[", pieces, "]")),
             }
         }
         items.push(plan.edits.source(value));

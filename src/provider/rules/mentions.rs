@@ -71,7 +71,7 @@ impl<'a> Plan<'a, '_> {
     fn spans_read(&mut self, pairs: &Pairs<'a>) -> Vec<Span> {
         let mut read = std::mem::take(&mut self.read);
         read.extend(pairs.calls.iter().map(|call| self.edits.span(call.value)));
-        let answers = pairs.answers.iter().filter(|answer| answer.id.is_some());
+        let answers = pairs.results.iter().filter(|answer| answer.id.is_some());
         read.extend(answers.map(|answer| self.edits.span(answer.value)));
         in_order(read, &|a, b| a.start.cmp(&b.start))
     }

@@ -11,19 +11,19 @@ mod place;
 mod splice;
 mod survey;
 
-pub(crate) use blocks::{Block, BlockKind, Reader, Shape, Speaker, Turn, place_blocks, write_turns};
+pub(crate) use blocks::{Block, BlockKind, Speaker, Turn, TurnGrammar, TurnReader, place_blocks, write_turns};
 pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
 pub(crate) use mentions::Mention;
-pub(crate) use pair::{Call, Fate, IdRule, Pairs};
-pub(crate) use place::{Message, MessageKind, Slot, Words, place_messages, report_pairs};
-pub(crate) use splice::{Edits, Piece, quoted};
+pub(crate) use pair::{IdRule, Pairing, Pairs, WireCall};
+pub(crate) use place::{ErrorTemplates, ListItem, ListMessage, ListMessageKind, place_messages, report_pairs};
+pub(crate) use splice::{BodyPiece, Edits, quoted};
 
-use super::codec::codec;
-use super::foreign::{ForeignShape, body_shape, fit_of};
+use super::foreign_format::{ForeignFormat, body_shape, fit_of};
 use crate::error::Result;
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::json::{JsonRef, Kind};
 use crate::message::Dialect;
+use crate::provider::registry::codec;
 use crate::text::replaced;
 use splice::Span;
 use survey::{Survey, refusal};
@@ -84,7 +84,7 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<
     let unknown = first.unknown;
     let (text, report) = settle(body, first, dialect, options);
     if unknown && is_empty(&text, dialect) {
-        return Err(refusal(&report, ForeignShape::Unknown));
+        return Err(refusal(&report, ForeignFormat::Unknown));
     }
     Ok((text, report))
 }
@@ -127,7 +127,7 @@ struct Round {
     text: Option<String>,
     report: Report,
     /// The shape for which `repair` refuses the body.
-    refused: Option<ForeignShape>,
+    refused: Option<ForeignFormat>,
     /// Items that are none of the dialect's were left out.
     unknown: bool,
 }
@@ -332,13 +332,14 @@ impl<'a> Plan<'a, '_> {
     }
 
     /// A value as a text of a new object, which `open` begins.
-    pub fn as_text(&self, open: &str, value: JsonRef<'a>) -> Piece {
-        let token = if value.kind() == Kind::String { self.edits.source(value) } else { Piece::New(as_quoted(value)) };
-        Piece::wrapped(open, vec![token], "}")
+    pub fn as_text(&self, open: &str, value: JsonRef<'a>) -> BodyPiece {
+        let token =
+            if value.kind() == Kind::String { self.edits.source(value) } else { BodyPiece::New(as_quoted(value)) };
+        BodyPiece::wrapped(open, vec![token], "}")
     }
 
     /// The other shape of a value that stands for a whole list.
-    fn shape_of(&self, item: JsonRef<'a>) -> Option<ForeignShape> {
+    fn shape_of(&self, item: JsonRef<'a>) -> Option<ForeignFormat> {
         item.entries().next()?;
         if self.survey.named.around_parts(item).is_some() {
             return None;
@@ -369,7 +370,7 @@ impl<'a> Plan<'a, '_> {
                 match found {
                     // One message where a list of them is due; a dialect's own rules mend a bare text in it.
                     Some(one) if matches!(kind, Some(Kind::Object | Kind::String)) => {
-                        let piece = Piece::wrapped("[", vec![self.edits.source(one)], "]");
+                        let piece = BodyPiece::wrapped("[", vec![self.edits.source(one)], "]");
                         self.edits.replace(one, piece);
                     }
                     _ => self.edits.set(value, name, "[]".into()),
@@ -385,7 +386,7 @@ impl<'a> Plan<'a, '_> {
                 (Some(value), "")
             }
             _ => {
-                self.edits.replace(value, Piece::New(format!("{{\"{name}\":[]}}")));
+                self.edits.replace(value, BodyPiece::New(format!("{{\"{name}\":[]}}")));
                 let sentence = "Invalid body: expected a JSON object with '{}'.";
                 self.error_with("malformed", value, "", Action::Rewritten, sentence, name);
                 (None, "")

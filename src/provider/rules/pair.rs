@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A call of the body.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
+pub(crate) struct WireCall<'a> {
     /// The object that holds its id.
     pub value: JsonRef<'a>,
     /// Where findings about it stand: a value, and the member of it.
@@ -21,7 +21,7 @@ pub(crate) struct Call<'a> {
     /// The id as it is written, where that is a string or number.
     pub id: Option<String>,
     /// The id is a string that is not empty.
-    pub sound: bool,
+    pub has_valid_id: bool,
     /// The result it ends up with.
     pub answer: Option<usize>,
     /// The id it ends up with.
@@ -35,19 +35,19 @@ pub(crate) struct Call<'a> {
 
 /// A result of the body.
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct WireResult<'a> {
     pub value: JsonRef<'a>,
     pub place: (JsonRef<'a>, &'static str),
     /// The group in whose reply it stands, if it stands where a reply belongs.
-    pub near: Option<usize>,
+    pub reply_to: Option<usize>,
     key: usize,
     pub id: Option<String>,
-    pub sound: bool,
+    pub has_valid_id: bool,
     /// Its content, to tell a double from another result.
     content: &'a str,
     /// Written by a repair, not by a tool: a real one goes before it.
     filler: bool,
-    pub fate: Fate,
+    pub pairing: Pairing,
     /// Its place among the body's calls and results.
     pub order: usize,
     /// The tool, where a dialect without ids needs it.
@@ -55,12 +55,12 @@ pub(crate) struct Answer<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Pairing {
     Orphan,
     Duplicate,
-    Answers(usize),
+    Paired(usize),
     /// Its call is not in the body, and need not be: the server holds it.
-    Held,
+    HeldByServer,
 }
 
 /// A call or a result, by its number.
@@ -73,8 +73,8 @@ enum Event {
 /// The calls and results of a body, in its order.
 #[derive(Debug)]
 pub(crate) struct Pairs<'a> {
-    pub calls: Vec<Call<'a>>,
-    pub answers: Vec<Answer<'a>>,
+    pub calls: Vec<WireCall<'a>>,
+    pub results: Vec<WireResult<'a>>,
     events: Vec<Event>,
     keys: IdMap<usize>,
     /// Ids of different spaces are different ones, though they read the same: the space of what comes next.
@@ -87,7 +87,7 @@ impl<'a> Pairs<'a> {
     pub fn new(filler: String) -> Self {
         Self {
             calls: Vec::new(),
-            answers: Vec::new(),
+            results: Vec::new(),
             events: Vec::new(),
             keys: IdMap::with_hasher(Seed::default()),
             space: "",
@@ -96,7 +96,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// A call. `id` is what is written as its id; without one, `alias` stands for it.
-    pub fn call(
+    pub fn add_call(
         &mut self,
         value: JsonRef<'a>,
         id: Option<JsonRef<'a>>,
@@ -104,15 +104,15 @@ impl<'a> Pairs<'a> {
         group: usize,
         label: String,
     ) -> usize {
-        let (id, sound) = id_of(id);
+        let (id, has_valid_id) = id_of(id);
         let key = self.key(id.as_deref().unwrap_or(alias));
-        self.calls.push(Call {
+        self.calls.push(WireCall {
             value,
             place: (value, ""),
             group,
             key,
             id,
-            sound,
+            has_valid_id,
             answer: None,
             new_id: String::new(),
             omitted: false,
@@ -124,33 +124,33 @@ impl<'a> Pairs<'a> {
     }
 
     /// A result, with its content.
-    pub fn answer(
+    pub fn add_result(
         &mut self,
         value: JsonRef<'a>,
         id: Option<JsonRef<'a>>,
         alias: &str,
-        near: Option<usize>,
+        reply_to: Option<usize>,
         label: String,
         content: Option<JsonRef<'a>>,
     ) -> usize {
-        let (id, sound) = id_of(id);
+        let (id, has_valid_id) = id_of(id);
         let content = content.map_or("", JsonRef::as_raw);
         let key = self.key(id.as_deref().unwrap_or(alias));
-        self.answers.push(Answer {
+        self.results.push(WireResult {
             value,
             place: (value, ""),
-            near,
+            reply_to,
             key,
             id,
-            sound,
+            has_valid_id,
             content,
             filler: content == self.filler,
-            fate: Fate::Orphan,
+            pairing: Pairing::Orphan,
             order: self.events.len(),
             label,
         });
-        self.events.push(Event::Answer(self.answers.len() - 1));
-        self.answers.len() - 1
+        self.events.push(Event::Answer(self.results.len() - 1));
+        self.results.len() - 1
     }
 
     fn key(&mut self, id: &str) -> usize {
@@ -161,22 +161,22 @@ impl<'a> Pairs<'a> {
     }
 
     /// The calls of a group: groups come in order.
-    pub fn members(&self, group: usize) -> Range<usize> {
+    pub fn calls_of(&self, group: usize) -> Range<usize> {
         self.calls.partition_point(|call| call.group < group)..self.calls.partition_point(|call| call.group <= group)
     }
 
     /// The results that a group's calls end up with, in the order in which they stand.
-    pub fn given(&self, group: usize) -> Vec<usize> {
+    pub fn results_of(&self, group: usize) -> Vec<usize> {
         let mut given = Vec::new();
-        for call in self.calls.get(self.members(group)).unwrap_or_default() {
+        for call in self.calls.get(self.calls_of(group)).unwrap_or_default() {
             given.extend(call.answer);
         }
         in_order(given, &Ord::cmp)
     }
 
     /// The calls of a group that are to get a synthetic result.
-    pub fn open(&self, group: usize) -> impl Iterator<Item = &Call<'a>> {
-        let members = self.calls.get(self.members(group)).unwrap_or_default();
+    pub fn open_calls(&self, group: usize) -> impl Iterator<Item = &WireCall<'a>> {
+        let members = self.calls.get(self.calls_of(group)).unwrap_or_default();
         members.iter().filter(|call| call.answer.is_none() && !call.omitted)
     }
 
@@ -202,27 +202,27 @@ impl<'a> Pairs<'a> {
         sentence: &'static str,
     ) {
         for call in self.calls.iter().filter(|call| !call.omitted) {
-            if call.id.as_ref() != Some(&call.new_id) || !call.sound {
+            if call.id.as_ref() != Some(&call.new_id) || !call.has_valid_id {
                 plan.edits.set(call.value, name(&call.label, true), quoted(&call.new_id));
             }
         }
-        for answer in &self.answers {
-            let Some(call) = self.answered_by(answer) else { continue };
-            if answer.id.as_ref() == Some(&call.new_id) && answer.sound {
+        for answer in &self.results {
+            let Some(call) = self.call_of(answer) else { continue };
+            if answer.id.as_ref() == Some(&call.new_id) && answer.has_valid_id {
                 continue;
             }
             plan.edits.set(answer.value, name(&answer.label, false), quoted(&call.new_id));
             // Else it was reported at the call.
-            if !answer.sound || call.id != answer.id {
+            if !answer.has_valid_id || call.id != answer.id {
                 plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
             }
         }
     }
 
     /// The call that a result answers.
-    pub fn answered_by(&self, answer: &Answer<'a>) -> Option<&Call<'a>> {
-        match answer.fate {
-            Fate::Answers(c) => self.calls.get(c),
+    pub fn call_of(&self, answer: &WireResult<'a>) -> Option<&WireCall<'a>> {
+        match answer.pairing {
+            Pairing::Paired(c) => self.calls.get(c),
             _ => None,
         }
     }
@@ -248,10 +248,10 @@ impl<'a> Pairs<'a> {
                     seen.newest = call.group;
                 }
                 Event::Answer(a) => {
-                    let Some(answer) = self.answers.get(a) else { continue };
+                    let Some(answer) = self.results.get(a) else { continue };
                     let Some(seen) = seen.get_mut(answer.key) else { continue };
                     let here = seen.open.last().map(|open| open.group);
-                    if answer.id.is_none() && answer.near.is_some() && here != answer.near {
+                    if answer.id.is_none() && answer.reply_to.is_some() && here != answer.reply_to {
                         deferred.push(a);
                     } else {
                         self.pair_one(a, answer.content, seen);
@@ -263,7 +263,7 @@ impl<'a> Pairs<'a> {
         self.pair_early(&mut seen, true);
         self.pair_by_place(true);
         for a in deferred {
-            let Some(answer) = self.answers.get(a).filter(|answer| answer.fate == Fate::Orphan) else { continue };
+            let Some(answer) = self.results.get(a).filter(|answer| answer.pairing == Pairing::Orphan) else { continue };
             if let Some(seen) = seen.get_mut(answer.key) {
                 self.pair_one(a, answer.content, seen);
             }
@@ -314,23 +314,23 @@ impl<'a> Pairs<'a> {
 
     /// Whether a call is open and of the tool that a result names.
     fn is_open_call_of(&self, c: usize, a: usize) -> bool {
-        let (call, answer) = (self.calls.get(c), self.answers.get(a));
+        let (call, answer) = (self.calls.get(c), self.results.get(a));
         call.zip(answer).is_some_and(|(call, answer)| call.answer.is_none() && call.label == answer.label)
     }
 
     fn content_of(&self, c: usize) -> Option<&'a str> {
-        Some(self.answers.get(self.calls.get(c)?.answer?)?.content)
+        Some(self.results.get(self.calls.get(c)?.answer?)?.content)
     }
 
     fn join(&mut self, c: usize, a: usize) {
-        if let (Some(call), Some(answer)) = (self.calls.get_mut(c), self.answers.get_mut(a)) {
+        if let (Some(call), Some(answer)) = (self.calls.get_mut(c), self.results.get_mut(a)) {
             call.answer = Some(a);
-            answer.fate = Fate::Answers(c);
+            answer.pairing = Pairing::Paired(c);
         }
     }
 
     fn is_filler(&self, a: usize) -> bool {
-        self.answers.get(a).is_some_and(|answer| answer.filler)
+        self.results.get(a).is_some_and(|answer| answer.filler)
     }
 
     /// A second result of an answered call: the first one stays, but a real one goes before what a repair wrote.
@@ -343,15 +343,15 @@ impl<'a> Pairs<'a> {
             }
             _ => a,
         };
-        if let Some(loser) = self.answers.get_mut(loser) {
-            loser.fate = Fate::Duplicate;
+        if let Some(loser) = self.results.get_mut(loser) {
+            loser.pairing = Pairing::Duplicate;
         }
     }
 
     /// Pairs results that stand before their calls: those with a call id if `named`, else those without.
     fn pair_early(&mut self, all: &mut [Seen], named: bool) {
         for seen in &mut *all {
-            let names = |a: &usize| self.answers.get(*a).is_some_and(|answer| answer.id.is_some());
+            let names = |a: &usize| self.results.get(*a).is_some_and(|answer| answer.id.is_some());
             let (early, later) = std::mem::take(&mut seen.early).into_iter().partition(|a| names(a) == named);
             seen.early = later;
             let early: Vec<usize> = early;
@@ -377,8 +377,8 @@ impl<'a> Pairs<'a> {
     /// strange id answers the first call there that has no id. Where tools are named, only a call of the same tool.
     fn pair_by_place(&mut self, nameless: bool) {
         let mut waiting = Vec::new();
-        for (a, answer) in self.answers.iter().enumerate() {
-            if answer.fate == Fate::Orphan && (answer.id.is_none() || !nameless) && answer.near.is_some() {
+        for (a, answer) in self.results.iter().enumerate() {
+            if answer.pairing == Pairing::Orphan && (answer.id.is_none() || !nameless) && answer.reply_to.is_some() {
                 waiting.push(a);
             }
         }
@@ -402,8 +402,8 @@ impl<'a> Pairs<'a> {
             }
         }
         for a in waiting {
-            let Some(answer) = self.answers.get(a) else { continue };
-            let key = key(answer.near.unwrap_or_default(), answer.id.is_none(), &answer.label);
+            let Some(answer) = self.results.get(a) else { continue };
+            let key = key(answer.reply_to.unwrap_or_default(), answer.id.is_none(), &answer.label);
             let Some(queue) = keys.get(key.as_str()).and_then(|at| open.get_mut(*at)) else { continue };
             while let Some(c) = queue.pop() {
                 if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
@@ -418,20 +418,20 @@ impl<'a> Pairs<'a> {
     /// and tool, one must not be wrong.
     fn pair_by_count(&mut self) {
         let mut stray = Vec::new();
-        for (a, answer) in self.answers.iter().enumerate() {
-            if let Some(group) = answer.near.filter(|_| answer.fate == Fate::Orphan) {
+        for (a, answer) in self.results.iter().enumerate() {
+            if let Some(group) = answer.reply_to.filter(|_| answer.pairing == Pairing::Orphan) {
                 stray.push((group, a));
             }
         }
         for stray in stray.chunk_by(|(one, _), (next, _)| one == next) {
             let mut open = Vec::new();
-            for c in stray.first().map_or(0..0, |(group, _)| self.members(*group)) {
+            for c in stray.first().map_or(0..0, |(group, _)| self.calls_of(*group)) {
                 if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
                     open.push(c);
                 }
             }
             for (c, (_, a)) in open.iter().zip(stray).filter(|_| open.len() == stray.len()) {
-                let (call, answer) = (self.calls.get(*c), self.answers.get(*a));
+                let (call, answer) = (self.calls.get(*c), self.results.get(*a));
                 if call.zip(answer).is_some_and(|(call, answer)| {
                     call.label == answer.label || call.id.is_none() || answer.id.is_none()
                 }) {
@@ -446,7 +446,7 @@ impl<'a> Pairs<'a> {
         // Each id that is taken, and how many variants of it were made.
         let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
         for call in &self.calls {
-            if let Some(id) = call.id.as_deref().filter(|id| !call.omitted && call.sound && (rule.valid)(id)) {
+            if let Some(id) = call.id.as_deref().filter(|id| !call.omitted && call.has_valid_id && (rule.valid)(id)) {
                 used.insert(id.to_owned(), 0);
             }
         }
@@ -461,14 +461,14 @@ impl<'a> Pairs<'a> {
                 continue;
             }
             let (code, base, sentence) = if call.id.is_none() {
-                let given = call.answer.and_then(|a| self.answers.get(a)).filter(|answer| answer.sound);
+                let given = call.answer.and_then(|a| self.results.get(a)).filter(|answer| answer.has_valid_id);
                 let given = given.and_then(|answer| answer.id.clone());
                 let base = match given {
                     Some(id) if (rule.valid)(&id) && !used.contains_key(&id) => id,
                     _ => (rule.derive)(&format!("{place}:{}", call.value.as_raw())),
                 };
                 ("invalid_call_id", base, rule.missing)
-            } else if !call.sound || !(rule.valid)(&own) {
+            } else if !call.has_valid_id || !(rule.valid)(&own) {
                 ("invalid_call_id", (rule.fit)(&own), rule.invalid)
             } else {
                 let before = turns.get_mut(call.key).and_then(|turn| turn.replace(call.group));

@@ -1,55 +1,55 @@
 //! Where results go when each is a message of its own (openai-chat, mistral): right after the message that calls. And what
 //! every dialect reports of pairs.
 
-use super::pair::{Answer, Call, Fate, Pairs};
-use super::{Piece, Plan};
+use super::pair::{Pairing, Pairs, WireCall, WireResult};
+use super::{BodyPiece, Plan};
 use crate::finding::Action;
 use crate::json::JsonRef;
 
 /// An item of the list, as read.
 #[derive(Debug)]
-pub(crate) struct Message {
-    pub kind: MessageKind,
+pub(crate) struct ListMessage {
+    pub kind: ListMessageKind,
     /// As it is read; empty where nobody asks.
     pub role: &'static str,
     /// What stands for it in the new list.
-    pub piece: Piece,
+    pub piece: BodyPiece,
     /// Parts that may not stay in it, to stand in a user message behind it.
-    pub spill: Vec<Piece>,
+    pub spill: Vec<BodyPiece>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MessageKind {
+pub(crate) enum ListMessageKind {
     /// It calls: the group's number.
-    Calls(usize),
+    ToolCalls(usize),
     /// It is a result.
-    Answer,
+    ToolResult,
     Other,
     /// It goes.
-    Gone,
+    Removed,
 }
 
-impl Message {
+impl ListMessage {
     /// A user message of its spilled parts.
-    pub fn spilled(&mut self) -> Piece {
-        Piece::wrapped("{\"role\":\"user\",\"content\":[", std::mem::take(&mut self.spill), "]}")
+    pub fn spilled(&mut self) -> BodyPiece {
+        BodyPiece::wrapped("{\"role\":\"user\",\"content\":[", std::mem::take(&mut self.spill), "]}")
     }
 
     /// Nothing of it stays but its spilled parts, if it has any.
     pub fn leave(&mut self) {
-        self.kind = MessageKind::Gone;
+        self.kind = ListMessageKind::Removed;
         if !self.spill.is_empty() {
-            self.kind = MessageKind::Other;
+            self.kind = ListMessageKind::Other;
             self.piece = self.spilled();
         }
     }
 }
 
 /// An item of a new list.
-pub(crate) enum Slot {
+pub(crate) enum ListItem {
     /// One of the old list, by its place.
-    Old(usize),
-    New(Piece),
+    Existing(usize),
+    New(BodyPiece),
 }
 
 /// Puts every result behind its call, in the order in which they stood, closes or leaves out what is open, and reports
@@ -57,41 +57,41 @@ pub(crate) enum Slot {
 pub(crate) fn place_messages<'a>(
     plan: &mut Plan<'a, '_>,
     list: JsonRef<'a>,
-    mut messages: Vec<Message>,
+    mut messages: Vec<ListMessage>,
     pairs: &Pairs<'a>,
-    words: &Words,
-    made: &dyn Fn(&Call<'a>) -> String,
+    words: &ErrorTemplates,
+    made: &dyn Fn(&WireCall<'a>) -> String,
 ) {
     report_pairs(plan, pairs, words);
     // The message of each result.
     let mut answers: Vec<usize> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
-        if message.kind == MessageKind::Answer {
+        if message.kind == ListMessageKind::ToolResult {
             answers.push(at);
         }
     }
-    let mut order: Vec<Slot> = Vec::with_capacity(messages.len());
+    let mut order: Vec<ListItem> = Vec::with_capacity(messages.len());
     for at in 0..messages.len() {
         let Some(kind) = messages.get(at).map(|message| message.kind) else { continue };
-        if !matches!(kind, MessageKind::Calls(_) | MessageKind::Other) {
+        if !matches!(kind, ListMessageKind::ToolCalls(_) | ListMessageKind::Other) {
             continue;
         }
-        order.push(Slot::Old(at));
-        if let MessageKind::Calls(group) = kind {
+        order.push(ListItem::Existing(at));
+        if let ListMessageKind::ToolCalls(group) = kind {
             let mut spilled = Vec::new();
-            for at in pairs.given(group).iter().filter_map(|a| answers.get(*a).copied()) {
-                order.push(Slot::Old(at));
+            for at in pairs.results_of(group).iter().filter_map(|a| answers.get(*a).copied()) {
+                order.push(ListItem::Existing(at));
                 if let Some(message) = messages.get_mut(at).filter(|message| !message.spill.is_empty()) {
-                    spilled.push(Slot::New(message.spilled()));
+                    spilled.push(ListItem::New(message.spilled()));
                 }
             }
-            for call in pairs.open(group) {
-                order.push(Slot::New(Piece::New(made(call))));
+            for call in pairs.open_calls(group) {
+                order.push(ListItem::New(BodyPiece::New(made(call))));
             }
             order.append(&mut spilled);
         }
         if let Some(message) = messages.get_mut(at).filter(|message| !message.spill.is_empty()) {
-            order.push(Slot::New(message.spilled()));
+            order.push(ListItem::New(message.spilled()));
         }
     }
     let mut pieces = Vec::with_capacity(messages.len());
@@ -102,14 +102,14 @@ pub(crate) fn place_messages<'a>(
 }
 
 /// The provider's own sentences; `{}` stands for the id.
-pub(crate) struct Words {
+pub(crate) struct ErrorTemplates {
     pub dangling: &'static str,
     pub orphan: &'static str,
     pub duplicate: &'static str,
 }
 
 /// Reports open calls, orphans, doubles, and results out of their place.
-pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words: &Words) {
+pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words: &ErrorTemplates) {
     for members in pairs.calls.chunk_by(|one, next| one.group == next.group) {
         let some = members.iter().any(|call| call.answer.is_some());
         for call in members.iter().filter(|call| call.answer.is_none()) {
@@ -119,13 +119,13 @@ pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words
         }
     }
     plan.report_mentions(pairs);
-    for answer in &pairs.answers {
-        let (code, action, sentence) = match answer.fate {
-            Fate::Held => continue,
-            Fate::Orphan => ("orphan_result", Action::Dropped, words.orphan),
-            Fate::Duplicate => ("duplicate_result", Action::Dropped, words.duplicate),
-            Fate::Answers(_) => {
-                let Some(call) = pairs.answered_by(answer).filter(|call| !in_place(answer, call)) else { continue };
+    for answer in &pairs.results {
+        let (code, action, sentence) = match answer.pairing {
+            Pairing::HeldByServer => continue,
+            Pairing::Orphan => ("orphan_result", Action::Dropped, words.orphan),
+            Pairing::Duplicate => ("duplicate_result", Action::Dropped, words.duplicate),
+            Pairing::Paired(_) => {
+                let Some(call) = pairs.call_of(answer).filter(|call| !in_place(answer, call)) else { continue };
                 if answer.order < call.order {
                     ("result_before_call", Action::Moved, words.orphan)
                 } else {
@@ -138,6 +138,6 @@ pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words
 }
 
 /// Whether a result stands in the reply to its call's group.
-pub(crate) fn in_place(answer: &Answer<'_>, call: &Call<'_>) -> bool {
-    answer.near == Some(call.group)
+pub(crate) fn in_place(answer: &WireResult<'_>, call: &WireCall<'_>) -> bool {
+    answer.reply_to == Some(call.group)
 }

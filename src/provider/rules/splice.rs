@@ -1,7 +1,7 @@
 //! The splice writer: a body's text with some of its tokens replaced, its lists rebuilt and pieces moved.
 //! What no edit names is copied byte for byte, so a body without edits is the body itself (R41, R45).
 
-use super::place::Slot;
+use super::place::ListItem;
 use crate::json::JsonRef;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,20 +15,20 @@ pub(crate) struct Span {
 
 /// What stands where something else stood.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub(crate) enum BodyPiece {
     /// A stretch of the body, with the edits inside it.
     Source(Span),
     /// New text.
     New(String),
     /// Pieces between two new texts, with commas between them.
-    Wrapped(Box<(String, Vec<Piece>, &'static str)>),
+    Wrapped(Box<(String, Vec<BodyPiece>, &'static str)>),
     /// A list or object of the body with other items, its brackets and white space kept.
-    Rebuilt(Box<(Span, Vec<Piece>)>),
+    Rebuilt(Box<(Span, Vec<BodyPiece>)>),
 }
 
-impl Piece {
+impl BodyPiece {
     /// Pieces between two new texts.
-    pub fn wrapped(open: &str, pieces: Vec<Piece>, close: &'static str) -> Self {
+    pub fn wrapped(open: &str, pieces: Vec<BodyPiece>, close: &'static str) -> Self {
         Self::Wrapped(Box::new((open.to_owned(), pieces, close)))
     }
 
@@ -52,7 +52,7 @@ pub(crate) struct Edits<'a> {
     body: &'a str,
     /// By place; of two that begin together, the outer one first. A tree, the only one: edits come in several passes over the
     /// body, and in none of the orders that a list would want.
-    patches: BTreeMap<Place, Piece>,
+    patches: BTreeMap<Place, BodyPiece>,
 }
 
 impl<'a> Edits<'a> {
@@ -76,23 +76,23 @@ impl<'a> Edits<'a> {
     }
 
     /// The value as it stands, moved along with the edits inside it.
-    pub fn source(&self, value: JsonRef<'_>) -> Piece {
-        Piece::Source(self.span(value))
+    pub fn source(&self, value: JsonRef<'_>) -> BodyPiece {
+        BodyPiece::Source(self.span(value))
     }
 
-    pub fn replace(&mut self, value: JsonRef<'_>, piece: Piece) {
+    pub fn replace(&mut self, value: JsonRef<'_>, piece: BodyPiece) {
         let span = self.span(value);
         self.patches.insert((span.start, Reverse(span.end), 1), piece);
     }
 
     /// Puts something around a value, whatever else is edited in it.
     pub fn wrap(&mut self, value: JsonRef<'_>, open: &str, close: &'static str) {
-        let piece = Piece::wrapped(open, vec![self.source(value)], close);
+        let piece = BodyPiece::wrapped(open, vec![self.source(value)], close);
         self.enclose(value, piece);
     }
 
     /// Replaces a value by something that may hold it, with the edits inside it.
-    pub fn enclose(&mut self, value: JsonRef<'_>, piece: Piece) {
+    pub fn enclose(&mut self, value: JsonRef<'_>, piece: BodyPiece) {
         let span = self.span(value);
         self.patches.insert((span.start, Reverse(span.end), 0), piece);
     }
@@ -104,23 +104,23 @@ impl<'a> Edits<'a> {
     }
 
     /// Gives a list other items.
-    pub fn rebuild(&mut self, list: JsonRef<'_>, items: Vec<Piece>) {
-        self.replace(list, Piece::Rebuilt(Box::new((self.span(list), items))));
+    pub fn rebuild(&mut self, list: JsonRef<'_>, items: Vec<BodyPiece>) {
+        self.replace(list, BodyPiece::Rebuilt(Box::new((self.span(list), items))));
     }
 
     /// Gives a list its items, or what stands for each, in another order and with new ones; nothing where that is as it was.
-    pub fn reorder(&mut self, list: JsonRef<'_>, pieces: &mut [Piece], order: &mut [Slot]) {
-        let mut same = order.len() == pieces.len() && pieces.iter().all(Piece::is_source);
+    pub fn reorder(&mut self, list: JsonRef<'_>, pieces: &mut [BodyPiece], order: &mut [ListItem]) {
+        let mut same = order.len() == pieces.len() && pieces.iter().all(BodyPiece::is_source);
         let mut items = Vec::with_capacity(order.len());
         for (place, slot) in order.iter_mut().enumerate() {
             match slot {
-                Slot::Old(at) => {
+                ListItem::Existing(at) => {
                     same &= *at == place;
                     if let Some(piece) = pieces.get_mut(*at) {
                         items.push(piece.take());
                     }
                 }
-                Slot::New(piece) => {
+                ListItem::New(piece) => {
                     same = false;
                     items.push(piece.take());
                 }
@@ -134,10 +134,10 @@ impl<'a> Edits<'a> {
     /// Sets a member: its value replaced where the key is there, else a new member at the end.
     pub fn set(&mut self, object: JsonRef<'a>, key: &str, value: String) {
         match object.get(key) {
-            Some(old) => self.replace(old, Piece::New(value)),
+            Some(old) => self.replace(old, BodyPiece::New(value)),
             None => {
                 if let Some(members) = self.members(object) {
-                    members.push(Piece::New(format!("\"{key}\":{value}")));
+                    members.push(BodyPiece::New(format!("\"{key}\":{value}")));
                 }
             }
         }
@@ -155,22 +155,23 @@ impl<'a> Edits<'a> {
             && let Some(members) = self.members(object)
         {
             // The keys are found in their order, so this finds them again.
-            members.retain(|member| !matches!(member, Piece::Source(span) if gone.binary_search(&span.start).is_ok()));
+            members
+                .retain(|member| !matches!(member, BodyPiece::Source(span) if gone.binary_search(&span.start).is_ok()));
         }
     }
 
     /// The members that an object ends up with.
-    fn members(&mut self, object: JsonRef<'_>) -> Option<&mut Vec<Piece>> {
+    fn members(&mut self, object: JsonRef<'_>) -> Option<&mut Vec<BodyPiece>> {
         if !self.replaced(object) {
             let mut members = Vec::new();
             for (key, value) in object.entries() {
-                members.push(Piece::Source(Span { start: self.span(key).start, end: self.span(value).end }));
+                members.push(BodyPiece::Source(Span { start: self.span(key).start, end: self.span(value).end }));
             }
             self.rebuild(object, members);
         }
         let span = self.span(object);
         match self.patches.get_mut(&(span.start, Reverse(span.end), 1)) {
-            Some(Piece::Rebuilt(rebuilt)) => Some(&mut rebuilt.1),
+            Some(BodyPiece::Rebuilt(rebuilt)) => Some(&mut rebuilt.1),
             _ => None,
         }
     }
@@ -202,11 +203,11 @@ impl<'a> Edits<'a> {
         out.push_str(self.text(at, span.end));
     }
 
-    fn write_piece(&self, out: &mut String, piece: &Piece, within: Place) {
+    fn write_piece(&self, out: &mut String, piece: &BodyPiece, within: Place) {
         match piece {
-            Piece::Source(span) => self.write(out, *span, Some(within)),
-            Piece::New(text) => out.push_str(text),
-            Piece::Wrapped(wrapped) => {
+            BodyPiece::Source(span) => self.write(out, *span, Some(within)),
+            BodyPiece::New(text) => out.push_str(text),
+            BodyPiece::Wrapped(wrapped) => {
                 let (open, items, close) = &**wrapped;
                 out.push_str(open);
                 for (place, item) in items.iter().enumerate() {
@@ -217,7 +218,7 @@ impl<'a> Edits<'a> {
                 }
                 out.push_str(close);
             }
-            Piece::Rebuilt(rebuilt) => {
+            BodyPiece::Rebuilt(rebuilt) => {
                 let (list, items) = &**rebuilt;
                 out.push_str(self.text(list.start, list.start + 1));
                 let mut behind = "";
@@ -227,7 +228,7 @@ impl<'a> Edits<'a> {
                         out.push(',');
                     }
                     behind = "";
-                    if let Piece::Source(span) = item {
+                    if let BodyPiece::Source(span) = item {
                         out.push_str(self.space_before(span.start));
                         behind = self.space_behind(span.end);
                     }

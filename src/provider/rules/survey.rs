@@ -4,8 +4,8 @@ use super::{Fields, Plan};
 use crate::error::Error;
 use crate::finding::{Action, Finding, Report, Severity};
 use crate::json::{JsonRef, Kind};
-use crate::provider::codec::Codec;
-use crate::provider::foreign::{ForeignShape, block_shape, fit_of, is_langchain_pair};
+use crate::provider::dialect::Codec;
+use crate::provider::foreign_format::{ForeignFormat, block_shape, fit_of, is_langchain_pair};
 
 /// The code of what is not of the dialect.
 pub(super) const UNKNOWN_SHAPE: &str = "unknown_shape";
@@ -20,9 +20,9 @@ pub(super) struct Survey<'a> {
     /// Items that cannot be read were left out.
     pub unknown: bool,
     /// The first other shape of a whole item, or of the body.
-    foreign: Option<ForeignShape>,
+    foreign: Option<ForeignFormat>,
     /// Items with blocks of another shape in a message that can be read.
-    blocks: Vec<(usize, JsonRef<'a>, ForeignShape)>,
+    blocks: Vec<(usize, JsonRef<'a>, ForeignFormat)>,
     /// By item of another shape: the finding, and where the item begins.
     found: Vec<(Finding, usize)>,
     /// A call without a result, whose id stands where no result is read.
@@ -64,7 +64,7 @@ impl<'a> Plan<'a, '_> {
     /// Whether a value of the list that is no object can be read, as [`admits`](Self::admits): a text can.
     pub fn admits_bare(&mut self, item: JsonRef<'a>) -> bool {
         if is_langchain_pair(item) {
-            self.refuse(ForeignShape::LangChain, item);
+            self.refuse(ForeignFormat::LangChain, item);
             return false;
         }
         self.survey.read |= item.kind() == Kind::String;
@@ -76,10 +76,10 @@ impl<'a> Plan<'a, '_> {
         block_shape(self.survey.named, block).is_some()
     }
 
-    fn refuse(&mut self, shape: ForeignShape, item: JsonRef<'a>) {
+    fn refuse(&mut self, shape: ForeignFormat, item: JsonRef<'a>) {
         match shape {
             // What says nothing is no loss.
-            ForeignShape::Unknown => {
+            ForeignFormat::Unknown => {
                 self.survey.unknown |= item.entries().any(|(key, value)| !value.is_null() && !key.is_text("role"));
             }
             shape if self.survey.foreign.is_none_or(|before| shape.says_more_than(before)) => {
@@ -91,21 +91,21 @@ impl<'a> Plan<'a, '_> {
         self.unknown_shape(shape, &place, item, Action::Dropped);
     }
 
-    fn unknown_shape(&mut self, shape: ForeignShape, what: &str, about: JsonRef<'a>, action: Action) {
+    fn unknown_shape(&mut self, shape: ForeignFormat, what: &str, about: JsonRef<'a>, action: Action) {
         let sentence = shape.sentence(what, self.survey.named.dialect());
         let start = self.edits.span(about).start;
         self.survey.found.push((Finding::error(UNKNOWN_SHAPE, sentence).did(action), start));
     }
 
     /// The body as a whole is of another shape.
-    pub(super) fn refuse_body(&mut self, shape: ForeignShape) {
+    pub(super) fn refuse_body(&mut self, shape: ForeignFormat) {
         self.survey.foreign = Some(shape);
         self.unknown_shape(shape, "The body", self.body.object, Action::Rewritten);
     }
 
     /// Ends the survey: the shape for which a body is refused, because it is another dialect's or nobody's, or because a result
     /// stands in it that cannot be read. Of a body with nothing of the dialect's own, only its shape is reported.
-    pub(super) fn refused(&mut self) -> Option<ForeignShape> {
+    pub(super) fn refused(&mut self) -> Option<ForeignFormat> {
         let lost = self.survey.unknown && !self.survey.read;
         let mut shape = self.survey.foreign;
         let mut whole = lost || shape.is_some() && !self.survey.own;
@@ -124,17 +124,17 @@ impl<'a> Plan<'a, '_> {
             self.report.push(finding);
             self.places.push((start, ""));
         }
-        shape.or_else(|| (lost || self.survey.mentioned).then_some(ForeignShape::Unknown))
+        shape.or_else(|| (lost || self.survey.mentioned).then_some(ForeignFormat::Unknown))
     }
 }
 
 /// The error of a repair that was refused: the first finding of another shape.
-pub(super) fn refusal(report: &[Finding], shape: ForeignShape) -> Error {
+pub(super) fn refusal(report: &[Finding], shape: ForeignFormat) -> Error {
     let mut shapes =
         report.iter().filter(|finding| finding.code == UNKNOWN_SHAPE && finding.severity == Severity::Error);
     // An open call whose id stands elsewhere says more than the item in which it stands.
     let tells = |finding: &&Finding| match shape {
-        ForeignShape::Unknown => finding.call_id.is_some(),
+        ForeignFormat::Unknown => finding.call_id.is_some(),
         shape => shape.is_in(&finding.message),
     };
     let first = shapes.clone().find(tells).or_else(|| shapes.next());

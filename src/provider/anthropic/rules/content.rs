@@ -4,8 +4,8 @@ use super::TEXT;
 use super::end::text_of;
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::foreign::is_provider_type;
-use crate::provider::rules::{Block, BlockKind, Fields, Piece, Plan, Turn, as_quoted, quoted};
+use crate::provider::foreign_format::is_provider_type;
+use crate::provider::rules::{Block, BlockKind, BodyPiece, Fields, Plan, Turn, as_quoted, quoted};
 
 /// Blocks of other wire formats. New blocks of Anthropic's own keep coming, so only these are refused.
 const FOREIGN: &[&str] = &[
@@ -89,21 +89,23 @@ pub(super) fn is_blank(text: Option<JsonRef<'_>>) -> bool {
 /// Leaves out texts of white space alone (home-assistant/core#175637), where neither other words nor a client's call stand
 /// beside them: with those the provider was seen to take them.
 pub(super) fn leave_blank<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
-    for turn in turns.iter_mut().filter(|turn| !turn.gone) {
+    for turn in turns.iter_mut().filter(|turn| !turn.removed) {
         let keeps = |block: &Block<'a>| match block.kind {
-            BlockKind::Call(_) => true,
+            BlockKind::ToolCall(_) => true,
             BlockKind::Other => block.value.is_some_and(|value| text_of(value).is_some()),
             _ => false,
         };
-        if !turn.blocks.iter().any(|block| block.kind == BlockKind::Blank) || turn.blocks.iter().any(keeps) {
+        if !turn.blocks.iter().any(|block| block.kind == BlockKind::EmptyText) || turn.blocks.iter().any(keeps) {
             continue;
         }
-        for value in turn.blocks.iter().filter(|block| block.kind == BlockKind::Blank).filter_map(|block| block.value) {
+        for value in
+            turn.blocks.iter().filter(|block| block.kind == BlockKind::EmptyText).filter_map(|block| block.value)
+        {
             let sentence = "messages: text content blocks must contain non-whitespace text";
             plan.error("empty_content", value, "", Action::Dropped, sentence);
         }
-        turn.leave(BlockKind::Blank);
-        turn.gone = turn.hollow();
+        turn.remove_blocks(BlockKind::EmptyText);
+        turn.removed = turn.is_hollow();
     }
 }
 
@@ -126,7 +128,7 @@ pub(super) fn leave_empty(plan: &mut Plan<'_, '_>) {
 }
 
 /// What stands for a block that is neither call nor result nor thinking.
-pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str, model: bool) -> Piece {
+pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str, model: bool) -> BodyPiece {
     let value = fields.object;
     if !value.is_object() {
         plan.error("malformed", value, "", Action::Rewritten, NO_BLOCK);
@@ -161,7 +163,7 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
             return plan.as_text(TEXT, text);
         }
     }
-    Piece::New(image(fields).filter(|_| !model).unwrap_or_else(|| note(value, kind)))
+    BodyPiece::New(image(fields).filter(|_| !model).unwrap_or_else(|| note(value, kind)))
 }
 
 fn note(value: JsonRef<'_>, kind: &str) -> String {
@@ -228,7 +230,7 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
                 empty = kind == Kind::Null;
                 if !(empty && failed) {
                     let text = if empty { "\"\"".into() } else { as_quoted(content) };
-                    plan.edits.replace(content, Piece::New(text));
+                    plan.edits.replace(content, BodyPiece::New(text));
                 }
             }
         }

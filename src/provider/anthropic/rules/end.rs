@@ -2,7 +2,7 @@
 
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::rules::{BlockKind, Piece, Plan, Speaker, Turn};
+use crate::provider::rules::{BlockKind, BodyPiece, Plan, Speaker, Turn};
 
 /// Mends the last turn, and the thinking that a running tool loop must begin with.
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
@@ -15,24 +15,24 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     // Thinking cannot be made up: only without it does the provider take the loop as it stands (opencode#3077).
     plan.error_with("unsigned_thinking", thinking, "", Action::Rewritten,
         "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`.", &found);
-    plan.edits.replace(thinking, Piece::New("{\"type\":\"disabled\"}".into()));
+    plan.edits.replace(thinking, BodyPiece::New("{\"type\":\"disabled\"}".into()));
     tidy_last(plan, turns, true);
 }
 
 /// Takes from a final assistant message what may not end a conversation; one that is left without a block goes.
 fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], off: bool) {
-    for turn in turns.iter_mut().rev().filter(|turn| !turn.gone) {
+    for turn in turns.iter_mut().rev().filter(|turn| !turn.removed) {
         if turn.speaker != Speaker::Model {
             return;
         }
         let before = turn.blocks.len();
-        if off && turn.blocks.iter().any(|block| block.kind == BlockKind::Thought) {
+        if off && turn.blocks.iter().any(|block| block.kind == BlockKind::Thinking) {
             plan.error("orphan_reasoning", turn.about, "content", Action::Dropped,
                 "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
-            turn.leave(BlockKind::Thought);
+            turn.remove_blocks(BlockKind::Thinking);
         }
         while let Some(last) = turn.blocks.last() {
-            if last.kind == BlockKind::Thought {
+            if last.kind == BlockKind::Thinking {
                 plan.error(
                     "orphan_reasoning",
                     turn.about,
@@ -44,7 +44,7 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], off: bool) {
                 continue;
             }
             let text =
-                last.value.filter(|_| matches!(last.kind, BlockKind::Other | BlockKind::Blank)).and_then(text_of);
+                last.value.filter(|_| matches!(last.kind, BlockKind::Other | BlockKind::EmptyText)).and_then(text_of);
             let Some(text) = text else { break };
             let Some(kept) = trimmed(text) else { break };
             // Trimmed before: this is the second look at the same turn.
@@ -55,7 +55,7 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], off: bool) {
             let sentence = "messages: final assistant content cannot end with trailing whitespace";
             plan.error("empty_content", turn.about, "content", action, sentence);
             if !kept.is_empty() {
-                plan.edits.replace(text, Piece::New(format!("\"{kept}\"")));
+                plan.edits.replace(text, BodyPiece::New(format!("\"{kept}\"")));
                 break;
             }
             turn.blocks.pop();
@@ -64,7 +64,7 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], off: bool) {
         if !turn.blocks.is_empty() || !turn.touched {
             return;
         }
-        turn.gone = true;
+        turn.removed = true;
     }
 }
 
@@ -116,9 +116,9 @@ fn loop_without_thinking(turns: &[Turn<'_>]) -> Option<String> {
     };
     // What the assistant turn begins with that is read now, and the last one does.
     let (mut opening, mut found) = (None, None);
-    for (back, turn) in turns.iter().rev().filter(|turn| !turn.gone).enumerate() {
+    for (back, turn) in turns.iter().rev().filter(|turn| !turn.removed).enumerate() {
         let answers =
-            turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::Answer(_)) || block.value.is_none());
+            turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::ToolResult(_)) || block.value.is_none());
         match turn.speaker {
             Speaker::Model => {
                 let first = turn.blocks.iter().find(|block| !block.value.is_some_and(notes));
@@ -128,7 +128,7 @@ fn loop_without_thinking(turns: &[Turn<'_>]) -> Option<String> {
                 }
             }
             Speaker::User => {
-                if matches!(opening, Some((BlockKind::Thought, _))) {
+                if matches!(opening, Some((BlockKind::Thinking, _))) {
                     return None;
                 }
                 found = found.or(opening.take());
@@ -136,11 +136,11 @@ fn loop_without_thinking(turns: &[Turn<'_>]) -> Option<String> {
                     break;
                 }
             }
-            Speaker::Aside => {}
+            Speaker::System => {}
         }
     }
     let (kind, value) = found.or(opening)?;
-    if kind == BlockKind::Thought || matches!(opening, Some((BlockKind::Thought, _))) {
+    if kind == BlockKind::Thinking || matches!(opening, Some((BlockKind::Thinking, _))) {
         return None;
     }
     Some(value.and_then(|value| value.text("type")).map_or_else(|| "text".into(), std::borrow::Cow::into_owned))

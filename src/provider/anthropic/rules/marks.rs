@@ -10,7 +10,7 @@ use crate::provider::rules::{Plan, Turn};
 /// newest message marks are what the next request reads from. Histories gather them, a new one each turn.
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &[Turn<'a>]) {
     let mut marked: Vec<JsonRef<'a>> = Vec::new();
-    for turn in turns.iter().filter(|turn| !turn.gone) {
+    for turn in turns.iter().filter(|turn| !turn.removed) {
         for block in turn.blocks.iter().filter(|block| block.piece.is_source()) {
             let Some(value) = block.value.filter(|value| value.is_object()) else { continue };
             gather(value.get("content"), &mut marked);

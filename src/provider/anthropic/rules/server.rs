@@ -23,7 +23,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
     // So many of them the model wrote on behind.
     let mut settled = 0;
     let mut gone = Vec::new();
-    for (t, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.gone) {
+    for (t, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.removed) {
         if turn.speaker == Speaker::User {
             if turn.is_results() {
                 continue;
@@ -40,11 +40,11 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
         }
         for (b, block) in turn.blocks.iter().enumerate() {
             let Some(value) = block.value else { continue };
-            if block.kind == BlockKind::Asks {
+            if block.kind == BlockKind::ServerCall {
                 let id = value.text("id").unwrap_or_default().into_owned();
                 places.insert(id.clone(), asked.len());
                 asked.push(Asked { value, id, place: (t, b), answered: false });
-            } else if block.kind == BlockKind::Serves {
+            } else if block.kind == BlockKind::ServerResult {
                 let id = value.text("tool_use_id").unwrap_or_default();
                 let call = places.get(&id).and_then(|at| asked.get_mut(*at));
                 if let Some(call) = call {
@@ -71,11 +71,11 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
     }
     for (t, b) in gone {
         if let Some(block) = turns.get_mut(t).and_then(|turn| turn.blocks.get_mut(b)) {
-            block.kind = BlockKind::Gone;
+            block.kind = BlockKind::Removed;
         }
     }
     for turn in turns {
-        turn.leave(BlockKind::Gone);
-        turn.gone |= turn.touched && turn.hollow();
+        turn.remove_blocks(BlockKind::Removed);
+        turn.removed |= turn.touched && turn.is_hollow();
     }
 }

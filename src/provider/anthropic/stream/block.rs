@@ -3,8 +3,8 @@
 //! A block is kept as it arrived, with its deltas applied, so that block types which are unknown here are sent back unchanged.
 
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
-use crate::provider::assembled::{AssembledCall, StreamEvent};
-use crate::provider::assembler::{Fields, Growing, Value, inside};
+use crate::provider::stream::{AssembledCall, StreamEvent};
+use crate::provider::stream::{StreamedFields, StreamedValue, StringBuffer, inside};
 use crate::text::has;
 use std::borrow::Cow;
 
@@ -24,9 +24,9 @@ pub(super) struct StreamBlock {
     /// The `index` of the `content_block_start` event.
     pub index: Option<u64>,
     pub kind: StreamBlockKind,
-    fields: Fields,
+    fields: StreamedFields,
     /// The JSON text of `input`, joined from the `partial_json` fragments.
-    input: Growing,
+    input: StringBuffer,
     /// `content_block_stop` arrived, or the block came in one piece.
     closed: bool,
     /// `StreamEvent::CallReady` was emitted.
@@ -36,14 +36,14 @@ pub(super) struct StreamBlock {
 impl StreamBlock {
     /// Creates the block of a `content_block_start` event, or of a whole message. `call_count` is the number of calls before it.
     pub(super) fn new(index: Option<u64>, block: JsonRef<'_>, call_count: u32) -> Self {
-        let fields = Fields::read(block);
-        let kind = match fields.text("type").map(Growing::inside) {
+        let fields = StreamedFields::read(block);
+        let kind = match fields.text("type").map(StringBuffer::inside) {
             Some("text") => StreamBlockKind::Text,
             Some("thinking") => StreamBlockKind::Thinking,
             Some("tool_use") => StreamBlockKind::ToolCall(call_count),
             _ => StreamBlockKind::Other,
         };
-        Self { index, kind, fields, input: Growing::default(), closed: false, ready_emitted: false }
+        Self { index, kind, fields, input: StringBuffer::default(), closed: false, ready_emitted: false }
     }
 
     /// Emits the start of a call, and the text that the block contains already.
@@ -62,7 +62,7 @@ impl StreamBlock {
 
     /// Returns the content of the string token of a member.
     pub(super) fn string_member(&self, name: &str) -> Option<&str> {
-        self.fields.text(name).map(Growing::inside)
+        self.fields.text(name).map(StringBuffer::inside)
     }
 
     /// Returns true if the block has no text other than white space.
@@ -71,7 +71,7 @@ impl StreamBlock {
     }
 
     /// Returns the string that most deltas of the block extend.
-    fn buffer_mut(&mut self) -> Option<&mut Growing> {
+    fn buffer_mut(&mut self) -> Option<&mut StringBuffer> {
         match self.kind {
             StreamBlockKind::Text => self.fields.text_mut("text"),
             StreamBlockKind::Thinking => self.fields.text_mut("thinking"),
@@ -122,16 +122,16 @@ impl StreamBlock {
         match self.kind {
             StreamBlockKind::Text => {
                 if let Some(text) = self.fields.text_mut("text") {
-                    text.tell(StreamEvent::TextDelta, out);
+                    text.emit(StreamEvent::TextDelta, out);
                 }
             }
             StreamBlockKind::Thinking => {
                 if let Some(text) = self.fields.text_mut("thinking") {
-                    text.tell(StreamEvent::ReasoningDelta, out);
+                    text.emit(StreamEvent::ReasoningDelta, out);
                 }
             }
             StreamBlockKind::ToolCall(index) => {
-                self.input.tell_arguments(index, &self.fields.decoded("id"), out);
+                self.input.emit_arguments(index, &self.fields.decoded("id"), out);
             }
             StreamBlockKind::Other => {}
         }
@@ -161,8 +161,8 @@ impl StreamBlock {
         }
         match self.fields.get("input") {
             None => Some("{}".to_owned()),
-            Some(Value::Raw(raw)) if raw == "null" => Some("{}".to_owned()),
-            Some(Value::Raw(raw)) if raw.starts_with('{') => Some(raw.clone()),
+            Some(StreamedValue::Raw(raw)) if raw == "null" => Some("{}".to_owned()),
+            Some(StreamedValue::Raw(raw)) if raw.starts_with('{') => Some(raw.clone()),
             Some(_) => None,
         }
     }
@@ -182,7 +182,7 @@ impl StreamBlock {
     /// Returns the block's JSON for the next request, or `None` if Anthropic would reject it there. `complete` as in
     /// [`assemble_call`](Self::assemble_call).
     pub(super) fn to_wire(&self, complete: bool) -> Option<String> {
-        let is_empty = |name| self.fields.text(name).is_none_or(Growing::is_empty);
+        let is_empty = |name| self.fields.text(name).is_none_or(StringBuffer::is_empty);
         // Anthropic rejects an empty text, and thinking without its signature, which is the last delta of the block.
         let rejected = match self.kind {
             StreamBlockKind::Text => is_empty("text"),

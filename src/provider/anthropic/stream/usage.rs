@@ -2,7 +2,7 @@
 
 use crate::json::JsonRef;
 use crate::message::Usage;
-use crate::provider::assembler::inside;
+use crate::provider::stream::inside;
 
 /// The latest token counts of a response, split as Anthropic splits them. An event may repeat some of them and omit others.
 #[derive(Default)]

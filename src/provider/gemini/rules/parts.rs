@@ -4,7 +4,7 @@ use super::super::DATA;
 use super::{CALL, RESPONSE, SIGNATURE, TEXT};
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::rules::{Fields, Piece, Plan, as_quoted};
+use crate::provider::rules::{BodyPiece, Fields, Plan, as_quoted};
 
 /// Whether a part stays at all; reports it otherwise. A part with nothing but a signature stays.
 pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, _: &str) -> bool {
@@ -36,7 +36,7 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, _: &str) -
 }
 
 /// What stands for a part that stays.
-pub(super) fn read<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> Piece {
+pub(super) fn read<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> BodyPiece {
     let part = fields.object;
     if !part.is_object() {
         let sentence = "Invalid value at 'parts': an object was expected.";

@@ -2,8 +2,8 @@
 
 use super::partial_arguments::PartialArguments;
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
-use crate::provider::assembled::{AssembledCall, StreamEvent};
-use crate::provider::assembler::{inside, said};
+use crate::provider::stream::{AssembledCall, StreamEvent};
+use crate::provider::stream::{inside, non_empty_text};
 
 /// A call, whose arguments may arrive in pieces (`streamFunctionCallArguments`).
 pub(super) struct StreamedCall {
@@ -23,8 +23,8 @@ impl StreamedCall {
         let is_partial = continues(call) || call.find("partialArgs").is_some();
         let mut started = Self {
             index,
-            id: said(call.get("id")).unwrap_or_default().into_owned(),
-            name: said(call.get("name")).unwrap_or_default().into_owned(),
+            id: non_empty_text(call.get("id")).unwrap_or_default().into_owned(),
+            name: non_empty_text(call.get("name")).unwrap_or_default().into_owned(),
             wire: part.to_owned(),
             partial: is_partial.then(PartialArguments::default),
             closed: false,

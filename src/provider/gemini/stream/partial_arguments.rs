@@ -2,7 +2,7 @@
 //! it sets or extends.
 
 use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, push_escaped};
-use crate::provider::assembler::inside;
+use crate::provider::stream::inside;
 use std::collections::BTreeMap;
 
 /// The arguments received so far, as a tree of values. The tree is stored in one list, where containers refer to their members

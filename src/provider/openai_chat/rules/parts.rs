@@ -2,8 +2,8 @@
 
 use crate::finding::{Action, Finding};
 use crate::json::{JsonRef, Kind};
-use crate::provider::foreign::is_provider_type;
-use crate::provider::rules::{Fields, Piece, Plan, as_quoted, quoted};
+use crate::provider::foreign_format::is_provider_type;
+use crate::provider::rules::{BodyPiece, Fields, Plan, as_quoted, quoted};
 
 const TEXT: &[&str] = &["text"];
 const ASSISTANT: &[&str] = &["text", "refusal"];
@@ -65,8 +65,8 @@ pub(crate) fn read<'a>(
     role: &str,
     allowed: Option<&[&str]>,
     at_user: Option<&[&str]>,
-    spill: &mut Vec<Piece>,
-) -> Option<Vec<Piece>> {
+    spill: &mut Vec<BodyPiece>,
+) -> Option<Vec<BodyPiece>> {
     let (mut stay, mut same) = (Vec::new(), true);
     for part in content.items() {
         if !part.is_object() {
@@ -135,9 +135,11 @@ pub(crate) fn read<'a>(
         } else if named(&["thinking", "redacted_thinking", "reasoning"]) {
             // Reasoning cannot be replayed in this format, and is no text of the answer.
         } else if part.as_raw().len() <= QUOTABLE {
-            stay.push(Piece::New(note(part.as_raw())));
+            stay.push(BodyPiece::New(note(part.as_raw())));
         } else {
-            stay.push(Piece::New(note(&format!("[A part of type '{kind}' was left out: the model cannot read it.]"))));
+            stay.push(BodyPiece::New(note(&format!(
+                "[A part of type '{kind}' was left out: the model cannot read it.]"
+            ))));
         }
     }
     if same { None } else { Some(stay) }

@@ -5,9 +5,9 @@
 
 use super::object_end::ObjectEnd;
 use crate::json::{JsonRef, JsonStr, ObjectWriter, check};
-use crate::provider::assembled::{AssembledCall, StreamEvent};
-use crate::provider::assembler::{Fields, Growing, inside, said};
-use crate::provider::latest_positions::LatestPositions;
+use crate::provider::stream::LatestPositions;
+use crate::provider::stream::{AssembledCall, StreamEvent};
+use crate::provider::stream::{StreamedFields, StringBuffer, inside, non_empty_text};
 
 /// All calls, in the order they opened.
 #[derive(Default)]
@@ -27,12 +27,12 @@ pub(crate) struct Call {
     kind: String,
     /// A custom tool's: its input is free text.
     custom: bool,
-    arguments: Growing,
+    arguments: StringBuffer,
     end: ObjectEnd,
     /// Whether the arguments parse as JSON; none until `end` has found the closing bracket.
     is_valid_json: Option<bool>,
-    extra: Fields,
-    function_extra: Fields,
+    extra: StreamedFields,
+    function_extra: StreamedFields,
     started: bool,
     ready: bool,
 }
@@ -83,8 +83,8 @@ impl Calls {
             match inside(key).unwrap_or_default() {
                 "index" => fragment.index = value.as_u64(),
                 // Mistral's word for a call without an id.
-                "id" => fragment.id = said(Some(value)).filter(|id| id != "null").map(Into::into),
-                "type" => fragment.kind = said(Some(value)).map(Into::into),
+                "id" => fragment.id = non_empty_text(Some(value)).filter(|id| id != "null").map(Into::into),
+                "type" => fragment.kind = non_empty_text(Some(value)).map(Into::into),
                 "function" => fragment.function = Some(value).filter(|value| value.is_object()),
                 "custom" => custom = Some(value).filter(|value| value.is_object()),
                 _ => other |= !value.is_null(),
@@ -98,7 +98,7 @@ impl Calls {
         if let Some(function) = fragment.function {
             for (key, value) in function.entries().filter(|(_, value)| !value.is_null()) {
                 match inside(key).unwrap_or_default() {
-                    "name" => fragment.name = said(Some(value)).map(Into::into),
+                    "name" => fragment.name = non_empty_text(Some(value)).map(Into::into),
                     "arguments" | "input" => fragment.arguments = Some(value),
                     _ => other = true,
                 }
@@ -130,7 +130,7 @@ impl Calls {
         let Some(call) = self.calls.get_mut(place) else { return };
         call.arguments.append(arguments);
         if call.is_named() {
-            call.tell(index_of(place), out);
+            call.emit(index_of(place), out);
         }
     }
 
@@ -138,7 +138,7 @@ impl Calls {
     pub(crate) fn function(&mut self, function: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         let fragment = Fragment {
             index: Some(0),
-            name: said(function.get("name")).map(Into::into),
+            name: non_empty_text(function.get("name")).map(Into::into),
             arguments: function.find("arguments"),
             ..Fragment::default()
         };
@@ -225,7 +225,7 @@ impl Calls {
             None => {}
         }
         if !call.name.is_empty() {
-            call.tell(index_of(place), out);
+            call.emit(index_of(place), out);
         }
     }
 
@@ -233,7 +233,7 @@ impl Calls {
     pub(crate) fn ready(&mut self, out: &mut Vec<StreamEvent>) {
         for (place, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| !call.ready) {
             call.ready = true;
-            call.tell(index_of(place), out);
+            call.emit(index_of(place), out);
             out.push(StreamEvent::CallReady { index: index_of(place), call: call.assemble(false) });
         }
     }
@@ -270,12 +270,12 @@ impl Call {
             })
     }
 
-    fn tell(&mut self, index: u32, out: &mut Vec<StreamEvent>) {
+    fn emit(&mut self, index: u32, out: &mut Vec<StreamEvent>) {
         if !self.started {
             self.started = true;
             out.push(StreamEvent::CallStarted { index, call_id: self.id.clone(), name: self.name.clone() });
         }
-        self.arguments.tell_arguments(index, &self.id, out);
+        self.arguments.emit_arguments(index, &self.id, out);
     }
 
     /// A call of a whole answer may run; what its arguments are worth is for the run to find out.

@@ -2,15 +2,17 @@
 
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
-use crate::provider::foreign::is_provider_type;
+use crate::provider::foreign_format::is_provider_type;
 use crate::provider::openai_chat::rules::{MAX_ID, calls::arguments_of};
 use crate::provider::openai_responses::kinds::kind_of;
-use crate::provider::rules::{Fields, Piece, Plan, as_quoted, name_fit, name_valid, names_model, quoted, role_code};
+use crate::provider::rules::{
+    BodyPiece, Fields, Plan, as_quoted, name_fit, name_valid, names_model, quoted, role_code,
+};
 
 const MAX_NAME: usize = 128;
 
 /// What stands for an item that is no object: a user's message where it is a text, otherwise nothing.
-pub(super) fn text<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>) -> Option<Piece> {
+pub(super) fn text<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>) -> Option<BodyPiece> {
     let text = value.kind() == Kind::String;
     let action = if text { Action::Rewritten } else { Action::Dropped };
     plan.error("malformed", value, "", action, "Invalid type for 'input[{at}]': expected an object.");
@@ -37,7 +39,7 @@ pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
 }
 
 /// Mends a message. None where it cannot stay; else whether the model says it. `spill` takes the parts that only a user's holds.
-pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, spill: &mut Vec<Piece>) -> Option<bool> {
+pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, spill: &mut Vec<BodyPiece>) -> Option<bool> {
     let value = fields.object;
     let role = fields.owned_text("role");
     let model = names_model(&role);
@@ -114,7 +116,7 @@ fn from_chat(fields: &Fields<'_>, kind: &str) -> Option<String> {
 }
 
 /// Mends a list of parts. Those of an unknown type stay: new ones come.
-fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill: &mut Vec<Piece>) {
+fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill: &mut Vec<BodyPiece>) {
     let (mut items, mut same) = (Vec::new(), true);
     for part in content.items() {
         if part.is_object() {
@@ -123,7 +125,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
             if plan.is_foreign_block(&fields) || !kind.is_empty() && !is_provider_type(&kind) {
                 plan.error_with("unknown_shape", part, "type", Action::Rewritten, holds.sentence, &kind);
                 let text = fields.get("text").filter(|text| text.kind() == Kind::String).unwrap_or(part);
-                let text = Piece::New(format!("{}{}}}", holds.open, as_quoted(text)));
+                let text = BodyPiece::New(format!("{}{}}}", holds.open, as_quoted(text)));
                 plan.edits.replace(part, text);
                 items.push(plan.edits.source(part));
                 continue;
@@ -143,7 +145,7 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
                 plan.error_with("unsupported_part", part, "type", action, holds.sentence, &kind);
             }
             if let Some(text) = chat {
-                plan.edits.replace(part, Piece::New(text));
+                plan.edits.replace(part, BodyPiece::New(text));
             }
             same &= !moves;
             let to = if moves { &mut *spill } else { &mut items };

@@ -3,7 +3,7 @@
 use super::{Item, Kind};
 use crate::finding::Action;
 use crate::json::JsonRef;
-use crate::provider::rules::{Call, Fate, Pairs, Piece, Plan, Slot};
+use crate::provider::rules::{BodyPiece, ListItem, Pairing, Pairs, Plan, WireCall};
 use crate::sorted::in_order;
 
 /// Gives the list its new order. Gives the calls that lose their reasoning.
@@ -12,11 +12,12 @@ pub(super) fn place<'a>(
     list: JsonRef<'a>,
     mut items: Vec<Item<'a>>,
     pairs: &Pairs<'a>,
-    made: &dyn Fn(&Call<'a>) -> String,
+    made: &dyn Fn(&WireCall<'a>) -> String,
 ) -> Vec<usize> {
     // Whether an output is where it may be.
-    let stays =
-        |a: usize| pairs.answers.get(a).is_some_and(|answer| answer.near.is_some() || answer.fate == Fate::Held);
+    let stays = |a: usize| {
+        pairs.results.get(a).is_some_and(|answer| answer.reply_to.is_some() || answer.pairing == Pairing::HeldByServer)
+    };
     let mut outputs: Vec<usize> = Vec::new();
     let mut ends: Vec<Option<usize>> = vec![None; pairs.calls.len()];
     // Backwards: the last item of the step that each call belongs to, which is calls and what is between them, then outputs.
@@ -52,10 +53,10 @@ pub(super) fn place<'a>(
         next_kind = Some(item.kind);
     }
     outputs.reverse();
-    let mut due: Vec<Vec<Slot>> = Vec::new();
+    let mut due: Vec<Vec<ListItem>> = Vec::new();
     due.resize_with(items.len(), Vec::new);
     for members in pairs.calls.chunk_by(|one, next| one.group == next.group) {
-        let Some(first) = members.first().map(|call| pairs.members(call.group).start) else { continue };
+        let Some(first) = members.first().map(|call| pairs.calls_of(call.group).start) else { continue };
         let end = |at: usize| ends.get(first + at).copied().flatten();
         let mut moved: Vec<(usize, usize)> = Vec::new();
         for (at, call) in members.iter().enumerate() {
@@ -65,7 +66,7 @@ pub(super) fn place<'a>(
         }
         for (a, end) in in_order(moved, &Ord::cmp) {
             if let (Some(due), Some(at)) = (due.get_mut(end), outputs.get(a)) {
-                due.push(Slot::Old(*at));
+                due.push(ListItem::Existing(*at));
             }
         }
         for (at, call) in members.iter().enumerate() {
@@ -73,13 +74,13 @@ pub(super) fn place<'a>(
                 && !call.omitted
                 && let Some(due) = end(at).and_then(|end| due.get_mut(end))
             {
-                due.push(Slot::New(Piece::New(made(call))));
+                due.push(ListItem::New(BodyPiece::New(made(call))));
             }
         }
     }
-    let mut order: Vec<Slot> = Vec::with_capacity(items.len());
+    let mut order: Vec<ListItem> = Vec::with_capacity(items.len());
     for at in kept.into_iter().rev() {
-        order.push(Slot::Old(at));
+        order.push(ListItem::Existing(at));
         if let Some(due) = due.get_mut(at) {
             order.append(due);
         }
@@ -98,15 +99,15 @@ pub(super) fn place<'a>(
 /// message after it has lost its own id (recorded). `bare` takes the calls that lose their reasoning.
 fn without_orphans<'a>(
     plan: &mut Plan<'a, '_>,
-    order: Vec<Slot>,
+    order: Vec<ListItem>,
     items: &[Item<'a>],
     bare: &mut Vec<usize>,
-) -> Vec<Slot> {
+) -> Vec<ListItem> {
     let (mut follower, mut kept) = (None, Vec::with_capacity(order.len()));
     // The calls of the step behind the item that is looked at.
     let mut step = Vec::new();
     for slot in order.into_iter().rev() {
-        let item = if let Slot::Old(at) = slot { items.get(at) } else { None };
+        let item = if let ListItem::Existing(at) = slot { items.get(at) } else { None };
         let own = item.map_or(Kind::Output(usize::MAX), |item| item.kind);
         match own {
             Kind::Reasoning => {

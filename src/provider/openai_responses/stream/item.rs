@@ -2,9 +2,9 @@
 
 use super::item_parts::{DeltaEvent, ItemPart, ItemParts, TextUpdate};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
-use crate::provider::assembled::{AssembledCall, StreamEvent};
-use crate::provider::assembler::{Fields, Growing, Value, inside};
 use crate::provider::openai_responses::kinds::{id_name, pair_of};
+use crate::provider::stream::{AssembledCall, StreamEvent};
+use crate::provider::stream::{StreamedFields, StreamedValue, StringBuffer, inside};
 
 /// What an item is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +36,12 @@ pub(super) struct Item {
     pub is: Is,
     /// The provider has said that it is whole.
     pub done: bool,
-    fields: Fields,
+    fields: StreamedFields,
     summary: ItemParts,
     content: ItemParts,
     /// The lists are written from the entries: what came as the item holds less.
     rebuilt: bool,
-    arguments: Growing,
+    arguments: StringBuffer,
     started: bool,
     ready: bool,
 }
@@ -73,11 +73,11 @@ impl Item {
         Self {
             is,
             done: false,
-            fields: Fields::read(item),
+            fields: StreamedFields::read(item),
             summary: ItemParts::default(),
             content: ItemParts::default(),
             rebuilt: true,
-            arguments: Growing::default(),
+            arguments: StringBuffer::default(),
             started: false,
             ready: false,
         }
@@ -98,23 +98,23 @@ impl Item {
     /// Takes the item as it stands.
     pub fn read(&mut self, item: JsonRef<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
         let (done, was_done) = (stage == ItemStage::Complete, self.done);
-        let old = std::mem::replace(&mut self.fields, Fields::read(item));
+        let old = std::mem::replace(&mut self.fields, StreamedFields::read(item));
         // What is there only when the item is done is not taken back by an end that leaves it out.
         if self.done
             && let Some(own) = old.get("encrypted_content").filter(|own| !own.says_nothing())
-            && self.fields.get("encrypted_content").is_none_or(Value::says_nothing)
+            && self.fields.get("encrypted_content").is_none_or(StreamedValue::says_nothing)
         {
             let mut kept = String::new();
             own.write(&mut kept);
-            self.fields.put("encrypted_content", Value::Raw(kept));
+            self.fields.put("encrypted_content", StreamedValue::Raw(kept));
         }
         self.done |= done;
         match self.is {
             Is::Call { .. } => {
                 match item.find(self.arguments_name()).map(|value| (value, inside(value))) {
-                    Some((_, Some(text))) if !text.is_empty() => self.arguments.settle(text),
+                    Some((_, Some(text))) if !text.is_empty() => self.arguments.set_final(text),
                     // An object, where the wire asks for its text.
-                    Some((object, None)) => self.arguments.settle(JsonStr::new(object.as_raw()).inside()),
+                    Some((object, None)) => self.arguments.set_final(JsonStr::new(object.as_raw()).inside()),
                     _ => {}
                 }
                 self.tell_call(out);
@@ -195,7 +195,7 @@ impl Item {
         match more {
             true => self.arguments.append(text),
             false if text.is_empty() => {}
-            false => self.arguments.settle(text),
+            false => self.arguments.set_final(text),
         }
         self.tell_call(out);
     }
@@ -209,7 +209,7 @@ impl Item {
         if !std::mem::replace(&mut self.started, true) {
             out.push(StreamEvent::CallStarted { index, call_id: call_id.clone(), name });
         }
-        self.arguments.tell_arguments(index, &call_id, out);
+        self.arguments.emit_arguments(index, &call_id, out);
     }
 
     fn get_ready(&mut self, out: &mut Vec<StreamEvent>) {
@@ -242,7 +242,7 @@ impl Item {
     /// Reasoning that can be read by nobody but who keeps it.
     pub fn is_bare_reasoning(&self) -> bool {
         self.is == Is::Reasoning
-            && self.fields.get("encrypted_content").is_none_or(Value::says_nothing)
+            && self.fields.get("encrypted_content").is_none_or(StreamedValue::says_nothing)
             && self.content.is_empty()
     }
 

@@ -1,8 +1,8 @@
 //! The parts of one list of an output item, such as a message's `content` or a reasoning item's `summary`, while they are streamed.
 
 use crate::json::{JsonRef, JsonStr, ObjectWriter};
-use crate::provider::assembled::StreamEvent;
-use crate::provider::assembler::{Fields, Growing, Value};
+use crate::provider::stream::StreamEvent;
+use crate::provider::stream::{StreamedFields, StreamedValue, StringBuffer};
 use std::collections::BTreeMap;
 
 /// The event that reports new text of a list; none for items of an unknown type, whose text is no part of the answer.
@@ -14,14 +14,14 @@ pub(super) struct ItemParts(BTreeMap<u64, ItemPart>);
 
 /// One part: a text or a refusal.
 pub(super) struct ItemPart {
-    fields: Fields,
+    fields: StreamedFields,
 }
 
 impl ItemPart {
     fn new(kind: &str, refusal: bool) -> Self {
-        let mut fields = Fields::default();
-        fields.put("type", Value::Raw(format!("\"{kind}\"")));
-        fields.put(if refusal { "refusal" } else { "text" }, Value::Text(Growing::default()));
+        let mut fields = StreamedFields::default();
+        fields.put("type", StreamedValue::Raw(format!("\"{kind}\"")));
+        fields.put(if refusal { "refusal" } else { "text" }, StreamedValue::Text(StringBuffer::default()));
         Self { fields }
     }
 
@@ -30,10 +30,10 @@ impl ItemPart {
     }
 
     pub fn text(&self) -> &str {
-        self.fields.text(self.text_name()).map(Growing::inside).unwrap_or_default()
+        self.fields.text(self.text_name()).map(StringBuffer::inside).unwrap_or_default()
     }
 
-    fn text_mut(&mut self) -> Option<&mut Growing> {
+    fn text_mut(&mut self) -> Option<&mut StringBuffer> {
         self.fields.text_mut(self.text_name())
     }
 
@@ -41,8 +41,8 @@ impl ItemPart {
         self.fields.text("refusal").is_some()
     }
 
-    fn set_text(&mut self, text: Growing) {
-        self.fields.put(self.text_name(), Value::Text(text));
+    fn set_text(&mut self, text: StringBuffer) {
+        self.fields.put(self.text_name(), StreamedValue::Text(text));
     }
 
     /// Emits the text that was not emitted yet. A refusal is not emitted.
@@ -50,7 +50,7 @@ impl ItemPart {
         if self.is_refusal() {
             return;
         }
-        let news = self.text_mut().and_then(Growing::news);
+        let news = self.text_mut().and_then(StringBuffer::take_unemitted);
         if let (Some(delta), Some(news)) = (delta, news) {
             out.push(delta(news));
         }
@@ -82,7 +82,7 @@ impl ItemParts {
         let part = self.part(index, kind, update.refusal);
         match part.text_mut() {
             Some(own) if update.is_delta => own.append(update.text),
-            Some(own) => own.settle(update.text),
+            Some(own) => own.set_final(update.text),
             None => {}
         }
         part.emit(delta, out);
@@ -95,13 +95,13 @@ impl ItemParts {
 
     /// Replaces a part by the one of an event. If that one has no text, the text so far is kept.
     pub fn read(&mut self, index: u64, part: JsonRef<'_>, delta: DeltaEvent, out: &mut Vec<StreamEvent>) {
-        let mut new = ItemPart { fields: Fields::read(part) };
+        let mut new = ItemPart { fields: StreamedFields::read(part) };
         if let Some(own) = self.0.get_mut(&index).and_then(ItemPart::text_mut).map(std::mem::take) {
             if new.text().is_empty() && !own.is_empty() {
                 new.set_text(own);
             } else if let Some(text) = new.text_mut() {
                 let whole = std::mem::replace(text, own);
-                text.settle(whole.inside());
+                text.set_final(whole.inside());
             }
         }
         new.emit(delta, out);
@@ -118,7 +118,7 @@ impl ItemParts {
         delta: DeltaEvent,
         out: &mut Vec<StreamEvent>,
     ) -> bool {
-        let mut new: Vec<ItemPart> = list.items().map(|part| ItemPart { fields: Fields::read(part) }).collect();
+        let mut new: Vec<ItemPart> = list.items().map(|part| ItemPart { fields: StreamedFields::read(part) }).collect();
         let old: Vec<ItemPart> = std::mem::take(&mut self.0).into_values().collect();
         let emitted: String = old.iter().filter(|part| !part.is_refusal()).map(ItemPart::emitted).collect();
         let has_no_text = new.iter().all(|part| part.text().is_empty());
@@ -155,7 +155,7 @@ impl ItemParts {
 impl ItemPart {
     /// Returns the text that was emitted.
     fn emitted(&self) -> &str {
-        self.fields.text(self.text_name()).map(Growing::emitted).unwrap_or_default()
+        self.fields.text(self.text_name()).map(StringBuffer::emitted).unwrap_or_default()
     }
 
     /// Takes the text of an earlier part.
@@ -163,7 +163,7 @@ impl ItemPart {
         if self.fields.entries().is_empty() || self.is_refusal() != old.is_refusal() {
             *self = old;
         } else {
-            let text = Growing::new(old.text());
+            let text = StringBuffer::new(old.text());
             self.set_text(text);
         }
     }

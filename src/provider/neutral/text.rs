@@ -17,7 +17,7 @@ pub fn text_of(part: &Part) -> Option<&JsonStr> {
 }
 
 /// The sayable of a message.
-pub struct Words<'m> {
+pub struct MessageText<'m> {
     texts: Vec<(bool, &'m JsonStr)>,
     reasoning: Vec<&'m JsonStr>,
     /// A refusal, which some dialects tell apart from text.
@@ -28,7 +28,7 @@ pub struct Words<'m> {
     whole: bool,
 }
 
-impl<'m> Words<'m> {
+impl<'m> MessageText<'m> {
     /// Of that message, for `target`, which may be its own dialect. What cannot go there is reported.
     pub fn of(message: &'m Message, target: Dialect, report: &mut Report) -> Self {
         let own = message.dialect == Some(target);
@@ -102,7 +102,7 @@ impl<'m> Words<'m> {
 const UNSHOWN: &str = "The tool showed an image or a file here that cannot be passed on.";
 
 /// What a result says.
-pub struct ResultWords {
+pub struct ResultText {
     /// Its texts: one, unless it came as a list of blocks; of a value that is no text, its JSON.
     pub texts: Vec<JsonStr>,
     /// Its images and files.
@@ -112,27 +112,27 @@ pub struct ResultWords {
 }
 
 /// What answers a call, for `target`. What cannot go there is reported, and said in its place.
-pub fn result_words(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -> ResultWords {
+pub fn result_text(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -> ResultText {
     let (result, cut) = match call.result {
         Some(DraftResult::Stored(result)) => (result, None),
         Some(DraftResult::Cut { result, bytes }) => (result, Some(bytes)),
         Some(DraftResult::Closing(text)) => {
-            return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: true };
+            return ResultText { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: true };
         }
         Some(DraftResult::Placeholder(text)) => {
-            return ResultWords { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: false };
+            return ResultText { texts: vec![JsonStr::new(text)], media: Vec::new(), is_error: false };
         }
         None => {
-            return ResultWords {
+            return ResultText {
                 texts: vec![JsonStr::new(crate::replay::INTERRUPTED)],
                 media: Vec::new(),
                 is_error: true,
             };
         }
     };
-    let (mut texts, mut media) = content_words(&result.content, result.dialect);
+    let (mut texts, mut media) = content_text(&result.content, result.dialect);
     if result.dialect == Some(Dialect::Gemini) {
-        media = super::gemini::shown_by(result);
+        media = crate::provider::gemini::shown_by(result);
     }
     media.retain(|part| match refused(part, result.dialect, target) {
         Some(finding) => {
@@ -157,7 +157,7 @@ pub fn result_words(target: Dialect, call: &DraftCall<'_>, report: &mut Report) 
         texts = vec![JsonStr::new(&shortened(&texts, bytes))];
         media.clear();
     }
-    ResultWords { texts, media, is_error: result.is_error }
+    ResultText { texts, media, is_error: result.is_error }
 }
 
 /// The arguments as the object that some dialects want; what is none goes out wrapped in one.
@@ -178,14 +178,16 @@ pub fn arguments_object(call: &ToolInvocation, report: &mut Report) -> Json {
     })
 }
 
-fn content_words(content: &Json, dialect: Option<Dialect>) -> (Vec<JsonStr>, Vec<Part>) {
+fn content_text(content: &Json, dialect: Option<Dialect>) -> (Vec<JsonStr>, Vec<Part>) {
     let view = content.view();
     if let Some(text) = view.as_json_str() {
         return (vec![text], Vec::new());
     }
     let parts = match (dialect, view.kind()) {
         // In Gemini a list or an object is data as any other.
-        (Some(dialect), Kind::Array | Kind::Object) if dialect != Dialect::Gemini => super::blocks_of(dialect, view),
+        (Some(dialect), Kind::Array | Kind::Object) if dialect != Dialect::Gemini => {
+            crate::provider::blocks_of(dialect, view)
+        }
         _ => return (vec![JsonStr::new(content.as_str())], Vec::new()),
     };
     let mut texts = Vec::new();

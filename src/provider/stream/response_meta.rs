@@ -1,33 +1,34 @@
 //! What an answer has beside its words, in every dialect.
 
 use super::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
-use super::assembler::{error_words, said};
-use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use super::json_text::non_empty_text;
+use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::Usage;
+use std::borrow::Cow;
 
 /// As far as they have come.
 #[derive(Default)]
-pub(crate) struct Facts {
+pub(crate) struct ResponseMeta {
     pub id: Option<String>,
     pub model: Option<String>,
     /// The provider's own word for how it ended.
-    pub reason: Option<String>,
+    pub finish_reason: Option<String>,
     pub usage: Option<Usage>,
     pub error: Option<WireError>,
 }
 
-impl Facts {
+impl ResponseMeta {
     /// Takes the id and the model of the object, under those names. What is known stays.
-    pub fn name(&mut self, object: JsonRef<'_>, id: &str, model: &str) {
+    pub fn set_id_and_model(&mut self, object: JsonRef<'_>, id: &str, model: &str) {
         for (own, name) in [(&mut self.id, id), (&mut self.model, model)] {
             if own.is_none() {
-                *own = said(object.get(name)).map(Into::into);
+                *own = non_empty_text(object.get(name)).map(Into::into);
             }
         }
     }
 
     /// Takes counts, and tells them where they are new.
-    pub fn count(&mut self, usage: Option<Usage>, out: &mut Vec<StreamEvent>) {
+    pub fn update_usage(&mut self, usage: Option<Usage>, out: &mut Vec<StreamEvent>) {
         if usage.is_some() && usage != self.usage {
             self.usage = usage;
             out.extend(usage.map(StreamEvent::Usage));
@@ -35,20 +36,20 @@ impl Facts {
     }
 
     /// The response has failed; the first failure counts.
-    pub fn fail(&mut self, error: WireError) {
+    pub fn set_error(&mut self, error: WireError) {
         self.error.get_or_insert(error);
     }
 
     /// As [`fail`](Self::fail), told.
-    pub fn failed(&mut self, error: WireError, out: &mut Vec<StreamEvent>) {
+    pub fn report_error(&mut self, error: WireError, out: &mut Vec<StreamEvent>) {
         out.push(StreamEvent::Error(error.clone()));
-        self.fail(error);
+        self.set_error(error);
     }
 
     /// As [`failed`](Self::failed), in the words of an error object, if it has any.
-    pub fn failed_as(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if let Some(error) = error_words(error) {
-            self.failed(error, out);
+    pub fn report_error_object(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        if let Some(error) = read_error(error) {
+            self.report_error(error, out);
         }
     }
 
@@ -62,7 +63,7 @@ impl Facts {
     ) -> Assembled {
         Assembled {
             status,
-            finish_reason: self.reason.clone(),
+            finish_reason: self.finish_reason.clone(),
             response_id: self.id.clone(),
             model: self.model.clone(),
             text: JsonStr::from_inside(text),
@@ -82,4 +83,29 @@ pub(crate) fn malformed(message: impl Into<String>) -> WireError {
 /// A message of the model, its list of blocks written already; none where there are none.
 pub(crate) fn message_of(role: &str, list: &str, blocks: &[String]) -> Option<Json> {
     (!blocks.is_empty()).then(|| ObjectWriter::build(|message| _ = message.text("role", role).list(list, blocks)))
+}
+
+/// A failure in the words of an error object, of whatever shape; none where it says nothing.
+pub(crate) fn read_error(error: JsonRef<'_>) -> Option<WireError> {
+    match error.kind() {
+        Kind::String => error
+            .as_text()
+            .filter(|text| !text.is_empty())
+            .map(|text| WireError { code: None, message: text.into_owned() }),
+        Kind::Object if error.entries().next().is_some() => {
+            let word = |name| error.get(name).and_then(word);
+            let message = word("message").or_else(|| word("detail")).unwrap_or_else(|| error.as_raw().to_owned());
+            Some(WireError { code: word("code").or_else(|| word("type")).or_else(|| word("status")), message })
+        }
+        _ => None,
+    }
+}
+
+/// A string's text or a number's digits.
+fn word(value: JsonRef<'_>) -> Option<String> {
+    match value.kind() {
+        Kind::String => value.as_text().filter(|text| !text.is_empty()).map(Cow::into_owned),
+        Kind::Number => Some(value.as_raw().to_owned()),
+        _ => None,
+    }
 }

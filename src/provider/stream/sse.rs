@@ -9,7 +9,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The framing of one stream.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+pub(crate) struct SseParser {
     /// The beginning of a line whose end has not come.
     carry: Vec<u8>,
     /// The event's name, where it has one.
@@ -23,7 +23,7 @@ pub(crate) struct Frames {
     after_cr: bool,
 }
 
-impl Frames {
+impl SseParser {
     /// Hands each event that is now whole to `sink`, as name and data.
     pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str, &str)) {
         let mut rest = bytes;
@@ -146,7 +146,7 @@ mod tests {
 
     fn events(pushes: &[&[u8]]) -> Vec<(String, String)> {
         let mut found = Vec::new();
-        let mut frames = Frames::default();
+        let mut frames = SseParser::default();
         let mut sink = |name: &str, data: &str| found.push((name.to_owned(), data.to_owned()));
         for bytes in pushes {
             frames.push(bytes, &mut sink);

@@ -1,6 +1,7 @@
 //! Recognises items that are not of the dialect that was named: messages of other SDKs, and items of another dialect.
 
-use super::codec::{Codec, codec};
+use super::dialect::Codec;
+use super::registry::codec;
 use super::rules::Fields;
 use crate::error::{Error, Result};
 use crate::json::{JsonRef, Kind};
@@ -9,7 +10,7 @@ use crate::text::has;
 
 /// A message format that is not the named dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ForeignShape {
+pub(crate) enum ForeignFormat {
     /// `{role, parts: [{type: "text", …}, {type: "tool-look", toolCallId, …}]}`
     AiSdkUi,
     /// `{role, content: [{type: "tool-call", toolCallId, …}]}`
@@ -34,7 +35,7 @@ pub(crate) enum ForeignShape {
     Unknown,
 }
 
-impl ForeignShape {
+impl ForeignFormat {
     /// A stable name for programs.
     pub fn name(self) -> &'static str {
         match self {
@@ -108,7 +109,7 @@ pub(crate) struct ItemFit {
     /// It has a mark that only items of this dialect have.
     pub own: bool,
     /// The other shape, if it has a mark of one.
-    pub foreign: Option<ForeignShape>,
+    pub foreign: Option<ForeignFormat>,
     /// That mark is a block in its content; the item around it can be read.
     pub in_content: bool,
 }
@@ -122,7 +123,7 @@ pub(crate) fn fit_of(named: &dyn Codec, item: &Fields<'_>) -> ItemFit {
     let mut own = named.marks_item(item);
     let marked = |other: &&dyn Codec| !is_family(named, *other) && other.marks_item(item);
     if !own && let Some(other) = Dialect::ALL.into_iter().map(codec).find(marked) {
-        return whole(ForeignShape::Dialect(other.dialect()));
+        return whole(ForeignFormat::Dialect(other.dialect()));
     }
     let mut foreign = None;
     for block in item.get("content").map(JsonRef::items).into_iter().flatten().filter(|block| block.is_object()) {
@@ -134,7 +135,7 @@ pub(crate) fn fit_of(named: &dyn Codec, item: &Fields<'_>) -> ItemFit {
         return ItemFit { own, foreign, in_content: foreign.is_some() };
     }
     let plain = item.text("role").is_some() && item.find("content").is_some();
-    whole(foreign.unwrap_or(if plain { ForeignShape::Plain } else { ForeignShape::Unknown }))
+    whole(foreign.unwrap_or(if plain { ForeignFormat::Plain } else { ForeignFormat::Unknown }))
 }
 
 /// Whether two dialects have items of one form.
@@ -143,25 +144,25 @@ fn is_family(one: &dyn Codec, other: &dyn Codec) -> bool {
 }
 
 /// The other shape that a content block is of, if it has a mark of one.
-pub(crate) fn block_shape(named: &dyn Codec, block: &Fields<'_>) -> Option<ForeignShape> {
+pub(crate) fn block_shape(named: &dyn Codec, block: &Fields<'_>) -> Option<ForeignFormat> {
     let kind = block.text("type").unwrap_or_default();
     let kind = kind.as_ref();
     let has = |name: &str| block.find(name).is_some();
     match kind {
         "" if ["toolUse", "toolResult", "reasoningContent", "guardContent", "cachePoint"].into_iter().any(has) => {
-            return Some(ForeignShape::BedrockConverse);
+            return Some(ForeignFormat::BedrockConverse);
         }
         "reasoning" if block.text("text").is_some() && !has("summary") && !has("id") => {
-            return Some(ForeignShape::AiSdkModel);
+            return Some(ForeignFormat::AiSdkModel);
         }
-        "image" if has("image") && !has("source") => return Some(ForeignShape::AiSdkModel),
-        "image" | "file" if has("mediaType") || has("mimeType") => return Some(ForeignShape::AiSdkModel),
-        "input_image" if has("image") && !has("image_url") => return Some(ForeignShape::OpenAiAgents),
-        _ if is_ai_sdk_type(kind) => return Some(ForeignShape::AiSdkModel),
+        "image" if has("image") && !has("source") => return Some(ForeignFormat::AiSdkModel),
+        "image" | "file" if has("mediaType") || has("mimeType") => return Some(ForeignFormat::AiSdkModel),
+        "input_image" if has("image") && !has("image_url") => return Some(ForeignFormat::OpenAiAgents),
+        _ if is_ai_sdk_type(kind) => return Some(ForeignFormat::AiSdkModel),
         _ => {}
     }
     let other = |other: &&dyn Codec| !is_family(named, *other) && other.marks_block(block);
-    Dialect::ALL.into_iter().map(codec).find(other).map(|other| ForeignShape::Dialect(other.dialect()))
+    Dialect::ALL.into_iter().map(codec).find(other).map(|other| ForeignFormat::Dialect(other.dialect()))
 }
 
 /// Whether a `type` is one of the AI SDK's, which have hyphens: `tool-call`, `step-start`.
@@ -182,7 +183,7 @@ const LANGCHAIN_TYPES: [&str; 8] =
 const AGENTS_TYPES: [&str; 3] = ["function_call_result", "hosted_tool_call", "computer_call_result"];
 
 /// The SDK whose message an item is.
-fn sdk_of(item: &Fields<'_>) -> Option<ForeignShape> {
+fn sdk_of(item: &Fields<'_>) -> Option<ForeignFormat> {
     let has = |name: &str| item.find(name).is_some();
     let list = |name: &str| item.get(name).filter(|value| value.kind() == Kind::Array);
     let kind = item.text("type").unwrap_or_default();
@@ -197,39 +198,39 @@ fn sdk_of(item: &Fields<'_>) -> Option<ForeignShape> {
         || has("response_metadata")
         || calls.clone().any(|call| call.find("args").is_some() && call.find("function").is_none())
     {
-        return Some(ForeignShape::LangChain);
+        return Some(ForeignFormat::LangChain);
     }
     if ["callId", "providerData", "rawContent"].into_iter().any(has) || AGENTS_TYPES.contains(&kind) {
-        return Some(ForeignShape::OpenAiAgents);
+        return Some(ForeignFormat::OpenAiAgents);
     }
     if list("toolInvocations").is_some() {
-        return Some(ForeignShape::AiSdkUi);
+        return Some(ForeignFormat::AiSdkUi);
     }
     if has("toolCalls") || has("toolCallId") {
-        return Some(ForeignShape::TanStack);
+        return Some(ForeignFormat::TanStack);
     }
     if has("providerOptions") {
-        return Some(ForeignShape::AiSdkModel);
+        return Some(ForeignFormat::AiSdkModel);
     }
     if item.get("content").is_some_and(|content| content.is_object() && content.find("parts").is_some()) {
-        return Some(ForeignShape::Mastra);
+        return Some(ForeignFormat::Mastra);
     }
     parts_shape(list("parts")?, has("content"))
 }
 
 /// The SDK by the `parts` of its messages, which say their type; Gemini's do not. Beside a content that can be read, only parts
 /// that say more than it count.
-fn parts_shape(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignShape> {
+fn parts_shape(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignFormat> {
     let mut found = None;
     for part in parts.items().filter(|part| part.is_object()) {
         let Some(kind) = part.text("type") else { continue };
         let has = |name: &str| part.find(name).is_some();
         match kind.as_ref() {
-            "tool" if has("callId") || has("name") => return Some(ForeignShape::Neutral),
-            "tool-call" | "tool-result" | "thinking" if !has("toolName") => return Some(ForeignShape::TanStack),
-            "text" if has("content") && !has("text") => return Some(ForeignShape::TanStack),
+            "tool" if has("callId") || has("name") => return Some(ForeignFormat::Neutral),
+            "tool-call" | "tool-result" | "thinking" if !has("toolName") => return Some(ForeignFormat::TanStack),
+            "text" if has("content") && !has("text") => return Some(ForeignFormat::TanStack),
             "text" | "step-start" if beside_content => {}
-            _ => found = Some(ForeignShape::AiSdkUi),
+            _ => found = Some(ForeignFormat::AiSdkUi),
         }
     }
     found
@@ -245,7 +246,7 @@ pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
 }
 
 /// The other shape that a whole body is of, where the list of the named dialect is not in it.
-pub(crate) fn body_shape(named: &dyn Codec, body: &Fields<'_>) -> Option<ForeignShape> {
+pub(crate) fn body_shape(named: &dyn Codec, body: &Fields<'_>) -> Option<ForeignFormat> {
     let full = |list: JsonRef<'_>| match list.kind() {
         Kind::Array => list.items().next().is_some(),
         Kind::Object => true,
@@ -259,19 +260,19 @@ pub(crate) fn body_shape(named: &dyn Codec, body: &Fields<'_>) -> Option<Foreign
         let Some(list) = body.find(other.list()).filter(|list| full(*list)) else { continue };
         // Two dialects have a list of one name: the items say which it is.
         let of_sdk = list.items().find_map(|item| item_shape(named, item));
-        return Some(of_sdk.unwrap_or(ForeignShape::Dialect(other.dialect())));
+        return Some(of_sdk.unwrap_or(ForeignFormat::Dialect(other.dialect())));
     }
-    let shape = fit_of(named, body).foreign.filter(|shape| *shape != ForeignShape::Unknown);
-    shape.or_else(|| body.text("role").map(|_| ForeignShape::Unknown))
+    let shape = fit_of(named, body).foreign.filter(|shape| *shape != ForeignFormat::Unknown);
+    shape.or_else(|| body.text("role").map(|_| ForeignFormat::Unknown))
 }
 
 /// The shape of an item of a list, if it is a known one other than the named dialect's.
-fn item_shape(named: &dyn Codec, item: JsonRef<'_>) -> Option<ForeignShape> {
+fn item_shape(named: &dyn Codec, item: JsonRef<'_>) -> Option<ForeignFormat> {
     if is_langchain_pair(item) {
-        return Some(ForeignShape::LangChain);
+        return Some(ForeignFormat::LangChain);
     }
     let fields = item.is_object().then(|| Fields::of(item))?;
-    fit_of(named, &fields).foreign.filter(|shape| !matches!(shape, ForeignShape::Unknown | ForeignShape::Plain))
+    fit_of(named, &fields).foreign.filter(|shape| !matches!(shape, ForeignFormat::Unknown | ForeignFormat::Plain))
 }
 
 /// Refuses items that are none of the dialect's.
@@ -279,11 +280,11 @@ fn item_shape(named: &dyn Codec, item: JsonRef<'_>) -> Option<ForeignShape> {
 /// # Errors
 /// `invalid_input`, naming the first of them and its shape; one that says more than another goes first.
 pub(crate) fn refuse_foreign(named: &dyn Codec, items: &[JsonRef<'_>]) -> Result<()> {
-    let mut found: Option<(usize, ForeignShape)> = None;
+    let mut found: Option<(usize, ForeignFormat)> = None;
     for (at, item) in items.iter().enumerate() {
         let shape = match item.kind() {
             Kind::Object => fit_of(named, &Fields::of(*item)).foreign,
-            Kind::Array if is_langchain_pair(*item) => Some(ForeignShape::LangChain),
+            Kind::Array if is_langchain_pair(*item) => Some(ForeignFormat::LangChain),
             _ => None,
         };
         if let Some(shape) = shape
@@ -299,7 +300,7 @@ pub(crate) fn refuse_foreign(named: &dyn Codec, items: &[JsonRef<'_>]) -> Result
 }
 
 /// The error of a value in another shape.
-pub(crate) fn refused(named: &dyn Codec, shape: ForeignShape, what: &str) -> Error {
+pub(crate) fn refused(named: &dyn Codec, shape: ForeignFormat, what: &str) -> Error {
     Error::invalid(shape.sentence(what, named.dialect())).with(|out| {
         out.text("shape", shape.name());
     })

@@ -1,12 +1,11 @@
 //! One door to the dialects: which one decodes, encodes, names a call.
 
-use super::assembler::Assembling;
-use super::foreign::{ForeignShape, body_shape, refuse_foreign, refused};
-use super::request::{ProviderRequest, ToolChoice, ToolDefinition};
+use super::foreign_format::{ForeignFormat, body_shape, refuse_foreign, refused};
+use super::registry::codec;
+use super::request::{MemberPath, ProviderRequest, Settings, ToolChoice, ToolDefinition};
 use super::rules::{Fields, Mention};
-use super::settings::Settings;
-use super::withheld::MemberPath;
-use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
+use super::stream::AnswerReader;
+
 use crate::error::{Error, Result};
 use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
@@ -221,7 +220,7 @@ pub(crate) trait Codec: Sync {
     }
 
     /// For one response.
-    fn assembler(&self) -> Box<dyn Assembling>;
+    fn assembler(&self) -> Box<dyn AnswerReader>;
 }
 
 /// An id that every dialect of OpenAI's style takes: what can stay of `id`, and a name for all of it.
@@ -241,17 +240,6 @@ fn is_plain(c: char) -> bool {
 /// The ids of OpenAI's style that every dialect of that style takes: `^[a-zA-Z0-9_-]+$`, up to 64 characters.
 pub(crate) fn is_plain_id(id: &str) -> bool {
     id.len() <= 64 && id.chars().all(is_plain)
-}
-
-/// The dialect's codec.
-pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
-    match dialect {
-        Dialect::OpenAiChat => &openai_chat::OPENAI,
-        Dialect::Mistral => &mistral::MISTRAL,
-        Dialect::Anthropic => &anthropic::Anthropic,
-        Dialect::Gemini => &gemini::Gemini,
-        Dialect::OpenAiResponses => &openai_responses::Responses,
-    }
 }
 
 /// Decodes a body, or a bare list of its messages.
@@ -289,7 +277,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     codec.decode(&wires, &mut items);
     if let Some(Incoming::Unknown(item)) = items.iter().find(|item| matches!(item, Incoming::Unknown(_))) {
         let at = wires.iter().position(|wire| wire.as_raw() == item.as_str()).unwrap_or_default();
-        return Err(refused(codec, ForeignShape::Unknown, &format!("{name}[{at}]")));
+        return Err(refused(codec, ForeignFormat::Unknown, &format!("{name}[{at}]")));
     }
     Ok(items)
 }

@@ -1,9 +1,9 @@
 //! Finds the members of `params` that hold credentials. They are sent and never stored, so the caller gives them again to resume a run.
 
-use super::codec::codec;
 use super::credentials::{address_holds_secret, bare_name};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
+use crate::provider::registry::codec;
 
 /// A path from `params` to a member. Each step is a member's name, or `*` for any item of a list or any member.
 pub(crate) type MemberPath = &'static [&'static str];

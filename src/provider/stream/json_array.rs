@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Cuts a list into its items, and looks into none of them.
 #[derive(Debug, Default)]
-pub(crate) struct Items {
+pub(crate) struct JsonArraySplitter {
     /// The item that has begun.
     item: Vec<u8>,
     /// Open brackets, the list's own among them.
@@ -14,7 +14,7 @@ pub(crate) struct Items {
     count: u32,
 }
 
-impl Items {
+impl JsonArraySplitter {
     /// Takes the next bytes; hands on each item that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str)) {
         for byte in bytes {
@@ -71,7 +71,7 @@ mod tests {
         let text = "\u{feff} [{\"a\":\"]}\\\"{\"},\r\n{\"b\":[1,{\"é\":2}]} , 7, {} ]";
         let expected = ["{\"a\":\"]}\\\"{\"}", "{\"b\":[1,{\"é\":2}]}", "{}"];
         for size in 1..text.len() {
-            let (mut items, mut found) = (Items::default(), Vec::new());
+            let (mut items, mut found) = (JsonArraySplitter::default(), Vec::new());
             for piece in text.as_bytes().chunks(size) {
                 items.push(piece, &mut |item| found.push(item.to_owned()));
             }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_is_no_item() {
-        let (mut items, mut found) = (Items::default(), Vec::new());
+        let (mut items, mut found) = (JsonArraySplitter::default(), Vec::new());
         items.push(b"[{\"a\":1},{\"b\":", &mut |item| found.push(item.to_owned()));
         assert_eq!(found, ["{\"a\":1}"]);
     }

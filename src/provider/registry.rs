@@ -1,0 +1,16 @@
+//! The list of dialects: the only place that names them all.
+
+use super::dialect::Codec;
+use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
+use crate::message::Dialect;
+
+/// Returns the implementation of a dialect.
+pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
+    match dialect {
+        Dialect::OpenAiChat => &openai_chat::OPENAI,
+        Dialect::Mistral => &mistral::MISTRAL,
+        Dialect::Anthropic => &anthropic::Anthropic,
+        Dialect::Gemini => &gemini::Gemini,
+        Dialect::OpenAiResponses => &openai_responses::Responses,
+    }
+}

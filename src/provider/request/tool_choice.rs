@@ -1,0 +1,86 @@
+//! Which tool a model is to call, in the words of any dialect.
+
+use crate::json::{JsonRef, JsonStr, ObjectWriter};
+use crate::message::Dialect;
+use crate::provider::dialect::plain;
+use std::borrow::Cow;
+
+/// Which tool a model is to call, whatever the dialect it was said in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolChoice<'a> {
+    /// As it likes.
+    Auto,
+    /// None.
+    None,
+    /// One of them.
+    Any,
+    /// That one.
+    Named(Cow<'a, str>),
+    /// Something that only the dialect it was said in knows.
+    Other(JsonRef<'a>),
+}
+
+impl<'a> ToolChoice<'a> {
+    /// Reads a `tool_choice` of any dialect, or Gemini's `toolConfig`.
+    #[must_use]
+    pub fn of(choice: JsonRef<'a>) -> Self {
+        let gemini = choice.get("functionCallingConfig").or_else(|| choice.get("function_calling_config"));
+        let word = choice
+            .as_text()
+            .or_else(|| gemini.and_then(|config| config.text("mode")))
+            .or_else(|| choice.text("type"))
+            .unwrap_or_default();
+        let only = gemini
+            .and_then(|config| config.get("allowedFunctionNames").or_else(|| config.get("allowed_function_names")));
+        let only = only.and_then(|names| {
+            let mut names = names.items();
+            names.next().filter(|_| names.next().is_none())?.as_text()
+        });
+        let name = choice.get("function").and_then(|function| function.text("name")).or_else(|| choice.text("name"));
+        match word.as_ref() {
+            "auto" | "AUTO" => Self::Auto,
+            "none" | "NONE" => Self::None,
+            "any" | "ANY" | "required" => only.map_or(Self::Any, Self::Named),
+            "function" | "tool" | "custom" => name.map_or(Self::Other(choice), Self::Named),
+            _ => Self::Other(choice),
+        }
+    }
+}
+
+/// OpenAI's choice among some tools, which its two formats say otherwise; false where it is none, or the target has no such.
+pub(super) fn write_allowed(object: &mut ObjectWriter<'_>, choice: JsonRef<'_>, to: Dialect) -> bool {
+    let nested = to == Dialect::OpenAiChat;
+    if !choice.says("type", "allowed_tools") || !nested && to != Dialect::OpenAiResponses {
+        return false;
+    }
+    let [open, tool_open, tool_close, close] = if nested {
+        [r#""allowed_tools":{"mode":"#, r#""function":{"name":"#, "}}", "]}}"]
+    } else {
+        [r#""mode":"#, r#""name":"#, "}", "]}"]
+    };
+    let given = choice.get("allowed_tools").unwrap_or(choice);
+    let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
+    // A custom tool of Responses goes to chat as a function; tools of the provider's own stay behind.
+    let goes = |tool: &JsonRef<'_>| tool.says("type", "function") || nested && tool.says("type", "custom");
+    let name = |tool: JsonRef<'_>| {
+        let name = tool.get("function").unwrap_or(tool).text("name")?;
+        Some(JsonStr::new(&plain(&name, 64)))
+    };
+    let names: Vec<_> = given.get("tools").unwrap_or_default().items().filter(goes).filter_map(name).collect();
+    if names.is_empty() {
+        return false;
+    }
+    let out = object.key("tool_choice");
+    for piece in [r#"{"type":"allowed_tools","#, open, mode, r#","tools":["#] {
+        out.push_str(piece);
+    }
+    let mut comma = "";
+    for name in &names {
+        for piece in [comma, r#"{"type":"function","#, tool_open, name.token(), tool_close] {
+            out.push_str(piece);
+        }
+        comma = ",";
+    }
+    out.push_str(close);
+    true
+}

@@ -1,0 +1,145 @@
+//! Tool definitions: the neutral form, and the list of a request.
+
+use crate::error::{Error, Result};
+use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
+use crate::provider::dialect::{Codec, is_plain_id, plain};
+use std::borrow::Cow;
+
+/// A tool as the model is told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolDefinition {
+    /// `[A-Za-z0-9_-]{1,64}` for every provider.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// JSON Schema of its arguments.
+    pub parameters: Option<Json>,
+    /// Its arguments keep to the schema to the letter, where the provider can see to that.
+    pub strict: bool,
+}
+
+impl ToolDefinition {
+    /// Reads an entry of `tools` of any dialect: a function, or several; what is none adds nothing.
+    pub(crate) fn read(tool: JsonRef<'_>, tools: &mut Vec<Self>) {
+        if let Some(list) = declared(tool, "functionDeclarations") {
+            return list.items().for_each(|tool| Self::read(tool, tools));
+        }
+        let own = tool.get("function").unwrap_or(tool);
+        let is_function = tool.text("type").is_none_or(|kind| matches!(&*kind, "function" | "custom"));
+        let Some(name) = own.text("name").filter(|name| is_function && !name.is_empty()) else { return };
+        let schema = ["parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema"]
+            .iter()
+            .find_map(|key| own.get(key));
+        let parameters = schema.filter(|schema| schema.is_object()).map(|schema| {
+            // Gemini shouts the names of types, where JSON Schema does not.
+            let mut out = String::new();
+            write_schema(&mut out, schema, 64);
+            Json::trusted(out)
+        });
+        tools.push(Self {
+            name: plain(&name, 64),
+            description: own.text("description").map(Cow::into_owned),
+            parameters,
+            strict: own.get("strict").and_then(JsonRef::as_bool) == Some(true),
+        });
+    }
+
+    /// The schema of its arguments; without one it takes none.
+    pub(crate) fn schema(&self) -> Json {
+        self.parameters.clone().unwrap_or_else(|| Json::trusted(r#"{"type":"object","properties":{}}"#.into()))
+    }
+}
+
+/// Copies a schema, with the names of its types in lower case, so many levels deep.
+fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
+    match schema.kind() {
+        Kind::Object if levels > 0 => {
+            let mut object = ObjectWriter::new(out);
+            for (key, value) in schema.entries() {
+                let slot = object.key_token(key.as_raw());
+                match value.as_raw() {
+                    "\"OBJECT\"" | "\"ARRAY\"" | "\"STRING\"" | "\"NUMBER\"" | "\"INTEGER\"" | "\"BOOLEAN\""
+                    | "\"NULL\""
+                        if key.is_text("type") =>
+                    {
+                        slot.push_str(&value.as_raw().to_ascii_lowercase());
+                    }
+                    _ => write_schema(slot, value, levels - 1),
+                }
+            }
+            object.end();
+        }
+        Kind::Array if levels > 0 => {
+            let mut array = ArrayWriter::new(out);
+            schema.items().for_each(|item| write_schema(array.item(), item, levels - 1));
+            array.end();
+        }
+        _ => out.push_str(schema.as_raw()),
+    }
+}
+
+/// Definitions in the dialect's own shape, those of `params` first; none where there is no tool.
+pub(super) fn encode_tools(
+    codec: &dyn Codec,
+    tools: &[ToolDefinition],
+    given: Option<JsonRef<'_>>,
+) -> Result<Option<Json>> {
+    let mut names: Vec<String> = Vec::new();
+    let mut name = |name: String| {
+        if name.is_empty() || !names.contains(&name) {
+            names.push(name);
+            return Ok(());
+        }
+        Err(Error::config(format!("the tool \"{name}\" is defined twice; a provider refuses that")))
+    };
+    let wrap = codec.tools_in();
+    let mut out = String::from("[");
+    for tool in given.unwrap_or_default().items() {
+        let inner = wrap.and_then(|wrap| declared(tool, wrap));
+        for tool in inner.unwrap_or_default().items() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
+        }
+        if inner.is_none() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
+        }
+        push_item(&mut out, tool.as_raw());
+    }
+    let mut own = String::new();
+    for tool in tools {
+        if tool.name.is_empty() || !is_plain_id(&tool.name) {
+            return Err(Error::config(format!(
+                "the tool name \"{}\" is refused by providers; use up to 64 letters, digits, `_` and `-`",
+                tool.name
+            )));
+        }
+        if tool.parameters.as_ref().is_some_and(|schema| !schema.view().is_object()) {
+            return Err(Error::config(format!("`parameters` of the tool \"{}\" is a JSON Schema object", tool.name)));
+        }
+        name(codec.tool_name(&tool.name).into_owned())?;
+        if !own.is_empty() {
+            own.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut own);
+        codec.write_tool(&mut object, tool);
+        object.end();
+    }
+    match wrap {
+        _ if own.is_empty() => {}
+        Some(wrap) => push_item(&mut out, &format!("{{\"{wrap}\":[{own}]}}")),
+        None => push_item(&mut out, &own),
+    }
+    out.push(']');
+    Ok((out.len() > 2).then(|| Json::trusted(out)))
+}
+
+/// The definitions in an entry of `tools`, in the member of that name or of its name in snake case.
+pub(super) fn declared<'a>(tool: JsonRef<'a>, wrap: &str) -> Option<JsonRef<'a>> {
+    tool.get(wrap).or_else(|| tool.get("function_declarations"))
+}
+
+fn push_item(out: &mut String, item: &str) {
+    if out.len() > 1 {
+        out.push(',');
+    }
+    out.push_str(item);
+}

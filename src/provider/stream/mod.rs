@@ -1,0 +1,21 @@
+//! Responses: server-sent events and plain JSON, read into a message and its calls. Each dialect implements [`AnswerReader`].
+
+mod assembled;
+mod assembler;
+mod json_array;
+mod json_text;
+mod latest_positions;
+mod response_meta;
+mod sse;
+mod streamed_fields;
+mod string_buffer;
+mod to_json;
+
+pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
+pub(crate) use assembler::{AnswerReader, read_whole};
+pub use assembler::{StreamAssembler, is_error_response, read_response};
+pub(crate) use json_text::{inside, non_empty_text};
+pub(crate) use latest_positions::LatestPositions;
+pub(crate) use response_meta::{ResponseMeta, malformed, message_of, read_error};
+pub(crate) use streamed_fields::{StreamedFields, StreamedValue};
+pub(crate) use string_buffer::StringBuffer;
