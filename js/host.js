@@ -7,7 +7,7 @@ import { memberOf } from './foreign.js';
 import { ResponseFilter } from './response-filter.js';
 import { validateArguments, validates } from './tool.js';
 
-const REPORT_ENDS = new Set(['finished', 'failed', 'cancelled', 'waiting_approval']);
+const ENDED = new Set(['finished', 'failed', 'cancelled']);
 
 /** Runs that are being driven. */
 const driven = new WeakSet();
@@ -96,7 +96,7 @@ async function work(run, given, emit) {
       const changed = run.changed();
       changed.catch(() => {}); // the loop may end before it is awaited
       emit();
-      if (REPORT_ENDS.has(run.status)) break;
+      if (ENDED.has(run.status)) break;
       for (const effect of changes.opened) {
         const own = new AbortController();
         started.set(effect.id, own);
@@ -125,7 +125,7 @@ async function perform(run, effect, options, signal, tools) {
     else if (effect.type === 'run_tool') await tools(() => runTool(run, effect, options, signal));
     else await pass(run, effect, signal);
   } catch (error) {
-    await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: memberOf(error, 'sent') !== false }).catch(() => {});
+    await run.answer(effect.id, { type: 'failed', error: words(error, options) }).catch(() => {});
   }
 }
 
@@ -136,7 +136,6 @@ async function pass(run, effect, signal) {
 
 async function callModel(run, effect, options, signal) {
   const { request, dialect } = effect;
-  if (effect.notBefore) await sleep(effect.notBefore - Date.now(), signal);
   if (signal.aborted) return;
   const headers = await hostHeaders(effect, options);
   if (signal.aborted) return;
@@ -150,8 +149,7 @@ async function callModel(run, effect, options, signal) {
     rejectRedirect(response);
   } catch (error) {
     if (signal.aborted) return;
-    // A fetch that fails says nothing of how far it came.
-    await run.answer(effect.id, { type: 'failed', error: fetchError(error, options), sent: true });
+    await run.answer(effect.id, { type: 'failed', error: fetchError(error, options) });
     return;
   } finally {
     idle.rest();
@@ -178,7 +176,7 @@ async function callModel(run, effect, options, signal) {
     if (error instanceof RethreadError) throw error; // not a stream error: the run rejected the bytes
     // A stream that breaks is an answer that was cut: the run says what that means.
     if (memberOf(error, 'name') === 'TimeoutError') {
-      await run.answer(effect.id, { type: 'failed', error: words(error, options), sent: true });
+      await run.answer(effect.id, { type: 'failed', error: words(error, options) });
       return;
     }
   } finally {
@@ -203,14 +201,14 @@ async function hostHeaders({ request, dialect }, { headers, credentials }) {
     } catch (error) {
       // The error may quote a credential that is not registered yet: repeat only plain words.
       const { code, message } = errorWords(error);
-      throw unsent(`\`headers\` of \`drive\` threw: ${plainWords(credentials.redact(message))}`, code);
+      throw headersError(`\`headers\` of \`drive\` threw: ${plainWords(credentials.redact(message))}`, code);
     }
   }
   try {
     credentials.add(given);
     return Object.fromEntries(headerPairs(given));
   } catch (error) {
-    throw unsent('`headers` of `drive` is an object of strings, or a function that returns one', memberOf(error, 'name'));
+    throw headersError('`headers` of `drive` is an object of strings, or a function that returns one', memberOf(error, 'name'));
   }
 }
 
@@ -223,9 +221,9 @@ function registerHeaders({ headers, credentials }) {
   }
 }
 
-/** An error before anything was sent. Only a plain word is kept as its code, since a code may quote a credential. */
-function unsent(message, code) {
-  return Object.assign(new Error(message), { sent: false, ...(/^[A-Za-z_]{1,40}$/.test(code ?? '') ? { code } : {}) });
+/** An error of `headers`. Only a plain word is kept as its code, since a code may quote a credential. */
+function headersError(message, code) {
+  return Object.assign(new Error(message), /^[A-Za-z_]{1,40}$/.test(code ?? '') ? { code } : {});
 }
 
 /** Removes credentials from errors of the server; answers of the model pass unchanged. */

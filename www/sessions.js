@@ -2,7 +2,7 @@
 
 import { bytes, el, icon, shortTime } from './dom.js';
 
-const BADGES = { live: 'running', interrupted: 'cut off', failed: 'failed', waiting_approval: 'waiting' };
+const BADGES = { live: 'running', interrupted: 'cut off', failed: 'failed' };
 
 export class Sessions {
   #db;

@@ -46,10 +46,7 @@ pub fn write_message(
     let streaming = matches!(showing, Showing::View { streaming: true, .. });
     out.text_or_null("runId", message.run_id.as_deref())
         .text("status", if streaming { "streaming" } else { message.status.as_str() })
-        .text_or_null("parentId", message.parent_id.as_deref().or(before))
-        .object("siblings", |siblings| {
-            siblings.array("ids", |ids| ids.text(&message.id)).number("index", 0);
-        });
+        .text_or_null("parentId", message.parent_id.as_deref().or(before));
     match &message.metadata {
         Some(metadata) => out.json("metadata", metadata.view()),
         None => out.raw("metadata", "null"),
@@ -83,10 +80,9 @@ fn write_part(
             out.text("type", "opaque").text_or_null("dialect", dialect.map(Dialect::as_str)).json("value", value.view())
         }
         PartBody::ToolCall { invocation, round, place } => match (showing, history.invocation(invocation)) {
-            (Showing::View { .. }, Some(call)) => out
-                .text("type", "tool")
-                .object("call", |out| write_invocation(out, call, session, true))
-                .bool("awaitingApproval", false),
+            (Showing::View { .. }, Some(call)) => {
+                out.text("type", "tool").object("call", |out| write_invocation(out, call, session, true))
+            }
             _ => out
                 .text("type", "tool_call")
                 .text("invocation", invocation)

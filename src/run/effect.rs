@@ -24,17 +24,7 @@ pub struct Effect {
 #[allow(missing_docs)]
 pub enum EffectKind {
     /// Send this request.
-    CallModel {
-        dialect: Dialect,
-        url: String,
-        headers: Vec<(String, String)>,
-        body: Rc<Vec<u8>>,
-        stream: bool,
-        /// Sending it twice does no harm beyond its price.
-        repeatable: bool,
-        /// Not earlier.
-        not_before: Option<Ms>,
-    },
+    CallModel { dialect: Dialect, url: String, headers: Vec<(String, String)>, body: Rc<Vec<u8>>, stream: bool },
     /// Execute this tool.
     RunTool { call_id: String, invocation: String, attempt: u32, name: String, arguments: Json, arguments_text: String },
     /// Let so much time pass, in milliseconds.
@@ -118,8 +108,6 @@ pub enum Reply {
         code: Option<String>,
         /// Why.
         message: String,
-        /// Whether any byte may have reached the service; unknown counts as yes.
-        sent: bool,
     },
 }
 

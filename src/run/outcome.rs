@@ -9,7 +9,6 @@ use crate::message::Usage;
 #[allow(missing_docs)]
 pub enum RunStatus {
     Running,
-    WaitingApproval,
     Finished,
     Failed,
     Cancelled,
@@ -21,7 +20,6 @@ impl RunStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
-            Self::WaitingApproval => "waiting_approval",
             Self::Finished => "finished",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",

@@ -93,7 +93,7 @@ impl Outcome {
                 }
             },
         );
-        out.raw("conversationId", "null").text_or_null("responseId", self.response_id.as_deref()).raw("replay", "null");
+        out.text_or_null("responseId", self.response_id.as_deref());
     }
 }
 

@@ -216,8 +216,6 @@ impl Run {
             headers: provider.wire_headers(),
             body: body.clone(),
             stream: provider.stream,
-            repeatable: true,
-            not_before: None,
         };
         self.offer(kind);
         let count = desk.history.id_count() + self.live.id_count();

@@ -67,7 +67,7 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                 .json("arguments", arguments.view())
                 .text("argumentsText", arguments_text);
         }),
-        EffectKind::CallModel { dialect, url, headers, body, stream, repeatable, not_before } => {
+        EffectKind::CallModel { dialect, url, headers, body, stream } => {
             let value = object_to_js(&|out| {
                 out.text("type", "call_model").text("id", &effect.id).text("dialect", dialect.as_str());
                 out.object("request", |request| {
@@ -77,10 +77,7 @@ fn effect_to_js(effect: &Effect) -> JsValue {
                         }
                     });
                 });
-                out.bool("stream", *stream).bool("repeatable", *repeatable);
-                if let Some(at) = not_before {
-                    out.number("notBefore", *at);
-                }
+                out.bool("stream", *stream);
             });
             set(&member(&value, "request"), "body", &Uint8Array::from(body.as_slice()));
             value

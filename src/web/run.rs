@@ -1,7 +1,7 @@
 //! `Run`: the class, and the pump that answers the machine's own effects.
 
 use super::answer_channel::Watchers;
-use super::convert::{given, list_to_js, member, object_to_js, text, to_json, whole};
+use super::convert::{list_to_js, member, object_to_js, text, to_json, whole};
 use super::engine::Engine;
 use super::foreign;
 use super::offered_effects::OfferedEffects;
@@ -551,7 +551,6 @@ fn reply_of(answer: &JsValue) -> Result<Reply> {
                     .ok()
                     .flatten()
                     .unwrap_or_else(|| callback_failed("the host failed", &error).into_message()),
-                sent: given(answer, "sent").is_none_or(|sent| sent.is_truthy()),
             }
         }
         other => return Err(Error::invalid(format!("\"{}\" is no answer to an effect", other.unwrap_or("nothing")))),

@@ -504,15 +504,12 @@ impl<'s> Host<'s> {
                 return true;
             }
             Answer::Unreachable => {
-                self.reply(effect, Reply::Failed { code: None, message: "connection refused".into(), sent: false })
-                    .unwrap();
+                self.reply(effect, Reply::Failed { code: None, message: "connection refused".into() }).unwrap();
                 return true;
             }
             Answer::Say(say) => (say.stream(dialect), Some(Reply::ResponseEnd)),
             Answer::Bytes(bytes) => (bytes, Some(Reply::ResponseEnd)),
-            Answer::Cut(bytes) => {
-                (bytes, Some(Reply::Failed { code: None, message: "reset by peer".into(), sent: true }))
-            }
+            Answer::Cut(bytes) => (bytes, Some(Reply::Failed { code: None, message: "reset by peer".into() })),
             Answer::Partly(bytes) => (bytes, None),
         };
         self.asked.push(body);

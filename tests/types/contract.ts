@@ -109,14 +109,14 @@ export async function client(): Promise<void> {
 }
 
 function row(call: ToolInvocation): void {
-  same<typeof call.status, "pending" | "ok" | "error" | "rejected" | "interrupted" | "aborted">(true);
+  same<typeof call.status, "pending" | "ok" | "error" | "interrupted" | "aborted">(true);
   same<typeof call.startedAt, number | null>(true);
   console.log(call.id, call.sessionId, call.messageId, call.turn, call.callId, call.name, call.roundIndex, call.sequenceIndex, call.finishedAt, call.redacted, call.channel);
   console.log(call.arguments, call.argumentsText?.length, call.result?.content, call.result?.isError);
 }
 
 function pending(run: PendingRun): string[] {
-  same<typeof run.state, "live" | "interrupted" | "waiting_approval" | "failed">(true);
+  same<typeof run.state, "live" | "interrupted" | "failed">(true);
   console.log(run.id, run.session, run.startedAt, run.turn, run.provider.url, run.input.map(message), run.text, run.error?.code);
   return run.openCalls.map(({ callId, name, arguments: given, state }) => `${callId} ${name} ${given} ${state}`);
 }
@@ -166,7 +166,7 @@ export async function conversation(rethread: Rethread): Promise<void> {
 function message(one: Message): (string | number | undefined)[] {
   same<typeof one.role, "system" | "developer" | "user" | "assistant">(true);
   same<typeof one.status, "streaming" | "complete" | "stopped" | "truncated" | "failed">(true);
-  console.log(one.id, one.seq, one.turn, one.createdAt, one.source.type, one.runId, one.parentId, one.siblings.ids[one.siblings.index], one.metadata, one.model, one.usage?.inputTokens, one.finishReason, one.durationMs);
+  console.log(one.id, one.seq, one.turn, one.createdAt, one.source.type, one.runId, one.parentId, one.metadata, one.model, one.usage?.inputTokens, one.finishReason, one.durationMs);
   return one.parts.map(part);
 }
 
@@ -238,8 +238,8 @@ export async function run(session: Session): Promise<RunResult> {
   await one.save();
   console.log(one.id, one.status === "running", one.tools?.["form"]?.description);
   const result = await driven.result;
-  same<typeof result.status, "finished" | "failed" | "cancelled" | "waiting_approval">(true);
-  console.log(result.error?.code, result.text, result.turns, result.usage && total(result.usage), result.report, result.revision, result.branch, result.saved, result.messageIds, result.conversationId, result.responseId, result.replay);
+  same<typeof result.status, "finished" | "failed" | "cancelled">(true);
+  console.log(result.error?.code, result.text, result.turns, result.usage && total(result.usage), result.report, result.revision, result.branch, result.saved, result.messageIds, result.responseId);
   return one.result();
 }
 
@@ -254,7 +254,7 @@ export async function byHand(one: Run): Promise<void> {
 
 async function answer(one: Run, effect: Effect): Promise<EffectAnswer> {
   switch (effect.type) {
-    case "wait": return effect.ms > 0 ? { type: "waited" } : { type: "failed", error: { message: "no time" }, sent: false };
+    case "wait": return effect.ms > 0 ? { type: "waited" } : { type: "failed", error: { message: "no time" } };
     case "run_tool":
       await one.answer(effect.id, { type: "started" });
       console.log(effect.callId, effect.invocationId, effect.attempt, effect.arguments, effect.argumentsText);
@@ -262,7 +262,7 @@ async function answer(one: Run, effect: Effect): Promise<EffectAnswer> {
     case "call_model": {
       const { method, url, headers, body } = effect.request;
       const response = await fetch(url, { method, headers, body });
-      console.log(effect.dialect, effect.repeatable, effect.notBefore);
+      console.log(effect.dialect);
       if (!effect.stream) return { type: "response", status: response.status, headers: {}, body: await response.text() };
       await one.answer(effect.id, { type: "response_started", status: response.status, headers: {} });
       await one.feed(effect.id, new Uint8Array(await response.arrayBuffer()));
