@@ -139,7 +139,7 @@ fn write_blocks(chat: &ChatVariant, out: &mut String, message: &Message) {
 pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool) {
     if let Some(template) = part.template.as_ref().filter(|_| own) {
         return match &part.body {
-            PartBody::Reasoning(text) => write_filled(out, template, &[(TemplateSlot::Parts, &thought(text))]),
+            PartBody::Reasoning(text) => write_filled(out, template, &[(TemplateSlot::Parts, &thinking_chunks(text))]),
             _ => write_part(out, part, template),
         };
     }
@@ -150,7 +150,7 @@ pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool)
     let mut block = ObjectWriter::new(out);
     match &part.body {
         PartBody::Reasoning(text) if chat.content_chunks => {
-            block.text("type", "thinking").raw("thinking", &thought(text));
+            block.text("type", "thinking").raw("thinking", &thinking_chunks(text));
         }
         PartBody::Text(text) | PartBody::Reasoning(text) => {
             block.text("type", "text").token("text", text);
@@ -194,7 +194,7 @@ pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool)
 }
 
 /// Mistral's reasoning is a list of chunks.
-pub fn thought(text: &JsonStr) -> String {
+pub fn thinking_chunks(text: &JsonStr) -> String {
     format!(r#"[{{"type":"text","text":{}}}]"#, text.token())
 }
 

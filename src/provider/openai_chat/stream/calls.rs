@@ -1,7 +1,14 @@
-//! The calls of a streamed Chat Completions answer: which fragment belongs to which call.
+//! The calls of a streamed Chat Completions answer: which delta belongs to which call.
 //!
-//! The tool index is the key where a server gives one. Servers leave it out, give every call the same,
-//! or let it drift on fragments that name nothing; ids and names then tell calls apart.
+//! A delta normally names its call by `index`:
+//!
+//! ```json
+//! {"index":0,"id":"call_1","function":{"name":"search","arguments":""}}
+//! {"index":0,"function":{"arguments":"{\"q\":"}}
+//! ```
+//!
+//! Some servers omit the index, give every call the same one, or let it drift on deltas that have only arguments. Ids and
+//! names then tell the calls apart.
 
 use super::object_end::ObjectEnd;
 use crate::json::{JsonRef, JsonStr, ObjectWriter, check};
@@ -9,55 +16,97 @@ use crate::provider::stream::LatestPositions;
 use crate::provider::stream::{AssembledCall, StreamEvent};
 use crate::provider::stream::{StreamedFields, StringBuffer, inside, non_empty_text};
 
-/// All calls, in the order they opened.
+/// All calls of an answer, in the order in which they were opened.
 #[derive(Default)]
-pub(crate) struct Calls {
-    calls: Vec<Call>,
+pub(crate) struct StreamedCalls {
+    calls: Vec<StreamedCall>,
     positions: LatestPositions,
-    /// Counts the chunks: two entries of one chunk are two calls unless something says otherwise.
+    /// The number of chunks so far. Two entries of one chunk with the same id or name are two calls.
     chunk: u64,
 }
 
-/// One call as it grows.
+/// A call while it is streamed.
 #[derive(Default)]
-pub(crate) struct Call {
+pub(crate) struct StreamedCall {
+    /// The chunk that opened it.
     opened_in: u64,
     id: String,
     name: String,
+    /// The call's `type`; empty if no delta has one.
     kind: String,
-    /// A custom tool's: its input is free text.
+    /// It calls a custom tool: its input is free text.
     custom: bool,
     arguments: StringBuffer,
     end: ObjectEnd,
     /// Whether the arguments parse as JSON; none until `end` has found the closing bracket.
     is_valid_json: Option<bool>,
+    /// Unknown members of the call.
     extra: StreamedFields,
+    /// Unknown members of its `function` or `custom` object.
     function_extra: StreamedFields,
+    /// `CallStarted` was emitted.
     started: bool,
+    /// `CallReady` was emitted.
     ready: bool,
 }
 
-/// One entry of a delta.
+/// One entry of a delta's `tool_calls`. Empty strings are read as absent.
 #[derive(Default)]
-struct Fragment<'a> {
+struct CallDelta<'a> {
     index: Option<u64>,
     id: Option<String>,
     name: Option<String>,
     kind: Option<String>,
     custom: bool,
     arguments: Option<JsonRef<'a>>,
+    /// The object that holds name and arguments.
     function: Option<JsonRef<'a>>,
+    /// The entry, or its `function`, has members that no other field holds.
+    has_unknown_members: bool,
 }
 
-impl Fragment<'_> {
-    /// Whether it brings argument text that is more than white space.
-    fn argues(&self) -> bool {
+impl<'a> CallDelta<'a> {
+    fn read(entry: JsonRef<'a>) -> Self {
+        let mut delta = Self::default();
+        let mut custom = None;
+        for (key, value) in entry.entries() {
+            match inside(key).unwrap_or_default() {
+                "index" => delta.index = value.as_u64(),
+                // Mistral sends the id "null" for a call without an id.
+                "id" => delta.id = non_empty_text(Some(value)).filter(|id| id != "null").map(Into::into),
+                "type" => delta.kind = non_empty_text(Some(value)).map(Into::into),
+                "function" => delta.function = Some(value).filter(|value| value.is_object()),
+                "custom" => custom = Some(value).filter(|value| value.is_object()),
+                _ => delta.has_unknown_members |= !value.is_null(),
+            }
+        }
+        // Some servers send both members, one of them blank.
+        if delta.function.is_none() || delta.kind.as_deref() == Some("custom") {
+            delta.custom = custom.is_some();
+            delta.function = custom.or(delta.function);
+        }
+        for (key, value) in non_null_members(delta.function.unwrap_or_default()) {
+            match inside(key).unwrap_or_default() {
+                "name" => delta.name = non_empty_text(Some(value)).map(Into::into),
+                "arguments" | "input" => delta.arguments = Some(value),
+                _ => delta.has_unknown_members = true,
+            }
+        }
+        delta
+    }
+
+    /// Returns true if the delta has arguments that are more than white space.
+    fn has_arguments(&self) -> bool {
         self.arguments.is_some_and(|value| inside(value).is_none_or(|text| !text.trim().is_empty()))
     }
 }
 
-impl Calls {
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Call> {
+fn non_null_members(object: JsonRef<'_>) -> impl Iterator<Item = (JsonRef<'_>, JsonRef<'_>)> {
+    object.entries().filter(|(_, value)| !value.is_null())
+}
+
+impl StreamedCalls {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, StreamedCall> {
         self.calls.iter()
     }
 
@@ -65,59 +114,34 @@ impl Calls {
         self.calls.is_empty()
     }
 
+    /// Starts a chunk: the deltas until the next call of this method belong to it.
     pub(crate) fn next_chunk(&mut self) {
         self.chunk += 1;
     }
 
-    /// One entry of `tool_calls`; in a whole message each entry is a call of its own. Where all that it did was to
-    /// lengthen a call's arguments, it gives that call's place and the fragment.
-    pub(crate) fn delta<'a>(
+    /// Applies one entry of `tool_calls`. In a `whole` message each entry is a call of its own. If the entry did nothing but
+    /// append to an open call's arguments, returns the call's position and the appended text.
+    pub(crate) fn apply<'a>(
         &mut self,
         entry: JsonRef<'a>,
         whole: bool,
         out: &mut Vec<StreamEvent>,
     ) -> Option<(usize, &'a str)> {
-        let mut fragment = Fragment::default();
-        let (mut other, mut custom) = (false, None);
-        for (key, value) in entry.entries() {
-            match inside(key).unwrap_or_default() {
-                "index" => fragment.index = value.as_u64(),
-                // Mistral's word for a call without an id.
-                "id" => fragment.id = non_empty_text(Some(value)).filter(|id| id != "null").map(Into::into),
-                "type" => fragment.kind = non_empty_text(Some(value)).map(Into::into),
-                "function" => fragment.function = Some(value).filter(|value| value.is_object()),
-                "custom" => custom = Some(value).filter(|value| value.is_object()),
-                _ => other |= !value.is_null(),
-            }
-        }
-        // Some servers send both members, one of them blank.
-        if fragment.function.is_none() || fragment.kind.as_deref() == Some("custom") {
-            fragment.custom = custom.is_some();
-            fragment.function = custom.or(fragment.function);
-        }
-        if let Some(function) = fragment.function {
-            for (key, value) in function.entries().filter(|(_, value)| !value.is_null()) {
-                match inside(key).unwrap_or_default() {
-                    "name" => fragment.name = non_empty_text(Some(value)).map(Into::into),
-                    "arguments" | "input" => fragment.arguments = Some(value),
-                    _ => other = true,
-                }
-            }
-        }
+        let delta = CallDelta::read(entry);
         let count = self.calls.len();
-        let place = self.place(&fragment, whole)?;
-        self.fill(place, &fragment, out);
-        if !other {
-            let plain = place < count && fragment.id.is_none() && fragment.name.is_none();
-            return fragment.arguments.and_then(inside).filter(|_| plain).map(|text| (place, text));
+        let position = if whole { self.open(&delta) } else { self.position_of(&delta)? };
+        self.fill(position, &delta, out);
+        if !delta.has_unknown_members {
+            let is_append = position < count && delta.id.is_none() && delta.name.is_none();
+            return delta.arguments.and_then(inside).filter(|_| is_append).map(|text| (position, text));
         }
-        let call = self.calls.get_mut(place)?;
-        for (key, value) in entry.entries().filter(|(_, value)| !value.is_null()) {
+        let call = self.calls.get_mut(position)?;
+        for (key, value) in non_null_members(entry) {
             if !matches!(inside(key), Some("index" | "id" | "type" | "function" | "custom")) {
                 call.extra.merge(key, value, false);
             }
         }
-        for (key, value) in fragment.function.unwrap_or_default().entries().filter(|(_, value)| !value.is_null()) {
+        for (key, value) in non_null_members(delta.function.unwrap_or_default()) {
             if !matches!(inside(key), Some("name" | "arguments" | "input")) {
                 call.function_extra.merge(key, value, false);
             }
@@ -125,99 +149,89 @@ impl Calls {
         None
     }
 
-    /// More of a call's arguments.
-    pub(crate) fn append(&mut self, place: usize, arguments: &str, out: &mut Vec<StreamEvent>) {
-        let Some(call) = self.calls.get_mut(place) else { return };
+    /// Appends to a call's arguments.
+    pub(crate) fn append_arguments(&mut self, position: usize, arguments: &str, out: &mut Vec<StreamEvent>) {
+        let Some(call) = self.calls.get_mut(position) else { return };
         call.arguments.append(arguments);
         if call.is_named() {
-            call.emit(index_of(place), out);
+            call.emit(event_index(position), out);
         }
     }
 
-    /// The older `function_call`: one call, without an id.
-    pub(crate) fn function(&mut self, function: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        let fragment = Fragment {
+    /// Applies a delta of the deprecated `function_call`: an answer's only call, without an id.
+    pub(crate) fn apply_legacy(&mut self, function: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+        let delta = CallDelta {
             index: Some(0),
             name: non_empty_text(function.get("name")).map(Into::into),
             arguments: function.find("arguments"),
-            ..Fragment::default()
+            ..CallDelta::default()
         };
-        if let Some(place) = self.place(&fragment, false) {
-            self.fill(place, &fragment, out);
+        if let Some(position) = self.position_of(&delta) {
+            self.fill(position, &delta, out);
         }
     }
 
-    /// The call that the fragment belongs to, opened if it is a new one; none for a fragment that says nothing.
-    fn place(&mut self, fragment: &Fragment<'_>, whole: bool) -> Option<usize> {
-        if whole {
-            return Some(self.open(fragment));
-        }
-        let nameless = fragment.name.is_none();
-        let by_id = fragment.id.as_deref().filter(|_| nameless).and_then(|id| self.positions.with_id(id));
+    /// Returns the position of the delta's call, opening it if it is new; none if the delta is empty.
+    fn position_of(&mut self, delta: &CallDelta<'_>) -> Option<usize> {
+        let nameless = delta.name.is_none();
+        let by_id = delta.id.as_deref().filter(|_| nameless).and_then(|id| self.positions.with_id(id));
         let last = self.calls.len().checked_sub(1);
-        if let Some(index) = fragment.index {
-            if let Some(at) = self.positions.with_index(index) {
-                let new = self.calls.get_mut(at).is_some_and(|call| starts_anew(call, fragment));
-                return Some(if new { self.open(fragment) } else { at });
-            }
-            // A new index opens a call, unless it drifted: then nothing, or only a known id, stands beside it.
-            if let Some(at) = by_id {
-                return Some(at);
-            }
-            return match (nameless && fragment.id.is_none(), last) {
-                (true, Some(last)) => Some(last),
-                (true, None) if !fragment.argues() => None,
-                _ => Some(self.open(fragment)),
-            };
+        let Some(index) = delta.index else { return self.position_without_index(delta, by_id) };
+        if let Some(position) = self.positions.with_index(index) {
+            let is_new = self.calls.get_mut(position).is_some_and(|call| starts_new_call(call, delta));
+            return Some(if is_new { self.open(delta) } else { position });
         }
+        // A new index opens a call, unless the index drifted: such a delta has no name, and no id or a known one.
+        if by_id.is_some() {
+            return by_id;
+        }
+        match (nameless && delta.id.is_none(), last) {
+            (true, Some(last)) => Some(last),
+            (true, None) if !delta.has_arguments() => None,
+            _ => Some(self.open(delta)),
+        }
+    }
+
+    fn position_without_index(&mut self, delta: &CallDelta<'_>, by_id: Option<usize>) -> Option<usize> {
         let chunk = self.chunk;
-        let call = last.and_then(|last| self.calls.get_mut(last));
-        let continues = match (&fragment.id, &fragment.name, call) {
+        let continues_last = match (&delta.id, &delta.name, self.calls.last_mut()) {
             (None, None, Some(_)) => true,
-            (None, None, None) => return fragment.argues().then(|| self.open(fragment)),
+            (None, None, None) => return delta.has_arguments().then(|| self.open(delta)),
             (Some(id), name, Some(call)) if *id == call.id => name.is_none() || call.opened_in != chunk,
             (Some(_), _, _) | (_, _, None) => false,
-            // The name again, without an id: the same call as long as it is not whole.
+            // The same name without an id: the same call as long as its arguments are incomplete.
             (None, Some(name), Some(call)) => {
-                *name == call.name && call.opened_in != chunk && !starts_anew(call, fragment)
+                *name == call.name && call.opened_in != chunk && !starts_new_call(call, delta)
             }
         };
-        if continues {
-            return last;
+        if continues_last {
+            return self.calls.len().checked_sub(1);
         }
-        match by_id {
-            Some(at) => Some(at),
-            None => Some(self.open(fragment)),
-        }
+        by_id.or_else(|| Some(self.open(delta)))
     }
 
-    fn open(&mut self, fragment: &Fragment<'_>) -> usize {
-        let place = self.calls.len();
-        self.calls.push(Call { opened_in: self.chunk, ..Call::default() });
-        if let Some(index) = fragment.index {
-            self.positions.record_index(index, place);
+    /// Opens a call and returns its position.
+    fn open(&mut self, delta: &CallDelta<'_>) -> usize {
+        let position = self.calls.len();
+        self.calls.push(StreamedCall { opened_in: self.chunk, ..StreamedCall::default() });
+        if let Some(index) = delta.index {
+            self.positions.record_index(index, position);
         }
-        place
+        position
     }
 
-    fn fill(&mut self, place: usize, fragment: &Fragment<'_>, out: &mut Vec<StreamEvent>) {
-        let Some(call) = self.calls.get_mut(place) else { return };
-        // What is known stays: later fragments repeat it, or say `""`.
-        let keep = |own: &mut String, new: &Option<String>| {
-            if let (true, Some(new)) = (own.is_empty(), new) {
-                own.clone_from(new);
-            }
-        };
+    fn fill(&mut self, position: usize, delta: &CallDelta<'_>, out: &mut Vec<StreamEvent>) {
+        let Some(call) = self.calls.get_mut(position) else { return };
         if call.id.is_empty() {
-            self.positions.record_id(fragment.id.as_deref().unwrap_or_default(), place);
+            self.positions.record_id(delta.id.as_deref().unwrap_or_default(), position);
         }
-        keep(&mut call.id, &fragment.id);
-        keep(&mut call.name, &fragment.name);
-        keep(&mut call.kind, &fragment.kind);
-        call.custom |= fragment.custom;
-        match fragment.arguments.map(|value| (value, inside(value))) {
+        set_if_empty(&mut call.id, &delta.id);
+        set_if_empty(&mut call.name, &delta.name);
+        set_if_empty(&mut call.kind, &delta.kind);
+        call.custom |= delta.custom;
+        match delta.arguments.map(|value| (value, inside(value))) {
             Some((_, Some(text))) => call.arguments.append(text),
-            // An object, where the wire asks for its text: kept to the digit.
+            // Some servers send an object instead of a string. Its text is kept, so no digit is lost.
             Some((object, None)) => {
                 call.arguments.replace(object.as_raw());
                 (call.end, call.is_valid_json) = (ObjectEnd::default(), None);
@@ -225,43 +239,53 @@ impl Calls {
             None => {}
         }
         if !call.name.is_empty() {
-            call.emit(index_of(place), out);
+            call.emit(event_index(position), out);
         }
     }
 
-    /// The provider said that it is done: every call is whole.
-    pub(crate) fn ready(&mut self, out: &mut Vec<StreamEvent>) {
-        for (place, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| !call.ready) {
+    /// Marks every call as complete and emits `CallReady` for each: the provider has sent a finish reason.
+    pub(crate) fn complete(&mut self, out: &mut Vec<StreamEvent>) {
+        for (position, call) in self.calls.iter_mut().enumerate().filter(|(_, call)| !call.ready) {
+            let index = event_index(position);
             call.ready = true;
-            call.emit(index_of(place), out);
-            out.push(StreamEvent::CallReady { index: index_of(place), call: call.assemble(false) });
+            call.emit(index, out);
+            out.push(StreamEvent::CallReady { index, call: call.assemble(false) });
         }
     }
 }
 
-/// Whether a fragment at a call's index begins another call.
-fn starts_anew(call: &mut Call, fragment: &Fragment<'_>) -> bool {
-    match (&fragment.id, &fragment.name) {
+/// Later deltas repeat a value or send `""`; the first one counts.
+fn set_if_empty(current: &mut String, new: &Option<String>) {
+    if let (true, Some(new)) = (current.is_empty(), new) {
+        current.clone_from(new);
+    }
+}
+
+/// Returns true if a delta with an open call's index (or name) begins another call.
+fn starts_new_call(call: &mut StreamedCall, delta: &CallDelta<'_>) -> bool {
+    match (&delta.id, &delta.name) {
         (Some(id), _) if *id == call.id => false,
         (Some(_), Some(_)) if !call.id.is_empty() => true,
-        // A new id alone may be an id that drifts; behind a whole call it is a new one.
-        (Some(_), None) if !call.id.is_empty() => call.is_whole(),
-        (_, Some(_)) => !call.name.is_empty() && fragment.argues() && call.is_whole(),
+        // A new id without a name may be an id that drifts; after complete arguments it is a new call.
+        (Some(_), None) if !call.id.is_empty() => call.has_complete_arguments(),
+        (_, Some(_)) => !call.name.is_empty() && delta.has_arguments() && call.has_complete_arguments(),
         _ => false,
     }
 }
 
-fn index_of(place: usize) -> u32 {
-    u32::try_from(place).unwrap_or(u32::MAX)
+/// The index of a call in [`StreamEvent`]s.
+fn event_index(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
 }
 
-impl Call {
+impl StreamedCall {
     pub(crate) fn is_named(&self) -> bool {
         !self.name.is_empty()
     }
 
-    /// Whether the arguments so far are one complete JSON object. Called for every fragment, so no byte is scanned or parsed twice.
-    fn is_whole(&mut self) -> bool {
+    /// Returns true if the arguments so far are one complete JSON object. Called for every delta, so no byte is scanned or
+    /// parsed twice.
+    fn has_complete_arguments(&mut self) -> bool {
         let arguments = &self.arguments;
         self.end.is_reached(arguments.inside())
             && *self.is_valid_json.get_or_insert_with(|| {
@@ -270,6 +294,7 @@ impl Call {
             })
     }
 
+    /// Emits `CallStarted` once, then the arguments that were not emitted yet.
     fn emit(&mut self, index: u32, out: &mut Vec<StreamEvent>) {
         if !self.started {
             self.started = true;
@@ -278,7 +303,7 @@ impl Call {
         self.arguments.emit_arguments(index, &self.id, out);
     }
 
-    /// A call of a whole answer may run; what its arguments are worth is for the run to find out.
+    /// Returns the call. It is executable if the answer is `complete` and it has a name; its arguments are not checked here.
     pub(crate) fn assemble(&self, complete: bool) -> AssembledCall {
         AssembledCall {
             call_id: self.id.clone(),
@@ -288,6 +313,7 @@ impl Call {
         }
     }
 
+    /// Writes the members of an entry of `tool_calls`.
     pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
         let kind = if self.custom { "custom" } else { "function" };
         object.text("id", &self.id);
