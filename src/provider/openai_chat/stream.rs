@@ -8,9 +8,10 @@ mod usage;
 
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use crate::message::Usage;
-use crate::provider::stream::{AnswerReader, StreamedFields, StreamedValue, StringBuffer, inside, non_empty_text};
-use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
-use crate::provider::stream::{ResponseMeta, malformed, read_error};
+use crate::provider::stream::{
+    AnswerReader, AnswerStatus, Assembled, ResponseMeta, StreamEvent, StreamedFields, StreamedValue, StringBuffer,
+    WireError, inside, malformed, non_empty_text, read_error,
+};
 use calls::{StreamedCall, StreamedCalls};
 use content::ChunkedText;
 use reasoning::{DETAILS, StreamedReasoning};

@@ -1,7 +1,7 @@
-//! Assembles a Responses answer, streamed or whole: a list of items.
+//! Assembles an answer of OpenAI Responses, streamed or whole: a list of items.
 //!
-//! What is done replaces what came in pieces, and the response at the end replaces what was done, unless it holds less:
-//! gateways cut large events.
+//! A complete item replaces its deltas, and the response at the end replaces its items, unless it holds less: gateways cut
+//! large events.
 
 mod item;
 mod item_parts;
@@ -9,119 +9,112 @@ mod item_parts;
 use crate::id::{IdMap, Seed};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::provider::openai_chat::stream::read_usage;
-use crate::provider::stream::LatestPositions;
-use crate::provider::stream::{AnswerReader, inside, non_empty_text, read_error};
-use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
-use crate::provider::stream::{ResponseMeta, malformed};
-use item::{Is, Item, ItemStage};
+use crate::provider::stream::{
+    AnswerReader, AnswerStatus, Assembled, LatestPositions, ResponseMeta, StreamEvent, WireError, inside, malformed,
+    non_empty_text, read_error,
+};
+use item::{ItemStage, OutputItem, PartList};
 use item_parts::TextUpdate;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// An answer as it grows.
+/// An answer while it is streamed.
 #[derive(Default)]
 pub(crate) struct ResponseAnswer {
     meta: ResponseMeta,
-    /// The provider says that it does not keep the response.
+    /// The response has `"store":false`: the provider does not keep it.
     unstored: bool,
-    items: Vec<Item>,
+    items: Vec<OutputItem>,
     positions: LatestPositions,
     /// Positions of the items that are not complete.
     open: BTreeSet<usize>,
+    /// The number of calls so far.
     calls: u32,
-    /// How it ended, once it has.
+    /// How the response ended, once it has.
     ended: Option<AnswerStatus>,
 }
 
-/// The members of one event.
-#[derive(Default)]
-struct Event<'a> {
-    kind: Option<Cow<'a, str>>,
+/// The members of an event, such as
+/// `{"type":"response.output_text.delta","item_id":"msg_1","output_index":0,"content_index":0,"delta":"Hi"}`.
+struct ResponseEvent<'a> {
+    /// The event's type without `response.`.
+    name: Cow<'a, str>,
+    data: JsonRef<'a>,
     response: Option<JsonRef<'a>>,
     item: Option<JsonRef<'a>>,
     item_id: Option<Cow<'a, str>>,
-    index: Option<u64>,
-    /// Of the entry in an item's list.
-    entry: u64,
-    /// It is about words of refusal.
-    refusal: bool,
-    /// The piece or the whole: a text, an entry.
+    /// The index of the item.
+    output_index: Option<u64>,
+    /// The index of the part in the item's list.
+    part_index: u64,
+    /// A delta, a whole text, a part or an annotation.
     value: Option<JsonRef<'a>>,
     error: Option<JsonRef<'a>>,
 }
 
-impl AnswerReader for ResponseAnswer {
-    /// Events are numbered, so none is like the one before: there is nothing to compare.
-    fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
-        // What follows the end is another response.
-        if self.ended.is_some() || self.meta.error.is_some() {
-            return None;
-        }
-        let mut event = Event::default();
+impl<'a> ResponseEvent<'a> {
+    /// Reads an event. `name` is that of the SSE frame; the `type` in the data is preferred.
+    fn read(name: &str, data: JsonRef<'a>) -> Self {
+        let mut event = Self {
+            name: Cow::Borrowed(""),
+            data,
+            response: None,
+            item: None,
+            item_id: None,
+            output_index: None,
+            part_index: 0,
+            value: None,
+            error: None,
+        };
+        let mut event_type = None;
         for (key, value) in data.entries() {
             match inside(key).unwrap_or_default() {
-                "type" => event.kind = value.as_text(),
+                "type" => event_type = value.as_text(),
                 "response" => event.response = Some(value),
                 "item" => event.item = Some(value),
                 "item_id" => event.item_id = value.as_text(),
-                "output_index" => event.index = value.as_u64(),
-                "content_index" | "summary_index" => event.entry = value.as_u64().unwrap_or(0),
+                "output_index" => event.output_index = value.as_u64(),
+                "content_index" | "summary_index" => event.part_index = value.as_u64().unwrap_or(0),
                 "delta" | "text" | "refusal" | "arguments" | "input" | "part" | "annotation" => {
-                    event.value = Some(value)
+                    event.value = Some(value);
                 }
                 "error" => event.error = Some(value).filter(|value| !value.is_null()),
                 _ => {}
             }
         }
-        let kind = event.kind.clone();
-        let kind = kind.as_deref().unwrap_or(name);
-        let kind = kind.strip_prefix("response.").unwrap_or(kind);
-        event.refusal = kind.starts_with("refusal");
-        let summary = kind.starts_with("reasoning_summary");
-        match kind {
-            "output_item.added" => {
-                if let Some(item) = event.item.filter(|item| item.is_object()) {
-                    let at = self.place(&event, true, item);
-                    self.read_item(at, item, ItemStage::Added, out);
-                }
-            }
-            "output_item.done" => {
-                if let Some(item) = event.item.filter(|item| item.is_object()) {
-                    let at = self.place(&event, false, item);
-                    self.read_item(at, item, ItemStage::Complete, out);
-                }
-            }
-            "content_part.added"
-            | "content_part.done"
-            | "reasoning_summary_part.added"
-            | "reasoning_summary_part.done" => {
-                self.entry(&event, summary, None, out);
-            }
-            "output_text.delta" | "refusal.delta" | "reasoning_text.delta" | "reasoning_summary_text.delta" => {
-                self.entry(&event, summary, Some(true), out);
-            }
-            "output_text.done" | "refusal.done" | "reasoning_text.done" | "reasoning_summary_text.done" => {
-                self.entry(&event, summary, Some(false), out);
-            }
-            "output_text.annotation.added" => {
-                if let (Some(item), Some(note)) = (self.item(&event), event.value) {
-                    item.annotate(event.entry, note);
-                }
-            }
-            "function_call_arguments.delta" | "custom_tool_call_input.delta" => self.arguments(&event, true, out),
-            "function_call_arguments.done" | "custom_tool_call_input.done" => self.arguments(&event, false, out),
-            "created" | "in_progress" | "queued" => self.head(event.response.unwrap_or(data)),
-            "completed" | "done" => self.end(event.response.unwrap_or(data), "completed", out),
-            "incomplete" | "failed" | "cancelled" => {
-                self.end(event.response.unwrap_or(data), kind, out);
-            }
-            "error" => self.meta.report_error_object(event.error.unwrap_or(data), out),
-            // A gateway that sends the whole response as one event.
-            "" if data.get("output").is_some_and(|output| output.kind() == Kind::Array) => {
-                self.end(data, "completed", out);
-            }
-            "" => self.meta.report_error_object(event.error.unwrap_or_default(), out),
-            _ => {}
+        let event_type = event_type.unwrap_or_else(|| Cow::Owned(name.to_owned()));
+        event.name = match event_type.strip_prefix("response.") {
+            Some(name) => Cow::Owned(name.to_owned()),
+            None => event_type,
+        };
+        event
+    }
+
+    /// The response that the event is about; some gateways send its members as the event's.
+    fn response(&self) -> JsonRef<'a> {
+        self.response.unwrap_or(self.data)
+    }
+
+    fn part_list(&self) -> PartList {
+        if self.name.starts_with("reasoning_summary") { PartList::Summary } else { PartList::Content }
+    }
+
+    fn is_delta(&self) -> bool {
+        self.name.ends_with(".delta")
+    }
+}
+
+/// Returns the list of items in a response.
+fn output_of(response: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    response.get("output").filter(|output| output.kind() == Kind::Array)
+}
+
+impl AnswerReader for ResponseAnswer {
+    /// Events are numbered, so no two are alike: it never returns a fragment to compare the next event with.
+    fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+        // Events after the end belong to another response.
+        if self.ended.is_none() && self.meta.error.is_none() {
+            self.apply(&ResponseEvent::read(name, data), out);
         }
         None
     }
@@ -131,15 +124,14 @@ impl AnswerReader for ResponseAnswer {
     fn whole(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         let error = body.find("error");
-        if body.get("output").is_some_and(|output| output.kind() == Kind::Array) {
+        if output_of(body).is_some() {
             self.end(body, if error.is_some() { "failed" } else { "completed" }, out);
-        } else {
-            self.meta.report_error_object(error.unwrap_or(body), out);
-            if error.is_none() && body.get("message").is_none() && body.get("detail").is_none()
-                || self.meta.error.is_none()
-            {
-                self.meta.error = Some(malformed("the response has no output"));
-            }
+            return;
+        }
+        self.meta.report_error_object(error.unwrap_or(body), out);
+        let has_error = error.is_some() || body.get("message").is_some() || body.get("detail").is_some();
+        if !has_error || self.meta.error.is_none() {
+            self.meta.error = Some(malformed("the response has no output"));
         }
     }
 
@@ -151,194 +143,257 @@ impl AnswerReader for ResponseAnswer {
         let status = self.status(stopped);
         let complete = status == AnswerStatus::Complete;
         let (mut text, mut calls) = (String::new(), Vec::new());
-        let whole = self.whole_pairs();
-        for (item, whole) in self.items.iter().zip(&whole) {
+        let paired = self.paired_items();
+        for (item, has_counterpart) in self.items.iter().zip(&paired) {
             item.texts().for_each(|own| text.push_str(own));
-            // What has its output already was run where the model runs.
-            if let Some((_, call)) = item.assemble(complete && !whole) {
+            // A call that comes with its output was run by the provider.
+            if let Some((_, call)) = item.assemble(complete && !has_counterpart) {
                 calls.push(call);
             }
         }
-        self.meta.assembled(status, &text, calls, self.wire(complete, &whole))
+        self.meta.assembled(status, &text, calls, self.wire(complete, &paired))
     }
 }
 
 impl ResponseAnswer {
-    fn head(&mut self, response: JsonRef<'_>) {
+    fn apply(&mut self, event: &ResponseEvent<'_>, out: &mut Vec<StreamEvent>) {
+        match &*event.name {
+            "output_item.added" => self.output_item(event, ItemStage::Added, out),
+            "output_item.done" => self.output_item(event, ItemStage::Complete, out),
+            "content_part.added"
+            | "content_part.done"
+            | "reasoning_summary_part.added"
+            | "reasoning_summary_part.done" => self.part(event, out),
+            "output_text.delta"
+            | "output_text.done"
+            | "refusal.delta"
+            | "refusal.done"
+            | "reasoning_text.delta"
+            | "reasoning_text.done"
+            | "reasoning_summary_text.delta"
+            | "reasoning_summary_text.done" => self.part_text(event, out),
+            "output_text.annotation.added" => {
+                if let (Some(item), Some(annotation)) = (self.item(event), event.value) {
+                    item.annotate(event.part_index, annotation);
+                }
+            }
+            "function_call_arguments.delta"
+            | "function_call_arguments.done"
+            | "custom_tool_call_input.delta"
+            | "custom_tool_call_input.done" => self.arguments(event, out),
+            "created" | "in_progress" | "queued" => self.read_head(event.response()),
+            "completed" | "done" => self.end(event.response(), "completed", out),
+            "incomplete" | "failed" | "cancelled" => self.end(event.response(), &event.name, out),
+            "error" => self.meta.report_error_object(event.error.unwrap_or(event.data), out),
+            // Some gateways send the whole response as one event without a name.
+            "" if output_of(event.data).is_some() => self.end(event.data, "completed", out),
+            "" => self.meta.report_error_object(event.error.unwrap_or_default(), out),
+            _ => {}
+        }
+    }
+
+    /// Reads the members of a response that are known from its start.
+    fn read_head(&mut self, response: JsonRef<'_>) {
         self.meta.set_id_and_model(response, "id", "model");
         self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
     }
 
-    /// The response as it is at the end. `kind` is what the event says, where the response does not.
-    fn end(&mut self, response: JsonRef<'_>, kind: &str, out: &mut Vec<StreamEvent>) {
-        self.head(response);
-        let output = response.get("output").filter(|output| output.kind() == Kind::Array);
-        let mut items = Vec::new();
-        for item in output.unwrap_or_default().items().filter(|item| item.is_object()) {
-            items.push(item);
-        }
-        let fits = items.len() >= self.items.len()
-            && self.items.iter().zip(&items).all(|(own, item)| item.text("type").is_some_and(|kind| own.is_a(&kind)));
+    /// Reads the response at its end. `default_status` is that of the event, for a response without a `status`.
+    fn end(&mut self, response: JsonRef<'_>, default_status: &str, out: &mut Vec<StreamEvent>) {
+        self.read_head(response);
         let status = response.text("status");
-        let status = status.as_deref().unwrap_or(kind);
+        let status = status.as_deref().unwrap_or(default_status);
         let complete = status == "completed";
-        if fits {
-            for (at, item) in items.into_iter().enumerate() {
-                if at == self.items.len() {
-                    self.open(None, item);
-                }
-                let whole = complete || item.text("status").is_none_or(|status| status == "completed");
-                self.read_item(at, item, if whole { ItemStage::Complete } else { ItemStage::Partial }, out);
-            }
-        }
+        self.read_output(output_of(response).unwrap_or_default(), complete, out);
         if complete {
-            // Whoever left out the end of an item has said it now.
+            // For servers that send no `output_item.done`.
             self.items.iter_mut().for_each(|item| item.close(out));
         }
         if let Some(usage) = response.get("usage").and_then(read_usage) {
             self.meta.usage = Some(usage);
             out.push(StreamEvent::Usage(usage));
         }
-        let why = response.find("incomplete_details").and_then(|details| non_empty_text(details.get("reason")));
+        let reason = response.find("incomplete_details").and_then(|details| non_empty_text(details.get("reason")));
         self.ended = match status {
             "completed" => Some(AnswerStatus::Complete),
-            "incomplete" if why.as_deref() == Some("content_filter") => Some(AnswerStatus::Blocked),
+            "incomplete" if reason.as_deref() == Some("content_filter") => Some(AnswerStatus::Blocked),
             "incomplete" => Some(AnswerStatus::Incomplete),
             "failed" | "cancelled" => {
-                let words = response.find("error").and_then(read_error);
-                let error = words.unwrap_or_else(|| {
-                    let message = "the provider ended the response with the status ".to_owned() + status;
-                    WireError { code: Some(status.to_owned()), message }
+                let error = response.find("error").and_then(read_error).unwrap_or_else(|| WireError {
+                    code: Some(status.to_owned()),
+                    message: format!("the provider ended the response with the status {status}"),
                 });
                 self.meta.report_error(error, out);
                 Some(AnswerStatus::Failed)
             }
-            // One that runs in the background, and is not there yet.
+            // A background response that is not ready: `queued`, `in_progress`.
             _ => None,
         };
-        self.meta.finish_reason = Some(why.map_or_else(|| status.to_owned(), Cow::into_owned));
+        self.meta.finish_reason = Some(reason.map_or_else(|| status.to_owned(), Cow::into_owned));
     }
 
-    /// The item that an event is about, by its index: some servers change the ids from event to event.
-    fn find(&self, event: &Event<'_>) -> Option<usize> {
-        match (event.index, &event.item_id) {
+    /// Replaces the items by those of the response at its end, unless some are missing there.
+    fn read_output(&mut self, output: JsonRef<'_>, complete: bool, out: &mut Vec<StreamEvent>) {
+        let items: Vec<JsonRef<'_>> = output.items().filter(|item| item.is_object()).collect();
+        let has_all_items =
+            items.len() >= self.items.len() && self.items.iter().zip(&items).all(|(own, item)| has_type_of(own, *item));
+        if !has_all_items {
+            return;
+        }
+        for (position, item) in items.into_iter().enumerate() {
+            if position == self.items.len() {
+                self.open(None, item);
+            }
+            let item_complete = complete || item.text("status").is_none_or(|status| status == "completed");
+            let stage = if item_complete { ItemStage::Complete } else { ItemStage::Partial };
+            self.read_item(position, item, stage, out);
+        }
+    }
+
+    /// Returns the position of the item that an event is about. Its index is preferred: some servers change the ids from event
+    /// to event.
+    fn position_of(&self, event: &ResponseEvent<'_>) -> Option<usize> {
+        match (event.output_index, &event.item_id) {
             (Some(index), _) => self.positions.with_index(index),
             (None, Some(id)) => self.positions.with_id(id),
             (None, None) => self.items.len().checked_sub(1),
         }
     }
 
-    fn item(&mut self, event: &Event<'_>) -> Option<&mut Item> {
-        let at = self.find(event)?;
-        self.items.get_mut(at)
+    fn item(&mut self, event: &ResponseEvent<'_>) -> Option<&mut OutputItem> {
+        let position = self.position_of(event)?;
+        self.items.get_mut(position)
     }
 
-    /// The place of an item that is told as a whole, opened if it is a new one.
-    fn place(&mut self, event: &Event<'_>, begins: bool, item: JsonRef<'_>) -> usize {
-        let known = match (event.index, non_empty_text(item.get("id"))) {
-            (Some(_), _) => self.find(event),
+    /// Applies an event that carries an item as an object. Opens the item if it is new.
+    fn output_item(&mut self, event: &ResponseEvent<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
+        let Some(item) = event.item.filter(|item| item.is_object()) else { return };
+        let known = match (event.output_index, non_empty_text(item.get("id"))) {
+            (Some(_), _) => self.position_of(event),
             (None, Some(id)) => self.positions.with_id(&id),
-            // Without either, what ends is what began last.
-            (None, None) => self.open.last().copied().filter(|_| !begins),
+            // Without index and id, the item that was opened last is the one that is complete.
+            (None, None) => self.open.last().copied().filter(|_| stage != ItemStage::Added),
         };
-        let same =
-            |at: &usize| self.items.get(*at).is_some_and(|own| item.text("type").is_some_and(|kind| own.is_a(&kind)));
-        match known.filter(same) {
-            Some(at) => at,
-            None => self.open(event.index, item),
-        }
+        let is_same = |position: &usize| self.items.get(*position).is_some_and(|own| has_type_of(own, item));
+        let position = match known.filter(is_same) {
+            Some(position) => position,
+            None => self.open(event.output_index, item),
+        };
+        self.read_item(position, item, stage, out);
     }
 
-    fn open(&mut self, index: Option<u64>, item: JsonRef<'_>) -> usize {
-        let (item, at) = (Item::new(item, self.calls), self.items.len());
-        self.calls += u32::from(matches!(item.is, Is::Call { .. }));
-        if let Some(index) = index {
-            self.positions.record_index(index, at);
+    /// Opens an item and returns its position.
+    fn open(&mut self, output_index: Option<u64>, item: JsonRef<'_>) -> usize {
+        let (item, position) = (OutputItem::new(item, self.calls), self.items.len());
+        self.calls += u32::from(item.is_call());
+        if let Some(index) = output_index {
+            self.positions.record_index(index, position);
         }
-        self.positions.record_id(&item.id(), at);
-        self.open.insert(at);
+        self.positions.record_id(&item.id(), position);
+        self.open.insert(position);
         self.items.push(item);
-        at
+        position
     }
 
-    fn read_item(&mut self, at: usize, item: JsonRef<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
-        let Some(own) = self.items.get_mut(at) else { return };
+    fn read_item(&mut self, position: usize, item: JsonRef<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
+        let Some(own) = self.items.get_mut(position) else { return };
         own.read(item, stage, out);
-        self.positions.record_id(&own.id(), at);
+        self.positions.record_id(&own.id(), position);
         if own.done {
-            self.open.remove(&at);
+            self.open.remove(&position);
         }
     }
 
-    /// The entry of an item's list: the entry itself, or more (`Some(true)`) or all (`Some(false)`) of its text. Of an
-    /// item that nobody announced, the words count.
-    fn entry(&mut self, event: &Event<'_>, summary: bool, text: Option<bool>, out: &mut Vec<StreamEvent>) {
-        let Some(value) = event.value else { return };
-        let at = match self.find(event) {
-            Some(at) => at,
+    /// Returns the item whose list an event is about. Opens one if no event announced it: its text is part of the answer.
+    fn item_with_parts(&mut self, event: &ResponseEvent<'_>) -> Option<&mut OutputItem> {
+        let position = match self.position_of(event) {
+            Some(position) => position,
             None => {
                 let id = event.item_id.as_deref().unwrap_or_default();
-                let item = item::announced(if summary { "reasoning" } else { "message" }, id);
-                self.open(event.index, item.view())
+                self.open(event.output_index, item::empty_item(event.part_list(), id).view())
             }
         };
-        let Some(item) = self.items.get_mut(at) else { return };
-        match (text, inside(value)) {
-            (None, _) if value.is_object() => item.read_entry(summary, event.entry, value, out),
-            (Some(more), Some(text)) => {
-                item.update_text(
-                    summary,
-                    event.entry,
-                    TextUpdate { text, is_delta: more, refusal: event.refusal },
-                    out,
-                );
-            }
-            _ => {}
+        self.items.get_mut(position)
+    }
+
+    /// Applies an event that carries a part as an object.
+    fn part(&mut self, event: &ResponseEvent<'_>, out: &mut Vec<StreamEvent>) {
+        let Some(part) = event.value else { return };
+        let list = event.part_list();
+        if let Some(item) = self.item_with_parts(event).filter(|_| part.is_object()) {
+            item.read_part(list, event.part_index, part, out);
         }
     }
 
-    fn arguments(&mut self, event: &Event<'_>, more: bool, out: &mut Vec<StreamEvent>) {
+    /// Applies an event that carries more of a part's text, or all of it.
+    fn part_text(&mut self, event: &ResponseEvent<'_>, out: &mut Vec<StreamEvent>) {
+        let Some(value) = event.value else { return };
+        let (list, refusal) = (event.part_list(), event.name.starts_with("refusal"));
+        let Some(item) = self.item_with_parts(event) else { return };
+        if let Some(text) = inside(value) {
+            let default_type = item.default_part_type(list, refusal);
+            let update =
+                TextUpdate { index: event.part_index, default_type, text, is_delta: event.is_delta(), refusal };
+            item.update_text(list, update, out);
+        }
+    }
+
+    /// Applies an event that carries more of a call's arguments, or all of them.
+    fn arguments(&mut self, event: &ResponseEvent<'_>, out: &mut Vec<StreamEvent>) {
         let text = event.value.and_then(inside);
         if let (Some(item), Some(text)) = (self.item(event), text) {
-            item.argue(text, more, out);
+            if event.is_delta() {
+                item.append_arguments(text, out);
+            } else {
+                item.replace_arguments(text, out);
+            }
         }
     }
 
     fn status(&self, stopped: bool) -> AnswerStatus {
+        let has_only_refusal =
+            || self.items.iter().any(OutputItem::has_refusal) && !self.items.iter().any(OutputItem::has_answer);
         match self.ended {
             _ if self.meta.error.is_some() => AnswerStatus::Failed,
             _ if stopped => AnswerStatus::Truncated,
             None => AnswerStatus::Truncated,
-            Some(AnswerStatus::Complete)
-                if self.items.iter().any(Item::refuses) && !self.items.iter().any(Item::speaks) =>
-            {
-                AnswerStatus::Refused
-            }
+            Some(AnswerStatus::Complete) if has_only_refusal() => AnswerStatus::Refused,
             Some(ended) => ended,
         }
     }
 
-    /// Of each item, whether it is a call or an answer, and the other one is here too.
-    fn whole_pairs(&self) -> Vec<bool> {
-        let half = |item: &Item| item.pair().filter(|_| item.done).map(|(id, calls)| (id, if calls { 1 } else { 2 }));
-        let mut halves: IdMap<usize> = IdMap::with_hasher(Seed::default());
-        for (id, bit) in self.items.iter().filter_map(half) {
-            *halves.get_or_insert(&id, 0) |= bit;
+    /// Returns for each item whether it is a complete call or output and its counterpart is complete too.
+    fn paired_items(&self) -> Vec<bool> {
+        const CALL: usize = 1;
+        const OUTPUT: usize = 2;
+        let side_of = |item: &OutputItem| {
+            let (id, is_call) = item.pair().filter(|_| item.done)?;
+            Some((id, if is_call { CALL } else { OUTPUT }))
+        };
+        let mut sides: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        for (id, side) in self.items.iter().filter_map(side_of) {
+            *sides.get_or_insert(&id, 0) |= side;
         }
-        self.items.iter().map(|item| half(item).is_some_and(|(id, _)| halves.get(&id) == Some(&3))).collect()
+        let is_paired = |item| side_of(item).is_some_and(|(id, _)| sides.get(&id) == Some(&(CALL | OUTPUT)));
+        self.items.iter().map(is_paired).collect()
     }
 
-    fn wire(&self, complete: bool, whole: &[bool]) -> Option<Json> {
-        // Reasoning that nobody keeps and that does not hold itself is known by no id, nor is what belongs to it.
-        let forgotten = self.unstored && self.items.iter().any(Item::is_bare_reasoning);
+    /// Returns the items for the next request; none if there are none.
+    fn wire(&self, complete: bool, paired: &[bool]) -> Option<Json> {
+        // Reasoning that is neither stored nor encrypted cannot be referred to by id, nor can the items that depend on it.
+        let without_ids = self.unstored && self.items.iter().any(OutputItem::is_bare_reasoning);
         let mut wire = String::new();
         let mut list = ArrayWriter::new(&mut wire);
-        for (item, whole) in self.items.iter().zip(whole) {
-            if item.goes(complete, *whole) {
-                item.write(list.item(), forgotten);
+        for (item, has_counterpart) in self.items.iter().zip(paired) {
+            if item.is_sent(complete, *has_counterpart) {
+                item.write(list.item(), without_ids);
             }
         }
         list.end();
-        (wire.len() > 2).then(|| Json::trusted(wire))
+        (wire.len() > "[]".len()).then(|| Json::trusted(wire))
     }
+}
+
+fn has_type_of(own: &OutputItem, item: JsonRef<'_>) -> bool {
+    item.text("type").is_some_and(|name| own.has_type(&name))
 }

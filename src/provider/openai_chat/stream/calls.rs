@@ -12,9 +12,9 @@
 
 use super::object_end::ObjectEnd;
 use crate::json::{JsonRef, JsonStr, ObjectWriter, check};
-use crate::provider::stream::LatestPositions;
-use crate::provider::stream::{AssembledCall, StreamEvent};
-use crate::provider::stream::{StreamedFields, StringBuffer, inside, non_empty_text};
+use crate::provider::stream::{
+    AssembledCall, LatestPositions, StreamEvent, StreamedFields, StringBuffer, inside, non_empty_text,
+};
 
 /// All calls of an answer, in the order in which they were opened.
 #[derive(Default)]

@@ -1,8 +1,7 @@
 //! The reasoning of a streamed Chat Completions answer, under the names that servers give it.
 
 use crate::json::{ArrayWriter, JsonRef, ObjectWriter};
-use crate::provider::stream::StreamEvent;
-use crate::provider::stream::{StreamedFields, StreamedValue, inside};
+use crate::provider::stream::{StreamEvent, StreamedFields, StreamedValue, inside};
 
 /// The members that hold reasoning as text. OpenAI itself sends none.
 const TEXT_MEMBERS: [&str; 4] = ["reasoning_content", "reasoning", "reasoning_text", "thinking"];

@@ -1,22 +1,23 @@
-//! One item of a streamed answer.
+//! One item of a streamed answer's `output`.
 
 use super::item_parts::{DeltaEvent, ItemPart, ItemParts, TextUpdate};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::provider::openai_responses::kinds::{id_name, pair_of};
-use crate::provider::stream::{AssembledCall, StreamEvent};
-use crate::provider::stream::{StreamedFields, StreamedValue, StringBuffer, inside};
+use crate::provider::stream::{AssembledCall, StreamEvent, StreamedFields, StreamedValue, StringBuffer, inside};
 
-/// What an item is to us.
+/// What the assembler does with an output item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Is {
+pub(super) enum OutputKind {
     Message,
     Reasoning,
-    /// A call of a function or of a custom tool, and its place among the calls.
+    /// A call of a function or of a custom tool.
     Call {
-        place: u32,
+        /// Its number among the calls of the answer.
+        index: u32,
+        /// A custom tool's input is free text.
         custom: bool,
     },
-    /// Kept as it came.
+    /// Kept as received.
     Other,
 }
 
@@ -31,47 +32,57 @@ pub(super) enum ItemStage {
     Complete,
 }
 
-/// An item as it grows.
-pub(super) struct Item {
-    pub is: Is,
-    /// The provider has said that it is whole.
+/// The lists of parts that an item may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PartList {
+    /// The `summary` of a reasoning item.
+    Summary,
+    /// The `content` of a message or a reasoning item.
+    Content,
+}
+
+/// An output item while it is streamed.
+pub(super) struct OutputItem {
+    pub kind: OutputKind,
+    /// The provider has sent the complete item.
     pub done: bool,
     fields: StreamedFields,
     summary: ItemParts,
     content: ItemParts,
-    /// The lists are written from the entries: what came as the item holds less.
+    /// The lists are written from `summary` and `content`, because those in `fields` hold less.
     rebuilt: bool,
     arguments: StringBuffer,
+    /// `CallStarted` was emitted.
     started: bool,
+    /// `CallReady` was emitted.
     ready: bool,
 }
 
-/// An item of which only words have come.
-pub(super) fn announced(kind: &str, id: &str) -> Json {
+/// Returns the empty item for a part that came without an `output_item.added` event.
+pub(super) fn empty_item(list: PartList, id: &str) -> Json {
     ObjectWriter::build(|item| {
         if !id.is_empty() {
             item.text("id", id);
         }
-        item.text("type", kind);
-        if kind == "message" {
-            item.text("role", "assistant").raw("content", "[]");
-        } else {
-            item.raw("summary", "[]");
-        }
+        match list {
+            PartList::Content => item.text("type", "message").text("role", "assistant").raw("content", "[]"),
+            PartList::Summary => item.text("type", "reasoning").raw("summary", "[]"),
+        };
     })
 }
 
-impl Item {
-    pub fn new(item: JsonRef<'_>, place: u32) -> Self {
-        let is = match item.text("type").as_deref() {
-            Some("message") => Is::Message,
-            Some("reasoning") => Is::Reasoning,
-            Some("function_call") => Is::Call { place, custom: false },
-            Some("custom_tool_call") => Is::Call { place, custom: true },
-            _ => Is::Other,
+impl OutputItem {
+    /// Opens an item. `call_index` is its number among the calls, if it is one.
+    pub fn new(item: JsonRef<'_>, call_index: u32) -> Self {
+        let kind = match item.text("type").as_deref() {
+            Some("message") => OutputKind::Message,
+            Some("reasoning") => OutputKind::Reasoning,
+            Some("function_call") => OutputKind::Call { index: call_index, custom: false },
+            Some("custom_tool_call") => OutputKind::Call { index: call_index, custom: true },
+            _ => OutputKind::Other,
         };
         Self {
-            is,
+            kind,
             done: false,
             fields: StreamedFields::read(item),
             summary: ItemParts::default(),
@@ -83,125 +94,148 @@ impl Item {
         }
     }
 
-    pub fn is_a(&self, kind: &str) -> bool {
-        self.fields.decoded("type") == kind
+    /// Returns true if the item has that `type`.
+    pub fn has_type(&self, name: &str) -> bool {
+        self.fields.decoded("type") == name
     }
 
     pub fn id(&self) -> String {
         self.fields.decoded("id")
     }
 
-    fn arguments_name(&self) -> &'static str {
-        if matches!(self.is, Is::Call { custom: true, .. }) { "input" } else { "arguments" }
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, OutputKind::Call { .. })
     }
 
-    /// Takes the item as it stands.
+    /// The member that holds a call's arguments.
+    fn arguments_name(&self) -> &'static str {
+        if matches!(self.kind, OutputKind::Call { custom: true, .. }) { "input" } else { "arguments" }
+    }
+
+    /// Replaces the item by the one of an event.
     pub fn read(&mut self, item: JsonRef<'_>, stage: ItemStage, out: &mut Vec<StreamEvent>) {
-        let (done, was_done) = (stage == ItemStage::Complete, self.done);
+        let was_done = self.done;
         let old = std::mem::replace(&mut self.fields, StreamedFields::read(item));
-        // What is there only when the item is done is not taken back by an end that leaves it out.
-        if self.done
-            && let Some(own) = old.get("encrypted_content").filter(|own| !own.says_nothing())
-            && self.fields.get("encrypted_content").is_none_or(StreamedValue::says_nothing)
-        {
-            let mut kept = String::new();
-            own.write(&mut kept);
-            self.fields.put("encrypted_content", StreamedValue::Raw(kept));
+        if was_done {
+            self.keep_encrypted_content(&old);
         }
-        self.done |= done;
-        match self.is {
-            Is::Call { .. } => {
+        self.done |= stage == ItemStage::Complete;
+        match self.kind {
+            OutputKind::Call { .. } => {
                 match item.find(self.arguments_name()).map(|value| (value, inside(value))) {
                     Some((_, Some(text))) if !text.is_empty() => self.arguments.set_final(text),
-                    // An object, where the wire asks for its text.
+                    // Some servers send an object instead of a string.
                     Some((object, None)) => self.arguments.set_final(JsonStr::new(object.as_raw()).inside()),
                     _ => {}
                 }
-                self.tell_call(out);
-                if done {
-                    self.get_ready(out);
+                self.emit_call(out);
+                if stage == ItemStage::Complete {
+                    self.emit_ready(out);
                 }
             }
-            Is::Message | Is::Reasoning => {
-                let delta = self.delta_event();
-                let mut kept = false;
-                for (name, entries) in [("summary", &mut self.summary), ("content", &mut self.content)] {
-                    let list = item.get(name).unwrap_or_default();
-                    if stage == ItemStage::Added {
-                        (0..).zip(list.items()).for_each(|(index, entry)| entries.read(index, entry, delta, out));
-                    } else {
-                        kept |= entries.replace_all(list, was_done, delta, out);
-                    }
-                }
-                self.rebuilt = !done || kept;
-            }
-            Is::Other => {}
+            OutputKind::Message | OutputKind::Reasoning => self.read_lists(item, stage, was_done, out),
+            OutputKind::Other => {}
         }
     }
 
-    /// The response is whole, and so is the item.
+    /// The complete item has `encrypted_content`; the response at the end may omit it.
+    fn keep_encrypted_content(&mut self, old: &StreamedFields) {
+        let name = "encrypted_content";
+        if let Some(own) = old.get(name).filter(|own| !own.says_nothing())
+            && self.fields.get(name).is_none_or(StreamedValue::says_nothing)
+        {
+            let mut kept = String::new();
+            own.write(&mut kept);
+            self.fields.put(name, StreamedValue::Raw(kept));
+        }
+    }
+
+    fn read_lists(&mut self, item: JsonRef<'_>, stage: ItemStage, was_done: bool, out: &mut Vec<StreamEvent>) {
+        let delta = self.delta_event();
+        let mut kept_text = false;
+        for (name, parts) in [("summary", &mut self.summary), ("content", &mut self.content)] {
+            let list = item.get(name).unwrap_or_default();
+            if stage == ItemStage::Added {
+                (0..).zip(list.items()).for_each(|(index, part)| parts.read(index, part, delta, out));
+            } else {
+                kept_text |= parts.replace_all(list, was_done, delta, out);
+            }
+        }
+        self.rebuilt = stage != ItemStage::Complete || kept_text;
+    }
+
+    /// Marks the item as complete, because the whole response is.
     pub fn close(&mut self, out: &mut Vec<StreamEvent>) {
         self.done = true;
-        if matches!(self.is, Is::Call { .. }) {
-            self.get_ready(out);
+        if self.is_call() {
+            self.emit_ready(out);
         }
     }
 
-    /// Takes an entry of a list as it stands.
-    pub fn read_entry(&mut self, summary: bool, index: u64, entry: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
+    /// Replaces a part of a list by the one of an event.
+    pub fn read_part(&mut self, list: PartList, index: u64, part: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         let delta = self.delta_event();
-        self.list(summary).read(index, entry, delta, out);
+        self.list(list).read(index, part, delta, out);
     }
 
     fn delta_event(&self) -> DeltaEvent {
-        match self.is {
-            Is::Message => Some(StreamEvent::TextDelta),
-            Is::Reasoning => Some(StreamEvent::ReasoningDelta),
-            Is::Call { .. } | Is::Other => None,
+        match self.kind {
+            OutputKind::Message => Some(StreamEvent::TextDelta),
+            OutputKind::Reasoning => Some(StreamEvent::ReasoningDelta),
+            OutputKind::Call { .. } | OutputKind::Other => None,
         }
     }
 
-    fn list(&mut self, summary: bool) -> &mut ItemParts {
-        if summary { &mut self.summary } else { &mut self.content }
+    fn list(&mut self, list: PartList) -> &mut ItemParts {
+        match list {
+            PartList::Summary => &mut self.summary,
+            PartList::Content => &mut self.content,
+        }
     }
 
-    /// The `type` of a part that no event announced.
-    fn default_part_type(&self, summary: bool, refusal: bool) -> &'static str {
-        match self.is {
-            Is::Reasoning if summary => "summary_text",
-            Is::Reasoning => "reasoning_text",
+    /// Returns the `type` of a part that no event announced.
+    pub fn default_part_type(&self, list: PartList, refusal: bool) -> &'static str {
+        match (self.kind, list) {
+            (OutputKind::Reasoning, PartList::Summary) => "summary_text",
+            (OutputKind::Reasoning, PartList::Content) => "reasoning_text",
             _ if refusal => "refusal",
             _ => "output_text",
         }
     }
 
     /// Appends to or replaces a part's text.
-    pub fn update_text(&mut self, summary: bool, index: u64, update: TextUpdate<'_>, out: &mut Vec<StreamEvent>) {
-        let (kind, delta) = (self.default_part_type(summary, update.refusal), self.delta_event());
-        self.list(summary).update_text(index, kind, update, delta, out);
+    pub fn update_text(&mut self, list: PartList, update: TextUpdate<'_>, out: &mut Vec<StreamEvent>) {
+        let delta = self.delta_event();
+        self.list(list).update_text(update, delta, out);
     }
 
     /// Adds an annotation to a part's text.
     pub fn annotate(&mut self, index: u64, annotation: JsonRef<'_>) {
-        let kind = self.default_part_type(false, false);
+        let kind = self.default_part_type(PartList::Content, false);
         self.content.annotate(index, kind, annotation);
     }
 
-    /// More of a call's arguments, or all of them.
-    pub fn argue(&mut self, text: &str, more: bool, out: &mut Vec<StreamEvent>) {
-        if !matches!(self.is, Is::Call { .. }) {
-            return;
+    /// Appends to a call's arguments.
+    pub fn append_arguments(&mut self, text: &str, out: &mut Vec<StreamEvent>) {
+        if self.is_call() {
+            self.arguments.append(text);
+            self.emit_call(out);
         }
-        match more {
-            true => self.arguments.append(text),
-            false if text.is_empty() => {}
-            false => self.arguments.set_final(text),
-        }
-        self.tell_call(out);
     }
 
-    fn tell_call(&mut self, out: &mut Vec<StreamEvent>) {
-        let Is::Call { place: index, .. } = self.is else { return };
+    /// Replaces a call's arguments by the whole text. An empty one is ignored.
+    pub fn replace_arguments(&mut self, text: &str, out: &mut Vec<StreamEvent>) {
+        if self.is_call() {
+            if !text.is_empty() {
+                self.arguments.set_final(text);
+            }
+            self.emit_call(out);
+        }
+    }
+
+    /// Emits `CallStarted` once the name is known, then the arguments that were not emitted yet.
+    fn emit_call(&mut self, out: &mut Vec<StreamEvent>) {
+        let OutputKind::Call { index, .. } = self.kind else { return };
         let (call_id, name) = (self.fields.decoded("call_id"), self.fields.decoded("name"));
         if name.is_empty() {
             return;
@@ -212,7 +246,7 @@ impl Item {
         self.arguments.emit_arguments(index, &call_id, out);
     }
 
-    fn get_ready(&mut self, out: &mut Vec<StreamEvent>) {
+    fn emit_ready(&mut self, out: &mut Vec<StreamEvent>) {
         if !std::mem::replace(&mut self.ready, true)
             && let Some((index, call)) = self.assemble(false)
         {
@@ -220,35 +254,35 @@ impl Item {
         }
     }
 
-    /// The texts of a message.
+    /// Returns the texts of a message, without refusals.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let texts = self.content.iter().filter(|part| self.is == Is::Message && !part.is_refusal());
+        let texts = self.content.iter().filter(|part| self.kind == OutputKind::Message && !part.is_refusal());
         texts.map(ItemPart::text)
     }
 
-    /// Whether it says anything but a refusal.
-    pub fn speaks(&self) -> bool {
-        match self.is {
-            Is::Message => self.texts().any(|text| !text.is_empty()),
-            Is::Call { .. } => true,
-            Is::Reasoning | Is::Other => false,
+    /// Returns true for a call and for a message with text that is no refusal.
+    pub fn has_answer(&self) -> bool {
+        match self.kind {
+            OutputKind::Message => self.texts().any(|text| !text.is_empty()),
+            OutputKind::Call { .. } => true,
+            OutputKind::Reasoning | OutputKind::Other => false,
         }
     }
 
-    pub fn refuses(&self) -> bool {
-        self.is == Is::Message && self.content.iter().any(|entry| entry.is_refusal() && !entry.text().is_empty())
+    pub fn has_refusal(&self) -> bool {
+        self.kind == OutputKind::Message && self.content.iter().any(|part| part.is_refusal() && !part.text().is_empty())
     }
 
-    /// Reasoning that can be read by nobody but who keeps it.
+    /// Returns true for reasoning without text and without `encrypted_content`: only a server that stored it can read it.
     pub fn is_bare_reasoning(&self) -> bool {
-        self.is == Is::Reasoning
+        self.kind == OutputKind::Reasoning
             && self.fields.get("encrypted_content").is_none_or(StreamedValue::says_nothing)
             && self.content.is_empty()
     }
 
-    /// The call, of an answer that is whole or not, with its place.
+    /// Returns a call with its index. It is executable if the answer is `complete`, the call too, and it has a name.
     pub fn assemble(&self, complete: bool) -> Option<(u32, AssembledCall)> {
-        let Is::Call { place, custom } = self.is else { return None };
+        let OutputKind::Call { index, custom } = self.kind else { return None };
         let name = self.fields.decoded("name");
         let executable = complete && self.done && !name.is_empty();
         let arguments = if self.arguments.is_empty() && !custom && executable {
@@ -256,58 +290,63 @@ impl Item {
         } else {
             self.arguments.to_str()
         };
-        Some((place, AssembledCall { call_id: self.fields.decoded("call_id"), name, arguments, executable }))
+        Some((index, AssembledCall { call_id: self.fields.decoded("call_id"), name, arguments, executable }))
     }
 
-    /// Of a call that a client may answer, and of an answer: its id, and whether it is the call.
+    /// Returns the id by which a call and its output pair, and true if the item is the call; none if it is neither.
     pub fn pair(&self) -> Option<(String, bool)> {
-        let kind = self.fields.decoded("type");
-        let (label, calls) = pair_of(&kind)?;
-        Some((self.fields.decoded(id_name(label, calls)), calls)).filter(|(id, _)| !id.is_empty())
+        let item_type = self.fields.decoded("type");
+        let (call_type, is_call) = pair_of(&item_type)?;
+        Some((self.fields.decoded(id_name(call_type, is_call)), is_call)).filter(|(id, _)| !id.is_empty())
     }
 
-    /// Whether it belongs into the next request. Half a pair of a cut answer goes no further: nobody is to answer the call, and
-    /// nobody asked for the answer. `whole`: its other half is here.
-    pub fn goes(&self, complete: bool, whole: bool) -> bool {
-        match self.is {
-            Is::Message => self.summary.iter().chain(self.content.iter()).any(|entry| !entry.text().is_empty()),
-            Is::Call { .. } => whole || self.assemble(complete).is_some_and(|(_, call)| call.executable),
-            Is::Reasoning | Is::Other => self.done && (complete || whole || self.pair().is_none()),
+    /// Returns true if the item is part of the next request. `complete`: the answer is. `has_counterpart`: the answer holds
+    /// both the call and its output. One without the other is omitted from an incomplete answer, since nobody will add it.
+    pub fn is_sent(&self, complete: bool, has_counterpart: bool) -> bool {
+        match self.kind {
+            OutputKind::Message => self.summary.iter().chain(self.content.iter()).any(|part| !part.text().is_empty()),
+            OutputKind::Call { .. } => {
+                has_counterpart || self.assemble(complete).is_some_and(|(_, call)| call.executable)
+            }
+            OutputKind::Reasoning | OutputKind::Other => {
+                self.done && (complete || has_counterpart || self.pair().is_none())
+            }
         }
     }
 
-    /// Writes the item; without its id, if the provider does not know it.
-    pub fn write(&self, out: &mut String, forgotten: bool) {
+    /// Appends the item to `out`. `without_id`: the provider does not know it by its id.
+    pub fn write(&self, out: &mut String, without_id: bool) {
         let mut object = ObjectWriter::new(out);
         let mut lists = [("summary", &self.summary, self.rebuilt), ("content", &self.content, self.rebuilt)];
-        let arguments = matches!(self.is, Is::Call { .. }).then(|| self.arguments_name());
+        let arguments = self.is_call().then(|| self.arguments_name());
         for (key, value) in self.fields.entries() {
-            if key == "id" && forgotten && self.is != Is::Other {
-                continue;
-            }
             let key = key.as_str();
-            if Some(key) == arguments {
-                match key {
-                    "arguments" if self.arguments.is_empty() => object.text(key, "{}"),
-                    _ => object.token(key, &self.arguments.to_str()),
-                };
-                continue;
-            }
-            if key == "status" && !self.done {
-                object.text(key, "incomplete");
-                continue;
-            }
-            match lists.iter_mut().find(|(name, _, rebuilt)| *name == key && *rebuilt) {
-                Some(list) if self.is != Is::Other => {
-                    list.1.write(&mut object, key);
-                    list.2 = false;
+            match lists.iter_mut().find(|(name, _, pending)| *name == key && *pending) {
+                Some((_, parts, pending)) => {
+                    *pending = false;
+                    match self.kind {
+                        // Of an unknown type, a list is returned as received.
+                        OutputKind::Other => value.write(object.key_inside(key)),
+                        _ => parts.write(&mut object, key),
+                    }
                 }
-                _ => value.write(object.key_inside(key)),
+                None if key == "id" && without_id && self.kind != OutputKind::Other => {}
+                None if Some(key) == arguments => self.write_arguments(&mut object, key),
+                None if key == "status" && !self.done => _ = object.text(key, "incomplete"),
+                None => value.write(object.key_inside(key)),
             }
         }
-        for (name, entries, _) in lists.into_iter().filter(|(_, entries, rebuilt)| *rebuilt && !entries.is_empty()) {
-            entries.write(&mut object, name);
+        for (name, parts, _) in lists.into_iter().filter(|(_, parts, pending)| *pending && !parts.is_empty()) {
+            parts.write(&mut object, name);
         }
         object.end();
+    }
+
+    fn write_arguments(&self, object: &mut ObjectWriter<'_>, key: &str) {
+        if key == "arguments" && self.arguments.is_empty() {
+            object.text(key, "{}");
+        } else {
+            object.token(key, &self.arguments.to_str());
+        }
     }
 }
