@@ -88,7 +88,7 @@ impl Codec for ChatVariant {
         settings: &Settings,
         report: &mut Report,
     ) {
-        encode::encode(self, wire, item, settings, report);
+        encode::MessageEncoder::new(self, item, settings).encode(wire, report);
     }
 
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {

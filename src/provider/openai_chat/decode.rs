@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: from wire messages to neutral ones.
+//! OpenAI Chat Completions: wire messages to neutral ones.
 
 use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
@@ -8,181 +8,206 @@ use crate::provider::dialect::without_plain_shape;
 use crate::provider::neutral::kind_of;
 use crate::provider::template::{is_shape, shape_of, shape_with};
 use crate::tool::Arguments;
+use std::borrow::Cow;
 
-/// The members that hold reasoning on compatible servers; OpenAI itself has none.
-pub const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
+/// The members in which compatible servers send reasoning. OpenAI itself sends none.
+pub(super) const REASONING_MEMBERS: [&str; 2] = ["reasoning_content", "reasoning"];
 
-/// What is written of a call and of a result that have no shape.
+/// A call and a result as they are encoded without a template. These need none.
 const PLAIN_CALL: &str = r##"{"id":#id,"type":"function","function":{"name":#name,"arguments":#arguments}}"##;
 const PLAIN_RESULT: &str = r##"{"role":"tool","tool_call_id":#id,"content":#content}"##;
 
-/// Decodes one wire message. What is no message comes back as it is.
-pub fn decode_message(chat: &ChatVariant, wire: JsonRef<'_>) -> Incoming {
+/// Decodes one wire message. A value that is no message is returned as unknown.
+pub(super) fn decode_message(variant: &ChatVariant, wire: JsonRef<'_>) -> Incoming {
     let role = wire.text("role");
     match role.as_deref() {
-        Some("system") => Incoming::Message(decode_input(chat, wire, Role::System)),
-        Some("developer") => Incoming::Message(decode_input(chat, wire, Role::Developer)),
-        Some("user") => Incoming::Message(decode_input(chat, wire, Role::User)),
-        Some("assistant") => Incoming::Message(decode_assistant(chat, wire)),
-        Some("tool") => Incoming::Result(decode_result(chat, wire, "tool_call_id")),
-        // The legacy form: one function call a message, paired by order.
-        Some("function") => Incoming::Result(IncomingResult { template: None, ..decode_result(chat, wire, "") }),
+        Some("system") => Incoming::Message(decode_input(variant, wire, Role::System)),
+        Some("developer") => Incoming::Message(decode_input(variant, wire, Role::Developer)),
+        Some("user") => Incoming::Message(decode_input(variant, wire, Role::User)),
+        Some("assistant") => Incoming::Message(decode_assistant(variant, wire)),
+        Some("tool") => Incoming::Result(decode_result(variant, wire, "tool_call_id")),
+        // The result of a deprecated `function_call`. It has no id: they pair in their order.
+        Some("function") => Incoming::Result(IncomingResult { template: None, ..decode_result(variant, wire, "") }),
         _ => Incoming::Unknown(wire.to_owned()),
     }
 }
 
-fn decode_input(chat: &ChatVariant, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
+/// Decodes a message of the user or the system.
+fn decode_input(variant: &ChatVariant, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
     let mut parts = Vec::new();
-    let template =
-        shape_of(wire, &mut |key, value| if key == "content" { decode_content(chat, value, &mut parts) } else { None });
-    finish(chat, role, parts, template)
+    let template = shape_of(wire, &mut |key, value| {
+        if key == "content" { decode_content(variant, value, &mut parts) } else { None }
+    });
+    message_of(variant, role, parts, template)
 }
 
-fn decode_assistant(chat: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage {
+/// Decodes an answer. Its parts are reasoning, content, refusal and calls, in this order, whatever the order of the members.
+fn decode_assistant(variant: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage {
     let mut parts = Vec::new();
-    // Reasoning, then words, then calls, whatever the order of the members.
     let mut slots: Vec<(&str, TemplateSlot)> = Vec::new();
-    for (key, value) in wire.entries().filter(|_| !chat.content_chunks) {
-        if let Some(name) = REASONING.into_iter().find(|name| key.is_text(name))
-            && let Some(slot) = own_text(value, &mut parts, PartBody::Reasoning)
+    for (key, value) in wire.entries().filter(|_| !variant.content_chunks) {
+        if let Some(name) = REASONING_MEMBERS.into_iter().find(|name| key.is_text(name))
+            && let Some(slot) = decode_text(value, &mut parts, PartBody::Reasoning)
         {
             slots.push((name, slot));
         }
     }
-    if let Some(slot) = wire.get("content").and_then(|content| decode_content(chat, content, &mut parts)) {
+    if let Some(slot) = wire.get("content").and_then(|content| decode_content(variant, content, &mut parts)) {
         slots.push(("content", slot));
     }
-    if let Some(slot) = wire.get("refusal").and_then(|refusal| own_text(refusal, &mut parts, PartBody::Refusal)) {
+    if let Some(slot) = wire.get("refusal").and_then(|refusal| decode_text(refusal, &mut parts, PartBody::Refusal)) {
         slots.push(("refusal", slot));
     }
-    // An empty list of calls is refused by OpenAI and taken by Mistral.
+    // OpenAI rejects an empty list of calls, so it is omitted; Mistral accepts it, so it stays in the template.
     let calls = wire.get("tool_calls").filter(|calls| calls.kind() == Kind::Array);
-    if let Some(calls) = calls.filter(|calls| !chat.content_chunks || calls.items().next().is_some()) {
+    if let Some(calls) = calls.filter(|calls| !variant.content_chunks || calls.items().next().is_some()) {
         for call in calls.items().filter(|call| call.is_object()) {
-            parts.push(IncomingPart::Call(decode_call(chat, call)));
+            parts.push(IncomingPart::Call(decode_call(variant, call)));
         }
         slots.push(("tool_calls", TemplateSlot::Calls));
     }
-    let mut legacy = false;
-    if let Some(call) = wire.find("function_call").filter(|call| call.is_object()) {
-        parts.push(IncomingPart::Call(IncomingCall {
-            call_id: String::new(),
-            name: call.string("name"),
-            arguments: arguments_of(call.get("arguments")),
-            template: None,
-        }));
-        legacy = true;
-    }
-    // Of doubled members the last counts, as everybody reads them; then no shape could say where the hole is.
+    let legacy_call = wire.find("function_call").filter(|call| call.is_object());
+    parts.extend(legacy_call.map(|call| IncomingPart::Call(decode_legacy_call(call))));
     let mut template = shape_with(wire, &slots);
-    if legacy || doubled(&template) {
+    // A deprecated call is sent as one of `tool_calls`. Of a repeated member the last one counts, and a template cannot tell
+    // which of them the slot is.
+    if legacy_call.is_some() || has_repeated_slot(&template) {
         template.0.clear();
     }
-    finish(chat, Role::Assistant, parts, template)
+    message_of(variant, Role::Assistant, parts, template)
 }
 
-fn doubled(template: &WireTemplate) -> bool {
-    let holes = || template.0.iter().filter(|(_, slot)| !matches!(slot, TemplateSlot::Raw(_)));
-    holes().enumerate().any(|(at, (key, _))| holes().take(at).any(|(before, _)| before.decode() == key.decode()))
+fn decode_legacy_call(call: JsonRef<'_>) -> IncomingCall {
+    IncomingCall {
+        call_id: String::new(),
+        name: call.string("name"),
+        arguments: arguments_of(call.get("arguments")),
+        template: None,
+    }
 }
 
-/// A member that is one text: the text becomes a part, the member a hole.
-fn own_text(value: JsonRef<'_>, parts: &mut Vec<IncomingPart>, body: fn(JsonStr) -> PartBody) -> Option<TemplateSlot> {
+/// Returns true if two slots of a template have the same key.
+fn has_repeated_slot(template: &WireTemplate) -> bool {
+    let slots = || template.0.iter().filter(|(_, slot)| !matches!(slot, TemplateSlot::Raw(_)));
+    slots().enumerate().any(|(at, (key, _))| slots().take(at).any(|(earlier, _)| earlier.decode() == key.decode()))
+}
+
+/// Decodes a member that is a string: adds it to `parts` and returns its slot. An empty string is no part.
+fn decode_text(
+    value: JsonRef<'_>,
+    parts: &mut Vec<IncomingPart>,
+    body: fn(JsonStr) -> PartBody,
+) -> Option<TemplateSlot> {
     let text = value.as_json_str().filter(|text| !text.is_empty())?;
-    let at = u32::try_from(parts.len()).ok()?;
+    let index = u32::try_from(parts.len()).ok()?;
     parts.push(IncomingPart::Part(body(text).into()));
-    Some(TemplateSlot::Part(at))
+    Some(TemplateSlot::Part(index))
 }
 
-fn decode_content(chat: &ChatVariant, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<TemplateSlot> {
+fn decode_content(variant: &ChatVariant, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<TemplateSlot> {
     match content.kind() {
-        Kind::String => own_text(content, parts, PartBody::Text),
+        Kind::String => decode_text(content, parts, PartBody::Text),
         Kind::Array => {
-            for block in content.items() {
-                parts.push(IncomingPart::Part(decode_block(chat, block)));
-            }
+            parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(variant, block))));
             Some(TemplateSlot::Parts)
         }
         _ => None,
     }
 }
 
-/// Decodes a content part. One that has no neutral meaning stays opaque.
-pub fn decode_block(chat: &ChatVariant, block: JsonRef<'_>) -> Part {
+/// Decodes a content part. One of a type without a neutral meaning stays opaque.
+pub(super) fn decode_block(variant: &ChatVariant, block: JsonRef<'_>) -> Part {
     let kind = block.text("type");
     let body = match kind.as_deref() {
         Some("text") => block.json_str("text").map(PartBody::Text),
         Some("refusal") => block.json_str("refusal").map(PartBody::Refusal),
-        // Mistral takes the address itself, too.
+        // `"image_url":{"url":"https://…"}`; Mistral also accepts `"image_url":"https://…"`.
         Some("image_url") => block
             .get("image_url")
             .and_then(|image| image.json_str("url").or_else(|| image.as_json_str()))
             .map(|url| PartBody::Image(Media { url: Some(url), ..Media::default() })),
-        Some("file") => block.find("file").filter(|file| file.is_object()).or(Some(block)).and_then(|file| {
-            let name = file.text("filename").map(std::borrow::Cow::into_owned);
-            let (url, file_id) = (file.json_str("file_data"), file.json_str("file_id"));
-            // Bytes without an address around them: what they are is in the name alone.
-            let bare = url.as_ref().is_some_and(|url| !url.inside().contains(':'));
-            let (url, data) = if bare { (None, url) } else { (url, None) };
-            let media_type = name.as_deref().and_then(kind_of).filter(|_| bare).map(str::to_owned);
-            // Mistral's has its id in the part itself.
-            (file != block || (chat.content_chunks && file_id.is_some())).then_some(PartBody::File(Media {
-                url,
-                data,
-                file_id,
-                media_type,
-                name,
-            }))
-        }),
-        Some("document_url") if chat.content_chunks => block.json_str("document_url").map(|url| {
-            let name = block.text("document_name").map(std::borrow::Cow::into_owned);
+        Some("file") => decode_file(variant, block).map(PartBody::File),
+        Some("document_url") if variant.content_chunks => block.json_str("document_url").map(|url| {
+            let name = block.text("document_name").map(Cow::into_owned);
             PartBody::File(Media { url: Some(url), name, ..Media::default() })
         }),
-        Some("thinking") if chat.content_chunks => block.get("thinking").and_then(thought).map(PartBody::Reasoning),
+        Some("thinking") if variant.content_chunks => {
+            block.get("thinking").and_then(thinking_text).map(PartBody::Reasoning)
+        }
         _ => None,
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
-    let inner = |value: JsonRef<'_>, name: &str| {
-        let hole = |value: JsonRef<'_>| (value.kind() == Kind::String).then_some(TemplateSlot::Text);
-        if !value.is_object() {
-            return hole(value);
-        }
-        Some(TemplateSlot::Object(shape_of(value, &mut |key, value| if key == name { hole(value) } else { None })))
-    };
-    let template = shape_of(block, &mut |key, value| match (key, &body) {
-        ("text", PartBody::Text(_)) | ("refusal", PartBody::Refusal(_)) => Some(TemplateSlot::Text),
-        ("image_url", PartBody::Image(_)) => inner(value, "url"),
-        ("file", PartBody::File(_)) if value.is_object() => inner(value, "file_data"),
-        ("document_url", PartBody::File(_)) => inner(value, ""),
-        ("thinking", PartBody::Reasoning(_)) => is_one_text(value).then_some(TemplateSlot::Parts),
-        _ => None,
-    });
-    without_plain_shape(chat, body, template)
+    let template = block_template(block, &body);
+    without_plain_shape(variant, body, template)
 }
 
-/// The words of Mistral's reasoning: a text, or a list of chunks; none where no chunk is text.
-fn thought(value: JsonRef<'_>) -> Option<JsonStr> {
-    let mut texts = Vec::new();
-    for chunk in value.items() {
-        texts.extend(chunk.json_str("text"));
+/// Decodes `{"type":"file","file":{…}}`, or Mistral's `{"type":"file","file_id":"…"}`.
+fn decode_file(variant: &ChatVariant, block: JsonRef<'_>) -> Option<Media> {
+    let inner = block.find("file").filter(|file| file.is_object());
+    let file = inner.unwrap_or(block);
+    let name = file.text("filename").map(Cow::into_owned);
+    let (data, file_id) = (file.json_str("file_data"), file.json_str("file_id"));
+    if inner.is_none() && (!variant.content_chunks || file_id.is_none()) {
+        return None;
     }
-    if texts.is_empty() { value.as_json_str() } else { Some(JsonStr::joined(&mut texts.iter(), "\\n\\n")) }
+    // `file_data` is a data URL. Some clients send base64 alone; then only the name tells the media type.
+    if data.as_ref().is_some_and(|data| !data.inside().contains(':')) {
+        let media_type = name.as_deref().and_then(kind_of).map(str::to_owned);
+        return Some(Media { data, file_id, media_type, name, ..Media::default() });
+    }
+    Some(Media { url: data, file_id, name, ..Media::default() })
 }
 
-/// Whether a list of chunks is the one that is written for a text.
-fn is_one_text(chunks: JsonRef<'_>) -> bool {
+/// Returns the template of a content part: its text or URL is a slot.
+fn block_template(block: JsonRef<'_>, body: &PartBody) -> WireTemplate {
+    let text_slot = |value: JsonRef<'_>| (value.kind() == Kind::String).then_some(TemplateSlot::Text);
+    let inner_slot = |value: JsonRef<'_>, name: &str| {
+        if !value.is_object() {
+            return text_slot(value);
+        }
+        let inner = shape_of(value, &mut |key, value| if key == name { text_slot(value) } else { None });
+        Some(TemplateSlot::Object(inner))
+    };
+    shape_of(block, &mut |key, value| match (key, body) {
+        ("text", PartBody::Text(_)) | ("refusal", PartBody::Refusal(_)) => Some(TemplateSlot::Text),
+        ("image_url", PartBody::Image(_)) => inner_slot(value, "url"),
+        ("file", PartBody::File(_)) if value.is_object() => inner_slot(value, "file_data"),
+        ("document_url", PartBody::File(_)) => inner_slot(value, ""),
+        ("thinking", PartBody::Reasoning(_)) => is_single_text_chunk(value).then_some(TemplateSlot::Parts),
+        _ => None,
+    })
+}
+
+/// Returns the text of Mistral's `thinking`, a string or a list of chunks; none if there is no text.
+fn thinking_text(thinking: JsonRef<'_>) -> Option<JsonStr> {
+    let texts: Vec<JsonStr> = thinking.items().filter_map(|chunk| chunk.json_str("text")).collect();
+    if texts.is_empty() { thinking.as_json_str() } else { Some(JsonStr::joined(&mut texts.iter(), "\\n\\n")) }
+}
+
+/// Returns true if a list of chunks is what the encoder writes for a text: `[{"type":"text","text":"…"}]`.
+fn is_single_text_chunk(chunks: JsonRef<'_>) -> bool {
     let mut all = chunks.items();
     let (Some(chunk), None) = (all.next(), all.next()) else { return false };
     let template = shape_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(TemplateSlot::Text));
     chunk.says("type", "text") && is_shape(&template, r##"{"type":#text,"text":#text}"##)
 }
 
-fn decode_call(chat: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
+/// Decodes an entry of `tool_calls`: `{"id":"call_1","type":"function","function":{"name":"search","arguments":"{}"}}`, or
+/// the same with `"custom":{"name":"run","input":"free text"}`.
+fn decode_call(variant: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
     let custom = call.find("custom").filter(|custom| custom.is_object());
     let function = call.find("function").filter(|function| function.is_object());
     let inner = function.or(custom).unwrap_or(call);
-    let input = if function.is_none() && custom.is_some() { "input" } else { "arguments" };
-    let own = if function.is_some() { "function" } else { "custom" };
+    let (own, input) = match (function, custom) {
+        (Some(_), _) => ("function", "arguments"),
+        (None, Some(_)) => ("custom", "input"),
+        (None, None) => ("custom", "arguments"),
+    };
+    let arguments = match inner.get(input) {
+        // The input of a custom tool is free text, not JSON in a string.
+        Some(text) if input == "input" && text.kind() == Kind::String => Arguments::Value(text.to_owned()),
+        value => arguments_of(value),
+    };
     let template = shape_of(call, &mut |key, value| match key {
         "id" => Some(TemplateSlot::Id),
         _ if key == own && value == inner => Some(TemplateSlot::Object(shape_with(
@@ -191,73 +216,65 @@ fn decode_call(chat: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
         ))),
         _ => None,
     });
-    let mut decoded = IncomingCall {
+    // A call that lacks a member with a slot is encoded without its template.
+    let has_id_and_name = call.get("id").is_some() && inner.get("name").is_some();
+    let has_arguments =
+        inner.get(input).is_some_and(|a| a.kind() == Kind::String || (variant.content_chunks && a.is_object()));
+    let keeps_template = has_id_and_name && has_arguments && inner != call && !is_shape(&template, PLAIN_CALL);
+    IncomingCall {
         call_id: call.string("id"),
         name: inner.string("name"),
-        arguments: match inner.get(input) {
-            // The free text of a custom tool is a value, and no text that holds one.
-            Some(text) if input == "input" && text.kind() == Kind::String => Arguments::Value(text.to_owned()),
-            value => arguments_of(value),
-        },
-        template: None,
-    };
-    // A call without id, name or arguments takes the plain form: the holes have nowhere to be.
-    let whole = call.get("id").is_some()
-        && inner.get("name").is_some()
-        && inner.get(input).is_some_and(|a| a.kind() == Kind::String || (chat.content_chunks && a.is_object()))
-        && inner != call;
-    if whole && !is_shape(&template, PLAIN_CALL) {
-        decoded.template = Some(template);
+        arguments,
+        template: keeps_template.then_some(template),
     }
-    decoded
 }
 
-/// Arguments, a string of JSON text by rule; an object from servers that are nearly the dialect.
-pub fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
-    match value {
+/// Reads arguments: a string of JSON text. Some compatible servers send an object.
+fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
+    match value.filter(|value| !value.is_null()) {
         None => Arguments::Text(JsonStr::new("")),
         Some(value) => match value.as_json_str() {
             Some(text) => Arguments::Text(text),
-            None if value.is_null() => Arguments::Text(JsonStr::new("")),
             None => Arguments::Value(value.to_owned()),
         },
     }
 }
 
-fn decode_result(chat: &ChatVariant, wire: JsonRef<'_>, id: &str) -> IncomingResult {
-    let template = shape_with(wire, &[("content", TemplateSlot::Content), (id, TemplateSlot::Id)]);
-    let whole = wire.get(id).is_some() && wire.get("content").is_some();
+/// Decodes a tool message. `id_member` holds the id of its call.
+fn decode_result(variant: &ChatVariant, wire: JsonRef<'_>, id_member: &str) -> IncomingResult {
+    let template = shape_with(wire, &[("content", TemplateSlot::Content), (id_member, TemplateSlot::Id)]);
+    let has_slots = wire.get(id_member).is_some() && wire.get("content").is_some();
     IncomingResult {
-        call_id: wire.string(id),
+        call_id: wire.string(id_member),
         name: None,
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
-        dialect: Some(chat.dialect),
-        template: (whole && !is_shape(&template, PLAIN_RESULT)).then_some(template),
+        dialect: Some(variant.dialect),
+        template: (has_slots && !is_shape(&template, PLAIN_RESULT)).then_some(template),
         raw: wire.to_owned(),
         apart: false,
     }
 }
 
-fn finish(chat: &ChatVariant, role: Role, parts: Vec<IncomingPart>, template: WireTemplate) -> IncomingMessage {
-    let plain = is_plain_message(chat, role, &parts, &template);
-    let template = (!plain && !template.0.is_empty()).then_some(template);
-    IncomingMessage { role, parts, dialect: Some(chat.dialect), template }
+fn message_of(variant: &ChatVariant, role: Role, parts: Vec<IncomingPart>, template: WireTemplate) -> IncomingMessage {
+    let needs_template = !template.0.is_empty() && !is_plain_message(variant, role, &parts, &template);
+    IncomingMessage { role, parts, dialect: Some(variant.dialect), template: needs_template.then_some(template) }
 }
 
-/// Whether a content is a list of texts, and holds one at least: a tool message takes nothing else.
-pub fn is_text_only(chat: &ChatVariant, content: &Json) -> bool {
+/// Returns true if a content is a list of text parts and not empty: nothing else may be the list of an OpenAI tool message.
+pub(super) fn is_text_only(variant: &ChatVariant, content: &Json) -> bool {
     let mut blocks = content.view().items();
-    blocks.clone().next().is_some() && blocks.all(|block| matches!(decode_block(chat, block).body, PartBody::Text(_)))
+    blocks.clone().next().is_some()
+        && blocks.all(|block| matches!(decode_block(variant, block).body, PartBody::Text(_)))
 }
 
-/// Whether a message of that shape is written the same without it.
-pub fn is_plain_message(chat: &ChatVariant, role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
-    let one_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
+/// Returns true if a message is encoded to the same JSON without its template.
+fn is_plain_message(variant: &ChatVariant, role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
+    let starts_with_text = matches!(parts.first(), Some(IncomingPart::Part(Part { body: PartBody::Text(_), .. })));
     let calls = parts.iter().filter(|part| matches!(part, IncomingPart::Call(_))).count();
     let content = match parts.len() - calls {
-        1 if one_text => "#part",
-        0 if calls > 0 => chat.empty_content,
+        1 if starts_with_text => "#part",
+        0 if calls > 0 => variant.empty_content,
         _ if role != Role::Assistant => "#parts",
         _ => return false,
     };

@@ -1,142 +1,313 @@
-//! OpenAI Chat Completions: from drafts to wire messages, each followed by one tool message a call.
+//! OpenAI Chat Completions: drafts to wire messages. A message with calls is followed by one tool message a call.
 
-use super::decode::{REASONING, is_text_only};
+use super::decode::{REASONING_MEMBERS, is_text_only};
 use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, Report};
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
-use crate::message::{Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::{MessageText, result_text, text_of};
-use crate::provider::neutral::{default_name, refused};
+use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::provider::neutral::{MessageText, default_name, refused, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
 use crate::provider::template::{write_filled, write_part, write_shape};
 use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
-use crate::tool::{Arguments, ToolInvocation};
+use crate::tool::{Arguments, ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
-/// Writes a message and the results of its calls. Nothing is written for one that has nothing to say.
-pub fn encode(
-    chat: &ChatVariant,
-    wire: &mut Wire<'_>,
-    item: &DraftMessage<'_>,
-    settings: &Settings,
-    report: &mut Report,
-) {
-    let message = item.message;
-    let own = message.dialect == Some(chat.dialect);
-    let ids = call_ids(chat, &item.calls);
-    match (&message.template, own) {
-        (Some(template), true) if item.says(settings.reasoning != ReasoningField::Drop) => {
-            write_own(chat, wire.begin(), template, item, &ids, settings);
-        }
-        (Some(_), true) => {}
-        _ => encode_plain(chat, wire, item, &ids, settings, report),
-    }
-    encode_results(chat, wire, item, &ids, report);
+/// Encodes one draft message with the results of its calls.
+pub(super) struct MessageEncoder<'e, 'h> {
+    variant: &'e ChatVariant,
+    item: &'e DraftMessage<'h>,
+    settings: &'e Settings,
+    /// The ids of the message's calls, in their order.
+    ids: Vec<JsonStr>,
 }
 
-/// Writes a message of the dialect's own, with its reasoning where the server wants it.
-fn write_own(
-    chat: &ChatVariant,
-    out: &mut String,
-    template: &WireTemplate,
-    item: &DraftMessage<'_>,
-    ids: &[JsonStr],
-    settings: &Settings,
-) {
-    // Mistral has it in the content. Servers that have both members say the same in both.
-    let field = match settings.reasoning {
-        ReasoningField::Named(field) if !chat.content_chunks => field,
-        _ => "",
-    };
-    let reasons = |part: &&Part| !field.is_empty() && matches!(part.body, PartBody::Reasoning(_));
-    let mut reasoning = item.message.parts.iter().find(reasons).and_then(text_of);
-    write_shape(out, template, &mut |name, slot, out| {
-        if names_reasoning(name) && settings.reasoning == ReasoningField::Drop {
-            return false;
+impl<'e, 'h> MessageEncoder<'e, 'h> {
+    pub(super) fn new(variant: &'e ChatVariant, item: &'e DraftMessage<'h>, settings: &'e Settings) -> Self {
+        Self { variant, item, settings, ids: call_ids(variant, &item.calls) }
+    }
+
+    /// Writes the message and the results of its calls. An empty message is omitted.
+    pub(super) fn encode(&self, wire: &mut Wire<'_>, report: &mut Report) {
+        match (&self.item.message.template, self.is_own_dialect()) {
+            (Some(template), true) if self.item.says(self.settings.reasoning != ReasoningField::Drop) => {
+                self.write_template(wire.begin(), template);
+            }
+            (Some(_), true) => {}
+            _ if self.item.message.role == Role::Assistant => self.encode_assistant(wire, report),
+            _ => self.encode_input(wire, report),
         }
-        if !field.is_empty() && REASONING.contains(&name) {
-            if name != field {
+        self.encode_results(wire, report);
+    }
+
+    /// Returns true if the message was decoded from the dialect that it is encoded for.
+    fn is_own_dialect(&self) -> bool {
+        self.item.message.dialect == Some(self.variant.dialect)
+    }
+
+    /// Writes a message in its original form, with its reasoning in the member that the server wants.
+    fn write_template(&self, out: &mut String, template: &WireTemplate) {
+        // Mistral has reasoning in the content. Servers that send two members send the same text in both.
+        let field = match self.settings.reasoning {
+            ReasoningField::Named(field) if !self.variant.content_chunks => field,
+            _ => "",
+        };
+        let is_sent = |part: &&Part| !field.is_empty() && matches!(part.body, PartBody::Reasoning(_));
+        let mut reasoning = self.item.message.parts.iter().find(is_sent).and_then(text_of);
+        write_shape(out, template, &mut |name, slot, out| {
+            if names_reasoning(name) && self.settings.reasoning == ReasoningField::Drop {
                 return false;
             }
-            if let Some(text) = reasoning.take() {
-                out.push_str(text.token());
-                return true;
+            if !field.is_empty() && REASONING_MEMBERS.contains(&name) {
+                if name != field {
+                    return false;
+                }
+                if let Some(text) = reasoning.take() {
+                    out.push_str(text.token());
+                    return true;
+                }
+            }
+            self.fill_slot(out, name, slot)
+        });
+        if let Some(text) = reasoning {
+            // The template has no such member: it is added before the closing brace.
+            out.pop();
+            for piece in [",\"", field, "\":", text.token(), "}"] {
+                out.push_str(piece);
             }
         }
-        fill_message(chat, out, name, slot, item, ids, settings)
-    });
-    if let Some(text) = reasoning {
-        out.pop();
-        for piece in [",\"", field, "\":", text.token(), "}"] {
-            out.push_str(piece);
+    }
+
+    /// Writes the value of a template's member; returns false if the member is omitted.
+    fn fill_slot(&self, out: &mut String, name: &str, slot: &TemplateSlot) -> bool {
+        let message = self.item.message;
+        match slot {
+            TemplateSlot::Raw(_) if name == "role" => {
+                out.push('"');
+                out.push_str(self.role_name());
+                out.push('"');
+            }
+            TemplateSlot::Raw(value) => out.push_str(value.as_str()),
+            TemplateSlot::Part(index) => {
+                let part = usize::try_from(*index).ok().and_then(|index| message.parts.get(index));
+                let Some(text) = part.and_then(text_of) else { return false };
+                out.push_str(text.token());
+            }
+            TemplateSlot::Parts | TemplateSlot::ResultsThenParts => self.write_blocks(out),
+            TemplateSlot::Calls => return self.write_calls(out),
+            TemplateSlot::Text
+            | TemplateSlot::Id
+            | TemplateSlot::Name
+            | TemplateSlot::Arguments
+            | TemplateSlot::Content
+            | TemplateSlot::Object(_) => return false,
+        }
+        true
+    }
+
+    fn role_name(&self) -> &'static str {
+        match self.item.message.role {
+            Role::System | Role::Developer if self.variant.content_chunks => Role::System.as_str(),
+            role @ (Role::System | Role::Developer) => self.settings.system_role.unwrap_or(role).as_str(),
+            role => role.as_str(),
         }
     }
-}
 
-fn role_name(chat: &ChatVariant, message: &Message, settings: &Settings) -> &'static str {
-    match message.role {
-        Role::System | Role::Developer if chat.content_chunks => Role::System.as_str(),
-        Role::System | Role::Developer => settings.system_role.unwrap_or(message.role).as_str(),
-        role => role.as_str(),
-    }
-}
-
-fn fill_message(
-    chat: &ChatVariant,
-    out: &mut String,
-    name: &str,
-    slot: &TemplateSlot,
-    item: &DraftMessage<'_>,
-    ids: &[JsonStr],
-    settings: &Settings,
-) -> bool {
-    let message = item.message;
-    match slot {
-        TemplateSlot::Raw(_) if name == "role" => {
-            out.push('"');
-            out.push_str(role_name(chat, message, settings));
-            out.push('"');
-        }
-        // A null beside calls may stay; without them it would leave the message empty.
-        TemplateSlot::Raw(value) => out.push_str(value.as_str()),
-        TemplateSlot::Part(at) => {
-            let Some(part) = usize::try_from(*at).ok().and_then(|at| message.parts.get(at)) else { return false };
-            let Some(text) = text_of(part) else { return false };
-            out.push_str(text.token());
-        }
-        TemplateSlot::Parts | TemplateSlot::ResultsThenParts => write_blocks(chat, out, message),
-        TemplateSlot::Calls => return write_calls(chat, out, item, ids),
-        TemplateSlot::Text
-        | TemplateSlot::Id
-        | TemplateSlot::Name
-        | TemplateSlot::Arguments
-        | TemplateSlot::Content
-        | TemplateSlot::Object(_) => return false,
-    }
-    true
-}
-
-fn write_blocks(chat: &ChatVariant, out: &mut String, message: &Message) {
-    let own = message.dialect == Some(chat.dialect);
-    let mut list = ArrayWriter::new(out);
-    for part in &message.parts {
-        let block = match &part.body {
+    /// Writes the content as a list, without the parts that the dialect does not take.
+    fn write_blocks(&self, out: &mut String) {
+        let (message, variant, own) = (self.item.message, self.variant, self.is_own_dialect());
+        let is_block = |part: &Part| match &part.body {
             PartBody::Text(_) | PartBody::Refusal(_) => true,
-            PartBody::Image(_) | PartBody::File(_) => refused(part, message.dialect, chat.dialect).is_none(),
+            PartBody::Image(_) | PartBody::File(_) => refused(part, message.dialect, variant.dialect).is_none(),
             PartBody::Opaque(_) => own,
-            PartBody::Reasoning(_) => own && chat.content_chunks,
+            PartBody::Reasoning(_) => own && variant.content_chunks,
             PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
         };
-        if block {
-            write_block(chat, list.item(), part, own);
+        let mut list = ArrayWriter::new(out);
+        for part in message.parts.iter().filter(|part| is_block(part)) {
+            write_block(variant, list.item(), part, own);
+        }
+        list.end();
+    }
+
+    /// Encodes a message of the user or the system that has no template.
+    fn encode_input(&self, wire: &mut Wire<'_>, report: &mut Report) {
+        let message = self.item.message;
+        let text = MessageText::of(message, self.variant.dialect, report);
+        if text.is_empty() {
+            return;
+        }
+        let has_user_media = text.has_media && message.role == Role::User;
+        let mut object = ObjectWriter::new(wire.begin());
+        object.text("role", self.role_name());
+        match text.single() {
+            Some(single) => _ = object.token("content", single),
+            None if has_user_media || self.is_own_dialect() => self.write_blocks(object.key("content")),
+            None => _ = object.token("content", &text.joined()),
+        }
+        object.end();
+    }
+
+    /// Encodes an answer that has no template.
+    fn encode_assistant(&self, wire: &mut Wire<'_>, report: &mut Report) {
+        let message = self.item.message;
+        let words = MessageText::of(message, self.variant.dialect, report);
+        if words.has_media && !self.is_own_dialect() {
+            report.push(
+                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
+                    .of_message(&message.id)
+                    .did(Action::Dropped),
+            );
+        }
+        let (text, has_calls) = (words.text(), !self.item.calls.is_empty());
+        if text.is_none() && words.refusal.is_none() && !has_calls {
+            return;
+        }
+        let mut object = ObjectWriter::new(wire.begin());
+        object.text("role", self.role_name());
+        if let (ReasoningField::Named(field), Some(reasoning)) = (self.settings.reasoning, words.reasoning()) {
+            object.token(field, &reasoning);
+        }
+        match &text {
+            Some(text) => object.token("content", text),
+            None => object.raw("content", if has_calls { self.variant.empty_content } else { "null" }),
+        };
+        if let Some(refusal) = words.refusal {
+            object.token("refusal", refusal);
+        }
+        if has_calls {
+            self.write_calls(object.key("tool_calls"));
+        }
+        object.end();
+    }
+
+    /// Writes the list of calls; returns false if there are none.
+    fn write_calls(&self, out: &mut String) -> bool {
+        if self.item.calls.is_empty() {
+            return false;
+        }
+        let mut list = ArrayWriter::new(out);
+        for (call, id) in self.item.calls.iter().zip(&self.ids) {
+            self.write_call(list.item(), call.invocation, id);
+        }
+        list.end();
+        true
+    }
+
+    fn write_call(&self, out: &mut String, call: &ToolInvocation, id: &JsonStr) {
+        let template = call.template.as_ref().filter(|_| self.is_own_dialect());
+        // The names of Kimi's built-in tools begin with `$`. In a call that is none of these, the rules replace it.
+        let keeps_name = template.is_some() && call.name.starts_with('$');
+        let name = JsonStr::new(&if keeps_name { Cow::Borrowed(call.name.as_str()) } else { tool_name(call) });
+        // Arguments that were an object are sent as one, if the dialect accepts it.
+        let arguments = arguments_json(&call.arguments, self.is_own_dialect() && self.variant.content_chunks);
+        let Some(template) = template else {
+            let mut object = ObjectWriter::new(out);
+            object.token("id", id).text("type", "function").object("function", |function| {
+                function.token("name", &name).raw("arguments", &arguments);
+            });
+            return object.end();
+        };
+        write_shape(out, template, &mut |member, slot, out| {
+            out.push_str(match (slot, &call.arguments) {
+                (TemplateSlot::Raw(value), _) => value.as_str(),
+                (TemplateSlot::Id, _) => id.token(),
+                (TemplateSlot::Name, _) => name.token(),
+                (TemplateSlot::Arguments, Arguments::Value(text))
+                    if member == "input" && text.view().kind() == Kind::String =>
+                {
+                    text.as_str()
+                }
+                (TemplateSlot::Arguments, _) => &arguments,
+                _ => return false,
+            });
+            true
+        });
+    }
+
+    fn encode_results(&self, wire: &mut Wire<'_>, report: &mut Report) {
+        let mut media: Vec<ResultMedia<'_>> = Vec::new();
+        for (call, id) in self.item.calls.iter().zip(&self.ids) {
+            let parts = self.encode_result(wire.begin(), call, id, report);
+            media.extend(parts.into_iter().map(|part| ResultMedia { call: call.invocation, id, part }));
+        }
+        if !media.is_empty() {
+            self.encode_result_media(wire, &media, report);
         }
     }
-    list.end();
+
+    /// Writes a user message with the images and files of results: a tool message holds only text.
+    fn encode_result_media(&self, wire: &mut Wire<'_>, media: &[ResultMedia<'_>], report: &mut Report) {
+        let mut message = ObjectWriter::new(wire.begin());
+        let mut content = ArrayWriter::new(message.text("role", "user").key("content"));
+        for ResultMedia { call, id, part } in media {
+            let note = JsonStr::new(&format!("Shown by the tool {} (call {}):", call.name, id.decode()));
+            write_block(self.variant, content.item(), &PartBody::Text(note).into(), false);
+            write_block(self.variant, content.item(), part, false);
+            report.push(
+                Finding::info(
+                    "unsupported_part",
+                    "a tool message takes text only; the image follows in a user message",
+                )
+                .of_call(&call.call_id)
+                .did(Action::Moved),
+            );
+        }
+        content.end();
+        message.end();
+    }
+
+    /// Writes the tool message for a call. Returns the images and files of the result, which follow in a user message.
+    fn encode_result(&self, out: &mut String, call: &DraftCall<'_>, id: &JsonStr, report: &mut Report) -> Vec<Part> {
+        if let Some(DraftResult::Stored(result)) = call.result
+            && self.keeps_form(result)
+        {
+            write_own_result(out, result, id);
+            return Vec::new();
+        }
+        let content = result_text(self.variant.dialect, call, report);
+        let mut object = ObjectWriter::new(out);
+        object.text("role", "tool").token("tool_call_id", id);
+        match content.texts.as_slice() {
+            [] if content.media.is_empty() => object.text("content", ""),
+            [] => object.text("content", "The result is shown in the next message."),
+            [text] => object.token("content", text),
+            texts => object.array("content", |list| {
+                for text in texts {
+                    write_block(self.variant, list.item(), &PartBody::Text(text.clone()).into(), false);
+                }
+            }),
+        };
+        object.end();
+        content.media
+    }
+
+    /// Returns true if a result can be sent in its original form.
+    fn keeps_form(&self, result: &ToolResult) -> bool {
+        let is_text = || result.content.view().kind() == Kind::String || is_text_only(self.variant, &result.content);
+        result.dialect == Some(self.variant.dialect) && (self.variant.content_chunks || is_text())
+    }
 }
 
-/// Writes a content part, in its own shape if `own`.
-pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool) {
+/// An image or a file of a result, with the call and the id that it is sent by.
+struct ResultMedia<'r> {
+    call: &'r ToolInvocation,
+    id: &'r JsonStr,
+    part: Part,
+}
+
+fn write_own_result(out: &mut String, result: &ToolResult, id: &JsonStr) {
+    if let Some(template) = &result.template {
+        let values = [(TemplateSlot::Id, id.token()), (TemplateSlot::Content, result.content.as_str())];
+        return write_filled(out, template, &values);
+    }
+    let mut object = ObjectWriter::new(out);
+    object.text("role", "tool").token("tool_call_id", id).json("content", result.content.view());
+    object.end();
+}
+
+/// Writes a content part. `own`: in its original form, if it has one.
+pub(super) fn write_block(variant: &ChatVariant, out: &mut String, part: &Part, own: bool) {
     if let Some(template) = part.template.as_ref().filter(|_| own) {
         return match &part.body {
             PartBody::Reasoning(text) => write_filled(out, template, &[(TemplateSlot::Parts, &thinking_chunks(text))]),
@@ -149,13 +320,13 @@ pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool)
     }
     let mut block = ObjectWriter::new(out);
     match &part.body {
-        PartBody::Reasoning(text) if chat.content_chunks => {
+        PartBody::Reasoning(text) if variant.content_chunks => {
             block.text("type", "thinking").raw("thinking", &thinking_chunks(text));
         }
         PartBody::Text(text) | PartBody::Reasoning(text) => {
             block.text("type", "text").token("text", text);
         }
-        PartBody::Refusal(text) if chat.content_chunks => {
+        PartBody::Refusal(text) if variant.content_chunks => {
             block.text("type", "text").token("text", text);
         }
         PartBody::Refusal(text) => {
@@ -166,227 +337,56 @@ pub fn write_block(chat: &ChatVariant, out: &mut String, part: &Part, own: bool)
                 image.raw("url", &media.address());
             });
         }
-        PartBody::File(media) if chat.content_chunks => {
-            match &media.file_id {
-                Some(id) => block.text("type", "file").token("file_id", id),
-                None => block.text("type", "document_url").raw("document_url", &media.address()),
-            };
-            if let (Some(name), None) = (&media.name, &media.file_id) {
-                block.text("document_name", name);
-            }
-        }
-        PartBody::File(media) => {
-            block.text("type", "file").object("file", |file| {
-                // Data needs a name: it says what is in it.
-                let (data, own) = (media.address(), media.name.as_deref());
-                match &media.file_id {
-                    Some(id) => file.token("file_id", id),
-                    None => file.raw("file_data", &data),
-                };
-                if let Some(name) = own.or(media.file_id.is_none().then_some(default_name(&data))) {
-                    file.text("filename", name);
-                }
-            });
-        }
+        PartBody::File(media) if variant.content_chunks => write_mistral_file(&mut block, media),
+        PartBody::File(media) => write_file(&mut block, media),
         PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
     }
     block.end();
 }
 
-/// Mistral's reasoning is a list of chunks.
-pub fn thinking_chunks(text: &JsonStr) -> String {
-    format!(r#"[{{"type":"text","text":{}}}]"#, text.token())
-}
-
-fn encode_plain(
-    chat: &ChatVariant,
-    wire: &mut Wire<'_>,
-    item: &DraftMessage<'_>,
-    ids: &[JsonStr],
-    settings: &Settings,
-    report: &mut Report,
-) {
-    let message = item.message;
-    let own = message.dialect == Some(chat.dialect);
-    let role = role_name(chat, message, settings);
-    let words = MessageText::of(message, chat.dialect, report);
-    if message.role != Role::Assistant {
-        if words.is_empty() {
-            return;
-        }
-        let pictures = words.has_media && message.role == Role::User;
-        let mut object = ObjectWriter::new(wire.begin());
-        object.text("role", role);
-        match words.single() {
-            Some(text) => {
-                object.token("content", text);
-            }
-            None if pictures || own => write_blocks(chat, object.key("content"), message),
+/// Writes `{"type":"file","file":{"file_data":"data:…","filename":"a.pdf"}}`, or the same with a `file_id`.
+fn write_file(block: &mut ObjectWriter<'_>, media: &Media) {
+    block.text("type", "file").object("file", |file| {
+        let data = media.address();
+        let mut name = media.name.as_deref();
+        match &media.file_id {
+            Some(id) => _ = file.token("file_id", id),
             None => {
-                object.token("content", &words.joined());
+                file.raw("file_data", &data);
+                // OpenAI takes data only with a name, whose extension tells its type.
+                name = name.or_else(|| Some(default_name(&data)));
             }
         }
-        object.end();
-        return;
-    }
-    if words.has_media && !own {
-        report.push(
-            Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
-                .of_message(&message.id)
-                .did(Action::Dropped),
-        );
-    }
-    let text = words.text();
-    if text.is_none() && words.refusal.is_none() && item.calls.is_empty() {
-        return;
-    }
-    let mut object = ObjectWriter::new(wire.begin());
-    object.text("role", role);
-    if let (ReasoningField::Named(field), Some(reasoning)) = (settings.reasoning, words.reasoning()) {
-        object.token(field, &reasoning);
-    }
-    match &text {
-        Some(text) => object.token("content", text),
-        None => object.raw("content", if item.calls.is_empty() { "null" } else { chat.empty_content }),
-    };
-    if let Some(refusal) = words.refusal {
-        object.token("refusal", refusal);
-    }
-    if !item.calls.is_empty() {
-        write_calls(chat, object.key("tool_calls"), item, ids);
-    }
-    object.end();
-}
-
-fn write_calls(chat: &ChatVariant, out: &mut String, item: &DraftMessage<'_>, ids: &[JsonStr]) -> bool {
-    if item.calls.is_empty() {
-        return false;
-    }
-    let mut list = ArrayWriter::new(out);
-    for (call, id) in item.calls.iter().zip(ids) {
-        write_call(chat, list.item(), call.invocation, id, item.message.dialect == Some(chat.dialect));
-    }
-    list.end();
-    true
-}
-
-fn write_call(chat: &ChatVariant, out: &mut String, call: &ToolInvocation, id: &JsonStr, own: bool) {
-    // What came as an object goes back as one, where the dialect takes it.
-    let own_object = own && chat.content_chunks;
-    let template = call.template.as_ref().filter(|_| own);
-    // Kimi's own tools have such names; in a call of another type the rules mend it.
-    let own_name = template.is_some() && call.name.starts_with('$');
-    let name = JsonStr::new(&if own_name { Cow::Borrowed(call.name.as_str()) } else { tool_name(call) });
-    let arguments = arguments_of(&call.arguments, own_object);
-    let Some(template) = template else {
-        let mut object = ObjectWriter::new(out);
-        object.token("id", id).text("type", "function").object("function", |function| {
-            function.token("name", &name).raw("arguments", &arguments);
-        });
-        return object.end();
-    };
-    write_shape(out, template, &mut |member, slot, out| {
-        out.push_str(match (slot, &call.arguments) {
-            (TemplateSlot::Raw(value), _) => value.as_str(),
-            (TemplateSlot::Id, _) => id.token(),
-            (TemplateSlot::Name, _) => name.token(),
-            (TemplateSlot::Arguments, Arguments::Value(text))
-                if member == "input" && text.view().kind() == Kind::String =>
-            {
-                text.as_str()
-            }
-            (TemplateSlot::Arguments, _) => &arguments,
-            _ => return false,
-        });
-        true
+        if let Some(name) = name {
+            file.text("filename", name);
+        }
     });
 }
 
-/// A string of JSON text. Nothing written reads as no arguments: `{}`.
-fn arguments_of(arguments: &Arguments, own_object: bool) -> Cow<'_, str> {
+/// Writes Mistral's `{"type":"file","file_id":"…"}` or `{"type":"document_url","document_url":"https://…","document_name":"a.pdf"}`.
+fn write_mistral_file(block: &mut ObjectWriter<'_>, media: &Media) {
+    if let Some(id) = &media.file_id {
+        block.text("type", "file").token("file_id", id);
+        return;
+    }
+    block.text("type", "document_url").raw("document_url", &media.address());
+    if let Some(name) = &media.name {
+        block.text("document_name", name);
+    }
+}
+
+/// Returns the `thinking` list of Mistral's reasoning chunk for a text.
+pub(super) fn thinking_chunks(text: &JsonStr) -> String {
+    format!(r#"[{{"type":"text","text":{}}}]"#, text.token())
+}
+
+/// Returns a call's arguments as a string of JSON text, or as an object if they are one and `as_object` is set. Empty text
+/// becomes `"{}"`.
+fn arguments_json(arguments: &Arguments, as_object: bool) -> Cow<'_, str> {
     match arguments {
-        Arguments::Value(value) if own_object && value.view().is_object() => value.as_str().into(),
+        Arguments::Value(value) if as_object && value.view().is_object() => value.as_str().into(),
         Arguments::Text(text) if text.is_empty() => "\"{}\"".into(),
         Arguments::Text(text) => text.token().into(),
         Arguments::Value(value) => JsonStr::new(value.as_str()).token().to_owned().into(),
     }
-}
-
-fn encode_results(
-    chat: &ChatVariant,
-    wire: &mut Wire<'_>,
-    item: &DraftMessage<'_>,
-    ids: &[JsonStr],
-    report: &mut Report,
-) {
-    let mut pictures: Vec<(&ToolInvocation, &JsonStr, Part)> = Vec::new();
-    for (call, id) in item.calls.iter().zip(ids) {
-        encode_result(chat, wire.begin(), call, id, &mut pictures, report);
-    }
-    if pictures.is_empty() {
-        return;
-    }
-    // A tool message takes text only: what a tool shows follows as the user's.
-    let mut message = ObjectWriter::new(wire.begin());
-    let mut content = ArrayWriter::new(message.text("role", "user").key("content"));
-    for (call, id, part) in &pictures {
-        let note = JsonStr::new(&format!("Shown by the tool {} (call {}):", call.name, id.decode()));
-        write_block(chat, content.item(), &PartBody::Text(note).into(), false);
-        write_block(chat, content.item(), part, false);
-        report.push(
-            Finding::info("unsupported_part", "a tool message takes text only; the image follows in a user message")
-                .of_call(&call.call_id)
-                .did(Action::Moved),
-        );
-    }
-    content.end();
-    message.end();
-}
-
-fn encode_result<'c>(
-    chat: &ChatVariant,
-    out: &mut String,
-    call: &DraftCall<'c>,
-    id: &'c JsonStr,
-    pictures: &mut Vec<(&'c ToolInvocation, &'c JsonStr, Part)>,
-    report: &mut Report,
-) {
-    let invocation = call.invocation;
-    let stored = match call.result {
-        Some(DraftResult::Stored(result)) => Some(result),
-        _ => None,
-    };
-    if let Some(result) = stored
-        && result.dialect == Some(chat.dialect)
-        && (chat.content_chunks || result.content.view().kind() == Kind::String || is_text_only(chat, &result.content))
-    {
-        if let Some(template) = &result.template {
-            return write_filled(
-                out,
-                template,
-                &[(TemplateSlot::Id, id.token()), (TemplateSlot::Content, result.content.as_str())],
-            );
-        }
-        let mut object = ObjectWriter::new(out);
-        object.text("role", "tool").token("tool_call_id", id).json("content", result.content.view());
-        object.end();
-        return;
-    }
-    let words = result_text(chat.dialect, call, report);
-    let shown = !words.media.is_empty();
-    for part in words.media {
-        pictures.push((invocation, id, part));
-    }
-    let mut object = ObjectWriter::new(out);
-    object.text("role", "tool").token("tool_call_id", id);
-    match words.texts.as_slice() {
-        [] => object.text("content", if !shown { "" } else { "The result is shown in the next message." }),
-        [text] => object.token("content", text),
-        texts => object.array("content", |content| {
-            for text in texts {
-                write_block(chat, content.item(), &PartBody::Text(text.clone()).into(), false);
-            }
-        }),
-    };
-    object.end();
 }
