@@ -6,11 +6,11 @@ use crate::json::{Json, ObjectWriter};
 ///
 /// One pointer wide: every `?` moves it, and a wide one is a fifth of the code.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error(Box<Failure>);
+pub struct Error(Box<ErrorInner>);
 
 /// What an [`Error`] holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct ErrorInner {
     /// What kind of failure.
     pub code: Code,
     /// What happened and what to do about it. Never holds a credential.
@@ -88,7 +88,7 @@ impl Code {
 impl Error {
     /// A failure without further facts.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self(Box::new(Failure { code, message: message.into(), details: None }))
+        Self(Box::new(ErrorInner { code, message: message.into(), details: None }))
     }
 
     /// Bad input: says what to give instead.
@@ -116,15 +116,15 @@ impl Error {
 }
 
 impl std::ops::Deref for Error {
-    type Target = Failure;
+    type Target = ErrorInner;
 
-    fn deref(&self) -> &Failure {
+    fn deref(&self) -> &ErrorInner {
         &self.0
     }
 }
 
 impl std::ops::DerefMut for Error {
-    fn deref_mut(&mut self) -> &mut Failure {
+    fn deref_mut(&mut self) -> &mut ErrorInner {
         &mut self.0
     }
 }

@@ -35,17 +35,17 @@ pub fn hash_on(seed: u64, bytes: &[u8]) -> u64 {
 /// into the wasm again for each type.
 #[derive(Clone, Debug)]
 pub struct IdMap<V> {
-    places: Places,
+    places: IndexById,
     values: Vec<V>,
 }
 
-type Places = std::collections::HashMap<String, usize, Seed>;
+type IndexById = std::collections::HashMap<String, usize, Seed>;
 
 impl<V> IdMap<V> {
     /// Empty.
     #[must_use]
-    pub fn with_hasher(seed: Seed) -> Self {
-        Self { places: Places::with_hasher(seed), values: Vec::new() }
+    pub fn with_seed(seed: Seed) -> Self {
+        Self { places: IndexById::with_hasher(seed), values: Vec::new() }
     }
 
     /// What it hashes with.

@@ -19,14 +19,14 @@ pub struct LogRecord {
     /// The head's counters after it.
     pub mark: HeadMark,
     /// What happened, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
 }
 stored!(struct LogRecord { operation, run, at, mark, entries });
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(clippy::large_enum_variant)] // messages are most of them
-pub enum Entry {
+pub enum HistoryEntry {
     /// A message.
     Message(Message),
     /// A call that the message before it asked for, with its result if that is known.
@@ -34,11 +34,11 @@ pub enum Entry {
     /// The result of a call that an earlier entry holds.
     Result(ResultEntry),
     /// Something that belongs to nothing; kept, never sent.
-    SetAside(SetAside),
+    SetAside(SetAsideItem),
 }
-stored!(enum Entry { 0 => Message(value), 1 => Invocation(value), 2 => Result(value), 3 => SetAside(value) });
+stored!(enum HistoryEntry { 0 => Message(value), 1 => Invocation(value), 2 => Result(value), 3 => SetAside(value) });
 
-impl Entry {
+impl HistoryEntry {
     /// The result that it holds.
     #[must_use]
     pub fn result(&self) -> Option<&ToolResult> {
@@ -66,7 +66,7 @@ stored!(struct ResultEntry { invocation, status, started_at, finished_at, freshn
 
 /// An orphan result, a second result of one call, an item that is no message.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SetAside {
+pub struct SetAsideItem {
     /// The finding's code.
     pub reason: String,
     /// The dialect it came in.
@@ -76,4 +76,4 @@ pub struct SetAside {
     /// When.
     pub at: Ms,
 }
-stored!(struct SetAside { reason, dialect, value, at });
+stored!(struct SetAsideItem { reason, dialect, value, at });

@@ -2,8 +2,8 @@
 
 use super::open_calls::{OpenCalls, Selection};
 use super::{
-    Entry, History, Incoming, IncomingMessage, IncomingPart, IncomingResult, Position, ResultEntry, SetAside, free_id,
-    own_call_id,
+    History, HistoryEntry, Incoming, IncomingMessage, IncomingPart, IncomingResult, ResultEntry, SetAsideItem,
+    TurnPosition, free_id, own_call_id,
 };
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
@@ -31,9 +31,9 @@ pub struct Origin {
 
 /// What the join makes.
 #[derive(Clone, Debug, Default)]
-pub struct Joined {
+pub struct JoinedEntries {
     /// Entries, ready to be numbered and appended.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// The new messages' ids, in order.
     pub message_ids: Vec<String>,
     /// Of these, the ids that the caller chose.
@@ -52,8 +52,8 @@ pub fn join(
     incoming: Vec<Incoming>,
     origin: &Origin,
     ids: &dyn IdSource,
-) -> Joined {
-    let (mut stored, mut pending_results) = (IdMap::with_hasher(history.seed()), IdMap::with_hasher(history.seed()));
+) -> JoinedEntries {
+    let (mut stored, mut pending_results) = (IdMap::with_seed(history.seed()), IdMap::with_seed(history.seed()));
     let results =
         incoming.iter().filter_map(|item| if let Incoming::Result(result) = item { Some(result) } else { None });
     for result in results.clone().filter(|result| !result.call_id.is_empty()) {
@@ -65,20 +65,20 @@ pub fn join(
             stored.get_or_insert(&key, OpenCalls::default()).push(&call.message_id, call.id.clone());
         }
     }
-    let joined = Joined::default();
+    let joined = JoinedEntries::default();
     let mut work = Join {
         before,
         history,
         origin,
         joined,
         stored,
-        answered: IdMap::with_hasher(history.seed()),
-        fresh: IdMap::with_hasher(history.seed()),
-        call_ids: IdMap::with_hasher(history.seed()),
+        answered: IdMap::with_seed(history.seed()),
+        fresh: IdMap::with_seed(history.seed()),
+        call_ids: IdMap::with_seed(history.seed()),
         pending_results,
         late: Vec::new(),
         position: history.position(),
-        taken: IdMap::with_hasher(history.seed()),
+        taken: IdMap::with_seed(history.seed()),
     };
     let mut given = origin.message_ids.iter();
     for item in incoming {
@@ -105,7 +105,7 @@ struct Join<'h> {
     before: Option<&'h History>,
     history: &'h History,
     origin: &'h Origin,
-    joined: Joined,
+    joined: JoinedEntries,
     /// Open calls of the history, by call id or by tool name.
     stored: IdMap<OpenCalls<String>>,
     /// Which of them these items answer.
@@ -118,7 +118,7 @@ struct Join<'h> {
     pending_results: IdMap<usize>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
-    position: Position,
+    position: TurnPosition,
     /// Ids of this append.
     taken: IdMap<usize>,
 }
@@ -170,7 +170,7 @@ impl<'h> Join<'h> {
             self.position.rounds += 1;
         }
         self.joined.message_ids.push(id.clone());
-        self.joined.entries.push(Entry::Message(Message {
+        self.joined.entries.push(HistoryEntry::Message(Message {
             id,
             seq: 0,
             turn,
@@ -191,7 +191,7 @@ impl<'h> Join<'h> {
                 let open = self.fresh.get_or_insert(&key, OpenCalls::default());
                 open.push(&call.message_id, self.joined.entries.len());
             }
-            self.joined.entries.push(Entry::Invocation(call));
+            self.joined.entries.push(HistoryEntry::Invocation(call));
         }
     }
 
@@ -280,11 +280,11 @@ impl<'h> Join<'h> {
         let entries = &mut self.joined.entries;
         let fresh = self.fresh.get_mut(key).and_then(|calls| {
             calls.take_newest(&|at| match entries.get(*at) {
-                Some(Entry::Invocation(call)) if call.result.is_none() => select(&call.call_id),
+                Some(HistoryEntry::Invocation(call)) if call.result.is_none() => select(&call.call_id),
                 _ => Selection::Discard,
             })
         });
-        if let Some(Entry::Invocation(call)) = fresh.and_then(|at| entries.get_mut(at)) {
+        if let Some(HistoryEntry::Invocation(call)) = fresh.and_then(|at| entries.get_mut(at)) {
             call.status = status_of(&result);
             call.finished_at = Some(self.origin.at);
             call.result = Some(stored(result));
@@ -299,7 +299,7 @@ impl<'h> Join<'h> {
         });
         let Some(invocation) = invocation else { return Some(result) };
         self.answered.insert(invocation.clone(), ());
-        entries.push(Entry::Result(ResultEntry {
+        entries.push(HistoryEntry::Result(ResultEntry {
             invocation,
             status: status_of(&result),
             started_at: None,
@@ -337,7 +337,7 @@ impl<'h> Join<'h> {
 
     fn set_aside(&mut self, reason: &str, value: crate::json::Json, dialect: Option<Dialect>) {
         let at = self.origin.at;
-        self.joined.entries.push(Entry::SetAside(SetAside { reason: reason.into(), dialect, value, at }));
+        self.joined.entries.push(HistoryEntry::SetAside(SetAsideItem { reason: reason.into(), dialect, value, at }));
     }
 }
 

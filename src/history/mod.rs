@@ -1,6 +1,6 @@
 //! What happened: messages in their order, the calls they asked for, and the results joined to them.
 //!
-//! A history is folded from [`Entry`]s, as the log holds them. It is never rewritten: a result that
+//! A history is folded from [`HistoryEntry`]s, as the log holds them. It is never rewritten: a result that
 //! comes later is an entry of its own, and a message names its calls, it does not hold them.
 
 mod entry;
@@ -10,17 +10,17 @@ mod join;
 mod new_message;
 mod new_result;
 mod open_calls;
-mod show;
 mod sources;
+mod to_json;
 
-pub use entry::{Entry, LogRecord, ResultEntry, SetAside};
+pub use entry::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
 pub use free_id::free_id;
 pub use incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
-pub use join::{Joined, Origin, join};
+pub use join::{JoinedEntries, Origin, join};
 pub use new_message::{NewCall, NewItem, NewMessage, NewPart, join_new, read_part};
 pub use new_result::{NewResult, join_results};
-pub use show::{Showing, write_invocation, write_message, write_payload, write_usage};
 pub use sources::{change_sources, highest_source, source_number};
+pub use to_json::{MessageFormat, write_invocation, write_message, write_payload, write_usage};
 
 use crate::id::{IdMap, Seed, short_name};
 use crate::message::{Message, PartBody, Role};
@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 pub struct History {
     messages: Vec<Message>,
     invocations: Vec<ToolInvocation>,
-    set_aside: Vec<SetAside>,
+    set_aside: Vec<SetAsideItem>,
     message_at: IdMap<usize>,
     invocation_at: IdMap<usize>,
     /// How often each call id was used.
@@ -44,12 +44,12 @@ pub struct History {
     /// The highest source number there ever was.
     highest_source: Option<u64>,
     /// The position of the next message.
-    position: Position,
+    position: TurnPosition,
 }
 
 /// Where the next message would stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct TurnPosition {
     /// How many turns have begun.
     pub turns: u32,
     /// Whether the last turn has an answer, so that the next input begins a new one.
@@ -58,7 +58,7 @@ pub struct Position {
     pub rounds: u32,
 }
 
-impl Position {
+impl TurnPosition {
     /// Moves on over a message; gives its turn.
     pub fn advance(&mut self, role: Role) -> u32 {
         if self.turns == 0 || (role == Role::User && self.answered) {
@@ -84,13 +84,13 @@ impl History {
             messages: Vec::new(),
             invocations: Vec::new(),
             set_aside: Vec::new(),
-            message_at: IdMap::with_hasher(seed),
-            invocation_at: IdMap::with_hasher(seed),
-            call_ids: IdMap::with_hasher(seed),
+            message_at: IdMap::with_seed(seed),
+            invocation_at: IdMap::with_seed(seed),
+            call_ids: IdMap::with_seed(seed),
             open: BTreeSet::new(),
             sourced: Vec::new(),
             highest_source: None,
-            position: Position::default(),
+            position: TurnPosition::default(),
         }
     }
 
@@ -114,7 +114,7 @@ impl History {
 
     /// What was given and belongs to nothing: kept, never sent.
     #[must_use]
-    pub fn set_aside(&self) -> &[SetAside] {
+    pub fn set_aside(&self) -> &[SetAsideItem] {
         &self.set_aside
     }
 
@@ -180,14 +180,14 @@ impl History {
 
     /// The position of the next message.
     #[must_use]
-    pub fn position(&self) -> Position {
+    pub fn position(&self) -> TurnPosition {
         self.position
     }
 
     /// Moves `position` after a message.
     fn advance(&mut self, message: &Message) {
         if self.position.turns != message.turn + 1 || self.messages.is_empty() {
-            self.position = Position { turns: message.turn + 1, ..Position::default() };
+            self.position = TurnPosition { turns: message.turn + 1, ..TurnPosition::default() };
         }
         self.position.answered |= message.role == Role::Assistant;
         for part in &message.parts {
@@ -218,9 +218,9 @@ impl History {
     }
 
     /// Folds one entry in. An entry that was folded in before (the same id) changes nothing.
-    pub fn apply(&mut self, entry: Entry) {
+    pub fn apply(&mut self, entry: HistoryEntry) {
         match entry {
-            Entry::Message(message) => {
+            HistoryEntry::Message(message) => {
                 if self.message_at.contains_key(&message.id) {
                     return;
                 }
@@ -228,7 +228,7 @@ impl History {
                 self.message_at.insert(message.id.clone(), self.messages.len());
                 self.messages.push(message);
             }
-            Entry::Invocation(mut invocation) => {
+            HistoryEntry::Invocation(mut invocation) => {
                 if self.invocation_at.contains_key(&invocation.id) {
                     return;
                 }
@@ -247,7 +247,7 @@ impl History {
                 self.invocations.push(invocation);
                 self.note_result(at);
             }
-            Entry::Result(entry) => {
+            HistoryEntry::Result(entry) => {
                 let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
                 let Some(invocation) = self.invocations.get_mut(at) else { return };
                 // A real result replaces the note that nothing was known; nothing replaces a real one.
@@ -264,7 +264,7 @@ impl History {
                 }
                 self.note_result(at);
             }
-            Entry::SetAside(set_aside) => self.set_aside.push(set_aside),
+            HistoryEntry::SetAside(set_aside) => self.set_aside.push(set_aside),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Messages in an application's own words: no dialect, its own ids and times (R57).
 
 use super::new_result::{NewResult, join_results, read_result};
-use super::{Entry, History, Incoming, IncomingCall, IncomingMessage, IncomingPart, Joined, Origin, join};
+use super::{
+    History, HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinedEntries, Origin, join,
+};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::id::{IdMap, IdSource};
@@ -226,9 +228,9 @@ impl JoinInput {
 ///
 /// # Errors
 /// `invalid_input` for an id that the session has already; else as [`join_results`].
-pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &dyn IdSource) -> Result<Joined> {
+pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &dyn IdSource) -> Result<JoinedEntries> {
     let mut input = JoinInput::default();
-    let mut given: IdMap<()> = IdMap::with_hasher(history.seed());
+    let mut given: IdMap<()> = IdMap::with_seed(history.seed());
     let mut caller_ids = Vec::new();
     for item in items {
         let message = match item {
@@ -256,18 +258,18 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
     let (mut facts, mut outcomes) = (message_fields.into_iter(), outcomes.into_iter());
     for entry in &mut joined.entries {
         match entry {
-            Entry::Message(message) => {
+            HistoryEntry::Message(message) => {
                 let (created_at, metadata) = facts.next().unwrap_or_default();
                 message.created_at = created_at.unwrap_or(message.created_at);
                 message.metadata = metadata;
             }
-            Entry::Invocation(call) => {
+            HistoryEntry::Invocation(call) => {
                 let Some((Some(result), at)) = outcomes.next() else { continue };
                 call.status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
                 call.finished_at = Some(at.unwrap_or(origin.at));
                 call.result = Some(result);
             }
-            Entry::Result(_) | Entry::SetAside(_) => {}
+            HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
         }
     }
     join_results(history, &mut joined, results, origin)?;

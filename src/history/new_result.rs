@@ -3,7 +3,7 @@
 
 use super::new_message::time;
 use super::open_calls::{OpenCalls, Selection};
-use super::{Entry, History, Joined, Origin, ResultEntry};
+use super::{History, HistoryEntry, JoinedEntries, Origin, ResultEntry};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::id::IdMap;
@@ -73,7 +73,7 @@ pub(super) fn read_result(part: JsonRef<'_>, key: &str) -> Option<ToolResult> {
 /// `not_found` for an unknown call; `wrong_state` for a call that has its result.
 pub fn join_results(
     history: &History,
-    joined: &mut Joined,
+    joined: &mut JoinedEntries,
     results: Vec<(NewResult, Option<Ms>)>,
     origin: &Origin,
 ) -> Result<()> {
@@ -83,13 +83,13 @@ pub fn join_results(
         let status = if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok };
         match calls.take(history, joined, &name)? {
             CallLocation::Joined(at_entry) => {
-                if let Some(Entry::Invocation(call)) = joined.entries.get_mut(at_entry) {
+                if let Some(HistoryEntry::Invocation(call)) = joined.entries.get_mut(at_entry) {
                     call.status = status;
                     call.finished_at = Some(at);
                     call.result = Some(result);
                 }
             }
-            CallLocation::Stored(invocation) => joined.entries.push(Entry::Result(ResultEntry {
+            CallLocation::Stored(invocation) => joined.entries.push(HistoryEntry::Result(ResultEntry {
                 invocation,
                 status,
                 started_at: None,
@@ -128,12 +128,12 @@ struct CandidateCalls {
 }
 
 impl CandidateCalls {
-    fn find(history: &History, joined: &Joined, results: &[(NewResult, Option<Ms>)]) -> Self {
-        let mut by_id = IdMap::with_hasher(history.seed());
+    fn find(history: &History, joined: &JoinedEntries, results: &[(NewResult, Option<Ms>)]) -> Self {
+        let mut by_id = IdMap::with_seed(history.seed());
         for (result, _) in results {
             by_id.get_or_insert(&result.call, Candidates::default());
         }
-        let mut calls = Self { by_id, answered: IdMap::with_hasher(history.seed()) };
+        let mut calls = Self { by_id, answered: IdMap::with_seed(history.seed()) };
         if results.is_empty() {
             return calls;
         }
@@ -141,7 +141,7 @@ impl CandidateCalls {
             calls.add(call, &CallLocation::Stored(call.id.clone()));
         }
         for (at, entry) in joined.entries.iter().enumerate() {
-            if let Entry::Invocation(call) = entry {
+            if let HistoryEntry::Invocation(call) = entry {
                 calls.add(call, &CallLocation::Joined(at));
             }
         }
@@ -158,11 +158,11 @@ impl CandidateCalls {
     }
 
     /// Takes the call for the next result with the id `name`: of the open ones, the first of the newest message.
-    fn take(&mut self, history: &History, joined: &Joined, name: &str) -> Result<CallLocation> {
+    fn take(&mut self, history: &History, joined: &JoinedEntries, name: &str) -> Result<CallLocation> {
         let answered = &self.answered;
         let is_open = |location: &CallLocation| match location {
             CallLocation::Joined(at) => {
-                matches!(joined.entries.get(*at), Some(Entry::Invocation(call)) if call.takes_result())
+                matches!(joined.entries.get(*at), Some(HistoryEntry::Invocation(call)) if call.takes_result())
             }
             CallLocation::Stored(id) => {
                 !answered.contains_key(id) && history.invocation(id).is_some_and(ToolInvocation::takes_result)

@@ -6,15 +6,15 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub(super) struct OpenCalls<T> {
     /// By message, oldest first.
-    groups: Vec<Group<T>>,
+    groups: Vec<MessageCalls<T>>,
     /// Calls that wait for a result with their own id. [`restore_deferred`](Self::restore_deferred) makes them candidates again.
-    deferred: Vec<Group<T>>,
+    deferred: Vec<MessageCalls<T>>,
     count: usize,
 }
 
 /// The open calls of one message, in order.
 #[derive(Debug)]
-struct Group<T> {
+struct MessageCalls<T> {
     message: String,
     /// The position of its message.
     position: usize,
@@ -45,7 +45,8 @@ impl<T> OpenCalls<T> {
             Some(last) if last.message == message => last.calls.push_back(call),
             _ => {
                 self.count += 1;
-                let group = Group { message: message.to_owned(), position: self.count, calls: VecDeque::from([call]) };
+                let group =
+                    MessageCalls { message: message.to_owned(), position: self.count, calls: VecDeque::from([call]) };
                 self.groups.push(group);
             }
         }
@@ -63,7 +64,7 @@ impl<T> OpenCalls<T> {
                 Selection::Discard => {}
                 Selection::Defer => match self.deferred.last_mut() {
                     Some(last) if last.position == group.position => last.calls.push_back(call),
-                    _ => self.deferred.push(Group {
+                    _ => self.deferred.push(MessageCalls {
                         message: group.message.clone(),
                         position: group.position,
                         calls: VecDeque::from([call]),

@@ -3,7 +3,7 @@
 //! A list is a JSON array in which some object has a `source_number`: the result itself, the text of it, or the text of one
 //! of its blocks. Anything else, objects with lists inside included, is no source list.
 
-use super::{Entry, History};
+use super::{History, HistoryEntry};
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::text::count;
 use crate::tool::ToolResult;
@@ -90,7 +90,7 @@ fn is_list(value: JsonRef<'_>) -> bool {
 
 /// The highest source number in the results of these entries.
 #[must_use]
-pub fn highest_source(entries: &[Entry]) -> Option<u64> {
+pub fn highest_source(entries: &[HistoryEntry]) -> Option<u64> {
     let mut highest = None;
     for entry in entries {
         if let Some(result) = entry.result() {

@@ -281,7 +281,7 @@ fn r18_a_real_result_takes_the_place_of_the_note_that_nothing_is_known() {
     let (mut history, _) = chat(&[&list(&[USER, &calls(&["a"])])]);
     let id = history.invocations()[0].id.clone();
     let told = |status, text: &str| {
-        Entry::Result(ResultEntry {
+        HistoryEntry::Result(ResultEntry {
             invocation: id.clone(),
             status,
             started_at: None,

@@ -352,7 +352,7 @@ fn plain_id(codec: &dyn Codec, call: &ToolInvocation) -> String {
 #[must_use]
 pub(crate) fn call_ids(codec: &dyn Codec, calls: &[DraftCall<'_>]) -> Vec<JsonStr> {
     // Ids in use, with the number of suffixed ids that were derived from each.
-    let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
+    let mut used: IdMap<usize> = IdMap::with_seed(Seed::default());
     let mut ids = Vec::new();
     for call in calls {
         let plain = plain_id(codec, call.invocation);

@@ -4,7 +4,7 @@
 //! follows what is new. The kept bytes live in memory only and are rebuilt when a session is opened.
 
 mod convert;
-mod kept;
+mod encoding_cache;
 
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
@@ -18,12 +18,12 @@ use crate::provider::{
     validate,
 };
 use crate::replay::{
-    Ask, Draft, DraftCall, DraftMessage, DraftResult, Given, Memory, Origin, Pending, Policy, Progress, Question,
-    Uncited, replay,
+    Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult, PendingQuestion, Policy, QuestionKind, ReducerCache,
+    ReducerQuestion, ReducerReplies, ReducerReply, TrimmedResults, replay,
 };
 use crate::sorted::Sorted;
 pub use convert::convert;
-use kept::{Fragment, Kept, marks_in};
+use encoding_cache::{EncodedSpan, EncodingCache, marks_in};
 
 /// What is asked of a render beside the history.
 pub struct RenderRequest<'r> {
@@ -52,19 +52,19 @@ pub struct Rendered {
 
 /// How far a render came.
 #[derive(Clone, Debug)]
-pub enum Rendering {
+pub enum RenderStep {
     /// The body is there.
     Done(Rendered),
     /// The application must be asked first; then [`Renderer::told`], and the render goes on.
-    Ask(Ask),
+    Question(ReducerQuestion),
 }
 
 /// Keeps encodings, by dialect, and what the application told its reducers.
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
-    dialects: Sorted<Dialect, Kept>,
-    uncited: Uncited,
-    memory: Memory,
+    dialects: Sorted<Dialect, EncodingCache>,
+    trimmed: TrimmedResults,
+    memory: ReducerCache,
     said_default: bool,
 }
 
@@ -72,12 +72,12 @@ impl Renderer {
     /// Forgets what is kept: the history was replaced.
     pub fn clear(&mut self) {
         self.dialects.clear();
-        self.uncited = Uncited::default();
+        self.trimmed = TrimmedResults::default();
         self.memory.clear();
     }
 
     /// What the application said to a question of this render, or that it failed.
-    pub fn told(&mut self, ask: Ask, given: Given, progress: &mut Progress) {
+    pub fn told(&mut self, ask: ReducerQuestion, given: ReducerReply, progress: &mut ReducerReplies) {
         self.memory.learn(ask, given, progress);
     }
 
@@ -92,12 +92,12 @@ impl Renderer {
         request: &RenderRequest<'_>,
         now: Ms,
     ) -> Result<Rendered> {
-        let mut progress = Progress::default();
+        let mut progress = ReducerReplies::default();
         loop {
             match self.step(history, live, request, now, &progress)? {
-                Rendering::Done(rendered) => return Ok(rendered),
-                Rendering::Ask(ask) => {
-                    self.told(ask, Given::Failed("nobody is there to be asked".into()), &mut progress);
+                RenderStep::Done(rendered) => return Ok(rendered),
+                RenderStep::Question(ask) => {
+                    self.told(ask, ReducerReply::Failed("nobody is there to be asked".into()), &mut progress);
                 }
             }
         }
@@ -114,29 +114,29 @@ impl Renderer {
         live: Option<&History>,
         request: &RenderRequest<'_>,
         now: Ms,
-        progress: &Progress,
-    ) -> Result<Rendering> {
+        progress: &ReducerReplies,
+    ) -> Result<RenderStep> {
         let mut report = Report::new();
         let dialect = request.provider.dialect;
         let count = history.messages().len();
-        self.uncited.catch_up(history, request.policy);
+        self.trimmed.catch_up(history, request.policy);
         let told = (&self.memory, progress);
-        let draft = match replay(history, live, Some(&self.uncited), request.policy, now, told, &mut report) {
+        let draft = match replay(history, live, Some(&self.trimmed), request.policy, now, told, &mut report) {
             Ok(draft) => draft,
-            Err(pending) => return ask(*pending, count, request).map(Rendering::Ask),
+            Err(pending) => return ask(*pending, count, request).map(RenderStep::Question),
         };
-        let Some(kept) = self.dialects.get_or_insert_with(dialect, Kept::default) else {
+        let Some(kept) = self.dialects.get_or_insert_with(dialect, EncodingCache::default) else {
             return Err(Error::new(Code::Internal, "no place for kept encodings"));
         };
         let (body, stable_prefix) = Self::compose(kept, count, &draft, request, &mut report)?;
         self.once_a_session(&mut report);
         let max_source = history.highest_source().max(live.and_then(History::highest_source));
-        Ok(Rendering::Done(Rendered { body, report, stable_prefix, max_source }))
+        Ok(RenderStep::Done(Rendered { body, report, stable_prefix, max_source }))
     }
 
     /// Writes a body of a draft; gives how many leading messages are those of the last one that `kept` knows.
     fn compose(
-        kept: &mut Kept,
+        kept: &mut EncodingCache,
         count: usize,
         draft: &Draft<'_>,
         request: &RenderRequest<'_>,
@@ -148,20 +148,20 @@ impl Renderer {
         request.provider.write_head(&mut object, request.tools, report)?;
         let codec = codec(dialect);
         let settings = codec.settings(request.provider);
-        let apart = set_apart(codec, draft, request.instructions, report);
+        let apart = place_system(codec, draft, request.instructions, report);
         if let Some((name, value)) = &apart.member {
             object.json(name, value.view());
         }
         object.key(codec.list()).push('[');
 
         kept.prepare(settings.signature(), count);
-        let mut body = Body { head, fragments: Vec::with_capacity(draft.messages.len() + 1), fresh: String::new() };
+        let mut body = BodyBuilder { head, spans: Vec::with_capacity(draft.messages.len() + 1), fresh: String::new() };
         if let Some(instructions) = apart.instructions {
             body.push_fresh(
                 codec,
                 &DraftMessage {
                     message: &instructions,
-                    origin: Origin::Live(0),
+                    origin: DraftOrigin::Live(0),
                     calls: Vec::new(),
                     results_go_on: false,
                 },
@@ -177,39 +177,39 @@ impl Renderer {
             }
             let before = before_of(draft, at);
             match item.origin {
-                Origin::Stored(index) => {
+                DraftOrigin::Stored(index) => {
                     // In their order: two that are alike must not undo each other.
                     let signature = before
                         .iter()
                         .fold(item.signature(), |sum, before| hash_words(sum, &before.signature().to_le_bytes()));
-                    let fragment = kept.fragment(index, signature, report, &mut |out, report| {
+                    let span = kept.span(index, signature, report, &mut |out, report| {
                         encode(codec, out, item, before, &settings, report)
                     });
-                    body.fragments.push((false, fragment));
+                    body.spans.push((false, span));
                 }
-                Origin::Live(_) | Origin::Made | Origin::Summary => {
+                DraftOrigin::Live(_) | DraftOrigin::Made | DraftOrigin::Summary => {
                     body.push_fresh(codec, item, before, &settings, report)
                 }
             }
-            if let Some((_, fragment)) = body.fragments.last_mut().filter(|(_, fragment)| fragment.count > 0) {
+            if let Some((_, span)) = body.spans.last_mut().filter(|(_, span)| span.count > 0) {
                 leading &= item.message.role != Role::User;
                 may_begin &= !leading || codec.may_begin(item);
-                fragment.sound &= newest.replace(item).is_none_or(|before| codec.may_follow(before, item));
+                span.sound &= newest.replace(item).is_none_or(|before| codec.may_follow(before, item));
             }
         }
-        if let Some((_, first)) = body.fragments.first_mut() {
+        if let Some((_, first)) = body.spans.first_mut() {
             first.sound &= may_begin;
         }
-        if let Some((_, last)) = body.fragments.iter_mut().rev().find(|(_, fragment)| fragment.count > 0) {
+        if let Some((_, last)) = body.spans.iter_mut().rev().find(|(_, span)| span.count > 0) {
             last.sound &= newest.is_none_or(|item| codec.may_end(item));
         }
-        let marks: usize = body.fragments.iter().map(|(_, fragment)| fragment.marks).sum();
+        let marks: usize = body.spans.iter().map(|(_, span)| span.marks).sum();
         if marks > 0 && marks + marks_in(&body.head) > codec.most_marks() {
-            body.fragments.iter_mut().for_each(|(_, fragment)| fragment.sound &= fragment.marks == 0);
+            body.spans.iter_mut().for_each(|(_, span)| span.sound &= span.marks == 0);
         }
         let mut out = body.assemble(kept);
         let mut changed = usize::MAX;
-        if body.fragments.iter().any(|(_, fragment)| !fragment.sound) {
+        if body.spans.iter().any(|(_, span)| !span.sound) {
             // Something came in that its dialect refuses, perhaps. The rules mend it, here and not in what is stored.
             let (mended, found) = repair_rendered(&out, dialect, &RepairOptions::default());
             if mended != out {
@@ -222,7 +222,7 @@ impl Renderer {
                 }
             }
         }
-        Ok((out, kept.stable_prefix(&body.fragments, body.head.len(), changed)))
+        Ok((out, kept.stable_prefix(&body.spans, body.head.len(), changed)))
     }
 
     /// The warning of the built-in window comes once a session.
@@ -239,11 +239,16 @@ impl Renderer {
 const SUM_UP: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
 
 /// A reducer's question. What is to be summed up becomes a body that the same provider takes, whole and not streamed.
-fn ask(pending: Pending<'_>, count: usize, request: &RenderRequest<'_>) -> Result<Ask> {
-    let Pending { mut ask, covered } = pending;
+fn ask(pending: PendingQuestion<'_>, count: usize, request: &RenderRequest<'_>) -> Result<ReducerQuestion> {
+    let PendingQuestion { mut ask, covered } = pending;
     let Some(mut draft) = covered else { return Ok(ask) };
     let last = Message::made(Role::User, SUM_UP);
-    draft.messages.push(DraftMessage { message: &last, origin: Origin::Made, calls: Vec::new(), results_go_on: false });
+    draft.messages.push(DraftMessage {
+        message: &last,
+        origin: DraftOrigin::Made,
+        calls: Vec::new(),
+        results_go_on: false,
+    });
     let params = ObjectWriter::build(|out| {
         for (key, value) in request.provider.params.view().entries() {
             // A summary is text: no tool is forced, nothing streams.
@@ -254,8 +259,8 @@ fn ask(pending: Pending<'_>, count: usize, request: &RenderRequest<'_>) -> Resul
     });
     let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
     let request = RenderRequest { provider: &provider, ..*request };
-    let (body, _) = Renderer::compose(&mut Kept::default(), count, &draft, &request, &mut Report::new())?;
-    ask.question = Question::Summarize(body);
+    let (body, _) = Renderer::compose(&mut EncodingCache::default(), count, &draft, &request, &mut Report::new())?;
+    ask.question = QuestionKind::Summarize(body);
     Ok(ask)
 }
 
@@ -341,14 +346,14 @@ fn as_it_came(item: &DraftMessage<'_>) -> bool {
         || item.calls.iter().any(|call| call.invocation.template.is_some() || result(call))
 }
 
-/// A body in the making: its head, and the fragments in their order, kept ones and fresh ones.
-struct Body {
+/// A body in the making: its head, and the spans in their order, kept ones and fresh ones.
+struct BodyBuilder {
     head: String,
-    fragments: Vec<(bool, Fragment)>,
+    spans: Vec<(bool, EncodedSpan)>,
     fresh: String,
 }
 
-impl Body {
+impl BodyBuilder {
     fn push_fresh(
         &mut self,
         codec: &dyn Codec,
@@ -359,24 +364,24 @@ impl Body {
     ) {
         let start = self.fresh.len();
         let (count, sound) = encode(codec, &mut self.fresh, item, before, settings, report);
-        self.fragments.push((true, Fragment::of(&self.fresh, start, count, sound)));
+        self.spans.push((true, EncodedSpan::of(&self.fresh, start, count, sound)));
     }
 
-    fn assemble(&self, kept: &Kept) -> Vec<u8> {
-        let bytes_of = |(fresh, fragment): &(bool, Fragment)| {
+    fn assemble(&self, kept: &EncodingCache) -> Vec<u8> {
+        let bytes_of = |(fresh, span): &(bool, EncodedSpan)| {
             let from = if *fresh { self.fresh.as_str() } else { kept.text() };
-            from.as_bytes().get(fragment.start..fragment.end).unwrap_or(&[])
+            from.as_bytes().get(span.start..span.end).unwrap_or(&[])
         };
-        let length: usize = self.fragments.iter().map(|(_, fragment)| fragment.end - fragment.start + 1).sum();
+        let length: usize = self.spans.iter().map(|(_, span)| span.end - span.start + 1).sum();
         let mut body = Vec::with_capacity(self.head.len() + length + 2);
         body.extend_from_slice(self.head.as_bytes());
         let mut first = true;
         // Neighbours among the kept ones go as one piece: over an unchanged history that is one copy.
-        let mut pieces: Vec<(bool, Fragment)> = Vec::new();
-        for (fresh, fragment) in self.fragments.iter().filter(|(_, fragment)| fragment.end > fragment.start) {
+        let mut pieces: Vec<(bool, EncodedSpan)> = Vec::new();
+        for (fresh, span) in self.spans.iter().filter(|(_, span)| span.end > span.start) {
             match pieces.last_mut() {
-                Some((false, last)) if !fresh && last.end + 1 == fragment.start => last.end = fragment.end,
-                _ => pieces.push((*fresh, *fragment)),
+                Some((false, last)) if !fresh && last.end + 1 == span.start => last.end = span.end,
+                _ => pieces.push((*fresh, *span)),
             }
         }
         for piece in &pieces {
@@ -392,7 +397,7 @@ impl Body {
 }
 
 /// What stands outside the list of messages.
-struct Apart {
+struct SystemPlacement {
     member: Option<(&'static str, Json)>,
     /// Instructions, where they are a message of the list.
     instructions: Option<Message>,
@@ -400,7 +405,12 @@ struct Apart {
     taken: Vec<bool>,
 }
 
-fn set_apart(codec: &dyn Codec, draft: &Draft<'_>, instructions: Option<&str>, report: &mut Report) -> Apart {
+fn place_system(
+    codec: &dyn Codec,
+    draft: &Draft<'_>,
+    instructions: Option<&str>,
+    report: &mut Report,
+) -> SystemPlacement {
     let mut instructions = instructions.filter(|text| !text.is_empty()).map(|text| Message::made(Role::System, text));
     let mut taken = vec![false; draft.messages.len()];
     let mut leading = true;
@@ -432,7 +442,7 @@ fn set_apart(codec: &dyn Codec, draft: &Draft<'_>, instructions: Option<&str>, r
     if !listed {
         instructions = None;
     }
-    Apart { member, instructions, taken }
+    SystemPlacement { member, instructions, taken }
 }
 
 #[cfg(test)]

@@ -3,21 +3,21 @@
 //! A citation is `[source3]`, in any case, with nothing else between the brackets. What is cited keeps its number and its
 //! bytes. A turn without an answer, and a result without sources, stay as they are.
 
-use super::draft::{Draft, DraftResult, Origin};
+use super::draft::{Draft, DraftOrigin, DraftResult};
 use super::policy::{Citations, Policy};
 use crate::finding::{Action, Finding, Report};
-use crate::history::{Entry, History, change_sources, highest_source, source_number};
+use crate::history::{History, HistoryEntry, change_sources, highest_source, source_number};
 use crate::json::ArrayWriter;
 use crate::message::{Message, MessageStatus, PartBody, Role};
 use crate::sorted::Sorted;
 use crate::tool::{ToolInvocation, ToolResult};
 
 /// Stands for sources of which the answer cited none. An empty list would make a model search again.
-pub const UNCITED: &str = "There were sources here; the answer cited none of them.";
+pub const UNCITED_NOTE: &str = "There were sources here; the answer cited none of them.";
 
 /// What a turn's words cite.
 #[derive(Default)]
-struct Cited {
+struct TurnCitations {
     /// Its last message answers, and is whole.
     answered: bool,
     /// The numbers, ascending, each once.
@@ -26,14 +26,14 @@ struct Cited {
 
 /// Results without the sources that their turns do not cite: made once, and kept beside the encodings.
 #[derive(Clone, Debug, Default)]
-pub struct Uncited {
+pub struct TrimmedResults {
     /// How many of the history's sourced results are done with.
     done: usize,
     /// By the invocation's place: the result, and how many items are gone.
     less: Sorted<usize, (ToolResult, usize)>,
 }
 
-impl Uncited {
+impl TrimmedResults {
     /// Reads what is new in a history, if the policy asks for it.
     pub fn catch_up(&mut self, history: &History, policy: &Policy) {
         if policy.citations() == Citations::Off {
@@ -41,7 +41,7 @@ impl Uncited {
         }
         let all = history.messages();
         let last = all.last().map(|message| message.turn);
-        let mut read: Option<(u32, Cited)> = None;
+        let mut read: Option<(u32, TurnCitations)> = None;
         let mut over = true;
         for at in history.sourced().get(self.done..).unwrap_or(&[]) {
             let Some(call) = history.invocations().get(*at) else { continue };
@@ -49,7 +49,7 @@ impl Uncited {
             over &= Some(call.turn) != last;
             self.done += usize::from(over);
             if read.as_ref().is_none_or(|(turn, _)| *turn != call.turn) {
-                let mut cited = Cited::default();
+                let mut cited = TurnCitations::default();
                 let from = all.partition_point(|message| message.turn < call.turn);
                 let turn = all.iter().skip(from).take_while(|message| message.turn == call.turn);
                 turn.for_each(|message| cited.read(message));
@@ -71,16 +71,16 @@ impl Uncited {
 pub(super) fn citations<'h>(
     draft: &mut Draft<'h>,
     history: &History,
-    uncited: Option<&'h Uncited>,
+    trimmed: Option<&'h TrimmedResults>,
     policy: &Policy,
     report: &mut Report,
 ) {
     let wanted = policy.citations() != Citations::Off;
-    let Some(uncited) = uncited.filter(|uncited| wanted && !uncited.less.is_empty()) else { return };
-    for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, Origin::Stored(_))) {
+    let Some(trimmed) = trimmed.filter(|trimmed| wanted && !trimmed.less.is_empty()) else { return };
+    for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, DraftOrigin::Stored(_))) {
         for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
             let at = history.place_of(&call.invocation.id);
-            if let Some((less, gone)) = at.and_then(|at| uncited.less.get(&at)) {
+            if let Some((less, gone)) = at.and_then(|at| trimmed.less.get(&at)) {
                 call.result = Some(DraftResult::Stored(less));
                 report.push(finding(call.invocation, *gone));
             }
@@ -95,9 +95,9 @@ fn finding(call: &ToolInvocation, gone: usize) -> Finding {
         .did(Action::Dropped)
 }
 
-/// Takes uncited sources out of turns that are about to be stored with their answers, if the policy is that. Gives the
+/// Takes trimmed sources out of turns that are about to be stored with their answers, if the policy is that. Gives the
 /// highest source number that was in them before.
-pub fn drop_uncited(entries: &mut [Entry], policy: &Policy, report: &mut Report) -> Option<u64> {
+pub fn drop_uncited_sources(entries: &mut [HistoryEntry], policy: &Policy, report: &mut Report) -> Option<u64> {
     let highest = highest_source(entries);
     if policy.citations() != Citations::Store {
         return highest;
@@ -105,18 +105,18 @@ pub fn drop_uncited(entries: &mut [Entry], policy: &Policy, report: &mut Report)
     let mut start = 0;
     while let Some(first) = entries.get(start) {
         let turn = turn_of(first);
-        let goes_on = |entry: &&Entry| turn_of(entry).is_none_or(|own| turn == Some(own));
+        let goes_on = |entry: &&HistoryEntry| turn_of(entry).is_none_or(|own| turn == Some(own));
         let count = entries.iter().skip(start).take_while(goes_on).count();
         let Some(items) = entries.get_mut(start..start + count) else { break };
         start += count;
-        let mut cited = Cited::default();
+        let mut cited = TurnCitations::default();
         for entry in items.iter() {
-            if let Entry::Message(message) = entry {
+            if let HistoryEntry::Message(message) = entry {
                 cited.read(message);
             }
         }
         for entry in items {
-            if let Entry::Invocation(call) = entry
+            if let HistoryEntry::Invocation(call) = entry
                 && let Some(result) = &call.result
                 && let Some((less, gone)) = cited.keep(result)
             {
@@ -128,15 +128,15 @@ pub fn drop_uncited(entries: &mut [Entry], policy: &Policy, report: &mut Report)
     highest
 }
 
-fn turn_of(entry: &Entry) -> Option<u32> {
+fn turn_of(entry: &HistoryEntry) -> Option<u32> {
     match entry {
-        Entry::Message(message) => Some(message.turn),
-        Entry::Invocation(call) => Some(call.turn),
-        Entry::Result(_) | Entry::SetAside(_) => None,
+        HistoryEntry::Message(message) => Some(message.turn),
+        HistoryEntry::Invocation(call) => Some(call.turn),
+        HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => None,
     }
 }
 
-impl Cited {
+impl TurnCitations {
     /// Reads the next message of the turn.
     fn read(&mut self, message: &Message) {
         if message.role != Role::Assistant {
@@ -195,7 +195,7 @@ impl Cited {
             if gone == before {
                 return None;
             }
-            Some(if self.numbers.is_empty() { UNCITED.to_owned() } else { out })
+            Some(if self.numbers.is_empty() { UNCITED_NOTE.to_owned() } else { out })
         })?;
         let (is_error, dialect, template) = (result.is_error, result.dialect, result.template.clone());
         Some((ToolResult { content, is_error, dialect, template }, gone))

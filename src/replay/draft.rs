@@ -18,7 +18,7 @@ pub struct DraftMessage<'h> {
     /// The stored message.
     pub message: &'h Message,
     /// Its place in the history, or in the live turn.
-    pub origin: Origin,
+    pub origin: DraftOrigin,
     /// Its calls in their places; one that is left out is not here.
     pub calls: Vec<DraftCall<'h>>,
     /// The results of these calls stand in the next message's wire form.
@@ -27,7 +27,7 @@ pub struct DraftMessage<'h> {
 
 /// Where a draft message's stored form is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum DraftOrigin {
     /// In the history, at that index.
     Stored(usize),
     /// In the live turn, at that index.

@@ -4,7 +4,7 @@
 //! minute ahead is a clock's skew and counts as now; further ahead it is not believed, for calling
 //! again is the cheap mistake. The running turn is never stale.
 
-use super::draft::{Draft, DraftCall, DraftResult, Origin};
+use super::draft::{Draft, DraftCall, DraftOrigin, DraftResult};
 use super::policy::{OnStale, Policy, StaleUnit};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
@@ -32,7 +32,7 @@ pub(super) fn freshness<'h>(
     let mut units: Sorted<(u32, u32), ()> = Sorted::new();
     let unit = policy.stale_unit();
     for item in &draft.messages {
-        if matches!(item.origin, Origin::Live(_)) || Some(item.message.turn) == running {
+        if matches!(item.origin, DraftOrigin::Live(_)) || Some(item.message.turn) == running {
             continue;
         }
         for call in &item.calls {
@@ -48,7 +48,7 @@ pub(super) fn freshness<'h>(
     let in_units = |turn: u32| units.from(&(turn, 0)).first().is_some_and(|((own, _), ())| *own == turn);
     for item in &mut draft.messages {
         let turn = item.message.turn;
-        if matches!(item.origin, Origin::Live(_)) || Some(turn) == running || !in_units(turn) {
+        if matches!(item.origin, DraftOrigin::Live(_)) || Some(turn) == running || !in_units(turn) {
             continue;
         }
         item.calls.retain_mut(|call| {

@@ -10,18 +10,21 @@ mod policy;
 mod reduce;
 mod select;
 
-pub use citations::{UNCITED, Uncited, drop_uncited};
-pub use draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin, names_reasoning};
+pub use citations::{TrimmedResults, UNCITED_NOTE, drop_uncited_sources};
+pub use draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult, names_reasoning};
 pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
-pub use reduce::{Ask, CUT_NOTE, Callback, Given, Memory, Pending, Progress, Question, Reducer, shortened};
+pub use reduce::{
+    CUT_NOTE, Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies,
+    ReducerReply, shortened,
+};
 
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, Report};
 use crate::history::History;
 use crate::message::{Part, PartBody, Role};
 
-/// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet. `uncited` has caught up with
+/// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet. `trimmed` has caught up with
 /// both history and policy; `told` is what the application answered so far.
 ///
 /// # Errors
@@ -29,12 +32,12 @@ use crate::message::{Part, PartBody, Role};
 pub fn replay<'h>(
     history: &'h History,
     live: Option<&'h History>,
-    uncited: Option<&'h Uncited>,
+    trimmed: Option<&'h TrimmedResults>,
     policy: &Policy,
     now: Ms,
-    told: (&'h Memory, &'h Progress),
+    told: (&'h ReducerCache, &'h ReducerReplies),
     report: &mut Report,
-) -> Result<Draft<'h>, Box<Pending<'h>>> {
+) -> Result<Draft<'h>, Box<PendingQuestion<'h>>> {
     let mut draft = select::select(history, live, report);
     freshness::freshness(
         &mut draft,
@@ -44,7 +47,7 @@ pub fn replay<'h>(
         now,
         report,
     );
-    citations::citations(&mut draft, history, uncited, policy, report);
+    citations::citations(&mut draft, history, trimmed, policy, report);
     reduce::reduce(&mut draft, history, policy, told.0, told.1, report)?;
     for item in &draft.messages {
         // As its provider signed it.

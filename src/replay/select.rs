@@ -1,7 +1,7 @@
 //! The first pass: every stored message in its order, its calls in theirs, each with its stored result. A call of which
 //! nothing is stored is left out, unless its turn is still under way (R12).
 
-use super::draft::{Draft, DraftCall, DraftMessage, DraftResult, Origin};
+use super::draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult};
 use crate::finding::{Action, Finding, Report};
 use crate::history::History;
 use crate::message::{Message, Role};
@@ -14,11 +14,11 @@ pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(count);
     for (at, message) in history.messages().iter().enumerate() {
-        messages.push(draft_message(history, message, Origin::Stored(at), report));
+        messages.push(draft_message(history, message, DraftOrigin::Stored(at), report));
     }
     if let Some(live) = live {
         for (at, message) in live.messages().iter().enumerate() {
-            messages.push(draft_message(live, message, Origin::Live(at), report));
+            messages.push(draft_message(live, message, DraftOrigin::Live(at), report));
         }
     }
     Draft { messages }
@@ -27,13 +27,13 @@ pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report
 fn draft_message<'h>(
     history: &'h History,
     message: &'h Message,
-    origin: Origin,
+    origin: DraftOrigin,
     report: &mut Report,
 ) -> DraftMessage<'h> {
     let mut calls = Vec::new();
     if message.role == Role::Assistant {
         for invocation in history.calls_of(message) {
-            if invocation.is_withheld() && matches!(origin, Origin::Live(_)) {
+            if invocation.is_withheld() && matches!(origin, DraftOrigin::Live(_)) {
                 // A run that was cut off goes on: the model must know that it called.
                 let result = invocation.result.as_ref().map_or(DraftResult::Closing(WITHHELD), DraftResult::Stored);
                 calls.push(DraftCall { invocation, result: Some(result) });

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::Code;
-use crate::history::{Entry, join};
+use crate::history::{HistoryEntry, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::message::{Dialect, Message};
@@ -16,13 +16,13 @@ const NOW: Ms = 100_000_000_000;
 fn replay<'h>(
     history: &'h History,
     live: Option<&'h History>,
-    uncited: Option<&'h Uncited>,
+    trimmed: Option<&'h TrimmedResults>,
     policy: &Policy,
     now: Ms,
     report: &mut Report,
 ) -> Draft<'h> {
-    let told: (&'h Memory, &'h Progress) = (Box::leak(Box::default()), Box::leak(Box::default()));
-    super::replay(history, live, uncited, policy, now, told, report).unwrap()
+    let told: (&'h ReducerCache, &'h ReducerReplies) = (Box::leak(Box::default()), Box::leak(Box::default()));
+    super::replay(history, live, trimmed, policy, now, told, report).unwrap()
 }
 
 /// A history of turns: each a question, rounds of calls with their results' ages, and an answer.
@@ -91,7 +91,7 @@ impl Chat {
         let mut history = History::new(Seed(3));
         let origin = crate::history::Origin { at: NOW, run_id: self.run.clone(), ..Default::default() };
         for mut entry in join(None, &history, items, &origin, &CountingIds::default()).entries {
-            if let Entry::Invocation(call) = &mut entry {
+            if let HistoryEntry::Invocation(call) = &mut entry {
                 if let Some((_, at)) = self.finished.iter().rev().find(|(id, _)| *id == call.call_id) {
                     call.finished_at = *at;
                 }

@@ -1,9 +1,9 @@
 //! What a response means for its run: the message it makes, or why it makes none.
 
 use super::retry::is_passing;
-use super::{Desk, Run};
+use super::{Run, RunContext};
 use crate::error::{Code, Error};
-use crate::history::{Entry, Incoming, IncomingCall, IncomingMessage, IncomingPart, Origin, join};
+use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, Origin, join};
 use crate::json::ObjectWriter;
 use crate::message::{AnswerFacts, Message, MessageStatus, Role};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer};
@@ -36,47 +36,49 @@ impl Run {
         id: &str,
         status: MessageStatus,
         asked_at: u64,
-        desk: &Desk<'_>,
+        context: &RunContext<'_>,
     ) -> Option<(Message, Vec<ToolInvocation>)> {
         let dialect = self.setup.provider.dialect;
         let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
         let mut incoming = with_broken_calls(incoming, assembled)?;
         incoming.dialect.get_or_insert(dialect);
         let origin = Origin {
-            at: desk.now,
+            at: context.now,
             run_id: Some(self.setup.id.clone()),
             channel: self.setup.channel.clone(),
             message_ids: vec![id.to_owned()],
             ..Origin::default()
         };
         let (mut found, mut calls) = (None, Vec::new());
-        for entry in join(Some(desk.history), &self.live, vec![Incoming::Message(incoming)], &origin, desk.ids).entries
+        for entry in
+            join(Some(context.history), &self.live, vec![Incoming::Message(incoming)], &origin, context.ids).entries
         {
             match entry {
-                Entry::Message(mut message) => {
+                HistoryEntry::Message(mut message) => {
                     message.status = status;
                     message.answer = Some(Box::new(AnswerFacts {
                         model: assembled.model.clone(),
                         usage: assembled.usage,
                         finish_reason: assembled.finish_reason.clone(),
-                        duration_ms: Some(desk.now.saturating_sub(asked_at)),
+                        duration_ms: Some(context.now.saturating_sub(asked_at)),
                         response_id: assembled.response_id.clone(),
                         container: self.container.clone(),
                     }));
                     found = Some(message);
                 }
-                Entry::Invocation(mut call) => {
+                HistoryEntry::Invocation(mut call) => {
                     // To Gemini a name that begins with a digit was told with a `_` in front.
-                    let known = &self.setup.treatment;
+                    let known = &self.setup.tool_settings;
                     if let Some(own) = call.name.strip_prefix('_').filter(|own| known.contains(*own))
                         && !known.contains(&call.name)
                     {
                         call.name = own.to_owned();
                     }
-                    call.freshness = self.setup.treatment.get(&call.name).and_then(|treatment| treatment.freshness);
+                    call.freshness =
+                        self.setup.tool_settings.get(&call.name).and_then(|tool_settings| tool_settings.freshness);
                     calls.push(call);
                 }
-                Entry::Result(_) | Entry::SetAside(_) => {}
+                HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
             }
         }
         Some((found?, calls))

@@ -1,13 +1,13 @@
 //! What the host must do, and what it says when it has done it.
 
 use super::journal::JournalEntry;
-use super::redaction::{PersistAsk, Persisted};
+use super::redaction::{PersistQuestion, PersistReply};
 use crate::clock::Ms;
 use crate::error::Error;
-use crate::history::Entry;
+use crate::history::HistoryEntry;
 use crate::json::Json;
 use crate::message::Dialect;
-use crate::replay::Given;
+use crate::replay::ReducerReply;
 use std::rc::Rc;
 
 /// Something the host must do now. It stays open until it is answered.
@@ -33,15 +33,15 @@ pub enum EffectKind {
 
 /// What the host says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Input {
+pub enum RunInput {
     /// About an effect.
     Answer {
         /// Which.
         effect: String,
         /// What.
-        reply: Reply,
+        reply: EffectReply,
     },
-    /// Bytes of a response, after its [`Reply::ResponseStarted`].
+    /// Bytes of a response, after its [`EffectReply::ResponseStarted`].
     Bytes {
         /// Which effect.
         effect: String,
@@ -56,11 +56,11 @@ pub enum Input {
     /// The user stops the run.
     Cancel,
     /// Try again to store what could not be stored.
-    SaveAgain,
+    RetrySave,
     /// What the application said to the question of a reducer.
-    Told(Given),
-    /// What the application said to the question of [`Run::take_persist`](super::Run::take_persist).
-    Persisted(PersistAsk, Persisted),
+    ReducerReply(ReducerReply),
+    /// What the application said to the question of [`Run::take_persist_question`](super::Run::take_persist_question).
+    PersistReply(PersistQuestion, PersistReply),
     /// The binding has written a [`Save`], or could not.
     Saved {
         /// Which.
@@ -72,7 +72,7 @@ pub enum Input {
 
 /// The answers to effects.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum EffectReply {
     /// The head of the response; its bytes follow.
     ResponseStarted {
         /// HTTP status.
@@ -114,7 +114,7 @@ pub enum Reply {
 /// Something the binding must write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Save {
-    /// Names it in [`Input::Saved`].
+    /// Names it in [`RunInput::Saved`].
     pub id: u64,
     /// What.
     pub kind: SaveKind,
@@ -132,5 +132,5 @@ pub enum SaveKind {
     /// The run failed, or was stopped, and can be resumed until it is discarded.
     Fail(Box<JournalEntry>),
     /// The turn is whole: it is appended, and the journal goes, at once.
-    Append(Vec<Entry>),
+    Append(Vec<HistoryEntry>),
 }

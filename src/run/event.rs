@@ -1,6 +1,6 @@
 //! What an application may watch.
 
-use super::outcome::Outcome;
+use super::outcome::RunOutcome;
 use crate::clock::Ms;
 use crate::error::Error;
 use crate::finding::{Finding, Report};
@@ -30,5 +30,5 @@ pub enum RunEvent {
     /// Something to know.
     Warning(Finding),
     /// The run is over.
-    Finished(Box<Outcome>),
+    Finished(Box<RunOutcome>),
 }

@@ -2,7 +2,7 @@
 
 use crate::clock::Ms;
 use crate::error::{Error, Result};
-use crate::history::{Entry, History, ResultEntry};
+use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::Seed;
 use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
@@ -17,7 +17,7 @@ use crate::tool::{Arguments, ToolInvocation};
 #[allow(clippy::large_enum_variant)] // few are ever in memory
 pub enum JournalEntry {
     /// It began.
-    Began(Began),
+    Began(RunStart),
     /// The model answered, and the answer is acknowledged: it is never asked for again.
     Answered {
         /// The answer.
@@ -72,13 +72,13 @@ stored!(enum JournalEntry {
 /// What a run began with. Callbacks are not here: they are given again.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Began {
+pub struct RunStart {
     pub run: String,
     pub at: Ms,
     pub provider: StoredProvider,
     pub input: Vec<Message>,
 }
-stored!(struct Began { run, at, provider, input });
+stored!(struct RunStart { run, at, provider, input });
 
 /// Where a run called, for who resumes it. Holds no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
 /// and of the parameters those that hold one are left out.
@@ -124,7 +124,7 @@ impl JournalEntry {
     pub(super) fn beginning(run: &str, at: Ms, provider: &ProviderRequest, input: Vec<Message>) -> Vec<Self> {
         let Withheld { params, members, .. } = withhold(provider.dialect, &provider.params);
         let provider = StoredProvider::new(provider, params);
-        let mut entries = vec![Self::Began(Began { run: run.to_owned(), at, provider, input })];
+        let mut entries = vec![Self::Began(RunStart { run: run.to_owned(), at, provider, input })];
         if !members.is_empty() {
             entries.push(Self::Withheld { members });
         }
@@ -140,9 +140,9 @@ impl JournalEntry {
 
 /// A run as its journal tells of it.
 #[derive(Clone, Debug)]
-pub struct Recovered {
+pub struct RecoveredRun {
     /// What it began with.
-    pub began: Began,
+    pub began: RunStart,
     /// Its turn so far: input, answers, calls with what is known of them.
     pub live: History,
     /// How many model calls were answered.
@@ -159,7 +159,7 @@ pub struct Recovered {
     pub withheld: Vec<String>,
 }
 
-impl Recovered {
+impl RecoveredRun {
     /// Checks that who resumes the run gives its credentials again. Another dialect has its own.
     ///
     /// # Errors
@@ -182,24 +182,24 @@ impl Recovered {
 ///
 /// # Errors
 /// `corrupt_record` or `unsupported_version` when an entry does not decode: then nobody knows what ran.
-pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<Recovered> {
+pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<RecoveredRun> {
     let mut entries = records.iter().map(|bytes| open_record::<JournalEntry>(RecordKind::Journal, bytes));
     let missing =
         || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
     let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
-    let mut run = Recovered::begin(began, seed);
+    let mut run = RecoveredRun::begin(began, seed);
     for entry in entries {
         run.apply(entry?);
     }
     Ok(run)
 }
 
-impl Recovered {
+impl RecoveredRun {
     /// A run of which the first entry is known.
-    fn begin(began: Began, seed: Seed) -> Self {
+    fn begin(began: RunStart, seed: Seed) -> Self {
         let mut live = History::new(seed);
         for message in &began.input {
-            live.apply(Entry::Message(message.clone()));
+            live.apply(HistoryEntry::Message(message.clone()));
         }
         Self {
             began,
@@ -238,9 +238,9 @@ impl Recovered {
                 if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
                     self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
                 }
-                self.live.apply(Entry::Message(message));
+                self.live.apply(HistoryEntry::Message(message));
                 for invocation in invocations {
-                    self.live.apply(Entry::Invocation(invocation));
+                    self.live.apply(HistoryEntry::Invocation(invocation));
                 }
             }
             JournalEntry::Started { invocation, at, attempt } => {
@@ -249,7 +249,7 @@ impl Recovered {
                     invocation.started_at = Some(at);
                 }
             }
-            JournalEntry::Finished(result) => self.live.apply(Entry::Result(result)),
+            JournalEntry::Finished(result) => self.live.apply(HistoryEntry::Result(result)),
             JournalEntry::Redacted { invocation, arguments } => {
                 if let Some(call) = self.live.invocation_mut(&invocation) {
                     call.redacted = true;

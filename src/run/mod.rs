@@ -5,11 +5,11 @@
 //! tool starts, and what it returned is written before the next step is offered.
 
 mod answer;
-mod call;
 mod credential_filter;
 mod effect;
 mod event;
 mod journal;
+mod model_call;
 mod open_effects;
 mod outcome;
 mod parts;
@@ -18,18 +18,18 @@ mod redaction;
 mod request;
 mod response;
 mod retry;
-mod show;
 mod state;
-mod told;
+mod status;
+mod to_json;
 mod tools;
 
-pub use effect::{Effect, EffectKind, Input, Reply, Save, SaveKind};
+pub use effect::{Effect, EffectKind, EffectReply, RunInput, Save, SaveKind};
 pub use event::RunEvent;
-pub use journal::{Began, JournalEntry, Recovered, StoredProvider, recover};
+pub use journal::{JournalEntry, RecoveredRun, RunStart, StoredProvider, recover};
 pub use open_effects::effect_id;
-pub use outcome::{Outcome, RunStatus};
+pub use outcome::{RunOutcome, RunStatus};
 pub use persistence::{RunWriter, change_for, mark_open_calls, stopped_entries, without_calls};
-pub use redaction::{PersistAsk, Persisted};
+pub use redaction::{PersistQuestion, PersistReply};
 pub use response::{DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES};
 pub use retry::RetryPolicy;
 pub use state::Run;
@@ -48,7 +48,7 @@ use crate::tool::Window;
 
 /// What a run was asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setup {
+pub struct RunSetup {
     /// The run's id.
     pub id: String,
     /// Where to call and how.
@@ -58,7 +58,7 @@ pub struct Setup {
     /// What the model may call.
     pub tools: Vec<ToolDefinition>,
     /// How each of them is treated, by name.
-    pub treatment: Sorted<String, Treatment>,
+    pub tool_settings: Sorted<String, ToolSettings>,
     /// What says what is stored of a call, by tool (R12).
     pub persist: Sorted<String, Callback>,
     /// How many model calls at the most.
@@ -75,7 +75,7 @@ pub struct Setup {
     pub channel: Option<String>,
 }
 
-impl Setup {
+impl RunSetup {
     /// Refuses what no request could be built from.
     fn check(&self) -> Result<()> {
         self.provider.check()?;
@@ -85,7 +85,7 @@ impl Setup {
 
 /// How a tool is treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Treatment {
+pub struct ToolSettings {
     /// Its result ends the run.
     pub ends_run: bool,
     /// What becomes of a call that was started and cut off.
@@ -115,7 +115,7 @@ pub enum OnStop {
 }
 
 /// What the machine works with, lent for one step.
-pub struct Desk<'d> {
+pub struct RunContext<'d> {
     /// The session's history.
     pub history: &'d History,
     /// Its renderer.

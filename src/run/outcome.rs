@@ -29,7 +29,7 @@ impl RunStatus {
 
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// How it ended.
     pub status: RunStatus,
     /// Why, if it failed or was cancelled.

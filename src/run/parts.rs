@@ -5,8 +5,8 @@ use super::effect::{EffectKind, Save, SaveKind};
 use super::event::RunEvent;
 use super::open_effects::OpenEffects;
 use super::redaction::Redactions;
-use super::state::State;
-use super::{Run, Setup};
+use super::state::RunState;
+use super::{Run, RunSetup};
 use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, Report};
 use crate::history::History;
@@ -14,13 +14,13 @@ use crate::json::JsonStr;
 use std::collections::VecDeque;
 
 impl Run {
-    pub(super) fn new(setup: Setup, live: History) -> Self {
+    pub(super) fn new(setup: RunSetup, live: History) -> Self {
         let redactions = Redactions::new(live.seed());
         Self {
             credential_filter: CredentialFilter::new(&setup.provider),
             setup,
             live,
-            state: State::Beginning { save: 0, cancelled: false },
+            state: RunState::Beginning { save: 0, cancelled: false },
             effects: OpenEffects::default(),
             saves: VecDeque::new(),
             events: Vec::new(),
@@ -44,7 +44,7 @@ impl Run {
     }
 
     pub(super) fn message_started(&mut self) {
-        let State::Calling(call) = &self.state else { return };
+        let RunState::Calling(call) = &self.state else { return };
         let position = self.live.position();
         self.events.push(RunEvent::MessageStarted {
             message_id: call.message_id.clone(),
@@ -68,5 +68,23 @@ impl Run {
         let sources = self.live.highest_source();
         self.saves.push_back(Save { id, kind, sources });
         id
+    }
+
+    /// Whether the run can only go on when that write is there.
+    pub(super) fn awaits(&self, id: u64) -> bool {
+        match &self.state {
+            RunState::Beginning { save, .. } | RunState::Recording { save, .. } | RunState::Ending { save, .. } => {
+                *save == id
+            }
+            RunState::Tools(tasks) => tasks.awaits(id),
+            RunState::Asking(_) | RunState::Calling(_) | RunState::Waiting { .. } | RunState::Done(_) => false,
+        }
+    }
+
+    /// The binding could not write this: it waits for [`RunInput::RetrySave`].
+    pub fn keep_unsaved(&mut self, save: Save) {
+        if self.awaits(save.id) {
+            self.unsaved.push_back(save);
+        }
     }
 }

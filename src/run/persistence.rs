@@ -3,42 +3,42 @@
 use super::effect::{Save, SaveKind};
 use crate::clock::Ms;
 use crate::error::Result;
-use crate::history::{Entry, History};
+use crate::history::{History, HistoryEntry};
 use crate::message::{Message, MessageStatus, PartBody};
 use crate::store::{Change, JournalChange, JournalStep};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
 /// The entries of a turn that is whole: each message with its invocations behind it.
-pub fn turn_entries(live: &History) -> Vec<Entry> {
+pub fn turn_entries(live: &History) -> Vec<HistoryEntry> {
     let mut entries = Vec::with_capacity(live.messages().len() + live.invocations().len());
     for message in live.messages() {
-        entries.push(Entry::Message(message.clone()));
+        entries.push(HistoryEntry::Message(message.clone()));
         for call in live.calls_of(message) {
-            entries.push(Entry::Invocation(call.clone()));
+            entries.push(HistoryEntry::Invocation(call.clone()));
         }
     }
     entries
 }
 
 /// The entries of a turn that ended early: what there is, marked; calls that run are aborted.
-pub fn stopped_entries(live: &History, partial: Option<Message>, status: MessageStatus) -> Vec<Entry> {
+pub fn stopped_entries(live: &History, partial: Option<Message>, status: MessageStatus) -> Vec<HistoryEntry> {
     let mut entries = turn_entries(live);
     match partial {
         Some(mut message) => {
             drop_calls(&mut message);
             message.status = status;
-            entries.push(Entry::Message(message));
+            entries.push(HistoryEntry::Message(message));
         }
         None => {
-            if let Some(Entry::Message(last)) =
-                entries.iter_mut().rev().find(|entry| matches!(entry, Entry::Message(_)))
+            if let Some(HistoryEntry::Message(last)) =
+                entries.iter_mut().rev().find(|entry| matches!(entry, HistoryEntry::Message(_)))
             {
                 last.status = status;
             }
         }
     }
     for entry in &mut entries {
-        if let Entry::Invocation(call) = entry
+        if let HistoryEntry::Invocation(call) = entry
             && call.result.is_none()
             && call.started_at.is_some()
         {

@@ -4,7 +4,7 @@
 use super::effect::SaveKind;
 use super::{JournalEntry, Run};
 use crate::finding::{Action, Finding};
-use crate::history::{Entry, ResultEntry};
+use crate::history::{HistoryEntry, ResultEntry};
 use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Message, PartBody};
@@ -13,7 +13,7 @@ use crate::tool::{Arguments, ToolInvocation, ToolResult};
 
 /// A question: what is stored of this call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PersistAsk {
+pub struct PersistQuestion {
     /// Whom.
     pub callback: Callback,
     /// Which invocation.
@@ -28,7 +28,7 @@ pub struct PersistAsk {
 
 /// What is stored.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Persisted {
+pub enum PersistReply {
     /// These in the place of what was said; what is absent is stored as it is.
     Replaced {
         /// In the place of the arguments.
@@ -55,7 +55,7 @@ pub struct Redactions {
 impl Redactions {
     /// Starts without any redaction.
     pub fn new(seed: Seed) -> Self {
-        Self { by_invocation: IdMap::with_hasher(seed), save: 0, next: (0, 0) }
+        Self { by_invocation: IdMap::with_seed(seed), save: 0, next: (0, 0) }
     }
 }
 
@@ -78,7 +78,7 @@ impl Redaction {
 
 impl Run {
     /// The next question about what is to be written next. Where it is not answered, nothing of the call is stored.
-    pub fn take_persist(&mut self) -> Option<PersistAsk> {
+    pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
         if self.setup.persist.is_empty() {
             return None;
         }
@@ -107,7 +107,7 @@ impl Run {
                 _ => &[],
             }),
             SaveKind::Append(entries) => entries.get(at).map(|entry| match entry {
-                Entry::Invocation(call) => std::slice::from_ref(call),
+                HistoryEntry::Invocation(call) => std::slice::from_ref(call),
                 _ => &[],
             }),
             SaveKind::Begin(_) | SaveKind::Fail(_) => None,
@@ -115,7 +115,7 @@ impl Run {
     }
 
     /// What is to be asked about a call, if anything is.
-    fn question(&self, call: &ToolInvocation) -> Option<PersistAsk> {
+    fn question(&self, call: &ToolInvocation) -> Option<PersistQuestion> {
         let callback = self.setup.persist.get(&call.name)?;
         let known = self.redactions.by_invocation.get(&call.id);
         // Of a call that comes from a journal, only what was stored is known.
@@ -126,7 +126,7 @@ impl Run {
         }
         let text = call.arguments.text();
         let text = if text.trim().is_empty() { "{}" } else { &text };
-        Some(PersistAsk {
+        Some(PersistQuestion {
             callback: callback.clone(),
             invocation: call.id.clone(),
             name: call.name.clone(),
@@ -137,11 +137,11 @@ impl Run {
     }
 
     /// Keeps what was said.
-    pub(super) fn persisted(&mut self, ask: &PersistAsk, said: Persisted) {
+    pub(super) fn persisted(&mut self, ask: &PersistQuestion, said: PersistReply) {
         let known = self.redactions.by_invocation.get_or_insert(&ask.invocation, Redaction::default());
         known.with_result |= ask.result.is_some();
         match said {
-            Persisted::Replaced { arguments, result } => {
+            PersistReply::Replaced { arguments, result } => {
                 // It knew the arguments and would not have them stored.
                 let hidden = known.withheld && known.arguments.is_none();
                 known.arguments = arguments.or(known.arguments.take());
@@ -151,8 +151,8 @@ impl Run {
                 known.result = result;
                 known.withheld = false;
             }
-            Persisted::Nothing => known.withheld = true,
-            Persisted::Failed(why) => {
+            PersistReply::Nothing => known.withheld = true,
+            PersistReply::Failed(why) => {
                 let first = !std::mem::replace(&mut known.failed, true);
                 known.withheld = true;
                 if first {
@@ -200,9 +200,9 @@ impl Run {
                 entries.append(&mut behind);
             }
             SaveKind::Append(entries) => {
-                let mut redacted: IdMap<()> = IdMap::with_hasher(self.live.seed());
+                let mut redacted: IdMap<()> = IdMap::with_seed(self.live.seed());
                 for entry in entries.iter_mut() {
-                    if let Entry::Invocation(call) = entry {
+                    if let HistoryEntry::Invocation(call) = entry {
                         self.redact_call(call);
                         if call.redacted {
                             redacted.insert(call.message_id.clone(), ());
@@ -210,7 +210,7 @@ impl Run {
                     }
                 }
                 for entry in entries {
-                    if let Entry::Message(message) = entry
+                    if let HistoryEntry::Message(message) = entry
                         && redacted.contains_key(&message.id)
                     {
                         strip(message);

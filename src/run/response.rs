@@ -1,9 +1,9 @@
 //! Receives the bytes of a model's response and enforces their limit (R62).
 
-use super::call::Response;
 use super::event::RunEvent;
-use super::state::{State, wrong};
-use super::{Desk, Run};
+use super::model_call::ModelResponse;
+use super::state::{RunState, wrong};
+use super::{Run, RunContext};
 use crate::error::{Code, Error, Result};
 
 /// The limit of a response where the run names none.
@@ -20,24 +20,24 @@ impl Run {
     }
 
     /// Takes bytes of a response. Those of a call that is answered already change nothing.
-    pub(super) fn take_bytes(&mut self, effect: &str, bytes: &[u8], desk: &mut Desk<'_>) -> Result<()> {
+    pub(super) fn take_bytes(&mut self, effect: &str, bytes: &[u8], context: &mut RunContext<'_>) -> Result<()> {
         if !self.is_open(effect)? {
             return Ok(());
         }
         let limit = self.setup.max_response_bytes;
-        let State::Calling(call) = &mut self.state else { return Err(wrong("only a `call_model` takes bytes")) };
-        if matches!(call.response, Response::None) {
+        let RunState::Calling(call) = &mut self.state else { return Err(wrong("only a `call_model` takes bytes")) };
+        if matches!(call.response, ModelResponse::None) {
             return Err(wrong("`response_started` comes before the bytes"));
         }
         call.received = call.received.saturating_add(bytes.len() as u64);
         if call.received > limit {
-            self.response_too_large(desk);
+            self.response_too_large(context);
             return Ok(());
         }
         match &mut call.response {
-            Response::None => {}
-            Response::Whole { body, .. } => body.extend_from_slice(bytes),
-            Response::Streaming(assembler) => {
+            ModelResponse::None => {}
+            ModelResponse::Whole { body, .. } => body.extend_from_slice(bytes),
+            ModelResponse::Streaming(assembler) => {
                 let mut events = Vec::new();
                 assembler.push(bytes, &mut events);
                 for event in events {
@@ -50,16 +50,16 @@ impl Run {
     }
 
     /// Handles the host's report that a response has more bytes than the run allows.
-    pub(super) fn take_oversize(&mut self, effect: &str, desk: &mut Desk<'_>) -> Result<()> {
+    pub(super) fn take_oversize(&mut self, effect: &str, context: &mut RunContext<'_>) -> Result<()> {
         if self.is_open(effect)? {
-            let State::Calling(_) = &self.state else { return Err(wrong("only a `call_model` has a response")) };
-            self.response_too_large(desk);
+            let RunState::Calling(_) = &self.state else { return Err(wrong("only a `call_model` has a response")) };
+            self.response_too_large(context);
         }
         Ok(())
     }
 
     /// Fails the run without a retry, since the response to the same request would be too large again.
-    pub(super) fn response_too_large(&mut self, desk: &mut Desk<'_>) {
+    pub(super) fn response_too_large(&mut self, context: &mut RunContext<'_>) {
         let limit = self.setup.max_response_bytes;
         let message = format!(
             "the provider's response is too large: it has more than {limit} bytes (`maxResponseBytes`) or more items than fit into memory"
@@ -67,7 +67,7 @@ impl Run {
         let error = Error::new(Code::TooLarge, message).with(|details| {
             details.number("maxResponseBytes", limit);
         });
-        self.call_failed(error, None, false, desk);
+        self.call_failed(error, None, false, context);
     }
 }
 

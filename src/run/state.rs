@@ -1,36 +1,36 @@
 //! All transitions of a run. What a state waits for, what ends it, and what comes next is here and nowhere else.
 
 use super::answer::{cut_error, refusal_of, refused_request};
-use super::call::{Call, Response};
 use super::credential_filter::CredentialFilter;
-use super::effect::{EffectKind, Input, Reply, Save, SaveKind};
+use super::effect::{EffectKind, EffectReply, RunInput, Save, SaveKind};
 use super::event::RunEvent;
-use super::journal::{JournalEntry, Recovered};
+use super::journal::{JournalEntry, RecoveredRun};
+use super::model_call::{ModelCall, ModelResponse};
 use super::open_effects::OpenEffects;
-use super::outcome::{Outcome, RunStatus};
+use super::outcome::{RunOutcome, RunStatus};
 use super::persistence::{stopped_entries, turn_entries, without_calls};
 use super::redaction::Redactions;
-use super::request::Asking;
+use super::request::PendingRender;
 use super::response::declared_length;
 use super::retry::asked_wait;
-use super::told::said;
-use super::tools::{Tasks, ends_run};
-use super::{Desk, OnStop, Setup};
+use super::status::said;
+use super::tools::{ToolRound, ends_run};
+use super::{OnStop, RunContext, RunSetup};
 use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, Report};
-use crate::history::{Entry, History, Incoming, Origin, free_id, join};
+use crate::history::{History, HistoryEntry, Incoming, Origin, free_id, join};
 use crate::json::{JsonStr, fits_memory};
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
-use crate::replay::drop_uncited;
+use crate::replay::drop_uncited_sources;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// One run.
 pub struct Run {
-    pub(super) setup: Setup,
+    pub(super) setup: RunSetup,
     pub(super) live: History,
-    pub(super) state: State,
+    pub(super) state: RunState,
     pub(super) effects: OpenEffects,
     pub(super) saves: VecDeque<Save>,
     pub(super) events: Vec<RunEvent>,
@@ -54,27 +54,27 @@ pub struct Run {
 }
 
 /// What the run waits for.
-pub(super) enum State {
+pub(super) enum RunState {
     /// Its journal's first entry.
     Beginning { save: u64, cancelled: bool },
     /// What the application says to a reducer's question, before the model is called.
-    Asking(Box<Asking>),
+    Asking(Box<PendingRender>),
     /// The model's answer.
-    Calling(Box<Call>),
+    Calling(Box<ModelCall>),
     /// The time to ask again.
-    Waiting { call: Box<Call> },
+    Waiting { call: Box<ModelCall> },
     /// The journal's entry of the answer.
-    Recording { save: u64, then: Then },
+    Recording { save: u64, then: AfterAnswer },
     /// The tools.
-    Tools(Tasks),
+    Tools(ToolRound),
     /// The append of the turn, or the end of the journal.
     Ending { save: u64, status: RunStatus, error: Option<Error>, appends: bool },
     /// Nothing: it is over.
-    Done(Box<Outcome>),
+    Done(Box<RunOutcome>),
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Then {
+pub(super) enum AfterAnswer {
     Tools,
     CallAgain,
 }
@@ -84,43 +84,49 @@ impl Run {
     ///
     /// # Errors
     /// `config_invalid` and `invalid_input`; then nothing has happened.
-    pub fn start(setup: Setup, input: Vec<Incoming>, input_id: Option<String>, desk: &mut Desk<'_>) -> Result<Self> {
+    pub fn start(
+        setup: RunSetup,
+        input: Vec<Incoming>,
+        input_id: Option<String>,
+        context: &mut RunContext<'_>,
+    ) -> Result<Self> {
         setup.check()?;
         if input.iter().any(|item| !matches!(item, Incoming::Message(_))) {
             return Err(Error::invalid(
                 "the input of a run is messages; append tool results to the session first, then run without input",
             ));
         }
-        if let Some(id) = input_id.as_deref().filter(|id| desk.history.message(id).is_some()) {
+        if let Some(id) = input_id.as_deref().filter(|id| context.history.message(id).is_some()) {
             return Err(Error::invalid(format!(
                 "a message with the id \"{id}\" is in history already; give the input another one, or run without input to answer it"
             )));
         }
-        let mut live = History::new(desk.seed);
+        let mut live = History::new(context.seed);
         let origin = Origin {
-            at: desk.now,
+            at: context.now,
             run_id: Some(setup.id.clone()),
             channel: setup.channel.clone(),
             message_ids: input_id.into_iter().collect(),
             ..Origin::default()
         };
-        let joined = join(Some(desk.history), &live, input, &origin, desk.ids);
+        let joined = join(Some(context.history), &live, input, &origin, context.ids);
         for entry in joined.entries {
             live.apply(entry);
         }
-        let answered = desk
+        let answered = context
             .history
             .messages()
             .last()
-            .is_none_or(|last| last.role == Role::Assistant && !desk.history.has_calls(last));
+            .is_none_or(|last| last.role == Role::Assistant && !context.history.has_calls(last));
         if live.messages().is_empty() && answered {
             return Err(Error::invalid("there is nothing to answer: give `input`"));
         }
         let mut run = Self::new(setup, live);
         run.report = joined.report;
-        let began = JournalEntry::beginning(&run.setup.id, desk.now, &run.setup.provider, run.live.messages().to_vec());
+        let began =
+            JournalEntry::beginning(&run.setup.id, context.now, &run.setup.provider, run.live.messages().to_vec());
         let save = run.save(SaveKind::Begin(began));
-        run.state = State::Beginning { save, cancelled: false };
+        run.state = RunState::Beginning { save, cancelled: false };
         Ok(run)
     }
 
@@ -128,7 +134,7 @@ impl Run {
     ///
     /// # Errors
     /// `config_invalid`; then nothing has happened.
-    pub fn resume(setup: Setup, recovered: Recovered, desk: &mut Desk<'_>) -> Result<Self> {
+    pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
         let mut run = Self::new(setup, recovered.live);
@@ -139,11 +145,11 @@ impl Run {
             run.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
             run.text = said(last);
             if run.live.has_calls(last) {
-                run.begin_tools(&recovered.attempts, true, desk);
+                run.begin_tools(&recovered.attempts, true, context);
                 return Ok(run);
             }
         }
-        run.call_model(desk);
+        run.call_model(context);
         Ok(run)
     }
 
@@ -151,13 +157,13 @@ impl Run {
     ///
     /// # Errors
     /// Misuse (`unknown_effect`, `wrong_state`): the run stands as before.
-    pub fn handle(&mut self, input: Input, desk: &mut Desk<'_>) -> Result<()> {
+    pub fn handle(&mut self, input: RunInput, context: &mut RunContext<'_>) -> Result<()> {
         match input {
-            Input::Cancel => {
-                self.cancel(desk);
+            RunInput::Cancel => {
+                self.cancel(context);
                 Ok(())
             }
-            Input::SaveAgain => {
+            RunInput::RetrySave => {
                 if self.unsaved.is_empty() {
                     return Err(wrong("nothing waits to be stored"));
                 }
@@ -166,49 +172,49 @@ impl Run {
                 std::mem::swap(&mut self.unsaved, &mut self.saves);
                 Ok(())
             }
-            Input::Told(given) => {
-                self.told(given, desk);
+            RunInput::ReducerReply(given) => {
+                self.told(given, context);
                 Ok(())
             }
-            Input::Persisted(ask, said) => {
+            RunInput::PersistReply(ask, said) => {
                 self.persisted(&ask, said);
                 Ok(())
             }
-            Input::Saved { save, outcome } => {
-                self.saved(save, outcome, desk);
+            RunInput::Saved { save, outcome } => {
+                self.saved(save, outcome, context);
                 Ok(())
             }
-            Input::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, desk),
-            Input::ResponseTooLarge { effect } => self.take_oversize(&effect, desk),
-            Input::Answer { effect, reply } => self.answer(&effect, reply, desk),
+            RunInput::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, context),
+            RunInput::ResponseTooLarge { effect } => self.take_oversize(&effect, context),
+            RunInput::Answer { effect, reply } => self.answer(&effect, reply, context),
         }
     }
 
-    fn answer(&mut self, effect: &str, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
+    fn answer(&mut self, effect: &str, reply: EffectReply, context: &mut RunContext<'_>) -> Result<()> {
         if !self.is_open(effect)? {
             return Ok(());
         }
         match &mut self.state {
-            State::Calling(_) => self.model_reply(reply, desk),
-            State::Waiting { .. } => match reply {
-                Reply::Waited => {
-                    self.ask_again(desk);
+            RunState::Calling(_) => self.model_reply(reply, context),
+            RunState::Waiting { .. } => match reply {
+                EffectReply::Waited => {
+                    self.ask_again(context);
                     Ok(())
                 }
                 _ => Err(wrong("a `wait` is answered by `waited`")),
             },
-            State::Tools(_) => self.tool_reply(effect, reply, desk),
-            State::Beginning { .. }
-            | State::Asking(_)
-            | State::Recording { .. }
-            | State::Ending { .. }
-            | State::Done(_) => Ok(()),
+            RunState::Tools(_) => self.tool_reply(effect, reply, context),
+            RunState::Beginning { .. }
+            | RunState::Asking(_)
+            | RunState::Recording { .. }
+            | RunState::Ending { .. }
+            | RunState::Done(_) => Ok(()),
         }
     }
 
     // ---- the model
 
-    pub(super) fn offer_call(&mut self, attempt: u32, body: Rc<Vec<u8>>, desk: &Desk<'_>) {
+    pub(super) fn offer_call(&mut self, attempt: u32, body: Rc<Vec<u8>>, context: &RunContext<'_>) {
         let provider = &self.setup.provider;
         let kind = EffectKind::CallModel {
             dialect: provider.dialect,
@@ -218,62 +224,62 @@ impl Run {
             stream: provider.stream,
         };
         self.offer(kind);
-        let count = desk.history.id_count() + self.live.id_count();
-        let message_id = free_id(desk.ids.new_id(), count, &|id| desk.history.has_id(id) || self.live.has_id(id));
-        self.state = State::Calling(Box::new(Call {
+        let count = context.history.id_count() + self.live.id_count();
+        let message_id = free_id(context.ids.new_id(), count, &|id| context.history.has_id(id) || self.live.has_id(id));
+        self.state = RunState::Calling(Box::new(ModelCall {
             attempt,
             message_id,
             body,
-            asked_at: desk.now,
+            asked_at: context.now,
             received: 0,
-            response: Response::None,
+            response: ModelResponse::None,
         }));
     }
 
-    fn ask_again(&mut self, desk: &Desk<'_>) {
+    fn ask_again(&mut self, context: &RunContext<'_>) {
         self.effects.clear();
-        if let State::Waiting { call } = &self.state {
+        if let RunState::Waiting { call } = &self.state {
             let (attempt, body) = (call.attempt + 1, call.body.clone());
-            self.offer_call(attempt, body, desk);
+            self.offer_call(attempt, body, context);
         }
     }
 
-    fn model_reply(&mut self, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
-        let State::Calling(call) = &mut self.state else { return Ok(()) };
+    fn model_reply(&mut self, reply: EffectReply, context: &mut RunContext<'_>) -> Result<()> {
+        let RunState::Calling(call) = &mut self.state else { return Ok(()) };
         match reply {
-            Reply::ResponseStarted { status, headers } => {
-                if !matches!(call.response, Response::None) {
+            EffectReply::ResponseStarted { status, headers } => {
+                if !matches!(call.response, ModelResponse::None) {
                     return Err(wrong("the response has started already"));
                 }
                 if declared_length(&headers).is_some_and(|length| length > self.setup.max_response_bytes) {
-                    self.response_too_large(desk);
+                    self.response_too_large(context);
                     return Ok(());
                 }
                 if !(200..300).contains(&status) || !self.setup.provider.stream {
-                    call.response = Response::Whole { status, headers, body: Vec::new() };
+                    call.response = ModelResponse::Whole { status, headers, body: Vec::new() };
                     return Ok(());
                 }
-                call.response = Response::Streaming(StreamAssembler::new(self.setup.provider.dialect));
+                call.response = ModelResponse::Streaming(StreamAssembler::new(self.setup.provider.dialect));
                 self.message_started();
             }
-            Reply::ResponseEnd => match std::mem::replace(&mut call.response, Response::None) {
-                Response::None => return Err(wrong("`response_started` comes before `response_end`")),
-                Response::Streaming(mut assembler) => {
+            EffectReply::ResponseEnd => match std::mem::replace(&mut call.response, ModelResponse::None) {
+                ModelResponse::None => return Err(wrong("`response_started` comes before `response_end`")),
+                ModelResponse::Streaming(mut assembler) => {
                     let assembled = self.credential_filter.redact_answer(assembler.finish());
                     self.container = assembler.container();
-                    self.answered(assembled, desk);
+                    self.answered(assembled, context);
                 }
-                Response::Whole { status, headers, body } => self.whole(status, &headers, &body, desk),
+                ModelResponse::Whole { status, headers, body } => self.whole(status, &headers, &body, context),
             },
-            Reply::Response { .. } if !matches!(call.response, Response::None) => {
+            EffectReply::Response { .. } if !matches!(call.response, ModelResponse::None) => {
                 return Err(wrong("the response has started already; feed its bytes and say `response_end`"));
             }
-            Reply::Response { body, .. } if body.len() as u64 > self.setup.max_response_bytes => {
-                self.response_too_large(desk);
+            EffectReply::Response { body, .. } if body.len() as u64 > self.setup.max_response_bytes => {
+                self.response_too_large(context);
             }
-            Reply::Response { status, headers, body } => self.whole(status, &headers, &body, desk),
-            Reply::Failed { code, message, .. } => {
-                let streaming = matches!(call.response, Response::Streaming(_));
+            EffectReply::Response { status, headers, body } => self.whole(status, &headers, &body, context),
+            EffectReply::Failed { code, message, .. } => {
+                let streaming = matches!(call.response, ModelResponse::Streaming(_));
                 let (code, message) =
                     (code.map(|code| self.credential_filter.redact(&code)), self.credential_filter.redact(&message));
                 let error = Error::new(Code::ModelError, format!("the model could not be reached: {message}")).with(
@@ -283,55 +289,61 @@ impl Run {
                 );
                 // A retry would be redirected again.
                 let may_pass = !streaming && code.as_deref() != Some("redirect");
-                self.call_failed(error, None, may_pass, desk);
+                self.call_failed(error, None, may_pass, context);
             }
-            Reply::Started => {}
-            Reply::ToolResult { .. } | Reply::Waited => {
+            EffectReply::Started => {}
+            EffectReply::ToolResult { .. } | EffectReply::Waited => {
                 return Err(wrong("a `call_model` is answered by a response or by `failed`"));
             }
         }
         Ok(())
     }
 
-    fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], desk: &mut Desk<'_>) {
+    fn whole(&mut self, status: u16, headers: &[(String, String)], body: &[u8], context: &mut RunContext<'_>) {
         if !fits_memory(body) {
-            return self.response_too_large(desk);
+            return self.response_too_large(context);
         }
         let (assembled, container) = read_whole(self.setup.provider.dialect, body);
         let assembled = self.credential_filter.redact_answer(assembled);
         if (200..300).contains(&status) {
             self.message_started();
-            if let State::Calling(call) = &self.state
+            if let RunState::Calling(call) = &self.state
                 && !assembled.text.is_empty()
             {
                 let event = StreamEvent::TextDelta(assembled.text.clone());
                 self.events.push(RunEvent::Stream { message_id: call.message_id.clone(), event });
             }
             self.container = container;
-            return self.answered(assembled, desk);
+            return self.answered(assembled, context);
         }
         let (error, may_pass) = refused_request(status, &assembled);
-        self.call_failed(error, asked_wait(headers, desk.now), may_pass, desk);
+        self.call_failed(error, asked_wait(headers, context.now), may_pass, context);
     }
 
-    pub(super) fn call_failed(&mut self, error: Error, asked: Option<u64>, may_pass: bool, desk: &mut Desk<'_>) {
-        let attempt = if let State::Calling(call) = &self.state { call.attempt } else { return };
+    pub(super) fn call_failed(
+        &mut self,
+        error: Error,
+        asked: Option<u64>,
+        may_pass: bool,
+        context: &mut RunContext<'_>,
+    ) {
+        let attempt = if let RunState::Calling(call) = &self.state { call.attempt } else { return };
         let Some(ms) = self.setup.retry.wait_after(attempt, asked).filter(|_| may_pass) else {
-            return self.end_early(RunStatus::Failed, error, desk);
+            return self.end_early(RunStatus::Failed, error, context);
         };
         self.effects.clear();
         self.offer(EffectKind::Wait { ms });
-        self.events.push(RunEvent::Retrying { attempt: attempt + 1, at: desk.now.saturating_add(ms), error });
-        let state = std::mem::replace(&mut self.state, State::Beginning { save: 0, cancelled: false });
-        if let State::Calling(mut call) = state {
-            call.response = Response::None;
-            self.state = State::Waiting { call };
+        self.events.push(RunEvent::Retrying { attempt: attempt + 1, at: context.now.saturating_add(ms), error });
+        let state = std::mem::replace(&mut self.state, RunState::Beginning { save: 0, cancelled: false });
+        if let RunState::Calling(mut call) = state {
+            call.response = ModelResponse::None;
+            self.state = RunState::Waiting { call };
         }
     }
 
-    fn answered(&mut self, assembled: Assembled, desk: &mut Desk<'_>) {
+    fn answered(&mut self, assembled: Assembled, context: &mut RunContext<'_>) {
         let (message_id, asked_at) =
-            if let State::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
+            if let RunState::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
         // A server pauses in its own loop, or behind a summary; where the summary was asked for, it is the whole answer.
         let reason = assembled.finish_reason.as_deref();
         let paused = matches!(reason, Some("pause_turn" | "compaction"));
@@ -341,7 +353,7 @@ impl Run {
         if let Some(why) = refusal {
             let error = cut_error(why, &assembled);
             let partial = self
-                .message_of(&assembled, &message_id, MessageStatus::Failed, asked_at, desk)
+                .message_of(&assembled, &message_id, MessageStatus::Failed, asked_at, context)
                 .map(|(message, _)| message);
             self.text = assembled.text;
             return self.end_with(RunStatus::Failed, error, partial);
@@ -363,25 +375,30 @@ impl Run {
                 .of_message(&message_id),
             );
         }
-        let Some((message, invocations)) = self.message_of(&assembled, &message_id, status, asked_at, desk) else {
+        let Some((message, invocations)) = self.message_of(&assembled, &message_id, status, asked_at, context) else {
             return self.finish();
         };
-        self.live.apply(Entry::Message(message.clone()));
+        self.live.apply(HistoryEntry::Message(message.clone()));
         for invocation in &invocations {
-            self.live.apply(Entry::Invocation(invocation.clone()));
+            self.live.apply(HistoryEntry::Invocation(invocation.clone()));
         }
         if invocations.is_empty() && !goes_on {
             return self.finish();
         }
-        let then = if invocations.is_empty() { Then::CallAgain } else { Then::Tools };
+        let then = if invocations.is_empty() { AfterAnswer::CallAgain } else { AfterAnswer::Tools };
         let save = self.save(SaveKind::Write(vec![JournalEntry::Answered { message, invocations }]));
-        self.state = State::Recording { save, then };
+        self.state = RunState::Recording { save, then };
     }
 
     // ---- the tools; what a task does is in `tools.rs`, where it leads is here
 
-    fn begin_tools(&mut self, attempts: &crate::sorted::Sorted<String, u32>, resumed: bool, desk: &mut Desk<'_>) {
-        let mut tasks = Tasks::new(self, attempts, resumed, desk.now);
+    fn begin_tools(
+        &mut self,
+        attempts: &crate::sorted::Sorted<String, u32>,
+        resumed: bool,
+        context: &mut RunContext<'_>,
+    ) {
+        let mut tasks = ToolRound::new(self, attempts, resumed, context.now);
         while let Some(task) = tasks.unoffered() {
             let effect = self.offer(task);
             tasks.offered(effect);
@@ -390,37 +407,37 @@ impl Run {
         if !closing.is_empty() {
             let mut journal = Vec::new();
             for entry in closing {
-                self.live.apply(Entry::Result(entry.clone()));
+                self.live.apply(HistoryEntry::Result(entry.clone()));
                 self.events.push(tasks.finished_event(&entry, &self.live));
                 journal.push(JournalEntry::Finished(entry));
             }
             let save = self.save(SaveKind::Write(journal));
             tasks.wait_for(save);
         }
-        self.state = State::Tools(tasks);
-        self.tools_done(desk);
+        self.state = RunState::Tools(tasks);
+        self.tools_done(context);
     }
 
-    fn tool_reply(&mut self, effect: &str, reply: Reply, desk: &mut Desk<'_>) -> Result<()> {
-        let State::Tools(tasks) = &mut self.state else { return Ok(()) };
-        let Some(step) = tasks.reply(effect, reply, &mut self.live, desk.now)? else { return Ok(()) };
+    fn tool_reply(&mut self, effect: &str, reply: EffectReply, context: &mut RunContext<'_>) -> Result<()> {
+        let RunState::Tools(tasks) = &mut self.state else { return Ok(()) };
+        let Some(step) = tasks.reply(effect, reply, &mut self.live, context.now)? else { return Ok(()) };
         self.events.push(step.event);
         if step.over {
             self.effects.close(effect);
         }
         let save = self.save(SaveKind::Write(step.journal));
-        if let State::Tools(tasks) = &mut self.state {
+        if let RunState::Tools(tasks) = &mut self.state {
             tasks.wait_for(save);
         }
         Ok(())
     }
 
-    fn tools_done(&mut self, desk: &mut Desk<'_>) {
-        let State::Tools(tasks) = &self.state else { return };
+    fn tools_done(&mut self, context: &mut RunContext<'_>) {
+        let RunState::Tools(tasks) = &self.state else { return };
         if !tasks.all_done() {
             return;
         }
-        if ends_run(&self.live, &self.setup) { self.finish() } else { self.call_model(desk) }
+        if ends_run(&self.live, &self.setup) { self.finish() } else { self.call_model(context) }
     }
 
     // ---- the end
@@ -428,40 +445,41 @@ impl Run {
     fn finish(&mut self) {
         self.effects.clear();
         let mut entries = turn_entries(&self.live);
-        drop_uncited(&mut entries, &self.setup.policy, &mut self.report);
+        drop_uncited_sources(&mut entries, &self.setup.policy, &mut self.report);
         let save = self.save(SaveKind::Append(entries));
-        self.state = State::Ending { save, status: RunStatus::Finished, error: None, appends: true };
+        self.state = RunState::Ending { save, status: RunStatus::Finished, error: None, appends: true };
     }
 
-    fn cancel(&mut self, desk: &mut Desk<'_>) {
+    fn cancel(&mut self, context: &mut RunContext<'_>) {
         match &mut self.state {
             // The answer cannot be stored, and the user gives it up. The journal stays, so the run can be resumed.
-            State::Ending { .. } if !self.unsaved.is_empty() => {
+            RunState::Ending { .. } if !self.unsaved.is_empty() => {
                 self.done(RunStatus::Cancelled, None, 0, false);
             }
             // Too late, or it is over: what is being written is whole.
-            State::Ending { .. } | State::Done(_) => {}
-            State::Beginning { cancelled, .. } => *cancelled = true,
-            State::Asking(_)
-            | State::Calling(_)
-            | State::Waiting { .. }
-            | State::Recording { .. }
-            | State::Tools(_) => {
+            RunState::Ending { .. } | RunState::Done(_) => {}
+            RunState::Beginning { cancelled, .. } => *cancelled = true,
+            RunState::Asking(_)
+            | RunState::Calling(_)
+            | RunState::Waiting { .. }
+            | RunState::Recording { .. }
+            | RunState::Tools(_) => {
                 let error = Error::new(Code::Aborted, "the run was cancelled");
-                self.end_early(RunStatus::Cancelled, error, desk);
+                self.end_early(RunStatus::Cancelled, error, context);
             }
         }
     }
 
-    pub(super) fn end_early(&mut self, status: RunStatus, error: Error, desk: &mut Desk<'_>) {
+    pub(super) fn end_early(&mut self, status: RunStatus, error: Error, context: &mut RunContext<'_>) {
         let marked = if status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed };
         let mut partial = None;
-        if let State::Calling(call) = &self.state
-            && let Response::Streaming(assembler) = &call.response
+        if let RunState::Calling(call) = &self.state
+            && let ModelResponse::Streaming(assembler) = &call.response
         {
             let assembled = assembler.partial();
-            partial =
-                self.message_of(&assembled, &call.message_id, marked, call.asked_at, desk).map(|(message, _)| message);
+            partial = self
+                .message_of(&assembled, &call.message_id, marked, call.asked_at, context)
+                .map(|(message, _)| message);
             self.text = assembled.text;
         }
         self.end_with(status, error, partial);
@@ -484,39 +502,39 @@ impl Run {
         };
         // A stop by the user is no error.
         let error = Some(error).filter(|_| status == RunStatus::Failed);
-        self.state = State::Ending { save, status, error, appends: keep };
+        self.state = RunState::Ending { save, status, error, appends: keep };
     }
 
-    fn saved(&mut self, id: u64, outcome: Result<u64>, desk: &mut Desk<'_>) {
+    fn saved(&mut self, id: u64, outcome: Result<u64>, context: &mut RunContext<'_>) {
         let awaited = self.awaits(id);
         match (&mut self.state, outcome) {
-            (State::Beginning { save, cancelled }, Ok(_)) if *save == id => {
+            (RunState::Beginning { save, cancelled }, Ok(_)) if *save == id => {
                 if *cancelled {
                     let error = Error::new(Code::Aborted, "the run was cancelled");
-                    self.end_early(RunStatus::Cancelled, error, desk);
+                    self.end_early(RunStatus::Cancelled, error, context);
                 } else {
-                    self.call_model(desk);
+                    self.call_model(context);
                 }
             }
-            (State::Beginning { save, .. }, Err(error)) if *save == id => {
+            (RunState::Beginning { save, .. }, Err(error)) if *save == id => {
                 self.done(RunStatus::Failed, Some(error), 0, false)
             }
-            (State::Recording { save, then }, Ok(_)) if *save == id => match then {
-                Then::Tools => self.begin_tools(&crate::sorted::Sorted::new(), false, desk),
-                Then::CallAgain => self.call_model(desk),
+            (RunState::Recording { save, then }, Ok(_)) if *save == id => match then {
+                AfterAnswer::Tools => self.begin_tools(&crate::sorted::Sorted::new(), false, context),
+                AfterAnswer::CallAgain => self.call_model(context),
             },
-            (State::Tools(tasks), Ok(_)) => {
+            (RunState::Tools(tasks), Ok(_)) => {
                 tasks.written(id);
-                self.tools_done(desk);
+                self.tools_done(context);
             }
-            (State::Ending { save, status, error, appends }, Ok(revision)) if *save == id => {
+            (RunState::Ending { save, status, error, appends }, Ok(revision)) if *save == id => {
                 let (status, error, appends) = (*status, error.take(), *appends);
                 if appends {
                     self.events.push(RunEvent::Saved { revision });
                 }
                 self.done(status, error, revision, appends);
             }
-            (State::Ending { save, status, error, appends }, Err(failure)) if *save == id && !*appends => {
+            (RunState::Ending { save, status, error, appends }, Err(failure)) if *save == id && !*appends => {
                 let (status, error) = (*status, error.take());
                 // Nothing of the run is left elsewhere to clear away when another owner has it.
                 if failure.code != Code::Conflict {
@@ -527,47 +545,31 @@ impl Run {
                 }
                 self.done(status, error, 0, false);
             }
-            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error))
+            (RunState::Ending { .. } | RunState::Recording { .. } | RunState::Tools(_), Err(error))
                 if awaited && (error.code == Code::Conflict || error.code == Code::NotFound) =>
             {
                 // Another owner took the run over: this one may do nothing more with it.
                 self.done(RunStatus::Failed, Some(error), 0, false);
             }
-            (State::Tools(tasks), Err(error)) if tasks.was_start(id) => {
+            (RunState::Tools(tasks), Err(error)) if tasks.was_start(id) => {
                 // A tool whose start is not written must not run.
                 self.done(RunStatus::Failed, Some(error), 0, false);
             }
-            (State::Ending { .. } | State::Recording { .. } | State::Tools(_), Err(error)) if awaited => {
+            (RunState::Ending { .. } | RunState::Recording { .. } | RunState::Tools(_), Err(error)) if awaited => {
                 self.events.push(RunEvent::SaveFailed { error });
             }
             // A write that the run no longer waits for.
             (
-                State::Beginning { .. }
-                | State::Asking(_)
-                | State::Calling(_)
-                | State::Waiting { .. }
-                | State::Recording { .. }
-                | State::Tools(_)
-                | State::Ending { .. }
-                | State::Done(_),
+                RunState::Beginning { .. }
+                | RunState::Asking(_)
+                | RunState::Calling(_)
+                | RunState::Waiting { .. }
+                | RunState::Recording { .. }
+                | RunState::Tools(_)
+                | RunState::Ending { .. }
+                | RunState::Done(_),
                 _,
             ) => {}
-        }
-    }
-
-    /// Whether the run can only go on when that write is there.
-    fn awaits(&self, id: u64) -> bool {
-        match &self.state {
-            State::Beginning { save, .. } | State::Recording { save, .. } | State::Ending { save, .. } => *save == id,
-            State::Tools(tasks) => tasks.awaits(id),
-            State::Asking(_) | State::Calling(_) | State::Waiting { .. } | State::Done(_) => false,
-        }
-    }
-
-    /// The binding could not write this: it waits for [`Input::SaveAgain`].
-    pub fn keep_unsaved(&mut self, save: Save) {
-        if self.awaits(save.id) {
-            self.unsaved.push_back(save);
         }
     }
 
@@ -578,7 +580,7 @@ impl Run {
         self.saves.clear();
         self.unsaved.clear();
         self.events.clear();
-        self.state = State::Beginning { save: u64::MAX, cancelled: false };
+        self.state = RunState::Beginning { save: u64::MAX, cancelled: false };
     }
 
     fn done(&mut self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) {
@@ -587,7 +589,7 @@ impl Run {
         self.unsaved.clear();
         let outcome = self.outcome_as(status, error, revision, saved);
         self.events.push(RunEvent::Finished(Box::new(outcome.clone())));
-        self.state = State::Done(Box::new(outcome));
+        self.state = RunState::Done(Box::new(outcome));
     }
 }
 

@@ -1,12 +1,12 @@
 //! The tool calls of one round: offered, started, answered; each step written before the next one counts.
 
-use super::effect::{EffectKind, Reply};
+use super::effect::{EffectKind, EffectReply};
 use super::event::RunEvent;
 use super::journal::JournalEntry;
-use super::{OnInterrupted, Run, Setup};
+use super::{OnInterrupted, Run, RunSetup};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::history::{Entry, History, ResultEntry};
+use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::IdMap;
 use crate::json::{Json, JsonRef, Kind};
 use crate::replay::INTERRUPTED;
@@ -16,8 +16,8 @@ use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
 /// The calls of one round.
-pub struct Tasks {
-    tasks: Vec<Task>,
+pub struct ToolRound {
+    tasks: Vec<ToolTask>,
     /// Where the task of an effect is.
     by_effect: IdMap<usize>,
     /// Results that need no tool: an unknown one, arguments that are no JSON, a call that was cut off.
@@ -31,34 +31,34 @@ pub struct Tasks {
     start_next: bool,
 }
 
-struct Task {
+struct ToolTask {
     invocation: String,
-    phase: Phase,
+    phase: ToolPhase,
     attempt: u32,
     kind: Option<EffectKind>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum ToolPhase {
     Offered,
     Started,
     Answered,
 }
 
 /// What an answer leads to.
-pub struct Step {
+pub struct ToolTransition {
     pub event: RunEvent,
     pub journal: Vec<JournalEntry>,
     /// The effect is answered for good.
     pub over: bool,
 }
 
-impl Tasks {
+impl ToolRound {
     /// The open calls of the last answer. `attempts` tells of calls that were started before a kill.
     pub fn new(run: &Run, attempts: &Sorted<String, u32>, resumed: bool, now: Ms) -> Self {
         let mut tasks = Self {
             tasks: Vec::new(),
-            by_effect: IdMap::with_hasher(run.live.seed()),
+            by_effect: IdMap::with_seed(run.live.seed()),
             closing: Vec::new(),
             offered: 0,
             answered: 0,
@@ -76,19 +76,19 @@ impl Tasks {
         tasks
     }
 
-    fn add(&mut self, call: &ToolInvocation, setup: &Setup, tried: u32, resumed: bool, now: Ms) {
-        let treatment = setup.treatment.get(&call.name).copied();
+    fn add(&mut self, call: &ToolInvocation, setup: &RunSetup, tried: u32, resumed: bool, now: Ms) {
+        let tool_settings = setup.tool_settings.get(&call.name).copied();
         // What was stored of it is not what the model asked for (R12).
         if call.redacted {
             self.close(call, InvocationStatus::Interrupted, INTERRUPTED, now);
             return;
         }
-        if resumed && tried > 0 && treatment.unwrap_or_default().on_interrupted == OnInterrupted::Report {
+        if resumed && tried > 0 && tool_settings.unwrap_or_default().on_interrupted == OnInterrupted::Report {
             self.close(call, InvocationStatus::Interrupted, INTERRUPTED, now);
             return;
         }
-        if treatment.is_none() {
-            let names: Vec<&str> = setup.treatment.keys().map(String::as_str).collect();
+        if tool_settings.is_none() {
+            let names: Vec<&str> = setup.tool_settings.keys().map(String::as_str).collect();
             let text = format!(
                 "Error: there is no tool \"{}\". The tools are: {}.",
                 call.name,
@@ -119,9 +119,9 @@ impl Tasks {
             }
         };
         let attempt = tried + 1;
-        self.tasks.push(Task {
+        self.tasks.push(ToolTask {
             invocation: call.id.clone(),
-            phase: Phase::Offered,
+            phase: ToolPhase::Offered,
             attempt,
             kind: Some(EffectKind::RunTool {
                 call_id: call.wire_id().to_owned(),
@@ -170,34 +170,43 @@ impl Tasks {
     }
 
     /// Takes an answer.
-    pub fn reply(&mut self, effect: &str, reply: Reply, live: &mut History, now: Ms) -> Result<Option<Step>> {
+    pub fn reply(
+        &mut self,
+        effect: &str,
+        reply: EffectReply,
+        live: &mut History,
+        now: Ms,
+    ) -> Result<Option<ToolTransition>> {
         let Some(task) = self.by_effect.get(effect).and_then(|at| self.tasks.get_mut(*at)) else { return Ok(None) };
         let Some(call) = live.invocation_mut(&task.invocation) else { return Ok(None) };
         let started = |at| JournalEntry::Started { invocation: task.invocation.clone(), at, attempt: task.attempt };
         let (content, is_error) = match reply {
-            Reply::Started if task.phase == Phase::Offered => {
+            EffectReply::Started if task.phase == ToolPhase::Offered => {
                 call.started_at = Some(now);
                 let event = RunEvent::ToolStarted { call_id: call.wire_id().to_owned(), name: call.name.clone() };
-                let step = Step { event, journal: vec![started(now)], over: false };
-                task.phase = Phase::Started;
+                let step = ToolTransition { event, journal: vec![started(now)], over: false };
+                task.phase = ToolPhase::Started;
                 self.start_next = true;
                 return Ok(Some(step));
             }
-            Reply::Started => return Err(Error::new(Code::WrongState, "this tool was started already")),
-            Reply::ToolResult { content, is_error } => (content, is_error),
-            Reply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
-            Reply::ResponseStarted { .. } | Reply::ResponseEnd | Reply::Response { .. } | Reply::Waited => {
+            EffectReply::Started => return Err(Error::new(Code::WrongState, "this tool was started already")),
+            EffectReply::ToolResult { content, is_error } => (content, is_error),
+            EffectReply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
+            EffectReply::ResponseStarted { .. }
+            | EffectReply::ResponseEnd
+            | EffectReply::Response { .. }
+            | EffectReply::Waited => {
                 return Err(Error::new(
                     Code::WrongState,
                     "a `run_tool` is answered by `started`, `tool_result` or `failed`",
                 ));
             }
         };
-        if task.phase == Phase::Answered {
+        if task.phase == ToolPhase::Answered {
             return Ok(None);
         }
         let mut journal = Vec::new();
-        if task.phase == Phase::Offered {
+        if task.phase == ToolPhase::Offered {
             journal.push(started(now));
         }
         let began = call.started_at.unwrap_or(now);
@@ -215,11 +224,11 @@ impl Tasks {
             freshness: None,
             result: Some(ToolResult { content, is_error, dialect: None, template: None }),
         };
-        live.apply(Entry::Result(entry.clone()));
-        task.phase = Phase::Answered;
+        live.apply(HistoryEntry::Result(entry.clone()));
+        task.phase = ToolPhase::Answered;
         self.answered += 1;
         journal.push(JournalEntry::Finished(entry));
-        Ok(Some(Step { event, journal, over: true }))
+        Ok(Some(ToolTransition { event, journal, over: true }))
     }
 
     /// The round waits for that write.
@@ -249,10 +258,10 @@ impl Tasks {
 }
 
 /// Whether a tool of the last round was the run's last word; it may have been answered before a kill.
-pub fn ends_run(live: &History, setup: &Setup) -> bool {
+pub fn ends_run(live: &History, setup: &RunSetup) -> bool {
     let Some(answer) = live.last_answer() else { return false };
     live.calls_of(answer).any(|call| {
         call.status == InvocationStatus::Ok
-            && setup.treatment.get(&call.name).is_some_and(|treatment| treatment.ends_run)
+            && setup.tool_settings.get(&call.name).is_some_and(|tool_settings| tool_settings.ends_run)
     })
 }

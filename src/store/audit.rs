@@ -3,7 +3,7 @@
 use super::record::{RecordKind, seal_record};
 use super::{AuditIndex, Record, Table};
 use crate::clock::Ms;
-use crate::history::{Entry, History};
+use crate::history::{History, HistoryEntry};
 use crate::stored::stored;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 
@@ -64,10 +64,10 @@ impl AuditRow {
     }
 
     /// The row that an appended entry writes: of its invocation, or of an earlier one that it answers.
-    pub(super) fn of(history: &History, entry: &Entry, key: u64) -> Option<Self> {
+    pub(super) fn of(history: &History, entry: &HistoryEntry, key: u64) -> Option<Self> {
         match entry {
-            Entry::Invocation(invocation) => Some(Self::new(invocation, None)),
-            Entry::Result(result) => {
+            HistoryEntry::Invocation(invocation) => Some(Self::new(invocation, None)),
+            HistoryEntry::Result(result) => {
                 let mut row = Self::new(history.invocation(&result.invocation)?, Some(key));
                 row.status = result.status;
                 row.started_at = result.started_at.or(row.started_at);
@@ -75,7 +75,7 @@ impl AuditRow {
                 row.result_bytes = bytes_of(result.result.as_ref());
                 Some(row)
             }
-            Entry::Message(_) | Entry::SetAside(_) => None,
+            HistoryEntry::Message(_) | HistoryEntry::SetAside(_) => None,
         }
     }
 

@@ -4,7 +4,7 @@
 //! in use, so without this the content would be lost.
 
 use crate::error::{Error, Result};
-use crate::history::{Entry, History, free_id};
+use crate::history::{History, HistoryEntry, free_id};
 use crate::id::IdMap;
 use crate::message::PartBody;
 
@@ -12,7 +12,7 @@ use crate::message::PartBody;
 ///
 /// # Errors
 /// `invalid_input` if history has a message with one of `caller_ids`, which must not be replaced.
-pub(super) fn make_distinct(history: &History, entries: &mut [Entry], caller_ids: &[String]) -> Result<()> {
+pub(super) fn make_distinct(history: &History, entries: &mut [HistoryEntry], caller_ids: &[String]) -> Result<()> {
     if !entries.iter().any(|entry| own_id(entry).is_some_and(|id| history.has_id(id))) {
         return Ok(());
     }
@@ -23,10 +23,10 @@ pub(super) fn make_distinct(history: &History, entries: &mut [Entry], caller_ids
         }
     };
     // A result that stands before a new invocation of its id answers the stored one.
-    let mut added = IdMap::with_hasher(history.seed());
+    let mut added = IdMap::with_seed(history.seed());
     for entry in entries {
         match entry {
-            Entry::Message(message) => {
+            HistoryEntry::Message(message) => {
                 rename(&mut message.id);
                 for part in &mut message.parts {
                     if let PartBody::ToolCall { invocation, .. } = &mut part.body {
@@ -34,32 +34,32 @@ pub(super) fn make_distinct(history: &History, entries: &mut [Entry], caller_ids
                     }
                 }
             }
-            Entry::Invocation(call) => {
+            HistoryEntry::Invocation(call) => {
                 added.insert(call.id.clone(), ());
                 rename(&mut call.id);
                 rename(&mut call.message_id);
             }
-            Entry::Result(result) if added.contains_key(&result.invocation) => rename(&mut result.invocation),
-            Entry::Result(_) | Entry::SetAside(_) => {}
+            HistoryEntry::Result(result) if added.contains_key(&result.invocation) => rename(&mut result.invocation),
+            HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
         }
     }
     Ok(())
 }
 
 /// Returns the new id of each entry whose id history has already.
-fn replacements(history: &History, entries: &[Entry], caller_ids: &[String]) -> Result<IdMap<String>> {
-    let mut taken = IdMap::with_hasher(history.seed());
+fn replacements(history: &History, entries: &[HistoryEntry], caller_ids: &[String]) -> Result<IdMap<String>> {
+    let mut taken = IdMap::with_seed(history.seed());
     for id in entries.iter().filter_map(own_id) {
         taken.insert(id.clone(), ());
     }
-    let mut fixed = IdMap::with_hasher(history.seed());
+    let mut fixed = IdMap::with_seed(history.seed());
     for id in caller_ids {
         fixed.insert(id.clone(), ());
     }
-    let mut replaced = IdMap::with_hasher(history.seed());
+    let mut replaced = IdMap::with_seed(history.seed());
     for entry in entries {
         let Some(id) = own_id(entry).filter(|id| history.has_id(id)) else { continue };
-        if matches!(entry, Entry::Message(_)) && fixed.contains_key(id) {
+        if matches!(entry, HistoryEntry::Message(_)) && fixed.contains_key(id) {
             return Err(Error::invalid(format!(
                 "another tab or process has stored a message with the id \"{id}\"; nothing was appended, choose another id"
             )));
@@ -72,10 +72,10 @@ fn replacements(history: &History, entries: &[Entry], caller_ids: &[String]) -> 
     Ok(replaced)
 }
 
-fn own_id(entry: &Entry) -> Option<&String> {
+fn own_id(entry: &HistoryEntry) -> Option<&String> {
     match entry {
-        Entry::Message(message) => Some(&message.id),
-        Entry::Invocation(call) => Some(&call.id),
-        Entry::Result(_) | Entry::SetAside(_) => None,
+        HistoryEntry::Message(message) => Some(&message.id),
+        HistoryEntry::Invocation(call) => Some(&call.id),
+        HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => None,
     }
 }

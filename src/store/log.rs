@@ -13,7 +13,7 @@ use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, Store
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, Report};
-use crate::history::{Entry, History, LogRecord, highest_source};
+use crate::history::{History, HistoryEntry, LogRecord, highest_source};
 use crate::id::{IdMap, Seed};
 use crate::session_head::SessionHead;
 use std::cell::RefCell;
@@ -55,7 +55,7 @@ pub struct Change {
     /// When.
     pub at: Ms,
     /// What happened, not numbered yet.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<HistoryEntry>,
     /// The unfinished run's journal.
     pub journal: Option<JournalChange>,
     /// The highest source number that was given out for it: more than `entries` hold where some is left out (R9).
@@ -74,7 +74,7 @@ pub type HeadEdit = Box<dyn Fn(&mut SessionHead)>;
 struct Prepared {
     expected: u64,
     head: SessionHead,
-    entries: Vec<Entry>,
+    entries: Vec<HistoryEntry>,
     batch: Batch,
 }
 
@@ -89,7 +89,7 @@ impl SessionLog {
             history: History::new(seed),
             findings: Report::new(),
             generation: 0,
-            operations: IdMap::with_hasher(seed),
+            operations: IdMap::with_seed(seed),
             read_only: None,
             seed,
         }
@@ -166,8 +166,8 @@ impl SessionLog {
         head: &mut SessionHead,
         batch: &mut Batch,
         change: &Change,
-        (entries, revision): (Vec<Entry>, u64),
-    ) -> Vec<Entry> {
+        (entries, revision): (Vec<HistoryEntry>, u64),
+    ) -> Vec<HistoryEntry> {
         let key = head.next_record;
         head.next_record += 1;
         head.history_revision = head.history_revision.max(head.born.saturating_sub(1)) + 1;
@@ -184,7 +184,7 @@ impl SessionLog {
         for entry in &record.entries {
             let Some(row) = AuditRow::of(&self.history, entry, key) else { continue };
             // A result changes the row of its call, which is there.
-            let rows = if matches!(entry, Entry::Result(_)) { &mut batch.replace } else { &mut batch.put };
+            let rows = if matches!(entry, HistoryEntry::Result(_)) { &mut batch.replace } else { &mut batch.put };
             rows.push(row.record());
         }
         record.entries
@@ -500,10 +500,10 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
     Err(Error::new(Code::Busy, "other writers keep coming first; try again in a moment"))
 }
 
-fn message_ids(entries: &[Entry]) -> Vec<String> {
+fn message_ids(entries: &[HistoryEntry]) -> Vec<String> {
     let mut ids = Vec::new();
     for entry in entries {
-        if let Entry::Message(message) = entry {
+        if let HistoryEntry::Message(message) = entry {
             ids.push(message.id.clone());
         }
     }

@@ -1,16 +1,16 @@
 //! Numbering: what is appended gets its places behind what is there, at the moment it is written.
 
-use crate::history::{Entry, History, Position};
+use crate::history::{History, HistoryEntry, TurnPosition};
 use crate::id::short_name;
 use crate::message::PartBody;
 use crate::session_head::SessionHead;
 
 /// Gives messages their `seq`, turn and round, and invocations their number; moves the head's counters on.
-pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<Entry>) -> Vec<Entry> {
+pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
     let mut position = history.position();
     // Turns whose records cannot be read keep their numbers, too.
     if position.turns < head.turns {
-        position = Position { turns: head.turns, answered: true, rounds: 0 };
+        position = TurnPosition { turns: head.turns, answered: true, rounds: 0 };
     }
     let record = head.next_record;
     // An invocation stands behind its message.
@@ -18,7 +18,7 @@ pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<Ent
     let mut numbered = Vec::with_capacity(entries.len());
     for mut entry in entries {
         match &mut entry {
-            Entry::Message(message) => {
+            HistoryEntry::Message(message) => {
                 message.seq = head.next_seq;
                 head.next_seq += 1;
                 message.turn = position.advance(message.role);
@@ -34,7 +34,7 @@ pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<Ent
                 head.turns = head.turns.max(position.turns);
                 last = Some((message.id.clone(), message.turn, own_round));
             }
-            Entry::Invocation(invocation) => {
+            HistoryEntry::Invocation(invocation) => {
                 invocation.number = head.next_invocation;
                 invocation.record = record;
                 head.next_invocation += 1;
@@ -47,7 +47,7 @@ pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<Ent
                     invocation.replay_id = Some(format!("call_{}", short_name(&invocation.id, 20)));
                 }
             }
-            Entry::Result(_) | Entry::SetAside(_) => {}
+            HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
         }
         numbered.push(entry);
     }

@@ -8,11 +8,11 @@ use super::promise::promise;
 use super::run_request::check_branch;
 use super::session::{Session, SessionInner};
 use crate::error::{Code, Error, Result};
-use crate::history::{Entry, Joined, NewItem, NewResult, Origin, join, join_new, join_results};
+use crate::history::{HistoryEntry, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
-use crate::replay::{PolicyLayer, drop_uncited};
+use crate::replay::{PolicyLayer, drop_uncited_sources};
 use crate::sorted::Sorted;
 use crate::store::{Change, Committed};
 use js_sys::Promise;
@@ -89,7 +89,11 @@ impl SessionInner {
     }
 
     /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one.
-    async fn append_joined(&self, join: &dyn Fn() -> Result<Joined>, expected: Option<u64>) -> Result<Committed> {
+    async fn append_joined(
+        &self,
+        join: &dyn Fn() -> Result<JoinedEntries>,
+        expected: Option<u64>,
+    ) -> Result<Committed> {
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -99,7 +103,7 @@ impl SessionInner {
                 outcome => outcome?,
             };
             // A result was paired with a call that was open at this revision.
-            let answers = joined.entries.iter().any(|entry| matches!(entry, Entry::Result(_)));
+            let answers = joined.entries.iter().any(|entry| matches!(entry, HistoryEntry::Result(_)));
             let joined_at = self.log.borrow().revision;
             let change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
             match self.append_change(change).await {
@@ -115,7 +119,7 @@ impl SessionInner {
     }
 
     /// Joins messages to what is there: a dialect's own, or neutral ones.
-    fn join(&self, given: &Json, named: Option<&str>, origin: &Origin) -> Result<Joined> {
+    fn join(&self, given: &Json, named: Option<&str>, origin: &Origin) -> Result<JoinedEntries> {
         let Some(name) = named else {
             let messages = NewItem::read_all(given.view())?;
             return join_new(&self.log.borrow().history, messages, origin, &self.engine.ids);
@@ -125,16 +129,16 @@ impl SessionInner {
     }
 
     /// Joins the result of a stored call to what is there.
-    fn join_answer(&self, result: &NewResult, origin: &Origin) -> Result<Joined> {
-        let mut joined = Joined::default();
+    fn join_answer(&self, result: &NewResult, origin: &Origin) -> Result<JoinedEntries> {
+        let mut joined = JoinedEntries::default();
         join_results(&self.log.borrow().history, &mut joined, vec![(result.clone(), None)], origin)?;
         Ok(joined)
     }
 
-    fn joined_change(&self, joined: &mut Joined, expected: Option<u64>) -> Change {
+    fn joined_change(&self, joined: &mut JoinedEntries, expected: Option<u64>) -> Change {
         let policy = self.policy(PolicyLayer::default(), Sorted::new());
         let mut change = self.change();
-        change.sources = drop_uncited(&mut joined.entries, &policy, &mut joined.report);
+        change.sources = drop_uncited_sources(&mut joined.entries, &policy, &mut joined.report);
         change.entries = std::mem::take(&mut joined.entries);
         change.caller_ids = std::mem::take(&mut joined.caller_ids);
         change.expected = expected;
@@ -161,7 +165,7 @@ fn as_invalid(mut error: Error) -> Error {
 }
 
 /// Whether a result may have found no call.
-fn misses_call(joined: &Result<Joined>) -> bool {
+fn misses_call(joined: &Result<JoinedEntries>) -> bool {
     match joined {
         Ok(joined) => joined.report.iter().any(|finding| finding.code == "orphan_result"),
         Err(error) => matches!(error.code, Code::NotFound | Code::InvalidInput),

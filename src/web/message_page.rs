@@ -3,7 +3,7 @@
 use super::convert::{page, text, whole};
 use super::session::SessionInner;
 use crate::error::{Error, Result};
-use crate::history::{Showing, write_message};
+use crate::history::{MessageFormat, write_message};
 use crate::json::ArrayWriter;
 use wasm_bindgen::JsValue;
 
@@ -23,7 +23,7 @@ pub fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
     let mut array = ArrayWriter::new(&mut items);
     let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(start..end).unwrap_or(&[]) {
-        array.object(|out| write_message(out, message, &log.history, &inner.id, before, Showing::Stored));
+        array.object(|out| write_message(out, message, &log.history, &inner.id, before, MessageFormat::Stored));
         before = Some(&message.id);
     }
     array.end();

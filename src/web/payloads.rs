@@ -5,7 +5,7 @@
 
 use super::engine::Engine;
 use crate::error::Result;
-use crate::history::{Entry, LogRecord};
+use crate::history::{HistoryEntry, LogRecord};
 use crate::id::{IdMap, Seed};
 use crate::store::{AuditRow, MAX_KEY, Query, RecordKind, Table, open_record};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -27,12 +27,12 @@ struct RecordCalls {
 
 impl RecordCalls {
     fn of(record: LogRecord, seed: Seed) -> Self {
-        let mut own = Self { calls: IdMap::with_hasher(seed), results: IdMap::with_hasher(seed) };
+        let mut own = Self { calls: IdMap::with_seed(seed), results: IdMap::with_seed(seed) };
         for entry in record.entries {
             match entry {
-                Entry::Invocation(call) => _ = own.calls.insert(call.id.clone(), call),
-                Entry::Result(entry) => _ = own.results.insert(entry.invocation, entry.result),
-                Entry::Message(_) | Entry::SetAside(_) => {}
+                HistoryEntry::Invocation(call) => _ = own.calls.insert(call.id.clone(), call),
+                HistoryEntry::Result(entry) => _ = own.results.insert(entry.invocation, entry.result),
+                HistoryEntry::Message(_) | HistoryEntry::SetAside(_) => {}
             }
         }
         own

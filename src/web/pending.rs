@@ -12,7 +12,7 @@ use crate::error::{Code, Error, Result};
 use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::message::MessageStatus;
-use crate::run::{Recovered, recover, stopped_entries};
+use crate::run::{RecoveredRun, recover, stopped_entries};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::{
     AuditQuery, AuditRow, Change, JournalChange, JournalStep, Record, RecordKind, open_record, read_journal,
@@ -64,7 +64,7 @@ async fn pending_of(engine: &Engine, session: &str, head: &SessionHead, out: &mu
 }
 
 /// Reads an unfinished run.
-pub fn journal_of<'a>(engine: &'a Engine, session: &'a str, run: &'a RunEntry) -> Work<'a, Result<Recovered>> {
+pub fn journal_of<'a>(engine: &'a Engine, session: &'a str, run: &'a RunEntry) -> Work<'a, Result<RecoveredRun>> {
     Box::pin(async move { recover(&read_journal(&*engine.store, session, run).await?, engine.seed) })
 }
 
@@ -117,7 +117,7 @@ pub async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) 
     let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
     session.engine.changed(&session.id, revision, false);
     session.notify();
-    let machine = crate::run::Run::resume(setup, recovered, &mut session.workplace().desk())?;
+    let machine = crate::run::Run::resume(setup, recovered, &mut session.workplace().run_context())?;
     Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, lock))
 }
 

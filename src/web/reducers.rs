@@ -6,8 +6,8 @@ use super::options::word;
 use super::promise::Work;
 use super::rethread::callback_failed;
 use crate::error::{Error, Result};
-use crate::replay::{Ask, Callback, Given, Question, Reducer};
-use crate::run::{PersistAsk, Persisted};
+use crate::replay::{Callback, QuestionKind, Reducer, ReducerQuestion, ReducerReply};
+use crate::run::{PersistQuestion, PersistReply};
 use js_sys::{Array, Function, Uint8Array};
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -118,21 +118,21 @@ fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, 
 }
 
 /// Asks the application a reducer's question.
-pub fn tell(ask: &Ask) -> Work<'_, Given> {
+pub fn tell(ask: &ReducerQuestion) -> Work<'_, ReducerReply> {
     Box::pin(ask_callback(ask))
 }
 
-async fn ask_callback(ask: &Ask) -> Given {
+async fn ask_callback(ask: &ReducerQuestion) -> ReducerReply {
     let argument: JsValue = match &ask.question {
-        Question::Count(texts) => {
+        QuestionKind::Count(texts) => {
             let list = Array::new();
             for text in texts {
                 list.push(&JsValue::from_str(text));
             }
             list.into()
         }
-        Question::Summarize(body) => Uint8Array::from(body.as_slice()).into(),
-        Question::Reduce(messages) => to_js(messages.view()),
+        QuestionKind::Summarize(body) => Uint8Array::from(body.as_slice()).into(),
+        QuestionKind::Reduce(messages) => to_js(messages.view()),
     };
     let said = match call(&ask.callback, &Array::of1(&argument)) {
         Ok(said) => settled(said).await,
@@ -140,22 +140,24 @@ async fn ask_callback(ask: &Ask) -> Given {
     };
     match said {
         Ok(said) => read_answer(&ask.question, &said),
-        Err(error) => Given::Failed(callback_failed("it threw", &error).into_message()),
+        Err(error) => ReducerReply::Failed(callback_failed("it threw", &error).into_message()),
     }
 }
 
-fn read_answer(question: &Question, said: &JsValue) -> Given {
+fn read_answer(question: &QuestionKind, said: &JsValue) -> ReducerReply {
     match question {
-        Question::Count(texts) => {
+        QuestionKind::Count(texts) => {
             let most = u32::try_from(texts.len()).unwrap_or(u32::MAX);
-            counts(said, most).map_or_else(|error| Given::Failed(error.into_message()), Given::Counts)
+            counts(said, most).map_or_else(|error| ReducerReply::Failed(error.into_message()), ReducerReply::Counts)
         }
-        Question::Summarize(_) => match string("the summary", said) {
-            Ok(Some(summary)) => Given::Summary(summary),
-            Ok(None) => Given::Failed("it gave no text".into()),
-            Err(error) => Given::Failed(error.into_message()),
+        QuestionKind::Summarize(_) => match string("the summary", said) {
+            Ok(Some(summary)) => ReducerReply::Summary(summary),
+            Ok(None) => ReducerReply::Failed("it gave no text".into()),
+            Err(error) => ReducerReply::Failed(error.into_message()),
         },
-        Question::Reduce(_) => to_json(said).map_or_else(|error| Given::Failed(error.into_message()), Given::Messages),
+        QuestionKind::Reduce(_) => {
+            to_json(said).map_or_else(|error| ReducerReply::Failed(error.into_message()), ReducerReply::Messages)
+        }
     }
 }
 
@@ -171,17 +173,17 @@ fn counts(said: &JsValue, most: u32) -> Result<Vec<u64>> {
 }
 
 /// Asks a tool's `persist`.
-pub fn persist(ask: &PersistAsk) -> Persisted {
+pub fn persist(ask: &PersistQuestion) -> PersistReply {
     let invocation = object_to_js(&|out| {
         out.text("name", &ask.name).json("arguments", ask.arguments.view());
     });
     let result = ask.result.as_ref().map_or(JsValue::UNDEFINED, |result| to_js(result.view()));
     let said = match call(&ask.callback, &Array::of2(&invocation, &result)) {
         Ok(said) => said,
-        Err(error) => return Persisted::Failed(callback_failed("it threw", &error).into_message()),
+        Err(error) => return PersistReply::Failed(callback_failed("it threw", &error).into_message()),
     };
     if said.is_null() {
-        return Persisted::Nothing;
+        return PersistReply::Nothing;
     }
     let part = |key: &str| {
         let value = member_of(&said, key)?;
@@ -189,17 +191,17 @@ pub fn persist(ask: &PersistAsk) -> Persisted {
     };
     match member_of(&said, "then") {
         Ok(then) if said.is_object() && !then.is_function() => {}
-        Ok(_) => return Persisted::Failed("it gave neither an object nor null, at once".into()),
-        Err(error) => return Persisted::Failed(error.into_message()),
+        Ok(_) => return PersistReply::Failed("it gave neither an object nor null, at once".into()),
+        Err(error) => return PersistReply::Failed(error.into_message()),
     }
     match (part("arguments"), part("result")) {
         (Ok(arguments), Ok(result)) => match unknown_member(&said) {
-            None => Persisted::Replaced { arguments, result },
-            Some(member) => Persisted::Failed(format!(
+            None => PersistReply::Replaced { arguments, result },
+            Some(member) => PersistReply::Failed(format!(
                 "it gave `{member}`, where `arguments` and `result` are expected; what it meant to replace is not known"
             )),
         },
-        (Err(error), _) | (_, Err(error)) => Persisted::Failed(error.into_message()),
+        (Err(error), _) | (_, Err(error)) => PersistReply::Failed(error.into_message()),
     }
 }
 

@@ -8,8 +8,8 @@ use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::history::{History, Origin, join};
-use crate::render::{RenderRequest, Rendered, Rendering};
-use crate::replay::Progress;
+use crate::render::{RenderRequest, RenderStep, Rendered};
+use crate::replay::ReducerReplies;
 use js_sys::Uint8Array;
 use wasm_bindgen::JsValue;
 
@@ -31,13 +31,13 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
         tools: &parts.tools,
         policy: &parts.policy,
     };
-    let mut progress = Progress::default();
+    let mut progress = ReducerReplies::default();
     loop {
         let step =
             inner.renderer.borrow_mut().step(&inner.log.borrow().history, Some(&live), &request, now, &progress)?;
         match step {
-            Rendering::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
-            Rendering::Ask(ask) => {
+            RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
+            RenderStep::Question(ask) => {
                 let given = tell(&ask).await;
                 inner.renderer.borrow_mut().told(ask, given, &mut progress);
             }

@@ -17,7 +17,7 @@ use crate::error::{Code, Error, Result};
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::provider::is_error_response;
-use crate::run::{Input, Reply, RunEvent, RunStatus, RunWriter, change_for};
+use crate::run::{EffectReply, RunEvent, RunInput, RunStatus, RunWriter, change_for};
 use crate::store::{Change, HeadEdit};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, RefCell};
@@ -120,7 +120,7 @@ impl RunInner {
         let machine = {
             let mut place = session.workplace();
             place.log.writable()?;
-            crate::run::Run::start(setup, items, input_id, &mut place.desk())?
+            crate::run::Run::start(setup, items, input_id, &mut place.run_context())?
         };
         Ok(Self::new(session, id, machine, 1, lock))
     }
@@ -168,7 +168,7 @@ impl RunInner {
     /// The answer that is coming in.
     pub fn partial(&self) -> Option<Message> {
         let mut place = self.session.workplace();
-        self.machine.borrow().partial(&place.desk())
+        self.machine.borrow().partial(&place.run_context())
     }
 
     /// The function that cancels it, for the view: the same one each time.
@@ -190,12 +190,12 @@ impl RunInner {
         let run = self.clone();
         promise(Box::pin(async move {
             // What cannot be written is told by an event.
-            let _ = run.handle(Input::Cancel).await;
+            let _ = run.handle(RunInput::Cancel).await;
             Ok(JsValue::UNDEFINED)
         }))
     }
 
-    fn step(&self, input: Input) -> Result<()> {
+    fn step(&self, input: RunInput) -> Result<()> {
         if self.given_up.get() {
             return Err(Error::new(
                 Code::Closed,
@@ -203,10 +203,10 @@ impl RunInner {
             ));
         }
         let mut place = self.session.workplace();
-        self.machine.borrow_mut().handle(input, &mut place.desk())
+        self.machine.borrow_mut().handle(input, &mut place.run_context())
     }
 
-    fn handle(self: &Rc<Self>, input: Input) -> Work<'_, Result<()>> {
+    fn handle(self: &Rc<Self>, input: RunInput) -> Work<'_, Result<()>> {
         let taken = self.step(input);
         Box::pin(async move {
             taken?;
@@ -248,18 +248,18 @@ impl RunInner {
                     }
                 }
             }
-            if let Err(error) = self.step(Input::Saved { save: id, outcome }) {
+            if let Err(error) = self.step(RunInput::Saved { save: id, outcome }) {
                 failure.get_or_insert(error);
             }
         }
-        let ask = self.machine.borrow_mut().take_ask();
+        let ask = self.machine.borrow_mut().take_question();
         if let Some(ask) = ask {
             // Nobody waits for it: the run can be cancelled meanwhile.
             let run = self.clone();
             in_background(Box::pin(async move {
                 let given = tell(&ask).await;
                 // What fails now is told by the run's events.
-                let _ = run.handle(Input::Told(given)).await;
+                let _ = run.handle(RunInput::ReducerReply(given)).await;
             }));
         }
         self.collect(wrote);
@@ -269,11 +269,11 @@ impl RunInner {
     /// Asks the tools' `persist` about what is written next.
     fn ask_persist(&self) {
         loop {
-            let ask = self.machine.borrow_mut().take_persist();
+            let ask = self.machine.borrow_mut().take_persist_question();
             let Some(ask) = ask else { return };
             let said = persist(&ask);
             // It changes what is stored, and nothing else.
-            let _ = self.step(Input::Persisted(ask, said));
+            let _ = self.step(RunInput::PersistReply(ask, said));
         }
     }
 
@@ -425,8 +425,8 @@ impl Run {
                 return inner.handle(input).await.map(|()| JsValue::UNDEFINED);
             }
             let reply = reply_of(&answer)?;
-            let strict = matches!(reply, Reply::Started);
-            match inner.handle(Input::Answer { effect, reply }).await {
+            let strict = matches!(reply, EffectReply::Started);
+            match inner.handle(RunInput::Answer { effect, reply }).await {
                 // A tool whose start could not be written must not run; any other failure is told by `save_failed`.
                 Err(error) if strict || is_misuse(&error) => Err(error),
                 _ => Ok(JsValue::UNDEFINED),
@@ -440,10 +440,10 @@ impl Run {
         // Copied at the call, since the host may reuse its buffer; not at all when there are too many.
         let input = match foreign::size(bytes) {
             Some(size) if u64::from(size) > inner.machine.borrow().max_response_bytes() => {
-                Ok(Input::ResponseTooLarge { effect })
+                Ok(RunInput::ResponseTooLarge { effect })
             }
             _ => match foreign::bytes("what is fed", bytes) {
-                Ok(Some(bytes)) => Ok(Input::Bytes { effect, bytes }),
+                Ok(Some(bytes)) => Ok(RunInput::Bytes { effect, bytes }),
                 Ok(None) => Err(Error::invalid("what is fed is a Uint8Array")),
                 Err(error) => Err(error),
             },
@@ -487,7 +487,7 @@ impl Run {
     pub fn save(&self) -> Promise {
         let inner = self.inner.clone();
         self.inner.session.engine.promise(Box::pin(async move {
-            inner.handle(Input::SaveAgain).await?;
+            inner.handle(RunInput::RetrySave).await?;
             Ok(JsValue::UNDEFINED)
         }))
     }
@@ -505,13 +505,13 @@ fn is_misuse(error: &Error) -> bool {
 }
 
 /// A whole response that is larger than the run allows: its body is not read.
-fn oversized(run: &RunInner, effect: &str, answer: &JsValue) -> Option<Input> {
+fn oversized(run: &RunInner, effect: &str, answer: &JsValue) -> Option<RunInput> {
     let size = foreign::size(&member(answer, "body"))?;
     (u64::from(size) > run.machine.borrow().max_response_bytes())
-        .then(|| Input::ResponseTooLarge { effect: effect.to_owned() })
+        .then(|| RunInput::ResponseTooLarge { effect: effect.to_owned() })
 }
 
-fn reply_of(answer: &JsValue) -> Result<Reply> {
+fn reply_of(answer: &JsValue) -> Result<EffectReply> {
     let headers = || -> Result<Vec<(String, String)>> {
         let members = foreign::members("`headers`", &member(answer, "headers"))?;
         Ok(members
@@ -525,8 +525,8 @@ fn reply_of(answer: &JsValue) -> Result<Reply> {
             .ok_or_else(|| Error::invalid("`status` is the HTTP status"))
     };
     Ok(match text(answer, "type")?.as_deref() {
-        Some("response_started") => Reply::ResponseStarted { status: status()?, headers: headers()? },
-        Some("response_end") => Reply::ResponseEnd,
+        Some("response_started") => EffectReply::ResponseStarted { status: status()?, headers: headers()? },
+        Some("response_end") => EffectReply::ResponseEnd,
         Some("response") => {
             let body = member(answer, "body");
             let body = match foreign::string("`body`", &body)? {
@@ -535,17 +535,17 @@ fn reply_of(answer: &JsValue) -> Result<Reply> {
                     foreign::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` is a string or bytes"))?
                 }
             };
-            Reply::Response { status: status()?, headers: headers()?, body }
+            EffectReply::Response { status: status()?, headers: headers()?, body }
         }
-        Some("started") => Reply::Started,
-        Some("tool_result") => Reply::ToolResult {
+        Some("started") => EffectReply::Started,
+        Some("tool_result") => EffectReply::ToolResult {
             content: to_json(&member(answer, "content"))?,
             is_error: member(answer, "isError").is_truthy(),
         },
-        Some("waited") => Reply::Waited,
+        Some("waited") => EffectReply::Waited,
         Some("failed") => {
             let error = member(answer, "error");
-            Reply::Failed {
+            EffectReply::Failed {
                 code: text(&error, "code").ok().flatten(),
                 message: text(&error, "message")
                     .ok()

@@ -15,7 +15,7 @@ use crate::provider::{
 };
 use crate::replay::{Callback, Policy};
 use crate::run::{
-    DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, OnInterrupted, RetryPolicy, Setup, Treatment,
+    DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, OnInterrupted, RetryPolicy, RunSetup, ToolSettings,
 };
 use crate::sorted::Sorted;
 use wasm_bindgen::prelude::*;
@@ -86,7 +86,7 @@ pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderP
     };
     provider.check()?;
     let tools = tools(request)?;
-    let policy = session.policy(policy_at(request, "replay")?, windows(&tools.treatment));
+    let policy = session.policy(policy_at(request, "replay")?, windows(&tools.tool_settings));
     Ok(RenderParts { provider, instructions: text(request, "instructions")?, tools: tools.definitions, policy })
 }
 
@@ -116,10 +116,10 @@ pub fn check_branch(request: &JsValue) -> Result<()> {
     }
 }
 
-fn windows(treatment: &Sorted<String, Treatment>) -> Sorted<String, crate::tool::Window> {
+fn windows(tool_settings: &Sorted<String, ToolSettings>) -> Sorted<String, crate::tool::Window> {
     let mut windows = Sorted::new();
-    for (name, treatment) in treatment.entries() {
-        if let Some(window) = treatment.freshness {
+    for (name, tool_settings) in tool_settings.entries() {
+        if let Some(window) = tool_settings.freshness {
             windows.insert(name.clone(), window);
         }
     }
@@ -130,7 +130,7 @@ fn windows(treatment: &Sorted<String, Treatment>) -> Sorted<String, crate::tool:
 #[derive(Default)]
 struct Toolbox {
     definitions: Vec<ToolDefinition>,
-    treatment: Sorted<String, Treatment>,
+    tool_settings: Sorted<String, ToolSettings>,
     persist: Sorted<String, Callback>,
 }
 
@@ -155,7 +155,7 @@ fn tools(request: &JsValue) -> Result<Toolbox> {
         tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
         let freshness = window(&tool, "freshness")?;
         let ends_run = flag(&tool, "endsRun");
-        tools.treatment.insert(name, Treatment { ends_run, on_interrupted, freshness });
+        tools.tool_settings.insert(name, ToolSettings { ends_run, on_interrupted, freshness });
     }
     Ok(tools)
 }
@@ -217,18 +217,18 @@ fn max_response_bytes(request: &JsValue) -> Result<u64> {
 }
 
 /// Reads a `RunRequest`, but for its input.
-pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Setup> {
+pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<RunSetup> {
     refuse(request, &["providers", "inputFilter", "replace"])?;
     check_branch(request)?;
     only(request, "persistence", "run", "a persistence other than \"run\"")?;
-    let Toolbox { definitions, mut treatment, persist } = tools(request)?;
-    let policy = session.policy(policy_at(request, "replay")?, windows(&treatment));
+    let Toolbox { definitions, mut tool_settings, persist } = tools(request)?;
+    let policy = session.policy(policy_at(request, "replay")?, windows(&tool_settings));
     let provider = provider(request)?;
     // Tools of `params` are the model's to call and the application's to answer.
     if let Some(tools) = provider.params.view().find("tools") {
         for tool in tools.items() {
             if let Some(name) = tool.get("function").unwrap_or(tool).text("name") {
-                treatment.get_or_insert_with(name.into_owned(), Treatment::default);
+                tool_settings.get_or_insert_with(name.into_owned(), ToolSettings::default);
             }
         }
     }
@@ -240,12 +240,12 @@ pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Se
     retry.backoff_ms = whole(&given, "backoffMs")?.unwrap_or(retry.backoff_ms);
     let instructions = text(request, "instructions")?;
     let on_stop = on_stop(request)?.unwrap_or(session.on_stop.get());
-    Ok(Setup {
+    Ok(RunSetup {
         id,
         provider,
         instructions,
         tools: definitions,
-        treatment,
+        tool_settings,
         persist,
         max_turns,
         max_response_bytes: max_response_bytes(request)?,

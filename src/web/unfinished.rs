@@ -8,7 +8,7 @@ use super::run::{RunInner, liveness_lock_name, lock_name};
 use super::session::SessionInner;
 use crate::history::History;
 use crate::message::{Message, MessageStatus, PartBody};
-use crate::run::{Recovered, RunStatus, mark_open_calls, without_calls};
+use crate::run::{RecoveredRun, RunStatus, mark_open_calls, without_calls};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal_from;
 use crate::tool::InvocationStatus;
@@ -85,7 +85,7 @@ enum RunSource {
     /// It ended here: the turn is what the user saw. `epoch` is the owner's in the head, none if it is not there.
     Here { epoch: Option<u32>, next_run: u64 },
     /// It was read from its journal: the first `read` entries.
-    Journal { recovered: Box<Recovered>, read: u64, epoch: u32 },
+    Journal { recovered: Box<RecoveredRun>, read: u64, epoch: u32 },
 }
 
 /// How much of a run is known without reading its journal.

@@ -8,7 +8,7 @@ use super::promise::promise;
 use super::run::RunInner;
 use super::session::SessionInner;
 use super::unfinished::{RunState, UnfinishedRun};
-use crate::history::{History, Showing, write_message};
+use crate::history::{History, MessageFormat, write_message};
 use crate::id::hash_words;
 use crate::message::Message;
 use crate::run::Run;
@@ -128,7 +128,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let first = all.len().saturating_sub(view.window);
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(first..).unwrap_or(&[]) {
-        painter.message(message, &log.history, before, Showing::View { saved: true, streaming: false });
+        painter.message(message, &log.history, before, MessageFormat::View { saved: true, streaming: false });
         before = Some(&message.id);
     }
     let mut shown_run = JsValue::NULL;
@@ -199,7 +199,7 @@ impl Painter<'_> {
             // The append is there before the run hears of it.
             if stored.message(&message.id).is_none() {
                 let before = self.new.last().map(|painted| painted.id.clone());
-                self.message(message, turn, before.as_deref(), Showing::View { saved: false, streaming });
+                self.message(message, turn, before.as_deref(), MessageFormat::View { saved: false, streaming });
             }
         }
     }
@@ -217,7 +217,7 @@ impl Painter<'_> {
         places.get(id).copied()
     }
 
-    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, showing: Showing) {
+    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, showing: MessageFormat) {
         let version = version(message, history, before, showing);
         let found = self.place_of(&message.id);
         self.at = found.map_or(self.at, |at| at + 1);
@@ -231,10 +231,10 @@ impl Painter<'_> {
 }
 
 /// Stands for all that can change about a message: its calls' fate, and, while it comes in, its text.
-fn version(message: &Message, history: &History, before: Option<&str>, showing: Showing) -> u64 {
+fn version(message: &Message, history: &History, before: Option<&str>, showing: MessageFormat) -> u64 {
     let (saved, streaming) = match showing {
-        Showing::View { saved, streaming } => (saved, streaming),
-        Showing::Stored => (true, false),
+        MessageFormat::View { saved, streaming } => (saved, streaming),
+        MessageFormat::Stored => (true, false),
     };
     let mut sum = hash_words(u64::from(saved) + 2 * u64::from(streaming), before.unwrap_or("").as_bytes());
     sum = hash_words(sum, &[message.status as u8]);

@@ -4,7 +4,7 @@ use super::engine::Engine;
 use super::session::SessionInner;
 use crate::clock::Ms;
 use crate::render::Renderer;
-use crate::run::Desk;
+use crate::run::RunContext;
 use crate::store::SessionLog;
 use std::cell::{Ref, RefMut};
 
@@ -26,8 +26,8 @@ pub struct Workplace<'s> {
 }
 
 impl Workplace<'_> {
-    pub fn desk(&mut self) -> Desk<'_> {
-        Desk {
+    pub fn run_context(&mut self) -> RunContext<'_> {
+        RunContext {
             history: &self.log.history,
             renderer: &mut self.renderer,
             now: self.now,

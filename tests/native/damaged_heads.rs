@@ -209,7 +209,7 @@ fn r47_a_tab_that_knew_the_lost_head_goes_on() {
     // It appends, expecting history as it was, and what only its head held is stored again.
     let entry = |id: &str| {
         let first = one.borrow().history.messages()[0].clone();
-        rethread::history::Entry::Message(rethread::message::Message { id: id.into(), run_id: None, ..first })
+        rethread::history::HistoryEntry::Message(rethread::message::Message { id: id.into(), run_id: None, ..first })
     };
     let append = |name: &str, expected| Change {
         operation: name.into(),

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use rethread::finding::Severity;
-use rethread::history::{Entry, History, Incoming, Origin, join};
+use rethread::history::{History, HistoryEntry, Incoming, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
@@ -170,7 +170,7 @@ proptest! {
         let incoming = decode_body(Dialect::Gemini, JsonRef::parse(&text).unwrap()).unwrap();
         let joined = join(None, &History::new(Seed(7)), incoming, &Origin::default(), &CountingIds::default());
         for entry in joined.entries {
-            if let Entry::Invocation(call) = entry {
+            if let HistoryEntry::Invocation(call) = entry {
                 let asked = call.arguments.text().into_owned();
                 prop_assert_eq!(call.result.map(|result| result.content.as_str().to_owned()), Some(asked));
             }

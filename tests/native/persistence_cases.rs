@@ -18,8 +18,10 @@ use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
 use rethread::provider::{ProviderRequest, Settings, decode_body, validate};
-use rethread::render::{RenderRequest, Renderer, Rendering};
-use rethread::replay::{Callback, DanglingCalls, Given, Policy, PolicyLayer, Progress, Question, Reducer};
+use rethread::render::{RenderRequest, RenderStep, Renderer};
+use rethread::replay::{
+    Callback, DanglingCalls, Policy, PolicyLayer, QuestionKind, Reducer, ReducerReplies, ReducerReply,
+};
 use rethread::tool::Window;
 use serde_json::{Value, json};
 use std::rc::Rc;
@@ -52,7 +54,12 @@ impl Session {
     }
 
     /// The steps of the body that goes out, and the report.
-    fn shown(&self, to: Dialect, policy: &Policy, answer: &mut dyn FnMut(&Question) -> Given) -> (String, Report) {
+    fn shown(
+        &self,
+        to: Dialect,
+        policy: &Policy,
+        answer: &mut dyn FnMut(&QuestionKind) -> ReducerReply,
+    ) -> (String, Report) {
         let params = if to == Dialect::Anthropic { r#"{"max_tokens":9}"# } else { "{}" };
         let provider = ProviderRequest {
             dialect: to,
@@ -63,10 +70,10 @@ impl Session {
             settings: Settings::default(),
         };
         let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
-        let (mut renderer, mut progress) = (Renderer::default(), Progress::default());
+        let (mut renderer, mut progress) = (Renderer::default(), ReducerReplies::default());
         for _ in 0..9 {
             match renderer.step(&self.history, None, &request, 2_000, &progress).unwrap() {
-                Rendering::Done(done) => {
+                RenderStep::Done(done) => {
                     let errors = validate(&done.body, to).into_iter().filter(|found| found.severity == Severity::Error);
                     assert_eq!(errors.collect::<Vec<_>>(), [], "{to:?} {}", String::from_utf8_lossy(&done.body));
                     let body = serde_json::from_slice(&done.body).unwrap();
@@ -75,7 +82,7 @@ impl Session {
                         done.report,
                     );
                 }
-                Rendering::Ask(ask) => {
+                RenderStep::Question(ask) => {
                     let given = answer(&ask.question);
                     renderer.told(ask, given, &mut progress);
                 }
@@ -90,12 +97,12 @@ fn policy(reducers: Vec<Reducer>) -> Policy {
     Policy { call, ..Policy::default() }
 }
 
-fn nobody(_: &Question) -> Given {
+fn nobody(_: &QuestionKind) -> ReducerReply {
     panic!("nobody is asked")
 }
 
-fn sums_up(_: &Question) -> Given {
-    Given::Summary("in short".into())
+fn sums_up(_: &QuestionKind) -> ReducerReply {
+    ReducerReply::Summary("in short".into())
 }
 
 fn count(count: usize) -> Reducer {
@@ -107,7 +114,7 @@ fn summarize(target: usize, threshold: usize) -> Reducer {
 }
 
 /// From every dialect to every dialect a session is shown so.
-fn shows(talk: &str, reducers: &[Reducer], answer: fn(&Question) -> Given, want: &str) {
+fn shows(talk: &str, reducers: &[Reducer], answer: fn(&QuestionKind) -> ReducerReply, want: &str) {
     for from in Dialect::ALL {
         let session = Session::of(from, talk);
         let before = (session.history.messages().to_vec(), session.history.invocations().to_vec());
@@ -167,12 +174,12 @@ fn pp_53_a_cut_inside_a_round_keeps_or_covers_it_whole() {
             for to in Dialect::ALL {
                 let covered = std::cell::RefCell::new(String::new());
                 let (shown, _) = session.shown(to, &policy(vec![summarize(target, 0)]), &mut |question| {
-                    let Question::Summarize(body) = question else { panic!("{question:?}") };
+                    let QuestionKind::Summarize(body) = question else { panic!("{question:?}") };
                     // What is summed up is a body of the same dialect, its rounds whole.
                     let errors = validate(body, to).into_iter().filter(|found| found.severity == Severity::Error);
                     assert_eq!(errors.collect::<Vec<_>>(), [], "{to:?} {}", String::from_utf8_lossy(body));
                     *covered.borrow_mut() = read(to, &serde_json::from_slice(body).unwrap());
-                    Given::Summary("in short".into())
+                    ReducerReply::Summary("in short".into())
                 });
                 whole(&shown);
                 whole(&covered.borrow());
@@ -308,7 +315,7 @@ fn pp_58_a_call_id_that_is_used_again_makes_two_pairs() {
 #[test]
 fn pp_59_a_summary_that_fails_leaves_everything() {
     let talk = "u 0; a 1; u 2; a 3; u 4; a 5; u 6; a 7; u 8";
-    for wrong in [Given::Failed("boom".into()), Given::Summary("  ".into())] {
+    for wrong in [ReducerReply::Failed("boom".into()), ReducerReply::Summary("  ".into())] {
         for from in Dialect::ALL {
             let session = Session::of(from, talk);
             for to in Dialect::ALL {

@@ -25,7 +25,7 @@ mod runs;
 mod scripted_host;
 
 use rethread::finding::Report;
-use rethread::history::{Entry, History, Joined, Origin, join};
+use rethread::history::{History, HistoryEntry, JoinedEntries, Origin, join};
 use rethread::id::CountingIds;
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -77,7 +77,7 @@ impl Chat {
         self
     }
 
-    pub fn joined(&mut self, at: u64, dialect: Dialect, body: &str) -> Joined {
+    pub fn joined(&mut self, at: u64, dialect: Dialect, body: &str) -> JoinedEntries {
         let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
         let origin = Origin { at, run_id: self.run.map(str::to_owned), ..Origin::default() };
         let joined = join(None, &self.history, items, &origin, &self.ids);
@@ -198,6 +198,6 @@ pub fn window(millis: f64) -> PolicyLayer {
     PolicyLayer { freshness: Some(Window::from_millis(millis).unwrap()), ..PolicyLayer::default() }
 }
 
-pub fn message_entries(joined: Joined) -> (Vec<Entry>, Vec<Entry>) {
-    joined.entries.into_iter().partition(|entry| matches!(entry, Entry::Message(_)))
+pub fn message_entries(joined: JoinedEntries) -> (Vec<HistoryEntry>, Vec<HistoryEntry>) {
+    joined.entries.into_iter().partition(|entry| matches!(entry, HistoryEntry::Message(_)))
 }

@@ -32,9 +32,9 @@ mod spy_store;
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::Code;
-use rethread::history::{Entry, LogRecord};
+use rethread::history::{HistoryEntry, LogRecord};
 use rethread::message::{Dialect, Role};
-use rethread::run::{OnInterrupted, RunStatus, Treatment};
+use rethread::run::{OnInterrupted, RunStatus, ToolSettings};
 use rethread::store::{AuditQuery, AuditRow, Change, LogStore, MemoryStore, RecordKind, Table, commit, open_record};
 use rethread::tool::InvocationStatus;
 use scripted_host::*;
@@ -149,7 +149,7 @@ fn r01_a_message_has_no_copy_of_a_call() {
     host.ask(setup("run", CHAT, false), "Go", model);
     let record: LogRecord = open_record(RecordKind::Log, &host.records(Table::Log)[0].value).unwrap();
     for entry in record.entries {
-        if let Entry::Message(message) = entry {
+        if let HistoryEntry::Message(message) = entry {
             assert!(!format!("{message:?}").contains("xyzzy"), "{message:?}");
         }
     }
@@ -279,7 +279,7 @@ fn r15_an_expected_revision_is_about_history_and_not_about_journals() {
         .iter()
         .take(1)
         .map(|message| {
-            Entry::Message(rethread::message::Message { id: "mine".into(), run_id: None, ..message.clone() })
+            HistoryEntry::Message(rethread::message::Message { id: "mine".into(), run_id: None, ..message.clone() })
         })
         .collect();
     let change = Change { operation: "cas".into(), at: 5, entries, expected: Some(revision), ..Change::default() };
@@ -303,7 +303,7 @@ fn r18_a_tool_that_ends_the_run_ends_it() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut setup = setup("run", CHAT, false);
-    setup.treatment.insert("look".into(), Treatment { ends_run: true, ..Treatment::default() });
+    setup.tool_settings.insert("look".into(), ToolSettings { ends_run: true, ..ToolSettings::default() });
     let outcome = host
         .ask(setup.clone(), "Go", |_| Answer::Say(Say { text: "One moment.".into(), ..calls(&[("c", "look", "{}")]) }));
     assert_eq!(
@@ -331,7 +331,9 @@ fn r18_a_tool_that_ends_the_run_ends_it() {
 fn r18_an_interrupted_tool_runs_again_where_that_is_said() {
     let store = MemoryStore::default();
     let mut setup = setup("run", CHAT, false);
-    setup.treatment.insert("look".into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
+    setup
+        .tool_settings
+        .insert("look".into(), ToolSettings { on_interrupted: OnInterrupted::Rerun, ..ToolSettings::default() });
     for attempt in 1..4 {
         let mut host = Host::open(&store, "s", &format!("h{attempt}"));
         if attempt == 1 {
@@ -344,13 +346,14 @@ fn r18_an_interrupted_tool_runs_again_where_that_is_said() {
         if attempt == 1 {
             let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
             let body = calls(&[("c", "look", "{}")]).body(CHAT);
-            host.reply(&effect, rethread::run::Reply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+            host.reply(&effect, rethread::run::EffectReply::Response { status: 200, headers: Vec::new(), body })
+                .unwrap();
             host.write();
         }
         let effect = host.run.as_ref().unwrap().effects()[0].clone();
         let rethread::run::EffectKind::RunTool { attempt: offered, .. } = effect.kind else { panic!("{effect:?}") };
         assert_eq!(offered, attempt);
-        host.reply(&effect.id, rethread::run::Reply::Started).unwrap();
+        host.reply(&effect.id, rethread::run::EffectReply::Started).unwrap();
         host.write();
     }
     let mut host = Host::open(&store, "s", "last");

@@ -13,10 +13,10 @@ use rethread::json::{Json, JsonStr};
 use rethread::message::{Dialect, Part, PartBody, Role};
 use rethread::provider::{ProviderRequest, Settings, ToolDefinition, validate};
 use rethread::render::{RenderRequest, Rendered, Renderer};
-use rethread::replay::{Given, Policy, Question};
+use rethread::replay::{Policy, QuestionKind, ReducerReply};
 use rethread::run::{
-    Desk, EffectKind, Input, OnStop, Outcome, PersistAsk, Persisted, Reply, RetryPolicy, Run, RunEvent, RunStatus,
-    RunWriter, Setup, Treatment, change_for, recover,
+    EffectKind, EffectReply, OnStop, PersistQuestion, PersistReply, RetryPolicy, Run, RunContext, RunEvent, RunInput,
+    RunOutcome, RunSetup, RunStatus, RunWriter, ToolSettings, change_for, recover,
 };
 use rethread::session_head::RunEntry;
 use rethread::store::{
@@ -247,9 +247,9 @@ pub struct Host<'s> {
     pub tool: Box<dyn FnMut(&str, &Json) -> (Json, bool)>,
     /// What the application says to a tool's `persist`.
     #[allow(clippy::type_complexity)]
-    pub persist: Box<dyn FnMut(&PersistAsk) -> Persisted>,
+    pub persist: Box<dyn FnMut(&PersistQuestion) -> PersistReply>,
     /// What it says to a reducer.
-    pub reducer: Box<dyn FnMut(&Question) -> Given>,
+    pub reducer: Box<dyn FnMut(&QuestionKind) -> ReducerReply>,
     /// Bodies that were asked and answered.
     pub asked: Vec<Value>,
     /// Every tool that ran: call id, invocation, attempt.
@@ -281,9 +281,9 @@ pub fn provider(dialect: Dialect, stream: bool) -> ProviderRequest {
     }
 }
 
-pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
+pub fn setup(id: &str, dialect: Dialect, stream: bool) -> RunSetup {
     let names = ["look", "find"];
-    Setup {
+    RunSetup {
         id: id.into(),
         provider: provider(dialect, stream),
         instructions: Some("Be brief.".into()),
@@ -291,7 +291,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
             .iter()
             .map(|name| ToolDefinition { name: (*name).into(), description: None, parameters: None, strict: false })
             .collect(),
-        treatment: names.iter().map(|name| ((*name).to_owned(), Treatment::default())).collect(),
+        tool_settings: names.iter().map(|name| ((*name).to_owned(), ToolSettings::default())).collect(),
         persist: std::iter::empty().collect(),
         max_turns: 10,
         max_response_bytes: rethread::run::DEFAULT_MAX_RESPONSE_BYTES,
@@ -304,7 +304,7 @@ pub fn setup(id: &str, dialect: Dialect, stream: bool) -> Setup {
 
 macro_rules! desk {
     ($host:expr, $log:expr) => {
-        Desk {
+        RunContext {
             history: &$log.history,
             renderer: &mut $host.renderer,
             now: $host.clock.now(),
@@ -343,7 +343,7 @@ impl<'s> Host<'s> {
         }
     }
 
-    pub fn start(&mut self, setup: Setup, input: &str) -> Result<(), Error> {
+    pub fn start(&mut self, setup: RunSetup, input: &str) -> Result<(), Error> {
         let log = self.log.borrow();
         let input = if input.is_empty() { Vec::new() } else { words(input) };
         let run = Run::start(setup, input, None, &mut desk!(self, log))?;
@@ -355,7 +355,7 @@ impl<'s> Host<'s> {
     }
 
     /// Starts and drives to the end.
-    pub fn ask(&mut self, setup: Setup, input: &str, model: impl FnMut(&Value) -> Answer) -> Outcome {
+    pub fn ask(&mut self, setup: RunSetup, input: &str, model: impl FnMut(&Value) -> Answer) -> RunOutcome {
         self.start(setup, input).unwrap();
         self.drive(model).expect("the run stands still")
     }
@@ -365,7 +365,7 @@ impl<'s> Host<'s> {
     }
 
     /// Takes a run over and goes on with it.
-    pub fn resume(&mut self, setup: Setup) -> Result<(), Error> {
+    pub fn resume(&mut self, setup: RunSetup) -> Result<(), Error> {
         let entry = self.pending().into_iter().find(|entry| entry.id == setup.id).expect("a pending run");
         self.take(&entry)?;
         let session = self.log.borrow().head.id.clone();
@@ -392,7 +392,7 @@ impl<'s> Host<'s> {
         block_on(commit(self.store, &self.log, &change)).map(|committed| committed.revision)
     }
 
-    pub fn handle(&mut self, input: Input) -> Result<(), Error> {
+    pub fn handle(&mut self, input: RunInput) -> Result<(), Error> {
         let log = self.log.borrow();
         let run = self.run.as_mut().unwrap();
         let done = run.handle(input, &mut desk!(self, log));
@@ -400,8 +400,8 @@ impl<'s> Host<'s> {
         done
     }
 
-    pub fn reply(&mut self, effect: &str, reply: Reply) -> Result<(), Error> {
-        self.handle(Input::Answer { effect: effect.into(), reply })
+    pub fn reply(&mut self, effect: &str, reply: EffectReply) -> Result<(), Error> {
+        self.handle(RunInput::Answer { effect: effect.into(), reply })
     }
 
     /// One write; false when there is none, or when the host is dead.
@@ -409,9 +409,9 @@ impl<'s> Host<'s> {
         if self.writes_left == Some(0) {
             return false;
         }
-        while let Some(ask) = self.run.as_mut().unwrap().take_persist() {
+        while let Some(ask) = self.run.as_mut().unwrap().take_persist_question() {
             let said = (self.persist)(&ask);
-            self.handle(Input::Persisted(ask, said)).unwrap();
+            self.handle(RunInput::PersistReply(ask, said)).unwrap();
         }
         let now = self.clock.now();
         let run = self.run.as_mut().unwrap();
@@ -426,7 +426,7 @@ impl<'s> Host<'s> {
             run.keep_unsaved(save.clone());
         }
         self.writes_left = self.writes_left.map(|left| left - 1);
-        self.handle(Input::Saved { save: save.id, outcome }).unwrap();
+        self.handle(RunInput::Saved { save: save.id, outcome }).unwrap();
         true
     }
 
@@ -434,14 +434,14 @@ impl<'s> Host<'s> {
     pub fn write(&mut self) -> bool {
         loop {
             while self.write_one() {}
-            let Some(ask) = self.run.as_mut().unwrap().take_ask() else { return self.writes_left != Some(0) };
+            let Some(ask) = self.run.as_mut().unwrap().take_question() else { return self.writes_left != Some(0) };
             let given = (self.reducer)(&ask.question);
-            self.handle(Input::Told(given)).unwrap();
+            self.handle(RunInput::ReducerReply(given)).unwrap();
         }
     }
 
     /// Until the run is over; none when it is killed, hangs, or waits for something that the script does not give.
-    pub fn drive(&mut self, mut model: impl FnMut(&Value) -> Answer) -> Option<Outcome> {
+    pub fn drive(&mut self, mut model: impl FnMut(&Value) -> Answer) -> Option<RunOutcome> {
         loop {
             let alive = self.write();
             let run = self.run.as_ref().unwrap();
@@ -465,7 +465,7 @@ impl<'s> Host<'s> {
                 }
                 EffectKind::RunTool { call_id, invocation, attempt, name, arguments, .. } => {
                     if !self.started.contains(&effect.id) {
-                        self.reply(&effect.id, Reply::Started).unwrap();
+                        self.reply(&effect.id, EffectReply::Started).unwrap();
                         self.started.push(effect.id.clone());
                     }
                     if !self.write() {
@@ -477,12 +477,12 @@ impl<'s> Host<'s> {
                     self.ran.push((call_id, invocation, attempt));
                     let (content, is_error) = (self.tool)(&name, &arguments);
                     self.clock.advance(5);
-                    self.reply(&effect.id, Reply::ToolResult { content, is_error }).unwrap();
+                    self.reply(&effect.id, EffectReply::ToolResult { content, is_error }).unwrap();
                 }
                 EffectKind::Wait { ms } => {
                     self.waits.push(ms);
                     self.clock.advance(ms);
-                    self.reply(&effect.id, Reply::Waited).unwrap();
+                    self.reply(&effect.id, EffectReply::Waited).unwrap();
                 }
             }
         }
@@ -494,28 +494,28 @@ impl<'s> Host<'s> {
             Answer::Hang => return false,
             Answer::Say(say) if !stream => {
                 self.asked.push(body);
-                self.reply(effect, Reply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) })
+                self.reply(effect, EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) })
                     .unwrap();
                 return true;
             }
             Answer::Status(status, headers, text) => {
                 let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                self.reply(effect, Reply::Response { status, headers, body: text.into_bytes() }).unwrap();
+                self.reply(effect, EffectReply::Response { status, headers, body: text.into_bytes() }).unwrap();
                 return true;
             }
             Answer::Unreachable => {
-                self.reply(effect, Reply::Failed { code: None, message: "connection refused".into() }).unwrap();
+                self.reply(effect, EffectReply::Failed { code: None, message: "connection refused".into() }).unwrap();
                 return true;
             }
-            Answer::Say(say) => (say.stream(dialect), Some(Reply::ResponseEnd)),
-            Answer::Bytes(bytes) => (bytes, Some(Reply::ResponseEnd)),
-            Answer::Cut(bytes) => (bytes, Some(Reply::Failed { code: None, message: "reset by peer".into() })),
+            Answer::Say(say) => (say.stream(dialect), Some(EffectReply::ResponseEnd)),
+            Answer::Bytes(bytes) => (bytes, Some(EffectReply::ResponseEnd)),
+            Answer::Cut(bytes) => (bytes, Some(EffectReply::Failed { code: None, message: "reset by peer".into() })),
             Answer::Partly(bytes) => (bytes, None),
         };
         self.asked.push(body);
-        self.reply(effect, Reply::ResponseStarted { status: 200, headers: Vec::new() }).unwrap();
+        self.reply(effect, EffectReply::ResponseStarted { status: 200, headers: Vec::new() }).unwrap();
         for bytes in pieces(&bytes, self.stream_piece) {
-            self.handle(Input::Bytes { effect: effect.into(), bytes }).unwrap();
+            self.handle(RunInput::Bytes { effect: effect.into(), bytes }).unwrap();
         }
         let ends = then.is_some();
         if let Some(reply) = then {
@@ -524,8 +524,8 @@ impl<'s> Host<'s> {
         ends
     }
 
-    pub fn cancel(&mut self) -> Option<Outcome> {
-        self.handle(Input::Cancel).unwrap();
+    pub fn cancel(&mut self) -> Option<RunOutcome> {
+        self.handle(RunInput::Cancel).unwrap();
         self.write();
         let run = self.run.as_ref().unwrap();
         (run.status() != RunStatus::Running).then(|| run.outcome())

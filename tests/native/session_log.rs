@@ -491,7 +491,9 @@ fn r47_an_id_that_the_caller_chose_is_rejected_and_not_replaced() {
     let (one, two) = (open(&store, "s"), open(&store, "s"));
     let named = |log: &RefCell<SessionLog>, operation: &str| {
         let change = repeating(log, operation, &said(operation));
-        let Some(rethread::history::Entry::Message(first)) = change.entries.first() else { panic!("no message") };
+        let Some(rethread::history::HistoryEntry::Message(first)) = change.entries.first() else {
+            panic!("no message")
+        };
         Change { caller_ids: vec![first.id.clone()], ..change }
     };
     let (first, second) = (named(&one, "first"), named(&two, "second"));

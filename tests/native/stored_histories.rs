@@ -22,7 +22,7 @@ mod tabs;
 use kept::check;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use rethread::history::{Entry, History, Origin, join};
+use rethread::history::{History, HistoryEntry, Origin, join};
 use rethread::id::{IdSource, Seed};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
@@ -60,12 +60,12 @@ pub struct Piece {
 }
 
 /// What a session's log holds after these appends.
-pub fn log_of(pieces: &[Piece], writer: u32) -> Vec<Entry> {
+pub fn log_of(pieces: &[Piece], writer: u32) -> Vec<HistoryEntry> {
     log_behind(None, pieces, writer)
 }
 
 /// What a turn holds that is not in `before` yet.
-pub fn log_behind(before: Option<&History>, pieces: &[Piece], writer: u32) -> Vec<Entry> {
+pub fn log_behind(before: Option<&History>, pieces: &[Piece], writer: u32) -> Vec<HistoryEntry> {
     let (mut history, mut log, ids) = (History::new(Seed(5)), Vec::new(), Ids::new(writer));
     for piece in pieces {
         let text = Value::from(piece.list.clone()).to_string();
@@ -79,7 +79,7 @@ pub fn log_behind(before: Option<&History>, pieces: &[Piece], writer: u32) -> Ve
     log
 }
 
-pub fn fold(log: &[Entry]) -> History {
+pub fn fold(log: &[HistoryEntry]) -> History {
     let mut history = History::new(Seed(9));
     log.iter().cloned().for_each(|entry| history.apply(entry));
     history
@@ -133,7 +133,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec((0_u8..6, any::<Index>(), any::<Index>()).prop_map(|(kind, a, b)| Change(kind, a, b)), 0..4)
 }
 
-pub fn changed(mut log: Vec<Entry>, changes: &[Change]) -> Vec<Entry> {
+pub fn changed(mut log: Vec<HistoryEntry>, changes: &[Change]) -> Vec<HistoryEntry> {
     for Change(kind, from, to) in changes {
         if log.is_empty() {
             break;

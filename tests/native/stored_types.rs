@@ -3,13 +3,13 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-use rethread::history::{Entry, LogRecord, ResultEntry, SetAside};
+use rethread::history::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
     AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
     WireTemplate,
 };
-use rethread::run::{Began, JournalEntry, StoredProvider};
+use rethread::run::{JournalEntry, RunStart, StoredProvider};
 use rethread::session_head::{HeadMark, Owner, RunEntry, SessionHead};
 use rethread::store::{AuditRow, JournalMark, RecordKind, open_record, seal_record};
 use rethread::stored::Stored;
@@ -195,15 +195,15 @@ fn log_records() {
     let roles = [Role::System, Role::Developer, Role::User, Role::Assistant];
     let statuses = [MessageStatus::Complete, MessageStatus::Stopped, MessageStatus::Truncated, MessageStatus::Failed];
     let kinds = [SourceKind::External, SourceKind::Context, SourceKind::History, SourceKind::External];
-    let mut entries = vec![Entry::Message(message())];
-    entries.extend((0..4).map(|at| Entry::Message(plain(roles[at], statuses[at], kinds[at]))));
+    let mut entries = vec![HistoryEntry::Message(message())];
+    entries.extend((0..4).map(|at| HistoryEntry::Message(plain(roles[at], statuses[at], kinds[at]))));
     entries.extend(Dialect::ALL.map(|dialect| {
-        Entry::Message(Message {
+        HistoryEntry::Message(Message {
             dialect: Some(dialect),
             ..plain(Role::User, MessageStatus::Complete, SourceKind::External)
         })
     }));
-    entries.extend(InvocationStatus::ALL.map(|status| Entry::Invocation(invocation(status))));
+    entries.extend(InvocationStatus::ALL.map(|status| HistoryEntry::Invocation(invocation(status))));
     let bare = ToolInvocation {
         arguments: Arguments::Value(json("{\"a\": 1}")),
         freshness: Some(Window::Always),
@@ -217,8 +217,8 @@ fn log_records() {
         redacted: false,
         ..invocation(InvocationStatus::Pending)
     };
-    entries.push(Entry::Invocation(bare));
-    entries.push(Entry::Result(ResultEntry {
+    entries.push(HistoryEntry::Invocation(bare));
+    entries.push(HistoryEntry::Result(ResultEntry {
         invocation: "i".into(),
         status: InvocationStatus::Ok,
         started_at: None,
@@ -226,7 +226,7 @@ fn log_records() {
         freshness: Some(Window::Millis(0)),
         result: Some(ToolResult { dialect: None, template: None, ..result() }),
     }));
-    entries.push(Entry::SetAside(SetAside {
+    entries.push(HistoryEntry::SetAside(SetAsideItem {
         reason: "orphan_result".into(),
         dialect: Some(Dialect::Gemini),
         value: json("\"x\""),
@@ -290,7 +290,7 @@ fn journal_entries() {
     fixed(
         "journal_began",
         RecordKind::Journal,
-        &JournalEntry::Began(Began {
+        &JournalEntry::Began(RunStart {
             run: "r".into(),
             at: 1,
             provider,

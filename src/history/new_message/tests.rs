@@ -93,7 +93,7 @@ fn r57_what_is_no_message_is_refused_by_its_place() {
 #[test]
 fn r18_a_call_that_was_closed_as_interrupted_takes_its_real_result() {
     let mut history = appended(r#"[{"role":"assistant","parts":[{"type":"tool","callId":"a","name":"f"}]}]"#).unwrap();
-    history.apply(Entry::Result(crate::history::ResultEntry {
+    history.apply(HistoryEntry::Result(crate::history::ResultEntry {
         invocation: history.invocations()[0].id.clone(),
         status: InvocationStatus::Interrupted,
         started_at: None,

@@ -79,7 +79,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         said_at_call: 0,
         calls: Vec::new(),
         outputs: Vec::new(),
-        served: IdMap::with_hasher(Seed::default()),
+        served: IdMap::with_seed(Seed::default()),
     };
     let mut items = Vec::new();
     for (at, value) in list.items().enumerate() {

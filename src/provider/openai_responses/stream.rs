@@ -370,7 +370,7 @@ impl ResponseAnswer {
             let (id, is_call) = item.pair().filter(|_| item.done)?;
             Some((id, if is_call { CALL } else { OUTPUT }))
         };
-        let mut sides: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        let mut sides: IdMap<usize> = IdMap::with_seed(Seed::default());
         for (id, side) in self.items.iter().filter_map(side_of) {
             *sides.get_or_insert(&id, 0) |= side;
         }

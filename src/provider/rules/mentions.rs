@@ -32,7 +32,7 @@ struct OpenCalls {
 impl<'a> Plan<'a, '_> {
     /// Reports each place where an open call's id stands unread, or has what stands there marked as a result.
     pub(super) fn report_mentions(&mut self, pairs: &Pairs<'a>) {
-        let mut open: IdMap<OpenCalls> = IdMap::with_hasher(Seed::default());
+        let mut open: IdMap<OpenCalls> = IdMap::with_seed(Seed::default());
         let items: Vec<JsonRef<'a>> = self.list.items().collect();
         let spans: Vec<Span> = items.iter().map(|item| self.edits.span(*item)).collect();
         for call in pairs.calls.iter().filter(|call| call.answer.is_none()) {

@@ -89,7 +89,7 @@ impl<'a> Pairs<'a> {
             calls: Vec::new(),
             results: Vec::new(),
             events: Vec::new(),
-            keys: IdMap::with_hasher(Seed::default()),
+            keys: IdMap::with_seed(Seed::default()),
             space: "",
             filler,
         }
@@ -386,7 +386,7 @@ impl<'a> Pairs<'a> {
             return;
         }
         let key = |group: usize, named: bool, label: &str| format!("{group} {named} {label}");
-        let mut keys: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        let mut keys: IdMap<usize> = IdMap::with_seed(Seed::default());
         // By key: the open calls, the last one first.
         let mut open: Vec<Vec<usize>> = Vec::new();
         for (c, call) in self.calls.iter().enumerate().rev().filter(|(_, call)| call.answer.is_none()) {
@@ -444,7 +444,7 @@ impl<'a> Pairs<'a> {
     /// Gives every call the id it ends up with, reporting each that changes.
     fn assign_ids(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
         // Each id that is taken, and how many variants of it were made.
-        let mut used: IdMap<usize> = IdMap::with_hasher(Seed::default());
+        let mut used: IdMap<usize> = IdMap::with_seed(Seed::default());
         for call in &self.calls {
             if let Some(id) = call.id.as_deref().filter(|id| !call.omitted && call.has_valid_id && (rule.valid)(id)) {
                 used.insert(id.to_owned(), 0);

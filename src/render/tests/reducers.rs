@@ -91,7 +91,7 @@ fn summarize(target: usize, threshold: usize) -> Reducer {
 }
 
 /// What an application that answers everything does with a question.
-type Answers<'a> = &'a mut dyn FnMut(&Question) -> Given;
+type Answers<'a> = &'a mut dyn FnMut(&QuestionKind) -> ReducerReply;
 
 /// Renders as a binding does; every body is valid.
 fn body(
@@ -104,10 +104,10 @@ fn body(
 ) -> Rendered {
     let provider = provider(dialect);
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
-    let mut progress = Progress::default();
+    let mut progress = ReducerReplies::default();
     for _ in 0..20 {
         match renderer.step(history, live, &request, 2_000, &progress).unwrap() {
-            Rendering::Done(rendered) => {
+            RenderStep::Done(rendered) => {
                 let errors: Vec<_> = validate(&rendered.body, dialect)
                     .into_iter()
                     .filter(|finding| finding.severity == Severity::Error)
@@ -115,7 +115,7 @@ fn body(
                 assert!(errors.is_empty(), "{errors:?}\n{}", String::from_utf8_lossy(&rendered.body));
                 return rendered;
             }
-            Rendering::Ask(ask) => {
+            RenderStep::Question(ask) => {
                 let given = answers(&ask.question);
                 renderer.told(ask, given, &mut progress);
             }
@@ -139,7 +139,7 @@ fn short(body: &[u8]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn nobody(_: &Question) -> Given {
+fn nobody(_: &QuestionKind) -> ReducerReply {
     panic!("nobody is asked")
 }
 
@@ -325,10 +325,10 @@ fn r14_a_counter_gets_all_texts_of_a_render_in_one_batch_and_its_answers_are_kep
         &ids,
     );
     let batches = std::cell::RefCell::new(Vec::new());
-    let mut answers = |question: &Question| {
-        let Question::Count(texts) = question else { panic!("{question:?}") };
+    let mut answers = |question: &QuestionKind| {
+        let QuestionKind::Count(texts) = question else { panic!("{question:?}") };
         batches.borrow_mut().push(texts.clone());
-        Given::Counts(texts.iter().map(|text| text.len() as u64).collect())
+        ReducerReply::Counts(texts.iter().map(|text| text.len() as u64).collect())
     };
     let mut renderer = Renderer::default();
     let with = |tokens| policy(vec![Reducer::TokenBudget { tokens, count: Some(callback(1)) }]);
@@ -361,11 +361,11 @@ fn r36_a_callback_that_fails_is_skipped_and_nothing_is_lost() {
     ];
     for reducer in all {
         for wrong in [
-            Given::Failed("boom".into()),
-            Given::Counts(vec![1]),
-            Given::Summary(" ".into()),
-            Given::Messages(Json::parse("[7]").unwrap()),
-            Given::Messages(Json::null()),
+            ReducerReply::Failed("boom".into()),
+            ReducerReply::Counts(vec![1]),
+            ReducerReply::Summary(" ".into()),
+            ReducerReply::Messages(Json::parse("[7]").unwrap()),
+            ReducerReply::Messages(Json::null()),
         ] {
             let rules = policy(vec![reducer.clone(), Reducer::SlidingTurns { turns: 2 }]);
             let rendered = body(&mut Renderer::default(), &history, None, CHAT, &rules, &mut |_| wrong.clone());
@@ -392,10 +392,10 @@ fn r14_what_is_counted_otherwise_is_counted_again() {
         r#"[{"role":"user","content":"u"},{"role":"assistant","content":"look","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"long\":1}"}}]},{"role":"tool","tool_call_id":"x","content":"r"},{"role":"assistant","content":"a"},{"role":"user","content":"v"}]"#,
     );
     let seen = std::cell::RefCell::new(Vec::new());
-    let mut answers = |question: &Question| {
-        let Question::Count(texts) = question else { panic!("{question:?}") };
+    let mut answers = |question: &QuestionKind| {
+        let QuestionKind::Count(texts) = question else { panic!("{question:?}") };
         seen.borrow_mut().extend(texts.clone());
-        Given::Counts(vec![1; texts.len()])
+        ReducerReply::Counts(vec![1; texts.len()])
     };
     let budget = Reducer::TokenBudget { tokens: 9, count: Some(callback(1)) };
     let bare = Reducer::MessageCount { count: 9, keep_tools: false, first_system_only: false };
@@ -413,7 +413,7 @@ fn r36_a_summary_is_said_by_whoever_is_not_next() {
     let roles = |target: usize| {
         let rules = policy(vec![summarize(target, 0)]);
         let rendered = body(&mut Renderer::default(), &talk("u a u a u"), None, CHAT, &rules, &mut |_| {
-            Given::Summary("sum".into())
+            ReducerReply::Summary("sum".into())
         });
         let text = Json::parse(std::str::from_utf8(&rendered.body).unwrap()).unwrap();
         let list = text.view().get("messages").unwrap();
@@ -430,7 +430,7 @@ fn r36_summarize_waits_for_the_threshold_and_then_keeps_the_target() {
         let rendered =
             body(&mut Renderer::default(), &talk(script), None, CHAT, &policy(vec![summarize(5, 2)]), &mut |_| {
                 asked += 1;
-                Given::Summary("sum".into())
+                ReducerReply::Summary("sum".into())
             });
         short(&rendered.body)
     };
@@ -450,9 +450,9 @@ fn r36_a_round_is_not_split_by_a_summary_and_its_results_are_summed_up() {
         CHAT,
         &policy(vec![summarize(2, 0)]),
         &mut |question| {
-            let Question::Summarize(body) = question else { panic!("{question:?}") };
+            let QuestionKind::Summarize(body) = question else { panic!("{question:?}") };
             seen.clone_from(body);
-            Given::Summary("sum".into())
+            ReducerReply::Summary("sum".into())
         },
     );
     assert_eq!(short(&rendered.body), "s0 [sum] u5 a6");
@@ -478,9 +478,9 @@ fn r36_a_summary_is_made_once_and_again_only_when_the_threshold_is_passed() {
         );
         for _ in 0..2 {
             let rendered = body(&mut renderer, &history, None, CHAT, &policy(vec![summarize(2, 2)]), &mut |question| {
-                let Question::Summarize(body) = question else { panic!("{question:?}") };
+                let QuestionKind::Summarize(body) = question else { panic!("{question:?}") };
                 bodies.push(short(body).split(" Summarize").next().unwrap().to_owned());
-                Given::Summary(format!("sum{}", bodies.len()))
+                ReducerReply::Summary(format!("sum{}", bodies.len()))
             });
             shown.push(short(&rendered.body));
         }
@@ -497,8 +497,9 @@ fn r36_a_summary_is_made_once_and_again_only_when_the_threshold_is_passed() {
         r#"[{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"z"}]"#,
         &ids,
     );
-    let rendered =
-        body(&mut renderer, &history, None, CHAT, &policy(vec![summarize(2, 2)]), &mut |_| Given::Failed("no".into()));
+    let rendered = body(&mut renderer, &history, None, CHAT, &policy(vec![summarize(2, 2)]), &mut |_| {
+        ReducerReply::Failed("no".into())
+    });
     assert_eq!(short(&rendered.body), "[sum2] u4 a4 u5 a5 x y z");
 }
 
@@ -508,7 +509,7 @@ fn r36_a_summary_of_a_summary_by_the_same_reducer_twice_is_one() {
     let mut asked = 0;
     let rendered = body(&mut Renderer::default(), &talk("u a u a u a"), None, CHAT, &rules, &mut |_| {
         asked += 1;
-        Given::Summary("sum".into())
+        ReducerReply::Summary("sum".into())
     });
     assert_eq!((short(&rendered.body).as_str(), asked), ("[sum] u4 a5", 1));
 }
@@ -516,13 +517,13 @@ fn r36_a_summary_of_a_summary_by_the_same_reducer_twice_is_one() {
 // ---- custom
 
 /// The messages of a question as a list of texts, to be chosen from.
-fn items(question: &Question) -> Vec<String> {
-    let Question::Reduce(messages) = question else { panic!("{question:?}") };
+fn items(question: &QuestionKind) -> Vec<String> {
+    let QuestionKind::Reduce(messages) = question else { panic!("{question:?}") };
     messages.view().items().map(|message| message.as_raw().to_owned()).collect()
 }
 
-fn given(items: &[String]) -> Given {
-    Given::Messages(Json::parse(&format!("[{}]", items.join(","))).unwrap())
+fn given(items: &[String]) -> ReducerReply {
+    ReducerReply::Messages(Json::parse(&format!("[{}]", items.join(","))).unwrap())
 }
 
 fn custom() -> Policy {

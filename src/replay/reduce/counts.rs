@@ -1,11 +1,11 @@
 //! Token counts: the application's, kept by what they are of, or an estimate.
 
-use super::pending::{Callback, Memory};
+use super::pending::{Callback, ReducerCache};
 use super::tool_results::shortened;
 use crate::id::{IdMap, Seed, hash_words};
 use crate::json::JsonStr;
 use crate::message::PartBody;
-use crate::replay::draft::{DraftCall, DraftMessage, DraftResult, Origin};
+use crate::replay::draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult};
 
 /// What an image or a file costs, about: no dialect tells before it is asked.
 const MEDIUM: u64 = 1_000;
@@ -15,14 +15,14 @@ const FRAME: u64 = 4;
 /// One counter's answers, by message or invocation. What is counted may change (a result that came late, one that is cut):
 /// its signature tells.
 #[derive(Clone, Debug)]
-pub(super) struct Counts {
+pub(super) struct TokenCounts {
     at: IdMap<usize>,
     list: Vec<(u64, u64)>,
 }
 
-impl Counts {
+impl TokenCounts {
     pub fn new(seed: Seed) -> Self {
-        Self { at: IdMap::with_hasher(seed), list: Vec::new() }
+        Self { at: IdMap::with_seed(seed), list: Vec::new() }
     }
 
     pub fn insert(&mut self, key: String, signature: u64, tokens: u64) {
@@ -40,15 +40,15 @@ impl Counts {
 }
 
 /// Counts a draft; remembers what it does not know.
-pub(super) struct Tally<'m> {
+pub(super) struct TokenCounter<'m> {
     /// None estimates.
-    counter: Option<Option<&'m Counts>>,
+    counter: Option<Option<&'m TokenCounts>>,
     pub wanted: Vec<(String, u64)>,
     pub texts: Vec<String>,
 }
 
-impl<'m> Tally<'m> {
-    pub fn new(counter: Option<&Callback>, memory: &'m Memory) -> Self {
+impl<'m> TokenCounter<'m> {
+    pub fn new(counter: Option<&Callback>, memory: &'m ReducerCache) -> Self {
         let kept =
             |counter: &Callback| memory.counts.iter().find(|(id, _)| *id == counter.id).map(|(_, counts)| counts);
         Self { counter: counter.map(kept), wanted: Vec::new(), texts: Vec::new() }
@@ -87,7 +87,8 @@ impl<'m> Tally<'m> {
             signature = hash_words(signature ^ u64::from(call.invocation.place), &arguments.to_le_bytes());
         }
         // What a reducer made has no id of its own.
-        let made = matches!(item.origin, Origin::Made | Origin::Summary).then(|| format!("#{}", words_of(item)));
+        let made =
+            matches!(item.origin, DraftOrigin::Made | DraftOrigin::Summary).then(|| format!("#{}", words_of(item)));
         let key = made.as_deref().unwrap_or(&message.id);
         media + self.tokens(bytes, key, signature, || words_of(item))
     }

@@ -1,25 +1,25 @@
 //! The application's own reducer: it gets neutral messages and gives back those that are shown, as they are, changed, or new
 //! ones. Calls stay with the message that asked for them; the user's newest message is put back if it is missing.
 
-use super::pending::{Ask, Callback, Pending, Question, Told};
-use super::{Bench, dropped};
+use super::pending::{Callback, PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion};
+use super::{ReducerContext, dropped};
 use crate::finding::{Action, Finding, Report};
-use crate::history::{Showing, read_part, write_message};
+use crate::history::{MessageFormat, read_part, write_message};
 use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::message::{Media, Message, Part, PartBody, Role};
-use crate::replay::draft::{Draft, DraftMessage, Origin};
+use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 
 pub(super) fn reduce<'h>(
     draft: &mut Draft<'h>,
     callback: &Callback,
-    bench: &Bench<'h, '_>,
+    context: &ReducerContext<'h, '_>,
     report: &mut Report,
-) -> Result<Option<String>, Box<Pending<'h>>> {
-    match bench.progress.told(bench.place) {
-        Some(Told::Failed(why)) => Ok(Some(why.clone())),
-        Some(Told::Chosen(messages, made)) => {
-            let mut at: IdMap<usize> = IdMap::with_hasher(bench.history.seed());
+) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
+    match context.progress.told(context.place) {
+        Some(RecordedReply::Failed(why)) => Ok(Some(why.clone())),
+        Some(RecordedReply::Chosen(messages, made)) => {
+            let mut at: IdMap<usize> = IdMap::with_seed(context.history.seed());
             for (place, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
                 at.get_or_insert(&item.message.id, place);
             }
@@ -43,12 +43,13 @@ pub(super) fn reduce<'h>(
             let mut array = ArrayWriter::new(&mut text);
             let mut before = None;
             for item in &draft.messages {
-                array.object(|out| write_message(out, item.message, bench.history, "", before, Showing::Stored));
+                array
+                    .object(|out| write_message(out, item.message, context.history, "", before, MessageFormat::Stored));
                 before = Some(item.message.id.as_str());
             }
             array.end();
-            let question = Question::Reduce(Json::trusted(text));
-            Err(Ask::new(bench.place, callback, question, bench.history).pending(None))
+            let question = QuestionKind::Reduce(Json::trusted(text));
+            Err(ReducerQuestion::new(context.place, callback, question, context.history).pending(None))
         }
     }
 }
@@ -134,7 +135,7 @@ fn choose<'h>(
     let newest = draft
         .messages
         .iter()
-        .rposition(|item| item.message.role == Role::User && item.origin != Origin::Summary && item.has_words());
+        .rposition(|item| item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_words());
     let mut old: Vec<Option<DraftMessage<'h>>> = Vec::with_capacity(draft.messages.len());
     for item in std::mem::take(&mut draft.messages) {
         old.push(Some(item));
@@ -158,7 +159,7 @@ fn choose<'h>(
                 if !words(known.message).eq(words(message)) {
                     report.push(dropped(&known, "the application's reducer changed it").did(Action::Rewritten));
                     known.message = message;
-                    known.origin = Origin::Made;
+                    known.origin = DraftOrigin::Made;
                 }
                 draft.messages.push(known);
             }
@@ -167,7 +168,7 @@ fn choose<'h>(
                     Finding::info("reduced", "the application's reducer added a message").did(Action::Synthesized),
                 );
                 let calls = Vec::new();
-                draft.messages.push(DraftMessage { message, origin: Origin::Made, calls, results_go_on: false });
+                draft.messages.push(DraftMessage { message, origin: DraftOrigin::Made, calls, results_go_on: false });
             }
         }
     }

@@ -3,10 +3,10 @@
 use super::dropped;
 use crate::finding::Report;
 use crate::message::{PartBody, Role};
-use crate::replay::draft::{Draft, DraftMessage, Origin};
+use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 
 /// Neighbours in a draft that stay or go as one.
-pub(super) struct Group {
+pub(super) struct MessageGroup {
     /// Where it begins in the draft; it ends where the next one begins.
     pub start: usize,
     /// A system message: it counts for nothing.
@@ -22,8 +22,8 @@ pub(super) struct Group {
 }
 
 /// A draft in groups, and which of them stay.
-pub(super) struct Groups {
-    pub list: Vec<Group>,
+pub(super) struct MessageGroups {
+    pub list: Vec<MessageGroup>,
     /// By group.
     pub keep: Vec<bool>,
     /// The group of the user's newest message.
@@ -32,10 +32,10 @@ pub(super) struct Groups {
     pub newest: Option<usize>,
 }
 
-impl Groups {
+impl MessageGroups {
     /// Of a draft; all of them stay.
     pub fn of(draft: &Draft<'_>) -> Self {
-        let mut list: Vec<Group> = Vec::new();
+        let mut list: Vec<MessageGroup> = Vec::new();
         let (mut turn, mut answered, mut thinking) = (0, false, false);
         let (mut newest_user, mut newest) = (None, None);
         for (start, item) in draft.messages.iter().enumerate() {
@@ -45,11 +45,11 @@ impl Groups {
                 turn += 1;
                 answered = false;
             }
-            let summary = item.origin == Origin::Summary;
+            let summary = item.origin == DraftOrigin::Summary;
             answered |= role == Role::Assistant;
             match list.last_mut().filter(|_| thinking && role == Role::Assistant) {
                 Some(open) => open.round |= !item.calls.is_empty(),
-                None => list.push(Group { start, system, user, round: !item.calls.is_empty(), summary, turn }),
+                None => list.push(MessageGroup { start, system, user, round: !item.calls.is_empty(), summary, turn }),
             }
             if !system {
                 newest = Some(list.len() - 1);
@@ -68,7 +68,7 @@ impl Groups {
     }
 
     /// The groups that are no system message, with their places.
-    pub fn spoken(&self) -> impl DoubleEndedIterator<Item = (usize, &Group)> {
+    pub fn spoken(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageGroup)> {
         self.list.iter().enumerate().filter(|(_, group)| !group.system)
     }
 

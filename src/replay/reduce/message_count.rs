@@ -1,6 +1,6 @@
 //! The newest messages stay. A round with its results counts as one message; system messages stay and count for nothing.
 
-use super::groups::Groups;
+use super::groups::MessageGroups;
 use crate::finding::{Action, Finding, Report};
 use crate::replay::draft::Draft;
 
@@ -19,14 +19,14 @@ pub(super) fn reduce(
         drop_calls(draft, report);
     }
     if first_system_only {
-        let mut groups = Groups::of(draft);
+        let mut groups = MessageGroups::of(draft);
         let first = groups.list.iter().position(|group| group.system);
         for (at, keep) in groups.keep.iter_mut().enumerate() {
             *keep = first == Some(at) || !groups.list.get(at).is_some_and(|group| group.system);
         }
         groups.apply(draft, SYSTEM, report);
     }
-    let mut groups = Groups::of(draft);
+    let mut groups = MessageGroups::of(draft);
     let Some(oldest) = groups.spoken().rev().nth(count.max(1) - 1).map(|(at, _)| at) else { return };
     groups.keep_from(oldest);
     groups.apply(draft, OLDER, report);
@@ -35,7 +35,7 @@ pub(super) fn reduce(
 /// Takes the calls of earlier turns out and leaves the words beside them. Those of the running turn stay: the model would ask
 /// for the same again.
 fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
-    let groups = Groups::of(draft);
+    let groups = MessageGroups::of(draft);
     let running = groups.newest_user.or(groups.newest);
     let end = running.and_then(|at| groups.list.get(at)).map_or(0, |group| group.start);
     for item in draft.messages.iter_mut().take(end) {

@@ -1,7 +1,7 @@
 //! Reducers: what makes a long history shorter, for one body. A file a reducer; they run in the given order (R36, R14).
 //!
 //! None of them touches what is stored, splits a round (its calls and results go together), or takes the user's newest
-//! message. One that needs the application stops the pass with a [`Pending`]; once it is answered the pass runs again from the
+//! message. One that needs the application stops the pass with a [`PendingQuestion`]; once it is answered the pass runs again from the
 //! start, and what was answered is kept, so nothing is borrowed while the application thinks.
 
 mod counts;
@@ -14,7 +14,9 @@ mod summarize;
 mod token_budget;
 mod tool_results;
 
-pub use pending::{Ask, Callback, Given, Memory, Pending, Progress, Question};
+pub use pending::{
+    Callback, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
+};
 pub use tool_results::shortened;
 
 use super::draft::{Draft, DraftMessage};
@@ -59,13 +61,13 @@ impl Reducer {
 }
 
 /// What a reducer works with beside the draft.
-struct Bench<'h, 'p> {
+struct ReducerContext<'h, 'p> {
     /// Its place in the pipeline.
     place: usize,
     history: &'h History,
     policy: &'p Policy,
-    memory: &'h Memory,
-    progress: &'h Progress,
+    memory: &'h ReducerCache,
+    progress: &'h ReducerReplies,
 }
 
 /// Runs the policy's reducers over a draft.
@@ -76,19 +78,19 @@ pub(super) fn reduce<'h>(
     draft: &mut Draft<'h>,
     history: &'h History,
     policy: &Policy,
-    memory: &'h Memory,
-    progress: &'h Progress,
+    memory: &'h ReducerCache,
+    progress: &'h ReducerReplies,
     report: &mut Report,
-) -> Result<(), Box<Pending<'h>>> {
+) -> Result<(), Box<PendingQuestion<'h>>> {
     for (place, reducer) in policy.reducers().iter().enumerate() {
-        let bench = Bench { place, history, policy, memory, progress };
+        let context = ReducerContext { place, history, policy, memory, progress };
         let failed = match reducer {
             Reducer::MessageCount { count, keep_tools, first_system_only } => {
                 message_count::reduce(draft, *count, *keep_tools, *first_system_only, report);
                 None
             }
             Reducer::TokenBudget { tokens, count } => {
-                token_budget::reduce(draft, *tokens, count.as_ref(), &bench, report)?
+                token_budget::reduce(draft, *tokens, count.as_ref(), &context, report)?
             }
             Reducer::SlidingTurns { turns } => {
                 sliding_turns::reduce(draft, *turns, report);
@@ -99,9 +101,9 @@ pub(super) fn reduce<'h>(
                 None
             }
             Reducer::Summarize { target, threshold, summarize } => {
-                summarize::reduce(draft, *target, *threshold, summarize, &bench, report)?
+                summarize::reduce(draft, *target, *threshold, summarize, &context, report)?
             }
-            Reducer::Custom { reduce } => custom::reduce(draft, reduce, &bench, report)?,
+            Reducer::Custom { reduce } => custom::reduce(draft, reduce, &context, report)?,
         };
         if let Some(why) = failed {
             let text = format!("the callback of the reducer `{}` failed; it is skipped: {why}", reducer.name());

@@ -1,6 +1,6 @@
 //! What a reducer asks the application, and what it was told.
 
-use super::counts::Counts;
+use super::counts::TokenCounts;
 use super::summarize::Summary;
 use crate::history::History;
 use crate::id::Seed;
@@ -34,20 +34,20 @@ impl PartialEq for Callback {
 
 /// A question in the making: what is to be summed up is not a body yet.
 #[derive(Debug)]
-pub struct Pending<'h> {
+pub struct PendingQuestion<'h> {
     /// Everything but the body.
-    pub ask: Ask,
+    pub ask: ReducerQuestion,
     /// What the body is to hold.
     pub covered: Option<Draft<'h>>,
 }
 
 /// What the application is asked before a render can go on.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct ReducerQuestion {
     /// Whom.
     pub callback: Callback,
     /// What.
-    pub question: Question,
+    pub question: QuestionKind,
     /// The reducer's place in its pipeline.
     pub(super) place: usize,
     /// What the counts are of.
@@ -59,8 +59,8 @@ pub struct Ask {
     pub(super) seed: Seed,
 }
 
-impl Ask {
-    pub(super) fn new(place: usize, callback: &Callback, question: Question, history: &History) -> Self {
+impl ReducerQuestion {
+    pub(super) fn new(place: usize, callback: &Callback, question: QuestionKind, history: &History) -> Self {
         Self {
             callback: callback.clone(),
             question,
@@ -78,14 +78,14 @@ impl Ask {
     }
 
     /// As a failure of the pass.
-    pub(super) fn pending<'h>(self, covered: Option<Draft<'h>>) -> Box<Pending<'h>> {
-        Box::new(Pending { ask: self, covered })
+    pub(super) fn pending<'h>(self, covered: Option<Draft<'h>>) -> Box<PendingQuestion<'h>> {
+        Box::new(PendingQuestion { ask: self, covered })
     }
 }
 
 /// The questions.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Question {
+pub enum QuestionKind {
     /// How many tokens each of these texts has.
     Count(Vec<String>),
     /// What this body says, in short.
@@ -96,7 +96,7 @@ pub enum Question {
 
 /// The answers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Given {
+pub enum ReducerReply {
     /// A number a text.
     Counts(Vec<u64>),
     /// The summary.
@@ -109,8 +109,8 @@ pub enum Given {
 
 /// What is kept from one render to the next: counts and summaries.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
-    pub(super) counts: Vec<(u32, Counts)>,
+pub struct ReducerCache {
+    pub(super) counts: Vec<(u32, TokenCounts)>,
     pub(super) summaries: Vec<Summary>,
 }
 
@@ -119,13 +119,13 @@ const KEPT: usize = 8;
 
 /// What was told during one render.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
-    told: Vec<(usize, Told)>,
+pub struct ReducerReplies {
+    told: Vec<(usize, RecordedReply)>,
 }
 
 /// What a reducer was told.
 #[derive(Clone, Debug)]
-pub(super) enum Told {
+pub(super) enum RecordedReply {
     /// It is in the memory.
     Kept,
     Failed(String),
@@ -133,56 +133,56 @@ pub(super) enum Told {
     Chosen(Json, OnceCell<Vec<Message>>),
 }
 
-impl Progress {
-    pub(super) fn told(&self, place: usize) -> Option<&Told> {
+impl ReducerReplies {
+    pub(super) fn told(&self, place: usize) -> Option<&RecordedReply> {
         self.told.iter().find(|(own, _)| *own == place).map(|(_, told)| told)
     }
 
     /// Why a reducer is skipped.
     pub(super) fn failure(&self, place: usize) -> Option<String> {
         match self.told(place) {
-            Some(Told::Failed(why)) => Some(why.clone()),
+            Some(RecordedReply::Failed(why)) => Some(why.clone()),
             _ => None,
         }
     }
 }
 
-impl Memory {
+impl ReducerCache {
     /// Forgets: the history was replaced.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
     /// Takes an answer. Each reducer asks once a render: one that is answered wrongly is skipped.
-    pub fn learn(&mut self, ask: Ask, given: Given, progress: &mut Progress) {
+    pub fn learn(&mut self, ask: ReducerQuestion, given: ReducerReply, progress: &mut ReducerReplies) {
         let told = match (&ask.question, given) {
-            (_, Given::Failed(why)) => Told::Failed(why),
-            (Question::Count(texts), Given::Counts(counts)) if counts.len() == texts.len() => {
+            (_, ReducerReply::Failed(why)) => RecordedReply::Failed(why),
+            (QuestionKind::Count(texts), ReducerReply::Counts(counts)) if counts.len() == texts.len() => {
                 if !self.counts.iter().any(|(id, _)| *id == ask.callback.id) {
                     if self.counts.len() >= KEPT {
                         self.counts.remove(0);
                     }
-                    self.counts.push((ask.callback.id, Counts::new(ask.seed)));
+                    self.counts.push((ask.callback.id, TokenCounts::new(ask.seed)));
                 }
                 if let Some((_, kept)) = self.counts.iter_mut().find(|(id, _)| *id == ask.callback.id) {
                     for ((key, signature), tokens) in ask.wanted.into_iter().zip(counts) {
                         kept.insert(key, signature, tokens);
                     }
                 }
-                Told::Kept
+                RecordedReply::Kept
             }
-            (Question::Summarize(_), Given::Summary(text)) if !text.trim().is_empty() => {
+            (QuestionKind::Summarize(_), ReducerReply::Summary(text)) if !text.trim().is_empty() => {
                 self.summaries.retain(|summary| summary.by != ask.asker());
                 if self.summaries.len() >= KEPT {
                     self.summaries.remove(0);
                 }
                 self.summaries.push(Summary::new(&ask, &text));
-                Told::Kept
+                RecordedReply::Kept
             }
-            (Question::Reduce(_), Given::Messages(messages)) if super::custom::is_list(&messages) => {
-                Told::Chosen(messages, OnceCell::new())
+            (QuestionKind::Reduce(_), ReducerReply::Messages(messages)) if super::custom::is_list(&messages) => {
+                RecordedReply::Chosen(messages, OnceCell::new())
             }
-            _ => Told::Failed("it gave something else than what it was asked for".into()),
+            _ => RecordedReply::Failed("it gave something else than what it was asked for".into()),
         };
         progress.told.push((ask.place, told));
     }

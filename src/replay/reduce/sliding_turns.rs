@@ -1,11 +1,11 @@
 //! The newest turns stay, whole; system messages stay.
 
-use super::groups::Groups;
+use super::groups::MessageGroups;
 use crate::finding::Report;
 use crate::replay::draft::Draft;
 
 pub(super) fn reduce(draft: &mut Draft<'_>, turns: usize, report: &mut Report) {
-    let mut groups = Groups::of(draft);
+    let mut groups = MessageGroups::of(draft);
     let first = groups.turns().saturating_sub(turns.max(1));
     groups.keep_from(groups.list.iter().take_while(|group| group.turn < first).count());
     groups.apply(draft, "older than the newest turns that `sliding_turns` keeps", report);

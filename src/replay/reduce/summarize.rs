@@ -1,12 +1,12 @@
 //! What is old is summed up by the application; the summary stands in for it. It is made once and kept until the history has
 //! grown by the threshold again; then it is summed up with what came since.
 
-use super::groups::Groups;
-use super::pending::{Ask, Callback, Pending, Question};
-use super::{Bench, dropped};
+use super::groups::MessageGroups;
+use super::pending::{Callback, PendingQuestion, QuestionKind, ReducerQuestion};
+use super::{ReducerContext, dropped};
 use crate::finding::{Action, Finding, Report};
 use crate::message::{Message, Role};
-use crate::replay::draft::{Draft, DraftMessage, Origin};
+use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 use crate::replay::pairing;
 
 /// A summary, and what it stands in for.
@@ -20,7 +20,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub fn new(ask: &Ask, text: &str) -> Self {
+    pub fn new(ask: &ReducerQuestion, text: &str) -> Self {
         let text = format!("Summary of the conversation before this:\n{text}");
         Self { by: ask.asker(), last: ask.last.clone(), message: Message::made(ask.role, &text) }
     }
@@ -31,13 +31,13 @@ pub(super) fn reduce<'h>(
     target: usize,
     threshold: usize,
     callback: &Callback,
-    bench: &Bench<'h, '_>,
+    context: &ReducerContext<'h, '_>,
     report: &mut Report,
-) -> Result<Option<String>, Box<Pending<'h>>> {
-    if let Some(kept) = bench.memory.summaries.iter().find(|summary| summary.by == (callback.id, bench.place)) {
+) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
+    if let Some(kept) = context.memory.summaries.iter().find(|summary| summary.by == (callback.id, context.place)) {
         stand_in(draft, kept, report);
     }
-    let groups = Groups::of(draft);
+    let groups = MessageGroups::of(draft);
     // What was said since the last summary.
     let mut spoken = Vec::new();
     for (at, group) in groups.spoken() {
@@ -50,11 +50,11 @@ pub(super) fn reduce<'h>(
     if spoken.len() <= target.saturating_add(threshold) {
         return Ok(None);
     }
-    if let Some(why) = bench.progress.failure(bench.place) {
+    if let Some(why) = context.progress.failure(context.place) {
         return Ok(Some(why));
     }
     let Some(cut) = cut_at(&groups, &spoken, target, threshold) else { return Ok(None) };
-    if bench.progress.told(bench.place).is_some() {
+    if context.progress.told(context.place).is_some() {
         return Ok(None);
     }
     let group = |at: usize| groups.list.get(at);
@@ -68,17 +68,17 @@ pub(super) fn reduce<'h>(
         covered.messages.pop();
     }
     let Some(last) = covered.messages.last() else { return Ok(None) };
-    let mut ask = Ask::new(bench.place, callback, Question::Summarize(Vec::new()), bench.history);
+    let mut ask = ReducerQuestion::new(context.place, callback, QuestionKind::Summarize(Vec::new()), context.history);
     ask.last = last.message.id.clone();
     // Before the user's words it is the assistant who sums up; before an answer, the user.
     ask.role = if group(cut).is_some_and(|group| group.user) { Role::Assistant } else { Role::User };
-    pairing::pairing(&mut covered, bench.policy, &mut Report::new());
+    pairing::pairing(&mut covered, context.policy, &mut Report::new());
     Err(ask.pending(Some(covered)))
 }
 
 /// The first group that stays: the newest `target` do, and then back to where the user speaks, if that is not too far. The
 /// user's newest message stays, and what follows it.
-fn cut_at(groups: &Groups, spoken: &[usize], target: usize, threshold: usize) -> Option<usize> {
+fn cut_at(groups: &MessageGroups, spoken: &[usize], target: usize, threshold: usize) -> Option<usize> {
     let usual = spoken.len().saturating_sub(target.max(1));
     let newest = spoken.iter().position(|at| groups.newest_user == Some(*at)).unwrap_or(usize::MAX);
     let usual = usual.min(newest);
@@ -105,7 +105,7 @@ fn stand_in<'h>(draft: &mut Draft<'h>, summary: &'h Summary, report: &mut Report
         at += 1;
         if goes {
             place.get_or_insert(kept);
-            if item.origin != Origin::Summary {
+            if item.origin != DraftOrigin::Summary {
                 report.push(dropped(item, "older than what `summarize` keeps; its summary stands in for it"));
             }
         } else {
@@ -116,7 +116,7 @@ fn stand_in<'h>(draft: &mut Draft<'h>, summary: &'h Summary, report: &mut Report
     if let Some(place) = place {
         let made = DraftMessage {
             message: &summary.message,
-            origin: Origin::Summary,
+            origin: DraftOrigin::Summary,
             calls: Vec::new(),
             results_go_on: false,
         };

@@ -1,10 +1,10 @@
 //! A budget of tokens: oversized results shrink first, oldest first; then the oldest turns go, whole; then the oldest rounds of
 //! the running turn. Arguments count, results count, system messages count and stay (R14).
 
-use super::Bench;
-use super::counts::Tally;
-use super::groups::Groups;
-use super::pending::{Ask, Callback, Pending, Question};
+use super::ReducerContext;
+use super::counts::TokenCounter;
+use super::groups::MessageGroups;
+use super::pending::{Callback, PendingQuestion, QuestionKind, ReducerQuestion};
 use super::tool_results::{cut, shown_bytes};
 use crate::finding::{Action, Finding, Report};
 use crate::replay::draft::Draft;
@@ -13,13 +13,13 @@ use crate::replay::draft::Draft;
 const SHRUNK: u32 = 1_000;
 
 /// What a message costs.
-struct Cost {
+struct MessageCost {
     words: u64,
     /// By call: its result, and its result shrunk where that is less.
     results: Vec<(u64, Option<u64>)>,
 }
 
-fn total_of(costs: &[Cost]) -> u64 {
+fn total_of(costs: &[MessageCost]) -> u64 {
     let mut total = 0_u64;
     for cost in costs {
         total = total.saturating_add(cost.words);
@@ -34,27 +34,31 @@ pub(super) fn reduce<'h>(
     draft: &mut Draft<'h>,
     budget: u64,
     counter: Option<&Callback>,
-    bench: &Bench<'h, '_>,
+    context: &ReducerContext<'h, '_>,
     report: &mut Report,
-) -> Result<Option<String>, Box<Pending<'h>>> {
-    if let Some(why) = bench.progress.failure(bench.place) {
+) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
+    if let Some(why) = context.progress.failure(context.place) {
         return Ok(Some(why));
     }
-    let mut tally = Tally::new(counter, bench.memory);
+    let mut counter_state = TokenCounter::new(counter, context.memory);
     // The texts of results as they would be shrunk are counted in the same batch.
-    let mut costs: Vec<Cost> = Vec::with_capacity(draft.messages.len());
+    let mut costs: Vec<MessageCost> = Vec::with_capacity(draft.messages.len());
     for item in &draft.messages {
-        let words = tally.words(item);
+        let words = counter_state.words(item);
         let mut results = Vec::with_capacity(item.calls.len());
         for call in &item.calls {
             let oversized = shown_bytes(call) > usize::try_from(SHRUNK).unwrap_or(usize::MAX);
-            results.push((tally.result(call, None), oversized.then(|| tally.result(call, Some(SHRUNK)))));
+            results
+                .push((counter_state.result(call, None), oversized.then(|| counter_state.result(call, Some(SHRUNK)))));
         }
-        costs.push(Cost { words, results });
+        costs.push(MessageCost { words, results });
     }
-    if let Some(counter) = counter.filter(|_| !tally.texts.is_empty() && bench.progress.told(bench.place).is_none()) {
-        let mut ask = Ask::new(bench.place, counter, Question::Count(tally.texts), bench.history);
-        ask.wanted = tally.wanted;
+    if let Some(counter) =
+        counter.filter(|_| !counter_state.texts.is_empty() && context.progress.told(context.place).is_none())
+    {
+        let mut ask =
+            ReducerQuestion::new(context.place, counter, QuestionKind::Count(counter_state.texts), context.history);
+        ask.wanted = counter_state.wanted;
         return Err(ask.pending(None));
     }
     let mut total = total_of(&costs);
@@ -70,7 +74,7 @@ pub(super) fn reduce<'h>(
     if total <= budget {
         return Ok(None);
     }
-    let mut groups = Groups::of(draft);
+    let mut groups = MessageGroups::of(draft);
     let newest = groups.turns().saturating_sub(1);
     let mut open_turn = None;
     for at in 0..groups.list.len() {

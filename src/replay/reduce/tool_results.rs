@@ -1,13 +1,13 @@
 //! Results of older turns are cut; calls and messages stay.
 
 use super::CUT_NOTE;
-use super::groups::Groups;
+use super::groups::MessageGroups;
 use crate::finding::{Action, Finding, Report};
 use crate::json::JsonStr;
 use crate::replay::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 
 pub(super) fn reduce(draft: &mut Draft<'_>, keep_newest_turns: usize, max_bytes: u32, report: &mut Report) {
-    let groups = Groups::of(draft);
+    let groups = MessageGroups::of(draft);
     let first = groups.turns().saturating_sub(keep_newest_turns);
     let end = groups.list.iter().find(|group| group.turn >= first).map_or(draft.messages.len(), |group| group.start);
     for item in draft.messages.iter_mut().take(end) {

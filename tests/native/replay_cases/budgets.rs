@@ -6,7 +6,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::scripted_host::{Answer, Host, calls as asks, rounds_in, setup, text};
 use super::*;
 use rethread::replay::{Callback, Reducer};
-use rethread::run::{Persisted, RunStatus};
+use rethread::run::{PersistReply, RunStatus};
 use rethread::store::MemoryStore;
 use std::rc::Rc;
 
@@ -36,7 +36,7 @@ fn trf_a31_a_budget_below_every_turn_leaves_the_last_message() {
 }
 
 /// A run whose tool `look` is called beside `find`; `persist` of `look` says that. Gives what was sent in it, and the next body.
-fn after(says: fn() -> Persisted) -> (Vec<Value>, String) {
+fn after(says: fn() -> PersistReply) -> (Vec<Value>, String) {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.persist = Box::new(move |_| says());
@@ -55,7 +55,7 @@ fn after(says: fn() -> Persisted) -> (Vec<Value>, String) {
 
 #[test]
 fn trf_b19_what_persist_strips_is_neither_stored_nor_replayed() {
-    let (live, next) = after(|| Persisted::Replaced {
+    let (live, next) = after(|| PersistReply::Replaced {
         arguments: Some(Json::parse(r#"{"key":"(gone)"}"#).unwrap()),
         result: Some(Json::parse("\"(hidden)\"").unwrap()),
     });
@@ -66,13 +66,13 @@ fn trf_b19_what_persist_strips_is_neither_stored_nor_replayed() {
 
 #[test]
 fn trf_b20_persist_of_nothing_leaves_the_call_out_and_its_sibling_in() {
-    let (_, next) = after(|| Persisted::Nothing);
+    let (_, next) = after(|| PersistReply::Nothing);
     assert!(!next.contains("call_a") && next.contains("call_b") && next.contains("All done."), "{next}");
 }
 
 #[test]
 fn trf_b21_persist_that_throws_stores_nothing_and_the_model_has_the_result() {
-    let (live, next) = after(|| Persisted::Failed("boom".into()));
+    let (live, next) = after(|| PersistReply::Failed("boom".into()));
     assert!(live[1].to_string().contains("hunter2"));
     assert!(!next.contains("call_a") && next.contains("call_b"), "{next}");
 }

@@ -4,8 +4,8 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
-use rethread::history::Entry;
-use rethread::replay::{Citations, UNCITED, drop_uncited};
+use rethread::history::HistoryEntry;
+use rethread::replay::{Citations, UNCITED_NOTE, drop_uncited_sources};
 use rethread::tool::ToolResult;
 
 fn cited() -> Policy {
@@ -23,7 +23,7 @@ fn returned(content: &Json, answer: &str) -> Chat {
     let mut chat = Chat::new();
     let body = Value::from(vec![user("q"), calls(&["a"]), result("a", ""), says(answer)]).to_string();
     for mut entry in chat.joined(NOW - AGE, CHAT, &body).entries {
-        if let Entry::Invocation(call) = &mut entry {
+        if let HistoryEntry::Invocation(call) = &mut entry {
             call.result = Some(ToolResult { content: content.clone(), is_error: false, dialect: None, template: None });
         }
         chat.history.apply(entry);
@@ -52,7 +52,7 @@ fn kept(found: &str, answer: &str) -> String {
     let body = Value::from(vec![user("q"), calls(&["a"]), result("a", found), says(answer)]).to_string();
     let mut entries = joined.joined(NOW - AGE, CHAT, &body).entries;
     let store = global(PolicyLayer { citations: Some(Citations::Store), ..PolicyLayer::default() });
-    drop_uncited(&mut entries, &store, &mut Vec::new());
+    drop_uncited_sources(&mut entries, &store, &mut Vec::new());
     for entry in entries {
         joined.history.apply(entry);
     }
@@ -95,7 +95,7 @@ fn r08_what_is_a_citation() {
         "[source99999999999999999999999]",
         " ",
     ] {
-        assert_eq!(kept(THREE, miss), UNCITED, "{miss}");
+        assert_eq!(kept(THREE, miss), UNCITED_NOTE, "{miss}");
     }
 }
 
@@ -120,7 +120,7 @@ fn r08_an_answer_that_was_cut_might_have_cited_more() {
     let mut chat = Chat::new();
     let body = Value::from(vec![user("q"), calls(&["a"]), result("a", THREE), says("As [source3]")]).to_string();
     for mut entry in chat.joined(NOW - AGE, CHAT, &body).entries {
-        if let Entry::Message(message) = &mut entry {
+        if let HistoryEntry::Message(message) = &mut entry {
             message.status = rethread::message::MessageStatus::Stopped;
         }
         chat.history.apply(entry);
@@ -180,7 +180,7 @@ fn r08_a_list_may_be_a_value_or_stand_in_a_block() {
     // As a tool of a run returned it.
     let three = Json::parse(THREE).unwrap();
     assert_eq!(returned(&three, "[source10]").lines(&cited())[2], r#"a=[{"source_number":10,"content":"ten"}]"#);
-    assert_eq!(returned(&three, "none").lines(&cited())[2], format!("a={UNCITED}"));
+    assert_eq!(returned(&three, "none").lines(&cited())[2], format!("a={UNCITED_NOTE}"));
     // A tool that returns something like blocks returns them, and no sources.
     let blocks = json!([{ "text": THREE }]).to_string();
     assert_eq!(returned(&Json::parse(&blocks).unwrap(), "none").lines(&cited())[2], format!("a={blocks}"));
@@ -278,7 +278,7 @@ fn trf_a14_a_list_of_numbers_is_a_result_like_any_other() {
 #[test]
 fn trf_a15_a_number_among_sources_is_no_source() {
     assert_eq!(kept(r#"[{"source_number":0},5]"#, "[source0]"), r#"[{"source_number":0}]"#);
-    assert_eq!(kept(r#"[{"source_number":0},5,null,"x",[1]]"#, "none"), UNCITED);
+    assert_eq!(kept(r#"[{"source_number":0},5,null,"x",[1]]"#, "none"), UNCITED_NOTE);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn trf_a19_sources_of_an_unknown_message_count_and_are_not_sent() {
     lost.call_id = "lost".into();
     lost.message_id = "nobody".into();
     lost.result.as_mut().unwrap().content = Json::parse(r#"[{"source_number":7,"content":"seven"}]"#).unwrap();
-    chat.history.apply(Entry::Invocation(lost));
+    chat.history.apply(HistoryEntry::Invocation(lost));
     let (body, rendered) = chat.render(CHAT, &always());
     assert_eq!(rendered.max_source, Some(7));
     assert!(!body.to_string().contains("seven"));
@@ -380,11 +380,11 @@ fn r08_what_is_set_aside_parts_no_turn() {
     ]);
     let mut entries = Chat::new().joined(NOW - AGE, CHAT, &body.to_string()).entries;
     let store = global(PolicyLayer { citations: Some(Citations::Store), ..PolicyLayer::default() });
-    assert_eq!(drop_uncited(&mut entries, &store, &mut Vec::new()), Some(10));
-    let result = entries.iter().find_map(Entry::result).unwrap();
+    assert_eq!(drop_uncited_sources(&mut entries, &store, &mut Vec::new()), Some(10));
+    let result = entries.iter().find_map(HistoryEntry::result).unwrap();
     assert_eq!(result.content.view().as_text().unwrap(), r#"[{"source_number":3,"content":"three","n":1.50}]"#);
     assert_eq!(
-        drop_uncited(&mut entries, &always(), &mut Vec::new()),
+        drop_uncited_sources(&mut entries, &always(), &mut Vec::new()),
         Some(3),
         "another policy counts and takes nothing"
     );
@@ -396,6 +396,6 @@ fn r08_who_decides_by_level() {
     let policy = Policy { session: layer(Citations::Off), channel: layer(Citations::Replay), ..always() };
     assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={THREE}"));
     let policy = Policy { channel: layer(Citations::Store), ..always() };
-    assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={UNCITED}"));
+    assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={UNCITED_NOTE}"));
     assert_eq!(Policy::default().citations(), Citations::Off);
 }

@@ -5,7 +5,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::block_on;
 use super::*;
-use rethread::history::Entry;
+use rethread::history::HistoryEntry;
 use rethread::json::JsonStr;
 use rethread::replay::{DanglingCalls, INTERRUPTED, NOT_RUN};
 use rethread::store::{Batch, Change, LogStore, MemoryStore, Query, SessionLog, Table, commit, open_session};
@@ -394,7 +394,7 @@ fn r02_arguments_stay_as_the_model_wrote_them() {
 fn r02_a_result_that_is_appended_later_is_an_entry_of_its_own() {
     let mut chat = Chat::of(&[user("q"), calls(&["a", "b"]), result("b", "B")]);
     let joined = chat.joined(NOW, CHAT, &Value::from(vec![result("a", "A"), says("done")]).to_string());
-    assert!(matches!(&joined.entries[0], Entry::Result(entry) if entry.invocation == chat.call("a").id));
+    assert!(matches!(&joined.entries[0], HistoryEntry::Result(entry) if entry.invocation == chat.call("a").id));
     for entry in joined.entries {
         chat.history.apply(entry);
     }

@@ -6,7 +6,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::scripted_host::{Answer, Host, Say, block_on, calls, rounds_in, setup, text};
 use super::*;
 use rethread::replay::Citations;
-use rethread::run::{RunStatus, Setup};
+use rethread::run::{RunSetup, RunStatus};
 use rethread::store::{MemoryStore, open_session};
 
 const FOUND: &str = r#"[{"source_number":4,"content":"four"},{"source_number":9,"content":"nine"}]"#;
@@ -20,9 +20,9 @@ fn search(answer: &'static str) -> impl FnMut(&Value) -> Answer {
     }
 }
 
-fn with(id: &str, citations: Citations) -> Setup {
+fn with(id: &str, citations: Citations) -> RunSetup {
     let layer = PolicyLayer { citations: Some(citations), ..PolicyLayer::default() };
-    Setup { policy: global(layer), ..setup(id, CHAT, true) }
+    RunSetup { policy: global(layer), ..setup(id, CHAT, true) }
 }
 
 fn host(store: &MemoryStore) -> Host<'_> {
@@ -69,7 +69,7 @@ fn r08_replay_stores_all_and_shows_less() {
 fn r08_a_run_that_ends_early_keeps_all_sources() {
     let store = MemoryStore::default();
     let mut host = host(&store);
-    let setup = Setup { on_stop: rethread::run::OnStop::Keep, ..with("r1", Citations::Store) };
+    let setup = RunSetup { on_stop: rethread::run::OnStop::Keep, ..with("r1", Citations::Store) };
     let outcome = host.ask(setup, "q", |body: &Value| match rounds_in(body) {
         0 => Answer::Say(calls(&[("call_s", "look", "{}")])),
         _ => Answer::Status(400, Vec::new(), r#"{"error":{"message":"no"}}"#.into()),

@@ -8,7 +8,7 @@ use super::spy_store::Spy;
 use rethread::error::Code;
 use rethread::json::{Json, ObjectWriter};
 use rethread::message::Dialect;
-use rethread::run::{Recovered, RunEvent, RunStatus, Setup, recover};
+use rethread::run::{RecoveredRun, RunEvent, RunSetup, RunStatus, recover};
 use rethread::store::read_journal;
 
 const KEY: &str = "xq7-hunter2-hunter2";
@@ -28,7 +28,7 @@ const GIVEN: [(Dialect, &str, &str); 3] = [
     ),
 ];
 
-fn with_params(dialect: Dialect, stream: bool, params: &str) -> Setup {
+fn with_params(dialect: Dialect, stream: bool, params: &str) -> RunSetup {
     let mut setup = setup("run", dialect, stream);
     setup.provider.params = Json::parse(&params.replace("@@", KEY)).unwrap();
     setup
@@ -38,7 +38,7 @@ fn holds_key(bytes: &[u8]) -> bool {
     bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes())
 }
 
-fn recovered(host: &Host<'_>, spy: &Spy) -> Recovered {
+fn recovered(host: &Host<'_>, spy: &Spy) -> RecoveredRun {
     recover(&block_on(read_journal(spy, "s", &host.pending()[0])).unwrap(), SEED).unwrap()
 }
 

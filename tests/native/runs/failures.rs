@@ -8,7 +8,7 @@ use super::{WAYS, calls_in, reopened, roles};
 use rethread::error::Code;
 use rethread::json::Json;
 use rethread::message::{Dialect, MessageStatus, PartBody, Role};
-use rethread::run::{EffectKind, Input, OnStop, Outcome, Reply, Run, RunEvent, RunStatus};
+use rethread::run::{EffectKind, EffectReply, OnStop, Run, RunEvent, RunInput, RunOutcome, RunStatus};
 use rethread::store::{LogStore, MemoryStore, Table};
 use rethread::tool::InvocationStatus;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn goes_on(host: &mut Host<'_>, dialect: Dialect) {
 }
 
 /// Runs to a failure that leaves history as it was.
-fn fails(dialect: Dialect, stream: bool, model: impl FnMut(&Value) -> Answer) -> (Outcome, Vec<u64>) {
+fn fails(dialect: Dialect, stream: bool, model: impl FnMut(&Value) -> Answer) -> (RunOutcome, Vec<u64>) {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.ask(setup("before", dialect, stream), "Hi", |_| Answer::Say(text("Hello.")));
@@ -39,7 +39,7 @@ fn fails(dialect: Dialect, stream: bool, model: impl FnMut(&Value) -> Answer) ->
     (outcome, waits)
 }
 
-fn message(outcome: &Outcome) -> String {
+fn message(outcome: &RunOutcome) -> String {
     outcome.error.as_ref().unwrap().message.clone()
 }
 
@@ -351,10 +351,11 @@ fn r60_a_model_that_never_stops_calling_is_stopped() {
     for keep in [OnStop::Discard, OnStop::Keep] {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
-        let outcome =
-            host.ask(rethread::run::Setup { max_turns: 3, on_stop: keep, ..setup("run", CHAT, false) }, "Go", |_| {
-                Answer::Say(calls(&[("c", "look", "{}")]))
-            });
+        let outcome = host.ask(
+            rethread::run::RunSetup { max_turns: 3, on_stop: keep, ..setup("run", CHAT, false) },
+            "Go",
+            |_| Answer::Say(calls(&[("c", "look", "{}")])),
+        );
         assert_eq!((outcome.status, outcome.turns), (RunStatus::Failed, 3));
         assert_eq!(outcome.error.unwrap().code, Code::MaxTurns);
         assert_eq!(host.ran.len(), 3);
@@ -371,7 +372,7 @@ fn r20_r58_a_run_that_is_stopped_keeps_what_there_was_if_asked() {
                 let store = MemoryStore::default();
                 let mut host = Host::open(&store, "s", "h");
                 let on_stop = if keep { OnStop::Keep } else { OnStop::Discard };
-                host.start(rethread::run::Setup { on_stop, ..setup("run", dialect, true) }, "Tell me").unwrap();
+                host.start(rethread::run::RunSetup { on_stop, ..setup("run", dialect, true) }, "Tell me").unwrap();
                 let told = |bytes: Vec<u8>| if fails { Answer::Cut(bytes) } else { Answer::Partly(bytes) };
                 let mut bytes = text("Once upon a time").stream(dialect);
                 let at = String::from_utf8(bytes.clone()).unwrap().find(" a time").unwrap();
@@ -410,7 +411,8 @@ fn r15_cancelled_anywhere_history_is_as_it_was() {
                     let store = MemoryStore::default();
                     let mut host = Host::open(&store, "s", "h");
                     host.ask(setup("before", dialect, stream), "Hi", |_| Answer::Say(text("Hello.")));
-                    host.start(rethread::run::Setup { on_stop: keep, ..setup("run", dialect, stream) }, "Go").unwrap();
+                    host.start(rethread::run::RunSetup { on_stop: keep, ..setup("run", dialect, stream) }, "Go")
+                        .unwrap();
                     host.writes_left = Some(writes);
                     assert!(host.drive(three_tools).is_none());
                     host.writes_left = None;
@@ -445,10 +447,10 @@ fn misuse_changes_nothing() {
     let mut host = Host::open(&store, "s", "h");
     host.start(setup("run", CHAT, true), "Go").unwrap();
     host.write();
-    let result = || Reply::ToolResult { content: Json::parse("1").unwrap(), is_error: false };
-    let started = || Reply::ResponseStarted { status: 200, headers: Vec::new() };
-    let bytes = |effect: &str| Input::Bytes { effect: effect.into(), bytes: b"data: ".to_vec() };
-    let refused = |host: &mut Host<'_>, input: Input, code: Code| {
+    let result = || EffectReply::ToolResult { content: Json::parse("1").unwrap(), is_error: false };
+    let started = || EffectReply::ResponseStarted { status: 200, headers: Vec::new() };
+    let bytes = |effect: &str| RunInput::Bytes { effect: effect.into(), bytes: b"data: ".to_vec() };
+    let refused = |host: &mut Host<'_>, input: RunInput, code: Code| {
         let (effects, status) = (
             host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>(),
             host.run.as_ref().unwrap().status(),
@@ -458,45 +460,47 @@ fn misuse_changes_nothing() {
         assert_eq!((run.effects().into_iter().cloned().collect(), run.status()), (effects.clone(), status));
         assert!(run.take_save().is_none());
     };
-    let say = |effect: &str, reply: Reply| Input::Answer { effect: effect.into(), reply };
+    let say = |effect: &str, reply: EffectReply| RunInput::Answer { effect: effect.into(), reply };
     let call = host.run.as_ref().unwrap().effects()[0].id.clone();
     for odd in ["", "e", "e0", "e2", "e99", "x1", "e18446744073709551616"] {
-        refused(&mut host, say(odd, Reply::Waited), Code::UnknownEffect);
+        refused(&mut host, say(odd, EffectReply::Waited), Code::UnknownEffect);
         refused(&mut host, bytes(odd), Code::UnknownEffect);
     }
-    refused(&mut host, Input::SaveAgain, Code::WrongState);
-    refused(&mut host, say(&call, Reply::Waited), Code::WrongState);
+    refused(&mut host, RunInput::RetrySave, Code::WrongState);
+    refused(&mut host, say(&call, EffectReply::Waited), Code::WrongState);
     refused(&mut host, say(&call, result()), Code::WrongState);
-    refused(&mut host, say(&call, Reply::ResponseEnd), Code::WrongState);
+    refused(&mut host, say(&call, EffectReply::ResponseEnd), Code::WrongState);
     refused(&mut host, bytes(&call), Code::WrongState);
     host.reply(&call, started()).unwrap();
     refused(&mut host, say(&call, started()), Code::WrongState);
     refused(
         &mut host,
-        say(&call, Reply::Response { status: 200, headers: Vec::new(), body: Vec::new() }),
+        say(&call, EffectReply::Response { status: 200, headers: Vec::new(), body: Vec::new() }),
         Code::WrongState,
     );
     let stream = calls(&[("c1", "look", "{}"), ("c2", "look", "{}")]).stream(CHAT);
-    host.handle(Input::Bytes { effect: call.clone(), bytes: stream }).unwrap();
-    host.reply(&call, Reply::ResponseEnd).unwrap();
+    host.handle(RunInput::Bytes { effect: call.clone(), bytes: stream }).unwrap();
+    host.reply(&call, EffectReply::ResponseEnd).unwrap();
     host.write();
 
     // Late and double answers are no misuse, and change nothing.
     let effects = host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>();
     assert!(effects.iter().all(|effect| matches!(effect.kind, EffectKind::RunTool { .. })) && effects.len() == 2);
-    for reply in [started(), Reply::ResponseEnd, Reply::Failed { code: None, message: "late".into() }, result()] {
+    for reply in
+        [started(), EffectReply::ResponseEnd, EffectReply::Failed { code: None, message: "late".into() }, result()]
+    {
         host.reply(&call, reply).unwrap();
     }
     host.handle(bytes(&call)).unwrap();
     let [one, two] = [effects[0].id.clone(), effects[1].id.clone()];
     refused(&mut host, bytes(&one), Code::WrongState);
-    refused(&mut host, say(&one, Reply::Waited), Code::WrongState);
-    refused(&mut host, say(&one, Reply::ResponseEnd), Code::WrongState);
-    host.reply(&one, Reply::Started).unwrap();
+    refused(&mut host, say(&one, EffectReply::Waited), Code::WrongState);
+    refused(&mut host, say(&one, EffectReply::ResponseEnd), Code::WrongState);
+    host.reply(&one, EffectReply::Started).unwrap();
     host.write();
-    refused(&mut host, say(&one, Reply::Started), Code::WrongState);
+    refused(&mut host, say(&one, EffectReply::Started), Code::WrongState);
     host.reply(&one, result()).unwrap();
-    host.reply(&one, Reply::ToolResult { content: Json::parse("2").unwrap(), is_error: true }).unwrap();
+    host.reply(&one, EffectReply::ToolResult { content: Json::parse("2").unwrap(), is_error: true }).unwrap();
     host.write();
     assert_eq!(host.run.as_ref().unwrap().effects().len(), 1);
     // A result without a start counts as both.
@@ -505,8 +509,8 @@ fn misuse_changes_nothing() {
     assert_eq!(calls_in(&host).iter().map(|call| call.3).collect::<Vec<_>>(), [InvocationStatus::Ok; 2]);
     let records = host.records(Table::Log);
     host.reply(&two, result()).unwrap();
-    host.handle(Input::Cancel).unwrap();
-    host.handle(Input::Saved { save: 99, outcome: Ok(1) }).unwrap();
+    host.handle(RunInput::Cancel).unwrap();
+    host.handle(RunInput::Saved { save: 99, outcome: Ok(1) }).unwrap();
     host.write();
     assert_eq!(records, host.records(Table::Log));
     assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Finished);
@@ -532,8 +536,13 @@ fn misuse_at_the_start_leaves_nothing() {
     let id = host.log.borrow().history.messages()[0].id.clone();
     let log = host.log.borrow();
     let mut renderer = rethread::render::Renderer::default();
-    let mut desk =
-        rethread::run::Desk { history: &log.history, renderer: &mut renderer, now: 1, ids: &host.ids, seed: SEED };
+    let mut desk = rethread::run::RunContext {
+        history: &log.history,
+        renderer: &mut renderer,
+        now: 1,
+        ids: &host.ids,
+        seed: SEED,
+    };
     assert_eq!(
         Run::start(setup("again", CHAT, false), words("Hi"), Some(id), &mut desk).err().unwrap().code,
         Code::InvalidInput
@@ -563,14 +572,14 @@ fn r62_a_response_beyond_its_limit_fails_the_run_as_its_bytes_come() {
         for length in [None, Some("101")] {
             let store = MemoryStore::default();
             let mut host = Host::open(&store, "s", "h");
-            host.start(rethread::run::Setup { max_response_bytes: 100, ..setup("run", dialect, stream) }, "Go")
+            host.start(rethread::run::RunSetup { max_response_bytes: 100, ..setup("run", dialect, stream) }, "Go")
                 .unwrap();
             host.write();
             let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
             let headers = length.map(|length| ("content-length".to_owned(), length.to_owned())).into_iter().collect();
-            host.reply(&effect, Reply::ResponseStarted { status: 200, headers }).unwrap();
+            host.reply(&effect, EffectReply::ResponseStarted { status: 200, headers }).unwrap();
             for _ in 0..10 {
-                host.handle(Input::Bytes { effect: effect.clone(), bytes: vec![b' '; 20] }).unwrap();
+                host.handle(RunInput::Bytes { effect: effect.clone(), bytes: vec![b' '; 20] }).unwrap();
             }
             assert!(host.run.as_ref().unwrap().effects().is_empty(), "the host may stop reading");
             host.write();
@@ -590,10 +599,10 @@ fn r62_a_response_of_exactly_its_limit_is_taken() {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
         let limit = body.len() as u64 - more;
-        host.start(rethread::run::Setup { max_response_bytes: limit, ..setup("run", CHAT, false) }, "Go").unwrap();
+        host.start(rethread::run::RunSetup { max_response_bytes: limit, ..setup("run", CHAT, false) }, "Go").unwrap();
         host.write();
         let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
-        host.reply(&effect, Reply::Response { status: 200, headers: Vec::new(), body: body.clone() }).unwrap();
+        host.reply(&effect, EffectReply::Response { status: 200, headers: Vec::new(), body: body.clone() }).unwrap();
         host.write();
         assert_eq!(host.run.as_ref().unwrap().outcome().status, status);
     }

@@ -70,8 +70,8 @@ fn r42_r55_a_tool_whose_name_begins_with_a_digit_is_called_by_its_own() {
     host.tool = Box::new(|name, _| (Json::parse(&json!({ "of": name }).to_string()).unwrap(), false));
     let mut setup = setup("run", Dialect::Gemini, true);
     setup.tools[0].name = "2look".into();
-    setup.treatment =
-        ["2look", "find"].map(|name| (name.to_owned(), rethread::run::Treatment::default())).into_iter().collect();
+    setup.tool_settings =
+        ["2look", "find"].map(|name| (name.to_owned(), rethread::run::ToolSettings::default())).into_iter().collect();
     let call = r#"{"role":"model","parts":[{"functionCall":{"name":"_2look","args":{}},"thoughtSignature":"c2ln"}]}"#;
     let model = |body: &Value| match body["contents"].as_array().unwrap().len() {
         1 => answer(call),

@@ -7,7 +7,7 @@ use super::scripted_host::*;
 use super::{calls_in, reopened, roles};
 use rethread::error::Code;
 use rethread::message::{Dialect, Role};
-use rethread::run::{Input, OnInterrupted, Reply, RunStatus, RunWriter, Treatment, change_for};
+use rethread::run::{EffectReply, OnInterrupted, RunInput, RunStatus, RunWriter, ToolSettings, change_for};
 use rethread::store::{LogStore, MemoryStore, Table, commit, open_session, read_journal};
 use rethread::tool::InvocationStatus;
 
@@ -63,9 +63,9 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 let mut setup = setup("run", dialect, stream);
                 if rerun {
                     for name in ["look", "find"] {
-                        setup.treatment.insert(
+                        setup.tool_settings.insert(
                             name.into(),
-                            Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() },
+                            ToolSettings { on_interrupted: OnInterrupted::Rerun, ..ToolSettings::default() },
                         );
                     }
                 }
@@ -274,11 +274,11 @@ fn r18_what_the_first_owner_wrote_after_all_is_appended_once() {
     spy.faults.borrow_mut().push(Some(super::spy_store::Fault::LosesReply));
     host.writes_left = None;
     assert!(host.drive(three_tools).is_none());
-    assert!(host.run.as_ref().unwrap().is_unsaved());
+    assert!(host.run.as_ref().unwrap().has_unsaved());
     assert!(Host::open(&data, "s", "x").pending().is_empty());
     // Told by another tab that something changed, it reads its own turn; saving again doubles nothing.
     block_on(rethread::store::refresh(&spy, &host.log)).unwrap();
-    host.handle(Input::SaveAgain).unwrap();
+    host.handle(RunInput::RetrySave).unwrap();
     host.write();
     let outcome = host.run.as_ref().unwrap().outcome();
     assert_eq!((outcome.status, outcome.saved), (RunStatus::Finished, true), "{:?}", outcome.error);
@@ -298,8 +298,8 @@ fn r58_what_cannot_be_stored_waits_for_save_again() {
             host.start(setup("run", CHAT, false), "Go").unwrap();
             let mut outcome = host.drive(three_tools);
             if outcome.is_none() {
-                assert!(host.run.as_ref().unwrap().is_unsaved(), "write {at} stands still");
-                host.handle(Input::SaveAgain).unwrap();
+                assert!(host.run.as_ref().unwrap().has_unsaved(), "write {at} stands still");
+                host.handle(RunInput::RetrySave).unwrap();
                 outcome = host.drive(three_tools);
             }
             let outcome = outcome.unwrap_or_else(|| panic!("write {at} stands still after `save`"));
@@ -346,17 +346,20 @@ fn r58_two_results_that_could_not_be_stored_are_both_kept() {
     host.write();
     let effects: Vec<_> = host.run.as_ref().unwrap().effects().iter().map(|effect| effect.id.clone()).collect();
     for effect in &effects {
-        host.reply(effect, Reply::Started).unwrap();
+        host.reply(effect, EffectReply::Started).unwrap();
     }
     host.write();
     *spy.faults.borrow_mut() =
         vec![Some(Fault::Refuses(Code::QuotaExceeded)), Some(Fault::Refuses(Code::QuotaExceeded))];
     for effect in &effects {
-        host.reply(effect, Reply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false })
-            .unwrap();
+        host.reply(
+            effect,
+            EffectReply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false },
+        )
+        .unwrap();
     }
     host.write();
-    host.handle(Input::SaveAgain).unwrap();
+    host.handle(RunInput::RetrySave).unwrap();
     assert_eq!(host.drive(three_tools).unwrap().status, RunStatus::Finished);
     check_end(&host, &[], 0);
 }
@@ -407,7 +410,7 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
     let effects = |host: &Host<'_>| host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>();
     let answer = |host: &mut Host<'_>, say: Say| {
         let effect = effects(host)[0].id.clone();
-        host.reply(&effect, Reply::Response { status: 200, headers: Vec::new(), body: say.body(CHAT) }).unwrap();
+        host.reply(&effect, EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(CHAT) }).unwrap();
     };
     assert!(effects(&host).is_empty(), "asked before the run's beginning is written");
     host.write();
@@ -417,9 +420,12 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
     let tools = effects(&host);
     assert_eq!(tools.len(), 2);
     for tool in &tools {
-        host.reply(&tool.id, Reply::Started).unwrap();
-        host.reply(&tool.id, Reply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false })
-            .unwrap();
+        host.reply(&tool.id, EffectReply::Started).unwrap();
+        host.reply(
+            &tool.id,
+            EffectReply::ToolResult { content: rethread::json::Json::parse("1").unwrap(), is_error: false },
+        )
+        .unwrap();
     }
     // Four writes are under way: the model is asked after the last of them, and they come in their order.
     let mut before = 0;
@@ -430,7 +436,7 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
         before = save.id;
         let change = change_for(&save, &writer("run", 0)).unwrap();
         let outcome = block_on(commit(&store, &host.log, &change)).map(|committed| committed.revision);
-        host.handle(Input::Saved { save: save.id, outcome }).unwrap();
+        host.handle(RunInput::Saved { save: save.id, outcome }).unwrap();
     }
     assert_eq!(effects(&host).len(), 1);
     answer(&mut host, text("Done."));

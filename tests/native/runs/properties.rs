@@ -8,7 +8,7 @@ use super::scripted_host::*;
 use proptest::prelude::*;
 use rethread::json::Json;
 use rethread::message::Role;
-use rethread::run::{EffectKind, Input, OnInterrupted, OnStop, Reply, RunStatus, Setup, Treatment};
+use rethread::run::{EffectKind, EffectReply, OnInterrupted, OnStop, RunInput, RunSetup, RunStatus, ToolSettings};
 use rethread::store::{MemoryStore, Table};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -92,17 +92,17 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
     let store = MemoryStore::default();
     let dialect = if script.len().is_multiple_of(2) { CHAT } else { CLAUDE };
     let mut setup =
-        Setup { on_stop: if keep { OnStop::Keep } else { OnStop::Discard }, ..setup("run", dialect, stream) };
+        RunSetup { on_stop: if keep { OnStop::Keep } else { OnStop::Discard }, ..setup("run", dialect, stream) };
     if rerun {
         setup
-            .treatment
-            .insert("look".into(), Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() });
+            .tool_settings
+            .insert("look".into(), ToolSettings { on_interrupted: OnInterrupted::Rerun, ..ToolSettings::default() });
     }
     let mut host = Host::open(&store, "s", "h0");
     host.start(setup.clone(), "Go").unwrap();
     let mut runs = BTreeMap::new();
     let (mut kills, mut others) = (0, 0);
-    let mut last: Option<(String, Reply)> = None;
+    let mut last: Option<(String, EffectReply)> = None;
     let mut started: Vec<String> = Vec::new();
     let mut executed: BTreeMap<String, u32> = BTreeMap::new();
     let one = || Json::parse("[1]").unwrap();
@@ -122,29 +122,29 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
                         valid(&body, dialect);
                         let say = model(script, &body);
                         if *stream {
-                            host.reply(&effect.id, Reply::ResponseStarted { status: 200, headers: Vec::new() })
+                            host.reply(&effect.id, EffectReply::ResponseStarted { status: 200, headers: Vec::new() })
                                 .unwrap();
-                            host.handle(Input::Bytes { effect: effect.id.clone(), bytes: say.stream(dialect) })
+                            host.handle(RunInput::Bytes { effect: effect.id.clone(), bytes: say.stream(dialect) })
                                 .unwrap();
-                            Reply::ResponseEnd
+                            EffectReply::ResponseEnd
                         } else {
-                            Reply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) }
+                            EffectReply::Response { status: 200, headers: Vec::new(), body: say.body(dialect) }
                         }
                     }
                     EffectKind::RunTool { invocation, .. } => {
                         if started.contains(&effect.id) {
-                            Reply::ToolResult { content: one(), is_error: false }
+                            EffectReply::ToolResult { content: one(), is_error: false }
                         } else {
                             started.push(effect.id.clone());
                             *executed.entry(invocation.clone()).or_insert(0) += 1;
-                            Reply::Started
+                            EffectReply::Started
                         }
                     }
-                    EffectKind::Wait { .. } => Reply::Waited,
+                    EffectKind::Wait { .. } => EffectReply::Waited,
                 };
                 host.reply(&effect.id, reply.clone()).unwrap();
                 // A tool is executed when its start is written.
-                if reply == Reply::Started {
+                if reply == EffectReply::Started {
                     host.write();
                 }
                 last = Some((effect.id.clone(), reply));
@@ -157,7 +157,7 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
             Move::Stray(n) => {
                 let effect = format!("e{n}");
                 if host.run.as_ref().unwrap().effects().iter().all(|open| open.id != effect) {
-                    let _ = host.reply(&effect, Reply::ToolResult { content: one(), is_error: true });
+                    let _ = host.reply(&effect, EffectReply::ToolResult { content: one(), is_error: true });
                 }
             }
             Move::Write(count) => (0..count).for_each(|_| {
@@ -184,7 +184,7 @@ fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: boo
                 (host, last) = (next, None);
                 started.clear();
             }
-            Move::Cancel => host.handle(Input::Cancel).unwrap(),
+            Move::Cancel => host.handle(RunInput::Cancel).unwrap(),
             Move::Other => {
                 others += 1;
                 let mut other = Host::open(&store, "s", &format!("o{others}"));

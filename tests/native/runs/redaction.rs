@@ -6,12 +6,12 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::scripted_host::*;
 use super::spy_store::Spy;
 use super::{reopened, roles};
-use rethread::history::{Entry, Origin, join};
+use rethread::history::{HistoryEntry, Origin, join};
 use rethread::json::Json;
 use rethread::message::Dialect;
 use rethread::provider::decode_body;
 use rethread::replay::Callback;
-use rethread::run::{OnInterrupted, OnStop, PersistAsk, Persisted, RunStatus, Setup, Treatment, recover};
+use rethread::run::{OnInterrupted, OnStop, PersistQuestion, PersistReply, RunSetup, RunStatus, ToolSettings, recover};
 use rethread::store::{AuditQuery, AuditRow, LogStore, MemoryStore, RecordKind, open_record, read_journal};
 use rethread::tool::InvocationStatus;
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn secretive(body: &Value) -> Answer {
 }
 
 /// `look` has a `persist`; the result that it gives repeats its arguments.
-fn with_persist(dialect: Dialect, stream: bool) -> Setup {
+fn with_persist(dialect: Dialect, stream: bool) -> RunSetup {
     let mut setup = setup("run", dialect, stream);
     setup.persist.insert("look".into(), Callback { id: 1, hook: Rc::new(()) });
     setup
@@ -39,8 +39,8 @@ fn json(text: &str) -> Json {
     Json::parse(text).unwrap()
 }
 
-fn replaced(ask: &PersistAsk) -> Persisted {
-    Persisted::Replaced {
+fn replaced(ask: &PersistQuestion) -> PersistReply {
+    PersistReply::Replaced {
         arguments: Some(json(r#"{"key":"(gone)"}"#)),
         result: ask.result.as_ref().map(|_| json("\"(hidden)\"")),
     }
@@ -56,15 +56,15 @@ const SAYS: [&str; 6] = [
     "nothing, then only the result",
 ];
 
-fn say(how: &str, ask: &PersistAsk) -> Persisted {
+fn say(how: &str, ask: &PersistQuestion) -> PersistReply {
     match (how, &ask.result) {
         ("replaced", _) | ("nothing, then replaced", Some(_)) | ("replaced, then throws", None) => replaced(ask),
         // It would not have the arguments stored, and says nothing of them now.
         ("nothing, then only the result", Some(_)) => {
-            Persisted::Replaced { arguments: None, result: Some(json("\"(hidden)\"")) }
+            PersistReply::Replaced { arguments: None, result: Some(json("\"(hidden)\"")) }
         }
-        ("nothing" | "nothing, then replaced" | "nothing, then only the result", _) => Persisted::Nothing,
-        _ => Persisted::Failed("boom".into()),
+        ("nothing" | "nothing, then replaced" | "nothing, then only the result", _) => PersistReply::Nothing,
+        _ => PersistReply::Failed("boom".into()),
     }
 }
 
@@ -133,7 +133,7 @@ fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
 fn r12_what_persist_leaves_alone_is_stored_as_it_is() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    host.persist = Box::new(|_| Persisted::Replaced { arguments: None, result: None });
+    host.persist = Box::new(|_| PersistReply::Replaced { arguments: None, result: None });
     host.ask(with_persist(CHAT, false), "Go", secretive);
     let log = host.log.borrow();
     let call = &log.history.invocations()[0];
@@ -162,10 +162,10 @@ fn r12_where_nobody_is_asked_nothing_of_the_call_is_stored() {
     host.start(with_persist(CHAT, false), "Go").unwrap();
     let run = host.run.as_mut().unwrap();
     let begin = run.take_save().unwrap();
-    host.handle(rethread::run::Input::Saved { save: begin.id, outcome: Ok(1) }).unwrap();
+    host.handle(rethread::run::RunInput::Saved { save: begin.id, outcome: Ok(1) }).unwrap();
     let effect = host.run.as_ref().unwrap().effects()[0].id.clone();
     let body = calls(&[("call_a", "look", r#"{"key":"hunter2"}"#)]).body(CHAT);
-    host.reply(&effect, rethread::run::Reply::Response { status: 200, headers: Vec::new(), body }).unwrap();
+    host.reply(&effect, rethread::run::EffectReply::Response { status: 200, headers: Vec::new(), body }).unwrap();
     let save = host.run.as_mut().unwrap().take_save().unwrap();
     assert!(!format!("{save:?}").contains(SECRET), "{save:?}");
 }
@@ -191,8 +191,9 @@ fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() 
                     let asked = first.asked.len();
                     let mut setup = with_persist(dialect, stream);
                     if rerun {
-                        let treatment = Treatment { on_interrupted: OnInterrupted::Rerun, ..Treatment::default() };
-                        setup.treatment.insert("look".into(), treatment);
+                        let tool_settings =
+                            ToolSettings { on_interrupted: OnInterrupted::Rerun, ..ToolSettings::default() };
+                        setup.tool_settings.insert("look".into(), tool_settings);
                     }
                     let mut host = Host::open(&spy, "s", "second");
                     let journal = block_on(read_journal(&spy, "s", &host.pending()[0])).unwrap();
@@ -239,7 +240,7 @@ fn r12_a_run_that_is_kept_when_it_ends_early_keeps_no_secret() {
         let spy = Spy::default();
         let mut host = Host::open(&spy, "s", "h");
         host.persist = Box::new(move |ask| say(how, ask));
-        let setup = Setup { on_stop: OnStop::Keep, ..with_persist(CHAT, false) };
+        let setup = RunSetup { on_stop: OnStop::Keep, ..with_persist(CHAT, false) };
         let outcome = host.ask(setup, "Go", |body| match rounds_in(body) {
             0 => secretive(body),
             _ => Answer::Status(400, Vec::new(), r#"{"error":{"message":"no"}}"#.into()),
@@ -283,7 +284,7 @@ fn r12_a_stored_failure_does_not_quote_the_provider_where_a_call_is_redacted() {
 fn r12_a_stored_failure_quotes_the_provider_where_nothing_is_redacted() {
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");
-    host.persist = Box::new(|_| Persisted::Replaced { arguments: None, result: None });
+    host.persist = Box::new(|_| PersistReply::Replaced { arguments: None, result: None });
     host.ask(with_persist(CHAT, false), "Go", |body| match rounds_in(body) {
         0 => secretive(body),
         _ => Answer::Status(400, Vec::new(), r#"{"error":{"message":"no such model"}}"#.into()),
@@ -295,13 +296,13 @@ fn r12_a_stored_failure_quotes_the_provider_where_nothing_is_redacted() {
 fn r12_a_call_of_which_nothing_is_stored_waits_for_no_result() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    host.persist = Box::new(|_| Persisted::Nothing);
+    host.persist = Box::new(|_| PersistReply::Nothing);
     host.ask(with_persist(CHAT, false), "Go", secretive);
     let log = host.log.borrow();
     assert_eq!(log.history.open().count(), 0);
     let late = decode_body(CHAT, json(r#"[{"role":"tool","tool_call_id":"call_a","content":"late"}]"#).view()).unwrap();
     let joined = join(None, &log.history, late, &Origin::default(), &host.ids);
-    assert!(matches!(joined.entries.as_slice(), [Entry::SetAside(_)]), "{:?}", joined.entries);
+    assert!(matches!(joined.entries.as_slice(), [HistoryEntry::SetAside(_)]), "{:?}", joined.entries);
 }
 
 #[test]
@@ -310,8 +311,8 @@ fn r12_a_result_may_be_withheld_when_it_is_known() {
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");
     host.persist = Box::new(|ask| match ask.result {
-        None => Persisted::Replaced { arguments: None, result: None },
-        Some(_) => Persisted::Nothing,
+        None => PersistReply::Replaced { arguments: None, result: None },
+        Some(_) => PersistReply::Nothing,
     });
     host.tool = Box::new(|_, _| (json("\"hunter2\""), false));
     let plain = |body: &Value| {
@@ -325,7 +326,7 @@ fn r12_a_result_may_be_withheld_when_it_is_known() {
     assert!(host.drive(plain).is_none());
     assert_eq!(host.ran.len(), 1);
     let mut second = Host::open(&spy, "s", "second");
-    second.persist = Box::new(|_| Persisted::Nothing);
+    second.persist = Box::new(|_| PersistReply::Nothing);
     second.resume(with_persist(CHAT, false)).unwrap();
     assert_eq!(second.drive(plain).unwrap().status, RunStatus::Finished);
     assert_eq!(second.ran.len(), 1, "what was answered does not run again");

@@ -7,13 +7,13 @@ use super::scripted_host::*;
 use super::{reopened, roles};
 use rethread::json::Json;
 use rethread::message::Role;
-use rethread::replay::{Callback, Given, PolicyLayer, Question, Reducer};
-use rethread::run::{Input, RunStatus, Setup};
+use rethread::replay::{Callback, PolicyLayer, QuestionKind, Reducer, ReducerReply};
+use rethread::run::{RunInput, RunSetup, RunStatus};
 use rethread::store::MemoryStore;
 use std::cell::Cell;
 use std::rc::Rc;
 
-fn with(id: &str, reducers: Vec<Reducer>) -> Setup {
+fn with(id: &str, reducers: Vec<Reducer>) -> RunSetup {
     let mut setup = setup(id, CHAT, false);
     setup.policy.call = PolicyLayer { reducers: Some(reducers), ..PolicyLayer::default() };
     setup
@@ -31,8 +31,8 @@ fn r36_a_run_asks_before_each_model_call_and_stores_everything() {
     let count = asked.clone();
     host.reducer = Box::new(move |question| {
         count.set(count.get() + 1);
-        let Question::Count(texts) = question else { panic!("{question:?}") };
-        Given::Counts(texts.iter().map(|text| text.len() as u64).collect())
+        let QuestionKind::Count(texts) = question else { panic!("{question:?}") };
+        ReducerReply::Counts(texts.iter().map(|text| text.len() as u64).collect())
     });
     let budget = |tokens| vec![Reducer::TokenBudget { tokens, count: Some(callback(1)) }];
     for turn in 0..4 {
@@ -51,7 +51,7 @@ fn r36_a_run_asks_before_each_model_call_and_stores_everything() {
 fn r36_a_callback_that_fails_leaves_the_run_alone() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    host.reducer = Box::new(|_| Given::Failed("boom".into()));
+    host.reducer = Box::new(|_| ReducerReply::Failed("boom".into()));
     let outcome = host.ask(with("run", vec![Reducer::Custom { reduce: callback(1) }]), "Go", three_tools);
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
     assert!(outcome.report.iter().any(|found| found.code == "callback_failed" && found.message.contains("boom")));
@@ -66,11 +66,11 @@ fn r36_a_run_that_waits_for_a_reducer_can_be_cancelled_and_a_late_answer_is_noth
     while host.write_one() {}
     let run = host.run.as_mut().unwrap();
     assert!(run.effects().is_empty());
-    assert!(run.take_ask().is_some() && run.take_ask().is_none(), "a question is given once");
-    host.handle(Input::Cancel).unwrap();
+    assert!(run.take_question().is_some() && run.take_question().is_none(), "a question is given once");
+    host.handle(RunInput::Cancel).unwrap();
     while host.write_one() {}
     assert_eq!(host.run.as_ref().unwrap().status(), RunStatus::Cancelled);
-    host.handle(Input::Told(Given::Messages(Json::parse("[]").unwrap()))).unwrap();
+    host.handle(RunInput::ReducerReply(ReducerReply::Messages(Json::parse("[]").unwrap()))).unwrap();
     assert!(host.run.as_ref().unwrap().effects().is_empty());
     assert!(reopened(&host).log.borrow().history.messages().is_empty());
 }

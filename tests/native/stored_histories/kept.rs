@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestCaseError;
 use rethread::finding::{Report, Severity};
-use rethread::history::{Entry, History};
+use rethread::history::{History, HistoryEntry};
 use rethread::id::Seed;
 use rethread::json::{Json, JsonRef, JsonStr, Kind};
 use rethread::message::{Dialect, Message, PartBody, Role};
@@ -77,7 +77,7 @@ pub fn check(history: &History, live: Option<&History>, policy: &Policy, now: u6
 pub type Step = (Index, usize, Index, u64);
 
 /// One renderer over a growing history, with dialects and policies in turn, against a new one for each body.
-pub fn check_growth(log: &[Entry], policies: &[Policy], steps: &[Step]) -> Result<(), TestCaseError> {
+pub fn check_growth(log: &[HistoryEntry], policies: &[Policy], steps: &[Step]) -> Result<(), TestCaseError> {
     let (mut history, mut renderer) = (History::new(Seed(9)), Renderer::default());
     let mut grown = steps.iter().map(|(to, ..)| to.index(log.len() + 1)).collect::<Vec<_>>();
     grown.sort_unstable();

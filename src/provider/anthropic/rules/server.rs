@@ -19,7 +19,7 @@ struct Asked<'a> {
 /// (anthropic-sdk-python#961, vercel/ai#13040). `held`: the server knows turns that are not in the list.
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bool) {
     let mut asked: Vec<Asked<'a>> = Vec::new();
-    let mut places: IdMap<usize> = IdMap::with_hasher(Seed::default());
+    let mut places: IdMap<usize> = IdMap::with_seed(Seed::default());
     // So many of them the model wrote on behind.
     let mut settled = 0;
     let mut gone = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
                 plan.call_error("dangling_call", (call.value, ""), &call.id, Action::Dropped, sentence);
                 gone.push(call.place);
             }
-            places = IdMap::with_hasher(Seed::default());
+            places = IdMap::with_seed(Seed::default());
             settled = 0;
             continue;
         }

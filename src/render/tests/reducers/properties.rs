@@ -45,14 +45,14 @@ fn piece() -> impl Strategy<Value = String> {
 }
 
 /// Some messages of those that were given, as told by the bits; none of its calls where a bit says so.
-fn pick(question: &Question, bits: u64) -> Given {
+fn pick(question: &QuestionKind, bits: u64) -> ReducerReply {
     match question {
-        Question::Count(texts) => Given::Counts(texts.iter().map(|text| text.len() as u64 / 3).collect()),
-        Question::Summarize(body) => {
+        QuestionKind::Count(texts) => ReducerReply::Counts(texts.iter().map(|text| text.len() as u64 / 3).collect()),
+        QuestionKind::Summarize(body) => {
             assert!(JsonRef::parse(std::str::from_utf8(body).unwrap()).is_ok());
-            Given::Summary("in short".into())
+            ReducerReply::Summary("in short".into())
         }
-        Question::Reduce(_) => {
+        QuestionKind::Reduce(_) => {
             let mut list = Vec::new();
             for (at, item) in items(question).into_iter().enumerate() {
                 match (bits >> (at * 2 % 60)) & 3 {
@@ -136,7 +136,7 @@ fn check(
     let newest = newest_words(&live_turn).or_else(|| newest_words(&history));
     let custom = reducers.iter().any(|reducer| matches!(reducer, Reducer::Custom { .. }));
     for dialect in dialects() {
-        let mut told = |question: &Question| pick(question, bits);
+        let mut told = |question: &QuestionKind| pick(question, bits);
         let mut renderer = Renderer::default();
         let rules = policy(reducers.to_vec());
         // `body` asserts that the rules take it.

@@ -4,7 +4,7 @@ use crate::provider::StreamAssembler;
 use std::rc::Rc;
 
 /// A model call.
-pub(super) struct Call {
+pub(super) struct ModelCall {
     /// Which try, from 1.
     pub attempt: u32,
     /// The id that the answer will have.
@@ -14,11 +14,11 @@ pub(super) struct Call {
     pub asked_at: u64,
     /// How many bytes of the response came.
     pub received: u64,
-    pub response: Response,
+    pub response: ModelResponse,
 }
 
 /// Its response, as far as it came.
-pub(super) enum Response {
+pub(super) enum ModelResponse {
     None,
     Streaming(StreamAssembler),
     /// Its bytes are read whole: it is no stream, or no success.

@@ -1,11 +1,11 @@
 //! What a run tells: how it stands, what it wants done, what it came to. Nothing here changes where it stands.
 
-use super::call::Response;
 use super::effect::{Effect, Save};
 use super::event::RunEvent;
-use super::outcome::{Outcome, RunStatus};
-use super::state::State;
-use super::{Desk, Run};
+use super::model_call::ModelResponse;
+use super::outcome::{RunOutcome, RunStatus};
+use super::state::RunState;
+use super::{Run, RunContext};
 use crate::error::Error;
 use crate::history::History;
 use crate::json::JsonStr;
@@ -16,7 +16,7 @@ impl Run {
     #[must_use]
     pub fn status(&self) -> RunStatus {
         match &self.state {
-            State::Done(outcome) => outcome.status,
+            RunState::Done(outcome) => outcome.status,
             _ => RunStatus::Running,
         }
     }
@@ -41,12 +41,12 @@ impl Run {
 
     /// The answer that is coming in, as far as it is there; of a run that ended early, the answer that was cut.
     #[must_use]
-    pub fn partial(&self, desk: &Desk<'_>) -> Option<Message> {
-        let State::Calling(call) = &self.state else { return self.cut_answer.clone() };
-        let Response::Streaming(assembler) = &call.response else { return None };
+    pub fn partial(&self, context: &RunContext<'_>) -> Option<Message> {
+        let RunState::Calling(call) = &self.state else { return self.cut_answer.clone() };
+        let ModelResponse::Streaming(assembler) = &call.response else { return None };
         let assembled = assembler.partial();
         let (message, _) =
-            self.message_of(&assembled, &call.message_id, MessageStatus::Complete, call.asked_at, desk)?;
+            self.message_of(&assembled, &call.message_id, MessageStatus::Complete, call.asked_at, context)?;
         Some(message)
     }
 
@@ -68,7 +68,7 @@ impl Run {
     }
 
     /// The next write for the binding, without what must not be stored. Before it come the questions of
-    /// [`take_persist`](Self::take_persist).
+    /// [`take_persist_question`](Self::take_persist_question).
     pub fn take_save(&mut self) -> Option<Save> {
         let mut save = self.saves.pop_front()?;
         self.redact(&mut save.kind);
@@ -82,27 +82,27 @@ impl Run {
 
     /// What it came to; while it runs, how far it is.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> RunOutcome {
         match &self.state {
-            State::Done(outcome) => (**outcome).clone(),
+            RunState::Done(outcome) => (**outcome).clone(),
             _ => self.outcome_as(RunStatus::Running, None, 0, false),
         }
     }
 
     /// Whether an answer waits to be stored.
     #[must_use]
-    pub fn is_unsaved(&self) -> bool {
+    pub fn has_unsaved(&self) -> bool {
         !self.unsaved.is_empty()
     }
 
     /// When the model is asked again, if it waits for that: the length of the wait, in milliseconds.
     #[must_use]
     pub fn waits(&self) -> bool {
-        matches!(self.state, State::Waiting { .. })
+        matches!(self.state, RunState::Waiting { .. })
     }
 
-    pub(super) fn outcome_as(&self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) -> Outcome {
-        Outcome {
+    pub(super) fn outcome_as(&self, status: RunStatus, error: Option<Error>, revision: u64, saved: bool) -> RunOutcome {
+        RunOutcome {
             status,
             error,
             text: self.text.clone(),

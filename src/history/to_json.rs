@@ -7,7 +7,7 @@ use crate::tool::ToolInvocation;
 
 /// How a message is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Showing {
+pub enum MessageFormat {
     /// As `Message`: its calls by their invocations' ids.
     Stored,
     /// As `ViewMessage`: its calls joined.
@@ -26,7 +26,7 @@ pub fn write_message(
     history: &History,
     session: &str,
     before: Option<&str>,
-    showing: Showing,
+    showing: MessageFormat,
 ) {
     out.text("id", &message.id)
         .number("seq", message.seq)
@@ -43,7 +43,7 @@ pub fn write_message(
             source.text("id", id);
         }
     });
-    let streaming = matches!(showing, Showing::View { streaming: true, .. });
+    let streaming = matches!(showing, MessageFormat::View { streaming: true, .. });
     out.text_or_null("runId", message.run_id.as_deref())
         .text("status", if streaming { "streaming" } else { message.status.as_str() })
         .text_or_null("parentId", message.parent_id.as_deref().or(before));
@@ -56,7 +56,7 @@ pub fn write_message(
     write_usage(out, "usage", answer.and_then(|answer| answer.usage));
     out.text_or_null("finishReason", answer.and_then(|answer| answer.finish_reason.as_deref()))
         .number_or_null("durationMs", answer.and_then(|answer| answer.duration_ms));
-    if let Showing::View { saved, .. } = showing {
+    if let MessageFormat::View { saved, .. } = showing {
         out.bool("saved", saved);
     }
 }
@@ -67,7 +67,7 @@ fn write_part(
     dialect: Option<Dialect>,
     history: &History,
     session: &str,
-    showing: Showing,
+    showing: MessageFormat,
 ) {
     match &part.body {
         PartBody::Text(text) => out.text("type", "text").token("text", text),
@@ -80,7 +80,7 @@ fn write_part(
             out.text("type", "opaque").text_or_null("dialect", dialect.map(Dialect::as_str)).json("value", value.view())
         }
         PartBody::ToolCall { invocation, round, place } => match (showing, history.invocation(invocation)) {
-            (Showing::View { .. }, Some(call)) => {
+            (MessageFormat::View { .. }, Some(call)) => {
                 out.text("type", "tool").object("call", |out| write_invocation(out, call, session, true))
             }
             _ => out

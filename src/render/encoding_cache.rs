@@ -1,11 +1,11 @@
-//! Kept encodings of one dialect.
+//! EncodingCache encodings of one dialect.
 
 use crate::finding::Report;
 use crate::id::hash_words;
 
 /// A piece of a body: the wire messages of one stored message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fragment {
+pub struct EncodedSpan {
     pub start: usize,
     pub end: usize,
     /// How many wire messages.
@@ -18,7 +18,7 @@ pub struct Fragment {
     pub marks: usize,
 }
 
-impl Fragment {
+impl EncodedSpan {
     /// Of the text from `start` on.
     pub fn of(text: &str, start: usize, count: u32, sound: bool) -> Self {
         let own = text.get(start..).unwrap_or_default();
@@ -33,34 +33,34 @@ pub fn marks_in(text: &str) -> usize {
 
 /// Encodings in the order of the history, by index.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct EncodingCache {
     settings: u64,
     text: String,
-    /// Bytes of `text` that no fragment names any more.
+    /// Bytes of `text` that no span names any more.
     dead: usize,
-    fragments: Vec<Option<Entry>>,
-    /// The fragments of the last body: hash and count.
+    spans: Vec<Option<CachedMessage>>,
+    /// The spans of the last body: hash and count.
     last: Vec<(u64, u32)>,
 }
 
 #[derive(Clone, Debug)]
-struct Entry {
+struct CachedMessage {
     signature: u64,
-    fragment: Fragment,
+    span: EncodedSpan,
     /// What encoding it found; said again with each body.
     report: Report,
 }
 
-impl Kept {
+impl EncodingCache {
     /// Makes ready for a body: other settings, or a history that became shorter, begin anew.
     pub fn prepare(&mut self, settings: u64, messages: usize) {
-        if settings != self.settings || messages < self.fragments.len() || self.dead > self.text.len() / 2 {
+        if settings != self.settings || messages < self.spans.len() || self.dead > self.text.len() / 2 {
             self.text.clear();
-            self.fragments.clear();
+            self.spans.clear();
             self.dead = 0;
             self.settings = settings;
         }
-        self.fragments.resize_with(messages, || None);
+        self.spans.resize_with(messages, || None);
     }
 
     /// The kept text.
@@ -68,45 +68,45 @@ impl Kept {
         &self.text
     }
 
-    /// The fragment of the message at `index`, encoded now if it is not kept as `signature` wants it.
-    pub fn fragment(
+    /// The span of the message at `index`, encoded now if it is not kept as `signature` wants it.
+    pub fn span(
         &mut self,
         index: usize,
         signature: u64,
         report: &mut Report,
         encode: &mut dyn FnMut(&mut String, &mut Report) -> (u32, bool),
-    ) -> Fragment {
-        let Some(place) = self.fragments.get_mut(index) else { return Fragment::default() };
+    ) -> EncodedSpan {
+        let Some(place) = self.spans.get_mut(index) else { return EncodedSpan::default() };
         if let Some(entry) = place.as_ref().filter(|entry| entry.signature == signature) {
             report.extend_from_slice(&entry.report);
-            return entry.fragment;
+            return entry.span;
         }
         if let Some(old) = place.take() {
-            self.dead += old.fragment.end - old.fragment.start;
+            self.dead += old.span.end - old.span.start;
         }
         let start = self.text.len();
         let mut found = Report::new();
         let (count, sound) = encode(&mut self.text, &mut found);
-        let fragment = Fragment::of(&self.text, start, count, sound);
-        if fragment.end > start {
+        let span = EncodedSpan::of(&self.text, start, count, sound);
+        if span.end > start {
             // Its comma stands behind it, so that neighbours go into a body as one piece.
             self.text.push(',');
         }
         report.extend_from_slice(&found);
-        *place = Some(Entry { signature, fragment, report: found });
-        fragment
+        *place = Some(CachedMessage { signature, span, report: found });
+        span
     }
 
     /// How many leading wire messages are those of the last body; keeps this one for the next time. The first of them is at
     /// `at` in the body, and from `changed` on this was mended: of what is not as it is kept nothing is promised, now or then.
-    pub fn stable_prefix(&mut self, fragments: &[(bool, Fragment)], mut at: usize, changed: usize) -> u32 {
+    pub fn stable_prefix(&mut self, spans: &[(bool, EncodedSpan)], mut at: usize, changed: usize) -> u32 {
         let mut now: Vec<(u64, u32)> = Vec::with_capacity(self.last.len() + 2);
-        for (_, fragment) in fragments.iter().filter(|(_, fragment)| fragment.count > 0) {
-            at += fragment.end - fragment.start + 1;
+        for (_, span) in spans.iter().filter(|(_, span)| span.count > 0) {
+            at += span.end - span.start + 1;
             if at > changed {
                 break;
             }
-            now.push((fragment.hash, fragment.count));
+            now.push((span.hash, span.count));
         }
         let mut same = 0;
         for (own, last) in now.iter().zip(&self.last) {

@@ -1,9 +1,9 @@
 //! Events, outcomes and unfinished runs, in the shapes of the TypeScript types.
 
-use super::{Outcome, Recovered, RunEvent};
+use super::{RecoveredRun, RunEvent, RunOutcome};
 use crate::error::Error;
 use crate::finding::Finding;
-use crate::history::{Showing, write_message, write_usage};
+use crate::history::{MessageFormat, write_message, write_usage};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{PartBody, Role};
 use crate::provider::is_plain_header;
@@ -72,7 +72,7 @@ impl RunEvent {
     }
 }
 
-impl Outcome {
+impl RunOutcome {
     /// Writes the members of a `RunResult`.
     pub fn write(&self, out: &mut ObjectWriter<'_>) {
         out.text("status", self.status.as_str());
@@ -97,7 +97,7 @@ impl Outcome {
     }
 }
 
-impl Recovered {
+impl RecoveredRun {
     /// Writes the members of a `PendingRun`; `state` is `live`, `interrupted` or `failed`.
     pub fn write(&self, out: &mut ObjectWriter<'_>, session: &str, state: &str) {
         out.text("id", &self.began.run)
@@ -136,7 +136,7 @@ impl Recovered {
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {
             for message in &self.began.input {
-                input.object(|out| write_message(out, message, &self.live, session, None, Showing::Stored));
+                input.object(|out| write_message(out, message, &self.live, session, None, MessageFormat::Stored));
             }
         });
         let mut text = String::from("\"");
