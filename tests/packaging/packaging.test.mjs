@@ -86,7 +86,7 @@ describe('Node', () => {
   });
 });
 
-test('a plain page under a content policy', async () => {
+test('a plain page under a content policy, with IndexedDB', async () => {
   const project = install(packed, 'page');
   const server = await serve({ folders: { '/': project } });
   const browser = await launchBrowser();
@@ -97,12 +97,18 @@ test('a plain page under a content policy', async () => {
     page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('request', (request) => request.url().endsWith('.wasm') && wasm.push(request.url()));
-    await page.goto(`${server.url}/?model=${encodeURIComponent(model('page'))}`);
-    await page.locator('#out[data-done]').waitFor({ timeout: 30_000 }).catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
-    const answer = JSON.parse(await page.locator('#out').textContent());
+    const visit = async (query) => {
+      await page.goto(`${server.url}/?${new URLSearchParams({ store: 'indexeddb', ...query })}`);
+      await page.locator('#out[data-done]').waitFor({ timeout: 30_000 }).catch(() => assert.fail(`the page did not finish: ${complaints.join('\n')}`));
+      return JSON.parse(await page.locator('#out').textContent());
+    };
+    const answer = await visit({ model: model('page') });
     await assertChat(answer, 'page');
     assert.equal(answer.before, 'not_initialized');
     assert.equal(wasm.length, 1, 'one wasm is fetched, once');
+    const { stored, thrown } = await visit({ again: '' });
+    assert.equal(thrown, undefined);
+    assert.deepEqual([stored[0], stored.at(-1), stored.filter((role) => role === 'user').length], ['user', 'assistant', 2], 'the next visit finds both turns');
     assert.deepEqual(complaints, []);
   } finally {
     await browser.close();

@@ -135,11 +135,14 @@ testCases('anthropic', anthropic, {
 testRecorded('openai-chat', openai);
 testRecorded('anthropic', anthropic);
 
-test('openai-chat takes the recorded conversations', (t) => {
+/** Fewer recorded conversations than these mean that some were lost. */
+const LEAST_CONVERSATIONS = 55;
+
+test('openai-chat takes the recorded conversations', () => {
   const folder = path.join(data, 'trajectories');
-  if (!fs.existsSync(folder)) return t.diagnostic('no recorded conversations at hand');
-  for (const file of fs.readdirSync(folder)) {
-    if (file === 'index.json' || !file.endsWith('.json')) continue;
+  const recorded = fs.readdirSync(folder).filter((file) => file !== 'index.json' && file.endsWith('.json'));
+  assert.ok(recorded.length >= LEAST_CONVERSATIONS, `${recorded.length} recorded conversations, ${LEAST_CONVERSATIONS} at least`);
+  for (const file of recorded) {
     const { messages, tools } = JSON.parse(fs.readFileSync(path.join(folder, file), 'utf8'));
     assert.equal(openai({ model: 'm', messages, ...(tools?.length ? { tools } : {}) }), null, file);
   }

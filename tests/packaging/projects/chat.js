@@ -9,8 +9,8 @@ const tools = {
   get_time: { description: 'Time in a city.', parameters: city, execute: async ({ city }) => `noon in ${city}` },
 };
 
-export async function chat(url) {
-  const rethread = await open({ store: 'memory' });
+export async function chat(url, store = 'memory') {
+  const rethread = await open({ store });
   const session = await rethread.session('packaging');
   const provider = { dialect: 'openai-chat', url, params: { model: 'stand-in' }, stream: true };
   const ask = async (input) => {
@@ -22,4 +22,12 @@ export async function chat(url) {
   const { items } = await rethread.invocations({});
   await rethread.close();
   return { answers, invocations: items.length };
+}
+
+/** The roles of what an earlier visit stored. */
+export async function stored(store) {
+  const rethread = await open({ store });
+  const { items } = await (await rethread.session('packaging')).messages();
+  await rethread.close();
+  return items.map(({ role }) => role);
 }

@@ -1,5 +1,5 @@
 import { validate } from 'rethread';
-import { chat } from './chat.js';
+import { chat, stored } from './chat.js';
 
 const out = document.querySelector('#out');
 const answer = {};
@@ -9,7 +9,9 @@ try {
   answer.before = e.code; // the wasm is fetched by open()
 }
 try {
-  Object.assign(answer, await chat(new URLSearchParams(location.search).get('model')));
+  const query = new URLSearchParams(location.search);
+  if (query.has('again')) answer.stored = await stored(query.get('store'));
+  else Object.assign(answer, await chat(query.get('model'), query.get('store')));
 } catch (e) {
   answer.thrown = String(e?.stack ?? e);
 }
