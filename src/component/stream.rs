@@ -6,9 +6,9 @@ use crate::provider::{AnswerStatus, Assembled, AssembledCall, StreamAssembler, S
 use std::cell::RefCell;
 
 /// The resource. A component has one thread, and no call of it is made while another is under way.
-pub struct Assembler(RefCell<StreamAssembler>);
+pub struct StreamResource(RefCell<StreamAssembler>);
 
-impl wit::GuestStreamAssembler for Assembler {
+impl wit::GuestStreamAssembler for StreamResource {
     fn start(dialect: wit::Dialect) -> Result<wit::StreamAssembler, wit::Error> {
         let inner = StreamAssembler::new(dialect.into());
         Ok(wit::StreamAssembler::new(Self(RefCell::new(inner))))

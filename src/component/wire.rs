@@ -3,7 +3,7 @@
 use super::Component;
 use super::bindings::exports::rethread::history::wire as wit;
 use super::finding::report;
-use super::stream::Assembler;
+use super::stream::StreamResource;
 use crate::provider::{Dangling, RepairOptions, repair, validate};
 use crate::render::convert;
 
@@ -20,7 +20,7 @@ impl From<wit::RepairOptions> for RepairOptions {
 }
 
 impl wit::Guest for Component {
-    type StreamAssembler = Assembler;
+    type StreamAssembler = StreamResource;
 
     fn validate(body: Vec<u8>, dialect: wit::Dialect) -> Vec<wit::Finding> {
         report(validate(&body, dialect.into()))

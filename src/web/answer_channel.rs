@@ -2,10 +2,10 @@
 //! its owner, which then sends each addition. Nothing is sent while no other tab shows the run, and nothing is stored.
 
 use super::convert::{member, object_to_js, parsed, set};
-use super::engine::Engine;
 use super::foreign;
 use super::platform_hold::PlatformHold;
 use super::run::RunInner;
+use super::store_context::StoreContext;
 use crate::json::JsonStr;
 use crate::message::{Message, PartBody};
 use crate::provider::StreamEvent;
@@ -25,12 +25,12 @@ pub struct AnswerChannel {
 
 impl AnswerChannel {
     /// Opens it; none where the platform has no such channels.
-    pub fn open(engine: &Rc<Engine>) -> Option<Self> {
-        let channel = web_sys::BroadcastChannel::new(&format!("rethread:{}:answers", engine.name)).ok()?;
-        let engine: Weak<Engine> = Rc::downgrade(engine);
+    pub fn open(context: &Rc<StoreContext>) -> Option<Self> {
+        let channel = web_sys::BroadcastChannel::new(&format!("rethread:{}:answers", context.name)).ok()?;
+        let context: Weak<StoreContext> = Rc::downgrade(context);
         let on_message = Closure::new(move |event: web_sys::MessageEvent| {
-            if let Some(engine) = engine.upgrade() {
-                receive(&engine, &event.data());
+            if let Some(context) = context.upgrade() {
+                receive(&context, &event.data());
             }
         });
         channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
@@ -57,14 +57,14 @@ impl AnswerChannel {
 
 /// The owner's record of the tabs that watch a run.
 #[derive(Default)]
-pub struct Watchers {
+pub struct AnswerBroadcast {
     /// Whether any tab has requested the answer.
     requested: Cell<bool>,
     /// The id of the message whose text so far was sent.
     sent: RefCell<Option<String>>,
 }
 
-impl Watchers {
+impl AnswerBroadcast {
     /// Sends the additions to the answer in `events`.
     pub fn send_events(&self, run: &RunInner, events: &[RunEvent]) {
         if !self.requested.get() {
@@ -115,8 +115,8 @@ impl Watchers {
     }
 
     fn post(&self, run: &RunInner, message: Option<&str>, key: &str, what: &JsValue) {
-        let engine = &run.session.engine;
-        if let Some(answers) = &*engine.answers.borrow() {
+        let context = &run.session.context;
+        if let Some(answers) = &*context.answers.borrow() {
             let value = object_to_js(&|out| {
                 out.text("session", &run.session.id).text("run", &run.id);
                 if let Some(message) = message {
@@ -129,14 +129,14 @@ impl Watchers {
     }
 }
 
-fn receive(engine: &Engine, value: &JsValue) {
+fn receive(context: &StoreContext, value: &JsValue) {
     let text = |key: &str| member(value, key).as_string();
     let (Some(session), Some(run)) = (text("session"), text("run")) else { return };
-    let Some(session) = engine.session(&session) else { return };
+    let Some(session) = context.session(&session) else { return };
     if member(value, "ask").is_truthy() {
         if let Some(live) = session.live_run().filter(|live| live.id == run) {
-            live.watchers.requested.set(true);
-            live.watchers.send_all(&live);
+            live.broadcast.requested.set(true);
+            live.broadcast.send_all(&live);
         }
     } else if let Some(message) = text("id") {
         let text = text("text").map(|text| PartBody::Text(JsonStr::new(&text)));

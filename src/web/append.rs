@@ -2,11 +2,11 @@
 
 use super::assembler::dialect;
 use super::convert::{member, object_to_js, text, to_json, whole, wire_text};
-use super::error::thrown;
+use super::error::error_from_thrown;
 use super::options::{window, word};
 use super::promise::promise;
 use super::run_request::check_branch;
-use super::session::{Session, SessionInner};
+use super::session::{JsSession, SessionInner};
 use crate::error::{Code, Error, Result};
 use crate::history::{HistoryEntry, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
 use crate::json::Json;
@@ -22,8 +22,8 @@ use wasm_bindgen_futures::JsFuture;
 /// Number of attempts to join an append that answers calls while other writers append.
 const MAX_JOIN_ATTEMPTS: u32 = 20;
 
-#[wasm_bindgen]
-impl Session {
+#[wasm_bindgen(js_class = Session)]
+impl JsSession {
     /// Appends messages in a dialect's own shape, or neutral ones.
     pub fn append(&self, given: JsValue, dialect_or_options: JsValue, options: JsValue) -> Promise {
         let inner = self.inner.clone();
@@ -80,7 +80,7 @@ impl SessionInner {
         let kinds = [SourceKind::External, SourceKind::Context, SourceKind::History];
         let kind = word(&source, "type", &["external", "context", "history"], &kinds)?;
         Ok(Origin {
-            at: whole(options, "at")?.unwrap_or_else(|| self.engine.now()),
+            at: whole(options, "at")?.unwrap_or_else(|| self.context.now()),
             source: Source { kind: kind.unwrap_or_default(), id: text(&source, "id")? },
             channel: self.channel(),
             freshness: window(options, "freshness")?,
@@ -97,7 +97,7 @@ impl SessionInner {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            self.engine.ids.draw();
+            self.context.ids.draw();
             let mut joined = match join() {
                 outcome if misses_call(&outcome) && self.refresh().await? => join()?,
                 outcome => outcome?,
@@ -110,7 +110,7 @@ impl SessionInner {
                 Err(error) if error.code == Code::Conflict && expected.is_none() && attempts < MAX_JOIN_ATTEMPTS => {}
                 outcome => {
                     let committed = outcome?;
-                    self.engine.warn(&joined.report);
+                    self.context.warn(&joined.report);
                     self.notify();
                     return Ok(committed);
                 }
@@ -122,10 +122,10 @@ impl SessionInner {
     fn join(&self, given: &Json, named: Option<&str>, origin: &Origin) -> Result<JoinedEntries> {
         let Some(name) = named else {
             let messages = NewItem::read_all(given.view())?;
-            return join_new(&self.log.borrow().history, messages, origin, &self.engine.ids);
+            return join_new(&self.log.borrow().history, messages, origin, &self.context.ids);
         };
         let items = decode_body(dialect(name)?, given.view())?;
-        Ok(join(None, &self.log.borrow().history, items, origin, &self.engine.ids))
+        Ok(join(None, &self.log.borrow().history, items, origin, &self.context.ids))
     }
 
     /// Joins the result of a stored call to what is there.
@@ -151,7 +151,7 @@ async fn messages(given: JsValue) -> Result<JsValue> {
     match given.dyn_into::<Promise>() {
         Ok(promise) => JsFuture::from(promise)
             .await
-            .map_err(|error| thrown(Code::InvalidInput, "the messages cannot be read", &error)),
+            .map_err(|error| error_from_thrown(Code::InvalidInput, "the messages cannot be read", &error)),
         Err(messages) => Ok(messages),
     }
 }

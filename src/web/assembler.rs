@@ -20,13 +20,13 @@ pub fn dialect(name: &str) -> Result<Dialect> {
 }
 
 /// Assembles a streamed response. Feed raw bytes in any split.
-#[wasm_bindgen(skip_typescript)]
-pub struct StreamAssembler {
+#[wasm_bindgen(js_name = StreamAssembler, skip_typescript)]
+pub struct JsStreamAssembler {
     inner: RefCell<Option<crate::provider::StreamAssembler>>,
 }
 
-#[wasm_bindgen]
-impl StreamAssembler {
+#[wasm_bindgen(js_class = StreamAssembler)]
+impl JsStreamAssembler {
     /// For one response of that dialect.
     #[wasm_bindgen(constructor)]
     pub fn new(name: &str) -> std::result::Result<Self, JsValue> {

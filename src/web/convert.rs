@@ -1,6 +1,6 @@
 //! Values across the boundary. Structured ones cross as JSON text, bodies as bytes; nothing else does.
 
-use super::error::thrown;
+use super::error::error_from_thrown;
 use super::foreign;
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
@@ -42,7 +42,7 @@ pub fn set(object: &JsValue, key: &str, value: &JsValue) {
 /// `invalid_input` for what JSON cannot say: a cycle, a BigInt. `too_large`.
 pub fn to_json(value: &JsValue) -> Result<Json> {
     let text = js_sys::JSON::stringify(value)
-        .map_err(|error| thrown(Code::InvalidInput, "a value cannot be written as JSON", &error))?;
+        .map_err(|error| error_from_thrown(Code::InvalidInput, "a value cannot be written as JSON", &error))?;
     // `stringify` gives undefined for what JSON leaves out.
     let text = foreign::string("a value, written as JSON,", &text)?.unwrap_or_else(|| "null".into());
     foreign::check_memory("a value, written as JSON,", text.as_bytes())?;

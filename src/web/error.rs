@@ -41,6 +41,6 @@ impl From<Error> for JsValue {
 }
 
 /// A failure that JavaScript threw, with its text.
-pub fn thrown(code: Code, what: &str, value: &JsValue) -> Error {
+pub fn error_from_thrown(code: Code, what: &str, value: &JsValue) -> Error {
     Error::new(code, format!("{what}: {}", reason_of(value)))
 }

@@ -4,7 +4,7 @@
 //! leaves an import without `catch` unwinds past Rust frames and ends the instance, so all reads here use imports with `catch`.
 
 use super::convert::member;
-use super::error::thrown;
+use super::error::error_from_thrown;
 #[cfg(feature = "web")]
 use super::promise::deferred;
 use crate::error::{Code, Error, Result};
@@ -101,7 +101,7 @@ pub fn bytes(what: &str, value: &JsValue) -> Result<Option<Vec<u8>>> {
 /// # Errors
 /// `invalid_input` when it cannot be read or has more items.
 pub fn items(what: &str, value: &JsValue, most: u32) -> Result<Option<Vec<JsValue>>> {
-    let unreadable = |error: JsValue| thrown(Code::InvalidInput, &format!("{what} cannot be read"), &error);
+    let unreadable = |error: JsValue| error_from_thrown(Code::InvalidInput, &format!("{what} cannot be read"), &error);
     if !is_array_or_throws(value).map_err(unreadable)? {
         return Ok(None);
     }
@@ -123,7 +123,7 @@ pub fn members(what: &str, object: &JsValue) -> Result<Vec<(String, JsValue)>> {
         return Ok(Vec::new());
     }
     let entries = entries_or_throws(object)
-        .map_err(|error| thrown(Code::InvalidInput, &format!("{what} cannot be read"), &error))?;
+        .map_err(|error| error_from_thrown(Code::InvalidInput, &format!("{what} cannot be read"), &error))?;
     let mut members = Vec::new();
     for entry in entries.iter() {
         let entry: Array = entry.unchecked_into();
@@ -136,7 +136,7 @@ pub fn members(what: &str, object: &JsValue) -> Result<Vec<(String, JsValue)>> {
 
 /// Awaits a callback's return value. An internal promise adopts it, since a getter for `then` may throw.
 #[cfg(feature = "web")]
-pub async fn settled(given: JsValue) -> std::result::Result<JsValue, JsValue> {
+pub async fn await_settled(given: JsValue) -> std::result::Result<JsValue, JsValue> {
     let (promise, resolve) = deferred();
     if let Some(resolve) = resolve {
         resolve.call1(&JsValue::NULL, &given)?;
@@ -153,7 +153,7 @@ pub fn member_of(object: &JsValue, key: &str) -> Result<JsValue> {
         return Ok(JsValue::UNDEFINED);
     }
     Reflect::get(object, &JsValue::from_str(key))
-        .map_err(|error| thrown(Code::InvalidInput, &format!("`{key}` cannot be read"), &error))
+        .map_err(|error| error_from_thrown(Code::InvalidInput, &format!("`{key}` cannot be read"), &error))
 }
 
 /// The text of what was thrown.

@@ -12,8 +12,6 @@ mod assembler;
 // Sessions use what is left over.
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod convert;
-#[cfg(feature = "web")]
-mod engine;
 mod error;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod foreign;
@@ -48,13 +46,15 @@ mod session;
 #[cfg(feature = "web")]
 mod state_bag;
 #[cfg(feature = "web")]
+mod step_borrows;
+#[cfg(feature = "web")]
 pub mod store;
+#[cfg(feature = "web")]
+mod store_context;
 #[cfg(feature = "web")]
 mod unfinished;
 #[cfg(feature = "web")]
 mod view;
 mod wire;
-#[cfg(feature = "web")]
-mod workplace;
 #[cfg(feature = "web")]
 mod write_queue;

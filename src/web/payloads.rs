@@ -3,7 +3,7 @@
 //! One record may hold the calls of many pages, and is decoded once: the records of the last session of a page are kept for the next
 //! page while the session's revision is unchanged.
 
-use super::engine::Engine;
+use super::store_context::StoreContext;
 use crate::error::Result;
 use crate::history::{HistoryEntry, LogRecord};
 use crate::id::{IdMap, Seed};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Records that were read, by session and key; none for one that is gone or cannot be read.
 #[derive(Default)]
-pub struct Payloads {
+pub struct AuditPayloads {
     records: BTreeMap<(String, u64), Option<RecordCalls>>,
     /// The session whose records are kept from page to page, and its revision when they were read.
     kept: Option<(String, u64)>,
@@ -39,18 +39,18 @@ impl RecordCalls {
     }
 }
 
-impl Payloads {
+impl AuditPayloads {
     /// Reads the records of the rows, except those that are kept from an earlier page.
-    pub async fn read(&mut self, engine: &Engine, rows: &[(&str, AuditRow)]) -> Result<()> {
+    pub async fn read(&mut self, context: &StoreContext, rows: &[(&str, AuditRow)]) -> Result<()> {
         if let Some((session, revision)) = self.kept.take()
-            && revision_of(engine, &session).await? != Some(revision)
+            && revision_of(context, &session).await? != Some(revision)
         {
             self.records.clear();
         }
         let last = rows.last().map(|(session, _)| *session);
         let revision = match last {
             // Before its records: one that is written meanwhile is not missed by the next page.
-            Some(session) => revision_of(engine, session).await?,
+            Some(session) => revision_of(context, session).await?,
             None => None,
         };
         let mut used = BTreeMap::new();
@@ -62,7 +62,7 @@ impl Payloads {
                 }
                 let record = match self.records.remove(&place) {
                     Some(record) => record,
-                    None => read_record(engine, session, key).await?,
+                    None => read_record(context, session, key).await?,
                 };
                 used.insert(place, record);
             }
@@ -97,13 +97,13 @@ fn keys_of(row: &AuditRow) -> impl Iterator<Item = u64> {
     [Some(row.record), row.result_record].into_iter().flatten()
 }
 
-async fn revision_of(engine: &Engine, session: &str) -> Result<Option<u64>> {
-    Ok(engine.store.head(session).await?.map(|head| head.revision))
+async fn revision_of(context: &StoreContext, session: &str) -> Result<Option<u64>> {
+    Ok(context.store.head(session).await?.map(|head| head.revision))
 }
 
-async fn read_record(engine: &Engine, session: &str, key: u64) -> Result<Option<RecordCalls>> {
+async fn read_record(context: &StoreContext, session: &str, key: u64) -> Result<Option<RecordCalls>> {
     let query = Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) };
-    let records = engine.store.read(session, query).await?;
+    let records = context.store.read(session, query).await?;
     let record = records.first().and_then(|record| open_record::<LogRecord>(RecordKind::Log, &record.value).ok());
-    Ok(record.map(|record| RecordCalls::of(record, engine.seed)))
+    Ok(record.map(|record| RecordCalls::of(record, context.seed)))
 }

@@ -1,13 +1,13 @@
 //! Unfinished runs, found, resumed and given up; and the audit table's pages.
 
 use super::convert::{flag, page, parsed, text, whole};
-use super::engine::Engine;
-use super::payloads::Payloads;
+use super::payloads::AuditPayloads;
 use super::platform::held_locks;
 use super::promise::Work;
-use super::run::{RunInner, RunLock, lock_name, own};
+use super::run::{RunInner, RunLock, acquire_run_lock, lock_name};
 use super::run_request::setup;
 use super::session::SessionInner;
+use super::store_context::StoreContext;
 use crate::error::{Code, Error, Result};
 use crate::history::write_payload;
 use crate::json::{ArrayWriter, ObjectWriter};
@@ -23,13 +23,13 @@ use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
 /// The unfinished runs of these sessions.
-pub fn pending_runs(engine: &Rc<Engine>, sessions: Vec<(String, SessionHead)>) -> Work<'_, Result<JsValue>> {
+pub fn pending_runs(context: &Rc<StoreContext>, sessions: Vec<(String, SessionHead)>) -> Work<'_, Result<JsValue>> {
     Box::pin(async move {
         let mut items = String::new();
         let mut array = ArrayWriter::new(&mut items);
         for (session, head) in sessions {
             if !head.runs.is_empty() {
-                pending_of(engine, &session, &head, &mut array).await?;
+                pending_of(context, &session, &head, &mut array).await?;
             }
         }
         array.end();
@@ -37,12 +37,17 @@ pub fn pending_runs(engine: &Rc<Engine>, sessions: Vec<(String, SessionHead)>) -
     })
 }
 
-async fn pending_of(engine: &Engine, session: &str, head: &SessionHead, out: &mut ArrayWriter<'_>) -> Result<()> {
+async fn pending_of(
+    context: &StoreContext,
+    session: &str,
+    head: &SessionHead,
+    out: &mut ArrayWriter<'_>,
+) -> Result<()> {
     let held = held_locks().await;
-    let now = engine.now();
+    let now = context.now();
     for run in head.pending_runs() {
-        let name = lock_name(engine, session, &run.id);
-        let live = engine.live.borrow().contains(&name)
+        let name = lock_name(context, session, &run.id);
+        let live = context.live.borrow().contains(&name)
             || held.as_ref().map_or(run.lease_until > now, |held| held.contains(&name));
         let state = if live {
             "live"
@@ -51,27 +56,33 @@ async fn pending_of(engine: &Engine, session: &str, head: &SessionHead, out: &mu
         } else {
             "interrupted"
         };
-        match journal_of(engine, session, run).await {
+        match journal_of(context, session, run).await {
             Ok(recovered) => out.object(|out| recovered.write(out, session, state)),
             // One journal that cannot be read hides no other run.
             Err(error) if !matches!(error.code, Code::CorruptRecord | Code::UnsupportedVersion) => return Err(error),
             // It ended while this was read, and took its journal along.
-            Err(_) if is_over(engine, session, &run.id).await? => {}
-            Err(error) => engine.unreadable(format!("the journal of run {} cannot be read: {}", run.id, error.message)),
+            Err(_) if is_over(context, session, &run.id).await? => {}
+            Err(error) => {
+                context.report_unreadable(format!("the journal of run {} cannot be read: {}", run.id, error.message))
+            }
         }
     }
     Ok(())
 }
 
 /// Reads an unfinished run.
-pub fn journal_of<'a>(engine: &'a Engine, session: &'a str, run: &'a RunEntry) -> Work<'a, Result<RecoveredRun>> {
-    Box::pin(async move { recover(&read_journal(&*engine.store, session, run).await?, engine.seed) })
+pub fn journal_of<'a>(
+    context: &'a StoreContext,
+    session: &'a str,
+    run: &'a RunEntry,
+) -> Work<'a, Result<RecoveredRun>> {
+    Box::pin(async move { recover(&read_journal(&*context.store, session, run).await?, context.seed) })
 }
 
 /// Whether the session's head, read again, has that run no more.
-pub async fn is_over(engine: &Engine, session: &str, id: &str) -> Result<bool> {
-    let Some(stored) = engine.store.head(session).await? else { return Ok(true) };
-    Ok(engine.head(session, &stored).await?.run(id).is_none())
+pub async fn is_over(context: &StoreContext, session: &str, id: &str) -> Result<bool> {
+    let Some(stored) = context.store.head(session).await? else { return Ok(true) };
+    Ok(context.head(session, &stored).await?.run(id).is_none())
 }
 
 fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
@@ -81,20 +92,20 @@ fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
 }
 
 /// An unfinished run that nobody owns any more but who claims it.
-struct Claim {
+struct LockedRun {
     entry: RunEntry,
     lock: Option<RunLock>,
 }
 
-fn claim<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<Claim>> {
+fn lock_run<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<LockedRun>> {
     Box::pin(async move {
         session.refresh().await?;
         entry_of(session, id)?;
-        let lock = own(session, id).await?;
+        let lock = acquire_run_lock(session, id).await?;
         // Read again: whoever owned it until now may have ended it.
         session.refresh().await?;
         let entry = entry_of(session, id)?;
-        if lock.is_none() && entry.lease_until > session.engine.now() {
+        if lock.is_none() && entry.lease_until > session.context.now() {
             return Err(Error::new(
                 Code::Busy,
                 "the run's owner was alive a moment ago; try again when its lease has run out",
@@ -103,21 +114,21 @@ fn claim<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<Claim>> 
                 details.number("leaseUntil", entry.lease_until);
             }));
         }
-        Ok(Claim { entry, lock })
+        Ok(LockedRun { entry, lock })
     })
 }
 
 /// Takes a run over, to go on with it.
-pub async fn take_over(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> Result<Rc<RunInner>> {
+pub async fn resume_run(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> Result<Rc<RunInner>> {
     let setup = setup(session, request, id.to_owned())?;
     setup.provider.check()?;
-    let Claim { entry, lock } = claim(session, id).await?;
-    let recovered = journal_of(&session.engine, &session.id, &entry).await?;
+    let LockedRun { entry, lock } = lock_run(session, id).await?;
+    let recovered = journal_of(&session.context, &session.id, &entry).await?;
     recovered.check_credentials(&setup.provider)?;
     let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
-    session.engine.changed(&session.id, revision, false);
+    session.context.announce_change(&session.id, revision, false);
     session.notify();
-    let machine = crate::run::Run::resume(setup, recovered, &mut session.workplace().run_context())?;
+    let machine = crate::run::Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
     Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, lock))
 }
 
@@ -126,21 +137,21 @@ pub async fn discard(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result
     if !keep && session.forget_unwritten(id) {
         return Ok(());
     }
-    let Claim { entry, lock: _lock } = claim(session, id).await?;
+    let LockedRun { entry, lock: _lock } = lock_run(session, id).await?;
     let mut change = journal_change(session, &entry, JournalStep::End);
     if keep {
-        let recovered = journal_of(&session.engine, &session.id, &entry).await?;
+        let recovered = journal_of(&session.context, &session.id, &entry).await?;
         let failed = entry.failed.is_some() && !entry.is_stopped();
         let status = if failed { MessageStatus::Failed } else { MessageStatus::Stopped };
         change.entries = stopped_entries(&recovered.live, recovered.partial, status);
     }
     let revision = session.commit(change).await?;
-    session.engine.changed(&session.id, revision, false);
+    session.context.announce_change(&session.id, revision, false);
     Ok(())
 }
 
 fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -> Change {
-    session.engine.ids.draw();
+    session.context.ids.draw();
     let run = entry.id.clone();
     let mut change = session.change();
     change.run = Some(run.clone());
@@ -149,16 +160,16 @@ fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -
 }
 
 /// A page of the audit table: of one session, or of the one that the query names, if it does.
-pub fn audit_page(engine: &Rc<Engine>, query: JsValue, session: Option<String>) -> Promise {
-    let shared = engine.clone();
-    engine.promise(Box::pin(async move {
+pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<String>) -> Promise {
+    let shared = context.clone();
+    context.promise(Box::pin(async move {
         let wanted = audit_query(&query, session)?;
         let message = text(&query, "messageId")?;
         let payload = flag(&query, "payload");
         let found = shared.store.invocations(&wanted).await?;
         let rows = audit_rows(&shared, &found.items, message.as_deref());
         // Taken, not borrowed: another query may come while this one reads.
-        let mut payloads = if payload { shared.payloads.take() } else { Payloads::default() };
+        let mut payloads = if payload { shared.payloads.take() } else { AuditPayloads::default() };
         if payload {
             payloads.read(&shared, &rows).await?;
         }
@@ -177,7 +188,11 @@ pub fn audit_page(engine: &Rc<Engine>, query: JsValue, session: Option<String>) 
 }
 
 /// The rows that can be read, of that message or of any.
-fn audit_rows<'r>(engine: &Engine, found: &'r [(String, Record)], message: Option<&str>) -> Vec<(&'r str, AuditRow)> {
+fn audit_rows<'r>(
+    context: &StoreContext,
+    found: &'r [(String, Record)],
+    message: Option<&str>,
+) -> Vec<(&'r str, AuditRow)> {
     let mut rows = Vec::new();
     for (session, record) in found {
         match open_record::<AuditRow>(RecordKind::Audit, &record.value) {
@@ -186,7 +201,7 @@ fn audit_rows<'r>(engine: &Engine, found: &'r [(String, Record)], message: Optio
                     rows.push((session.as_str(), row));
                 }
             }
-            Err(error) => engine.unreadable(format!(
+            Err(error) => context.report_unreadable(format!(
                 "audit row {} of session \"{session}\" cannot be read: {}",
                 record.key, error.message
             )),

@@ -1,7 +1,7 @@
 //! What the platform gives: time, randomness, locks, a channel to other tabs. The only place that asks for them.
 
 use super::convert::{function, member, set};
-use super::foreign::{items, settled};
+use super::foreign::{await_settled, items};
 use super::platform_hold::PlatformHold;
 use super::promise::{Work, deferred, in_background};
 use crate::clock::{Clock, Ms};
@@ -124,12 +124,12 @@ pub fn random_id() -> String {
 }
 
 /// A lock that is held until it is dropped; the platform lets go of it when the tab dies.
-pub struct Lock {
+pub struct WebLock {
     release: Function,
     _hold: PlatformHold,
 }
 
-impl Drop for Lock {
+impl Drop for WebLock {
     fn drop(&mut self) {
         // Resolving a promise does not throw.
         let _ = self.release.call0(&JsValue::NULL);
@@ -137,13 +137,13 @@ impl Drop for Lock {
 }
 
 /// What came of asking for a lock.
-pub enum Locking {
+pub enum LockOutcome {
     /// Held.
-    Held(Lock),
+    Acquired(WebLock),
     /// Somebody else holds it.
-    Taken,
+    HeldElsewhere,
     /// The platform has no locks.
-    None,
+    Unsupported,
 }
 
 fn locks() -> Option<JsValue> {
@@ -155,10 +155,12 @@ fn method(object: &JsValue, name: &str) -> Option<Function> {
 }
 
 /// Takes the lock of that name, if it is free.
-pub async fn lock(name: &str) -> Locking {
-    let Some(locks) = locks() else { return Locking::None };
-    let Some(request) = method(&locks, "request") else { return Locking::None };
-    let ((held, Some(release)), (granted, Some(grant))) = (deferred(), deferred()) else { return Locking::None };
+pub async fn try_acquire_lock(name: &str) -> LockOutcome {
+    let Some(locks) = locks() else { return LockOutcome::Unsupported };
+    let Some(request) = method(&locks, "request") else { return LockOutcome::Unsupported };
+    let ((held, Some(release)), (granted, Some(grant))) = (deferred(), deferred()) else {
+        return LockOutcome::Unsupported;
+    };
     let callback = Closure::once_into_js(move |lock: JsValue| -> JsValue {
         if lock.is_null() {
             return JsValue::UNDEFINED;
@@ -170,19 +172,19 @@ pub async fn lock(name: &str) -> Locking {
     let options = js_sys::Object::new();
     set(&options, "ifAvailable", &JsValue::TRUE);
     let Ok(request) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else {
-        return Locking::None;
+        return LockOutcome::Unsupported;
     };
     // The request itself ends first where the lock is somebody else's, and where it is refused (an opaque origin).
     let first = Promise::race(&js_sys::Array::of2(&request, &granted));
     if JsFuture::from(first).await.is_ok_and(|granted| granted.is_truthy()) {
-        Locking::Held(Lock { _hold: PlatformHold::new(release.clone()), release })
+        LockOutcome::Acquired(WebLock { _hold: PlatformHold::new(release.clone()), release })
     } else {
-        Locking::Taken
+        LockOutcome::HeldElsewhere
     }
 }
 
 /// Requests a lock without waiting for it. It is held from the time it is granted until the value is dropped.
-pub fn request_lock(name: &str) -> Option<Lock> {
+pub fn request_lock(name: &str) -> Option<WebLock> {
     let locks = locks()?;
     let request = method(&locks, "request")?;
     let (held, release) = deferred();
@@ -190,14 +192,14 @@ pub fn request_lock(name: &str) -> Option<Lock> {
     let asked = request.call2(&locks, &JsValue::from_str(name), &callback).ok()?;
     // Where it is refused (an opaque origin), nobody can wait for it either.
     in_background(Box::pin(async move {
-        let _ = settled(asked).await;
+        let _ = await_settled(asked).await;
     }));
     let release = release?;
-    Some(Lock { _hold: PlatformHold::new(release.clone()), release })
+    Some(WebLock { _hold: PlatformHold::new(release.clone()), release })
 }
 
 /// Waits until no exclusive holder of the lock is left, without keeping it. Returns false if the platform has no locks.
-pub fn released(name: &str) -> Work<'_, bool> {
+pub fn wait_until_released(name: &str) -> Work<'_, bool> {
     Box::pin(async move {
         let Some(locks) = locks() else { return false };
         let Some(request) = method(&locks, "request") else { return false };
@@ -205,7 +207,7 @@ pub fn released(name: &str) -> Work<'_, bool> {
         set(&options, "mode", &JsValue::from_str("shared"));
         let callback = Closure::once_into_js(|_: JsValue| JsValue::UNDEFINED);
         let Ok(asked) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else { return false };
-        settled(asked).await.is_ok()
+        await_settled(asked).await.is_ok()
     })
 }
 
@@ -226,7 +228,7 @@ pub fn held_locks() -> Work<'static, Option<Vec<String>>> {
     Box::pin(async {
         let locks = locks()?;
         let asked = method(&locks, "query")?.call0(&locks).ok()?;
-        let answer = settled(asked).await.ok()?;
+        let answer = await_settled(asked).await.ok()?;
         let held = items("the held locks", &member(&answer, "held"), u32::MAX).ok()??;
         Some(held.iter().filter_map(|lock| member(lock, "name").as_string()).collect())
     })

@@ -1,7 +1,7 @@
 //! Reducers and `persist`: what the application plugged in is read, called, and its answer read. Nothing is borrowed meanwhile.
 
 use super::convert::{flag, function, given, object_to_js, text, to_js, to_json, whole};
-use super::foreign::{items, member_of, settled, string};
+use super::foreign::{await_settled, items, member_of, string};
 use super::options::word;
 use super::promise::Work;
 use super::rethread::callback_failed;
@@ -15,23 +15,23 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// A function, and the object that it is a member of.
-struct Hook {
+struct BoundFunction {
     this: JsValue,
     function: Function,
 }
 
 /// Functions that were given, each with a number of its own.
-struct Known {
+struct FunctionNumbers {
     next: u32,
     functions: Vec<(u32, Function)>,
 }
 
-impl Known {
+impl FunctionNumbers {
     fn id(&mut self, function: &Function) -> u32 {
         if let Some((id, _)) = self.functions.iter().find(|(_, own)| own == function) {
             return *id;
         }
-        if self.functions.len() >= KNOWN {
+        if self.functions.len() >= MAX_NUMBERED_FUNCTIONS {
             self.functions.remove(0);
         }
         self.next += 1;
@@ -41,11 +41,11 @@ impl Known {
 }
 
 /// How many functions are known again: by that, what one has counted is kept.
-const KNOWN: usize = 32;
+const MAX_NUMBERED_FUNCTIONS: usize = 32;
 
 thread_local! {
     // Not dropped: the thread lives as long as the page.
-    static KNOWN_FUNCTIONS: ManuallyDrop<RefCell<Known>> = const { ManuallyDrop::new(RefCell::new(Known { next: 0, functions: Vec::new() })) };
+    static FUNCTION_NUMBERS: ManuallyDrop<RefCell<FunctionNumbers>> = const { ManuallyDrop::new(RefCell::new(FunctionNumbers { next: 0, functions: Vec::new() })) };
 }
 
 /// The callback under `key`.
@@ -56,8 +56,8 @@ pub fn callback(object: &JsValue, key: &str) -> Result<Option<Callback>> {
     let Some(function) = function(object, key).map_err(|error| Error::config(error.into_message()))? else {
         return Ok(None);
     };
-    let id = KNOWN_FUNCTIONS.with(|known| known.borrow_mut().id(&function));
-    Ok(Some(Callback { id, hook: Rc::new(Hook { this: object.clone(), function }) }))
+    let id = FUNCTION_NUMBERS.with(|known| known.borrow_mut().id(&function));
+    Ok(Some(Callback { id, hook: Rc::new(BoundFunction { this: object.clone(), function }) }))
 }
 
 fn needed(reducer: &JsValue, key: &str) -> Result<Callback> {
@@ -111,14 +111,14 @@ fn read(reducer: &JsValue) -> Result<Reducer> {
 }
 
 fn call(callback: &Callback, arguments: &Array) -> std::result::Result<JsValue, JsValue> {
-    match callback.hook.downcast_ref::<Hook>() {
+    match callback.hook.downcast_ref::<BoundFunction>() {
         Some(hook) => hook.function.apply(&hook.this, arguments),
         None => Err(JsValue::from_str("it is no function")),
     }
 }
 
 /// Asks the application a reducer's question.
-pub fn tell(ask: &ReducerQuestion) -> Work<'_, ReducerReply> {
+pub fn ask_application(ask: &ReducerQuestion) -> Work<'_, ReducerReply> {
     Box::pin(ask_callback(ask))
 }
 
@@ -135,7 +135,7 @@ async fn ask_callback(ask: &ReducerQuestion) -> ReducerReply {
         QuestionKind::Reduce(messages) => to_js(messages.view()),
     };
     let said = match call(&ask.callback, &Array::of1(&argument)) {
-        Ok(said) => settled(said).await,
+        Ok(said) => await_settled(said).await,
         Err(error) => Err(error),
     };
     match said {

@@ -1,7 +1,7 @@
 //! `Session.render`: the next request's body, without a run.
 
 use super::convert::{member, object_to_js, set};
-use super::reducers::tell;
+use super::reducers::ask_application;
 use super::run_request::{input_items, render_parts};
 use super::session::SessionInner;
 use super::wire::report_to_js;
@@ -15,13 +15,13 @@ use wasm_bindgen::JsValue;
 
 /// The body of a request, and what was done to it.
 pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> {
-    inner.engine.ids.draw();
-    let now = inner.engine.now();
+    inner.context.ids.draw();
+    let now = inner.context.now();
     let parts = render_parts(inner, request)?;
-    let mut live = History::new(inner.engine.seed);
+    let mut live = History::new(inner.context.seed);
     let items = input_items(&member(request, "input"), parts.provider.dialect)?;
     let origin = Origin { at: now, ..Origin::default() };
-    let joined = join(Some(&inner.log.borrow().history), &live, items, &origin, &inner.engine.ids);
+    let joined = join(Some(&inner.log.borrow().history), &live, items, &origin, &inner.context.ids);
     for entry in joined.entries {
         live.apply(entry);
     }
@@ -38,7 +38,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
         match step {
             RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
             RenderStep::Question(ask) => {
-                let given = tell(&ask).await;
+                let given = ask_application(&ask).await;
                 inner.renderer.borrow_mut().told(ask, given, &mut progress);
             }
         }
@@ -47,8 +47,8 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
 
 fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
     let mut warnings = Vec::new();
-    for_everyone(&rendered.report, &mut warnings);
-    inner.engine.warn(&warnings);
+    append_warnings(&rendered.report, &mut warnings);
+    inner.context.warn(&warnings);
     let out = js_sys::Object::new();
     #[allow(clippy::cast_precision_loss)]
     let max_source = rendered.max_source.map_or(-1.0, |number| number as f64);
@@ -67,7 +67,7 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
 }
 
 /// Of a body's findings those that go to `onWarning`, too.
-pub fn for_everyone(report: &[Finding], out: &mut Vec<Finding>) {
+pub fn append_warnings(report: &[Finding], out: &mut Vec<Finding>) {
     for finding in report {
         if matches!(finding.code, "stale_default" | "callback_failed") {
             out.push(finding.clone());

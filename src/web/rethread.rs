@@ -1,13 +1,13 @@
 //! `Rethread`: what `open` gives.
 
 use super::convert::{member, object_to_js, page, text, whole};
-use super::engine::Engine;
-use super::error::thrown;
+use super::error::error_from_thrown;
 use super::options::{refuse, unbuilt, word};
 use super::pending::{audit_page, pending_runs};
 use super::promise::promise;
-use super::session::{Session, SessionInner};
+use super::session::{JsSession, SessionInner};
 use super::store::{Durability, IndexedDbStore, StorageStatus, persist, storage_status};
+use super::store_context::StoreContext;
 use crate::error::{Code, Error, Result};
 use crate::json::{ArrayWriter, ObjectWriter};
 use crate::session_head::SessionHead;
@@ -17,9 +17,9 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// A store, opened.
-#[wasm_bindgen(skip_typescript)]
-pub struct Rethread {
-    engine: Rc<Engine>,
+#[wasm_bindgen(js_name = Rethread, skip_typescript)]
+pub struct JsRethread {
+    context: Rc<StoreContext>,
 }
 
 /// Opens a store.
@@ -31,7 +31,7 @@ pub fn open_rethread(options: JsValue) -> Promise {
             "memory" => Rc::new(MemoryStore::default()),
             _ => Rc::new(IndexedDbStore::open(&name, durability).await?),
         };
-        Ok(Rethread { engine: Engine::new(store, kind, name, &options)? }.into())
+        Ok(JsRethread { context: StoreContext::new(store, kind, name, &options)? }.into())
     }))
 }
 
@@ -60,28 +60,28 @@ fn place(options: &JsValue) -> Result<(&'static str, String, Durability)> {
     Ok((kind, name, word(options, "durability", &["relaxed", "strict"], &durabilities)?.unwrap_or_default()))
 }
 
-#[wasm_bindgen]
-impl Rethread {
+#[wasm_bindgen(js_class = Rethread)]
+impl JsRethread {
     /// Opens a session; one that is not there yet is empty, and written with its first append.
     pub fn session(&self, id: String, options: JsValue) -> Promise {
-        let engine = self.engine.clone();
-        self.engine.promise(Box::pin(async move {
-            let inner = SessionInner::open(&engine, &id, &options).await?;
-            Ok(Session { inner }.into())
+        let context = self.context.clone();
+        self.context.promise(Box::pin(async move {
+            let inner = SessionInner::open(&context, &id, &options).await?;
+            Ok(JsSession { inner }.into())
         }))
     }
 
     /// Sessions, in the order of their ids.
     pub fn sessions(&self, query: JsValue) -> Promise {
-        let engine = self.engine.clone();
-        self.engine.promise(Box::pin(async move {
+        let context = self.context.clone();
+        self.context.promise(Box::pin(async move {
             let (cursor, channel) = (text(&query, "cursor")?, text(&query, "channel")?);
             let limit = limit(&query, 100)?;
-            let rows = engine.store.sessions(cursor.as_deref(), limit, channel.as_deref()).await?;
+            let rows = context.store.sessions(cursor.as_deref(), limit, channel.as_deref()).await?;
             let mut items = String::new();
             let mut array = ArrayWriter::new(&mut items);
             for row in &rows.items {
-                let head = engine.head(&row.id, &row.head).await?;
+                let head = context.head(&row.id, &row.head).await?;
                 array.object(|out| write_summary(out, row, &head));
             }
             array.end();
@@ -92,95 +92,95 @@ impl Rethread {
     /// Deletes a session and all its records.
     #[wasm_bindgen(js_name = deleteSession)]
     pub fn delete_session(&self, id: String) -> Promise {
-        let engine = self.engine.clone();
-        self.engine.promise(Box::pin(async move {
-            if engine.session(&id).is_some_and(|session| session.has_live_run()) {
+        let context = self.context.clone();
+        self.context.promise(Box::pin(async move {
+            if context.session(&id).is_some_and(|session| session.has_live_run()) {
                 return Err(Error::new(Code::Busy, "a run of this session is under way here; cancel it first"));
             }
-            engine.store.delete_session(&id).await?;
-            let open = engine.session(&id);
-            engine.forget(&id);
+            context.store.delete_session(&id).await?;
+            let open = context.session(&id);
+            context.forget(&id);
             if let Some(session) = open {
                 session.refresh().await?;
                 session.notify();
             }
-            engine.changed(&id, 0, true);
+            context.announce_change(&id, 0, true);
             Ok(JsValue::UNDEFINED)
         }))
     }
 
     /// The audit table, over all sessions.
     pub fn invocations(&self, query: JsValue) -> Promise {
-        audit_page(&self.engine, query, None)
+        audit_page(&self.context, query, None)
     }
 
     /// Runs that a kill cut off, that failed, or that live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self, query: JsValue) -> Promise {
-        let engine = self.engine.clone();
-        self.engine.promise(Box::pin(async move {
+        let context = self.context.clone();
+        self.context.promise(Box::pin(async move {
             let mut heads = Vec::new();
             if let Some(id) = text(&query, "session")? {
-                if let Some(stored) = engine.store.head(&id).await? {
-                    let head = engine.head(&id, &stored).await?;
+                if let Some(stored) = context.store.head(&id).await? {
+                    let head = context.head(&id, &stored).await?;
                     heads.push((id, head));
                 }
             } else {
-                for row in engine.all_heads().await? {
-                    let head = engine.head(&row.id, &row.head).await?;
+                for row in context.all_heads().await? {
+                    let head = context.head(&row.id, &row.head).await?;
                     heads.push((row.id, head));
                 }
             }
-            pending_runs(&engine, heads).await
+            pending_runs(&context, heads).await
         }))
     }
 
     /// Changes of any session, in any tab. Gives the function that ends it.
     pub fn subscribe(&self, listener: js_sys::Function) -> js_sys::Function {
-        self.engine.subscribe(listener)
+        self.context.subscribe(listener)
     }
 
     /// Asks the platform to keep the data.
     pub fn persist(&self) -> Promise {
-        let durable = self.engine.is_durable();
+        let durable = self.context.is_durable();
         promise(Box::pin(async move { Ok((durable && persist().await?).into()) }))
     }
 
     /// How the store stands.
     pub fn status(&self) -> Promise {
-        let engine = self.engine.clone();
-        self.engine.promise(Box::pin(async move {
+        let context = self.context.clone();
+        self.context.promise(Box::pin(async move {
             let status = storage_status().await;
-            for row in engine.all_heads().await? {
+            for row in context.all_heads().await? {
                 if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &row.head.value) {
-                    engine.unreadable(unreadable_head(&row.id, &error));
+                    context.report_unreadable(unreadable_head(&row.id, &error));
                 }
             }
-            Ok(object_to_js(&|out| write_status(out, &engine, &status)))
+            Ok(object_to_js(&|out| write_status(out, &context, &status)))
         }))
     }
 
     /// Ends the use of the store; sessions and runs of it take no call any more.
     pub fn close(&self) -> Promise {
-        let engine = self.engine.clone();
+        let context = self.context.clone();
         promise(Box::pin(async move {
-            engine.close();
+            context.close();
             Ok(JsValue::UNDEFINED)
         }))
     }
 }
 
-fn write_status(out: &mut ObjectWriter<'_>, engine: &Engine, status: &StorageStatus) {
-    let durable = engine.is_durable();
+fn write_status(out: &mut ObjectWriter<'_>, context: &StoreContext, status: &StorageStatus) {
+    let durable = context.is_durable();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
-    out.text("store", engine.kind);
+    out.text("store", context.kind);
     match status.persisted.filter(|_| durable) {
         Some(persisted) => out.bool("persisted", persisted),
         None => out.raw("persisted", "null"),
     };
     out.number_or_null("usageBytes", bytes(status.usage)).number_or_null("quotaBytes", bytes(status.quota));
-    engine.write_state(out);
+    context.write_state(out);
 }
 
 fn limit(query: &JsValue, default: u64) -> Result<usize> {
@@ -208,5 +208,5 @@ fn write_summary(out: &mut ObjectWriter<'_>, row: &SessionRow, head: &SessionHea
 
 /// A failure of a callback, by its words.
 pub fn callback_failed(what: &str, error: &JsValue) -> Error {
-    thrown(Code::CallbackFailed, what, error)
+    error_from_thrown(Code::CallbackFailed, what, error)
 }

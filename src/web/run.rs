@@ -1,17 +1,17 @@
 //! `Run`: the class, and the pump that answers the machine's own effects.
 
-use super::answer_channel::Watchers;
-use super::convert::{list_to_js, member, object_to_js, text, to_json, whole};
-use super::engine::Engine;
+use super::answer_channel::AnswerBroadcast;
+use super::convert::{given, list_to_js, member, object_to_js, text, to_json, whole};
 use super::foreign;
 use super::offered_effects::OfferedEffects;
-use super::platform::{Lock, Locking, lock, random_id, request_lock};
+use super::platform::{LockOutcome, WebLock, random_id, request_lock, try_acquire_lock};
 use super::promise::{Work, deferred, in_background, promise};
-use super::reducers::{persist, tell};
-use super::render::for_everyone;
+use super::reducers::{ask_application, persist};
+use super::render::append_warnings;
 use super::rethread::callback_failed;
 use super::run_request::{input_items, setup};
 use super::session::SessionInner;
+use super::store_context::StoreContext;
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::id::IdSource;
@@ -43,7 +43,7 @@ pub struct RunInner {
     /// The function `run.cancel` of the view's snapshot.
     cancel: RefCell<Option<JsValue>>,
     /// The other tabs that watch the answer.
-    pub watchers: Watchers,
+    pub broadcast: AnswerBroadcast,
     has_lock: bool,
     /// The owner gave the run up; only a resumed run may write its journal.
     given_up: Cell<bool>,
@@ -51,44 +51,44 @@ pub struct RunInner {
 
 /// The name of a run's lock: over all tabs of an origin. It holds the session, since an application's id source may give runs of
 /// two sessions one id; the lengths keep the parts apart.
-pub fn lock_name(engine: &Engine, session: &str, run: &str) -> String {
-    let (name, database, place) = (&engine.name, engine.name.len(), session.len());
+pub fn lock_name(context: &StoreContext, session: &str, run: &str) -> String {
+    let (name, database, place) = (&context.name, context.name.len(), session.len());
     format!("rethread:{database}:{name}:{place}:{session}:run:{run}")
 }
 
 /// The name of the lock that a run's owner holds so that other tabs can wait for its end.
-pub fn liveness_lock_name(engine: &Engine, session: &str, run: &str) -> String {
-    format!("{}:alive", lock_name(engine, session, run))
+pub fn liveness_lock_name(context: &StoreContext, session: &str, run: &str) -> String {
+    format!("{}:alive", lock_name(context, session, run))
 }
 
 /// The locks of a run's owner. They are released in the order of the fields, so a tab that waits for the liveness lock can acquire the
 /// other one.
 pub struct RunLock {
-    _owner: Lock,
-    _liveness: Option<Lock>,
+    _owner: WebLock,
+    _liveness: Option<WebLock>,
 }
 
 /// Takes a run's lock, or says `busy`. None where the platform has no locks.
-pub fn own<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Option<RunLock>>> {
+pub fn acquire_run_lock<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Option<RunLock>>> {
     Box::pin(async move {
-        let engine = &session.engine;
-        let name = lock_name(engine, &session.id, run);
-        let locking = if engine.live.borrow().contains(&name) {
-            Locking::Taken
-        } else if engine.is_durable() {
-            lock(&name).await
+        let context = &session.context;
+        let name = lock_name(context, &session.id, run);
+        let locking = if context.live.borrow().contains(&name) {
+            LockOutcome::HeldElsewhere
+        } else if context.is_durable() {
+            try_acquire_lock(&name).await
         } else {
-            Locking::None
+            LockOutcome::Unsupported
         };
         match locking {
-            Locking::Held(lock) => Ok(Some(RunLock {
+            LockOutcome::Acquired(lock) => Ok(Some(RunLock {
                 _owner: lock,
-                _liveness: request_lock(&liveness_lock_name(engine, &session.id, run)),
+                _liveness: request_lock(&liveness_lock_name(context, &session.id, run)),
             })),
-            Locking::Taken => {
+            LockOutcome::HeldElsewhere => {
                 Err(Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
             }
-            Locking::None => Ok(None),
+            LockOutcome::Unsupported => Ok(None),
         }
     })
 }
@@ -102,13 +102,13 @@ impl RunInner {
         let run = made?;
         // What could not be written is told by the run's events.
         let _ = run.pump().await;
-        Ok(Run { inner: run }.into())
+        Ok(JsRun { inner: run }.into())
     }
 
     /// Makes a new run.
     pub async fn begin(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
-        session.engine.ids.draw();
-        let drawn = session.engine.ids.new_id();
+        session.context.ids.draw();
+        let drawn = session.context.ids.new_id();
         // Checked before anything is written or read.
         let mut setup = setup(session, request, drawn.clone())?;
         let items = input_items(&member(request, "input"), setup.provider.dialect)?;
@@ -118,9 +118,9 @@ impl RunInner {
         let (id, lock) = Self::acquire_new(session, drawn).await?;
         setup.id.clone_from(&id);
         let machine = {
-            let mut place = session.workplace();
-            place.log.writable()?;
-            crate::run::Run::start(setup, items, input_id, &mut place.run_context())?
+            let mut borrows = session.borrow_for_step();
+            borrows.log.writable()?;
+            crate::run::Run::start(setup, items, input_id, &mut borrows.run_context())?
         };
         Ok(Self::new(session, id, machine, 1, lock))
     }
@@ -128,14 +128,14 @@ impl RunInner {
     /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
     async fn acquire_new(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
         if !session.has_run(&drawn) {
-            match own(session, &drawn).await {
+            match acquire_run_lock(session, &drawn).await {
                 Ok(lock) => return Ok((drawn, lock)),
                 Err(error) if error.code == Code::Busy => {}
                 Err(error) => return Err(error),
             }
         }
         let id = format!("{drawn}-{}", random_id());
-        let lock = own(session, &id).await?;
+        let lock = acquire_run_lock(session, &id).await?;
         Ok((id, lock))
     }
 
@@ -146,7 +146,7 @@ impl RunInner {
         epoch: u32,
         lock: Option<RunLock>,
     ) -> Rc<Self> {
-        session.engine.live.borrow_mut().insert(lock_name(&session.engine, &session.id, &id), ());
+        session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id), ());
         Rc::new(Self {
             name: random_id(),
             session: session.clone(),
@@ -161,14 +161,14 @@ impl RunInner {
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
             cancel: RefCell::default(),
-            watchers: Watchers::default(),
+            broadcast: AnswerBroadcast::default(),
         })
     }
 
     /// The answer that is coming in.
     pub fn partial(&self) -> Option<Message> {
-        let mut place = self.session.workplace();
-        self.machine.borrow().partial(&place.run_context())
+        let mut borrows = self.session.borrow_for_step();
+        self.machine.borrow().partial(&borrows.run_context())
     }
 
     /// The function that cancels it, for the view: the same one each time.
@@ -202,8 +202,8 @@ impl RunInner {
                 "this run was disposed before its end; it is in `pendingRuns()`, and `resume` goes on with it",
             ));
         }
-        let mut place = self.session.workplace();
-        self.machine.borrow_mut().handle(input, &mut place.run_context())
+        let mut borrows = self.session.borrow_for_step();
+        self.machine.borrow_mut().handle(input, &mut borrows.run_context())
     }
 
     fn handle(self: &Rc<Self>, input: RunInput) -> Work<'_, Result<()>> {
@@ -226,8 +226,8 @@ impl RunInner {
             self.ask_persist();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
-            let now = self.session.engine.now();
-            let lease = if self.has_lock || !self.session.engine.is_durable() { 0 } else { now + LEASE };
+            let now = self.session.context.now();
+            let lease = if self.has_lock || !self.session.context.is_durable() { 0 } else { now + LEASE };
             let writer =
                 RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until: lease };
             let outcome = match change_for(&save, &writer) {
@@ -239,7 +239,7 @@ impl RunInner {
                 // What is pending changed, here and in other tabs.
                 Ok(revision) => {
                     wrote = true;
-                    self.session.engine.changed(&self.session.id, *revision, false);
+                    self.session.context.announce_change(&self.session.id, *revision, false);
                 }
                 Err(error) => {
                     failure.get_or_insert_with(|| error.clone());
@@ -257,7 +257,7 @@ impl RunInner {
             // Nobody waits for it: the run can be cancelled meanwhile.
             let run = self.clone();
             in_background(Box::pin(async move {
-                let given = tell(&ask).await;
+                let given = ask_application(&ask).await;
                 // What fails now is told by the run's events.
                 let _ = run.handle(RunInput::ReducerReply(given)).await;
             }));
@@ -281,14 +281,14 @@ impl RunInner {
     fn collect(self: &Rc<Self>, wrote: bool) {
         let events = self.machine.borrow_mut().take_events();
         let shows = wrote || !events.is_empty();
-        self.watchers.send_events(self, &events);
+        self.broadcast.send_events(self, &events);
         let mut warnings = Vec::new();
         for event in &events {
             match event {
                 RunEvent::Retrying { at, .. } => self.retry_at.set(Some(*at)),
                 RunEvent::MessageStarted { .. } | RunEvent::Finished(_) => self.retry_at.set(None),
                 RunEvent::Warning(finding) => warnings.push(finding.clone()),
-                RunEvent::ModelCalled { report, .. } => for_everyone(report, &mut warnings),
+                RunEvent::ModelCalled { report, .. } => append_warnings(report, &mut warnings),
                 _ => {}
             }
         }
@@ -296,12 +296,12 @@ impl RunInner {
         let closed = self.machine.borrow_mut().take_closed_effects();
         self.effects.borrow_mut().close(closed);
         if self.machine.borrow().status() != RunStatus::Running {
-            let engine = &self.session.engine;
-            engine.live.borrow_mut().remove(&lock_name(engine, &self.session.id, &self.id));
+            let context = &self.session.context;
+            context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
             *self.lock.borrow_mut() = None;
             self.session.left(self);
         }
-        self.session.engine.warn(&warnings);
+        self.session.context.warn(&warnings);
         // A listener that calls back, and changes nothing, is not called again.
         if shows {
             self.session.notify();
@@ -328,8 +328,8 @@ impl RunInner {
             return;
         }
         self.given_up.set(true);
-        let engine = &self.session.engine;
-        engine.live.borrow_mut().remove(&lock_name(engine, &self.session.id, &self.id));
+        let context = &self.session.context;
+        context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
         self.let_go();
         self.session.left(self);
         let run = self.clone();
@@ -339,8 +339,8 @@ impl RunInner {
     /// Ends the lease, if there is one, and tells who watches.
     async fn announce_given_up(&self) {
         let session = &self.session;
-        if !self.has_lock && session.engine.is_durable() {
-            session.engine.ids.draw();
+        if !self.has_lock && session.context.is_durable() {
+            session.context.ids.draw();
             let (id, epoch) = (self.id.clone(), self.epoch.get());
             let edit: HeadEdit = Box::new(move |head| {
                 if let Some(entry) = head.runs.iter_mut().find(|entry| entry.id == id && entry.epoch == epoch) {
@@ -350,9 +350,9 @@ impl RunInner {
             // Not written, the lease runs out by itself.
             let _ = session.commit(Change { edit: Some(edit), ..session.change() }).await;
         }
-        session.look().await;
+        session.update_unfinished().await;
         let revision = session.log.borrow().head.history_revision;
-        session.engine.changed(&session.id, revision, false);
+        session.context.announce_change(&session.id, revision, false);
         session.notify();
     }
 
@@ -365,13 +365,13 @@ impl RunInner {
 }
 
 /// The machine. It does no I/O: ask it what to do, do it, tell it.
-#[wasm_bindgen(skip_typescript)]
-pub struct Run {
+#[wasm_bindgen(js_name = Run, skip_typescript)]
+pub struct JsRun {
     inner: Rc<RunInner>,
 }
 
-#[wasm_bindgen]
-impl Run {
+#[wasm_bindgen(js_class = Run)]
+impl JsRun {
     /// Its id.
     #[wasm_bindgen(getter)]
     pub fn id(&self) -> String {
@@ -410,7 +410,7 @@ impl Run {
     pub fn changed(&self) -> std::result::Result<Promise, JsValue> {
         let inner = &self.inner;
         if inner.machine.borrow().status() == RunStatus::Running {
-            inner.session.engine.check_open()?;
+            inner.session.context.check_open()?;
         }
         let (changed, resolve) = deferred();
         inner.waiting.borrow_mut().extend(resolve);
@@ -420,7 +420,7 @@ impl Run {
     /// Answers an effect. Resolves when what must be durable is.
     pub fn answer(&self, effect: String, answer: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.session.engine.promise(Box::pin(async move {
+        self.inner.session.context.promise(Box::pin(async move {
             if let Some(input) = oversized(&inner, &effect, &answer) {
                 return inner.handle(input).await.map(|()| JsValue::UNDEFINED);
             }
@@ -448,7 +448,7 @@ impl Run {
                 Err(error) => Err(error),
             },
         };
-        self.inner.session.engine.promise(Box::pin(async move {
+        self.inner.session.context.promise(Box::pin(async move {
             match inner.handle(input?).await {
                 Err(error) if is_misuse(&error) => Err(error),
                 // Any other failure is told by an event.
@@ -486,7 +486,7 @@ impl Run {
     /// Tries again to store what could not be stored.
     pub fn save(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.session.engine.promise(Box::pin(async move {
+        self.inner.session.context.promise(Box::pin(async move {
             inner.handle(RunInput::RetrySave).await?;
             Ok(JsValue::UNDEFINED)
         }))
@@ -551,6 +551,7 @@ fn reply_of(answer: &JsValue) -> Result<EffectReply> {
                     .ok()
                     .flatten()
                     .unwrap_or_else(|| callback_failed("the host failed", &error).into_message()),
+                sent: given(answer, "sent").is_none_or(|sent| sent.is_truthy()),
             }
         }
         other => return Err(Error::invalid(format!("\"{}\" is no answer to an effect", other.unwrap_or("nothing")))),

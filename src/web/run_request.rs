@@ -128,15 +128,15 @@ fn windows(tool_settings: &Sorted<String, ToolSettings>) -> Sorted<String, crate
 
 /// What the model is told of the tools, how each is treated, and what says what is stored of its calls.
 #[derive(Default)]
-struct Toolbox {
+struct RequestTools {
     definitions: Vec<ToolDefinition>,
     tool_settings: Sorted<String, ToolSettings>,
     persist: Sorted<String, Callback>,
 }
 
 /// Reads `tools`.
-fn tools(request: &JsValue) -> Result<Toolbox> {
-    let mut tools = Toolbox::default();
+fn tools(request: &JsValue) -> Result<RequestTools> {
+    let mut tools = RequestTools::default();
     for (name, tool) in members("`tools`", &member(request, "tools"))? {
         if flag(&tool, "needsApproval") {
             return Err(unbuilt(&format!("`needsApproval` (tool \"{name}\")")));
@@ -221,7 +221,7 @@ pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<Ru
     refuse(request, &["providers", "inputFilter", "replace"])?;
     check_branch(request)?;
     only(request, "persistence", "run", "a persistence other than \"run\"")?;
-    let Toolbox { definitions, mut tool_settings, persist } = tools(request)?;
+    let RequestTools { definitions, mut tool_settings, persist } = tools(request)?;
     let policy = session.policy(policy_at(request, "replay")?, windows(&tool_settings));
     let provider = provider(request)?;
     // Tools of `params` are the model's to call and the application's to answer.

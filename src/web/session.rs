@@ -1,17 +1,17 @@
 //! `Session`: the class, and what its runs and its view share.
 
 use super::convert::{flag, given, json_at, member, object_to_js, text, to_json};
-use super::engine::{Engine, Listeners};
 use super::message_page::messages;
 use super::options::{on_stop, only, policy_at, refuse, unbuilt};
-use super::pending::{audit_page, discard, pending_runs, take_over};
+use super::pending::{audit_page, discard, pending_runs, resume_run};
 use super::platform::random_id;
 use super::promise::{Work, deferred, in_background, promise};
 use super::render::render;
 use super::run::RunInner;
-use super::state_bag::StateBag;
+use super::state_bag::JsStateBag;
+use super::store_context::{Listeners, StoreContext};
 use super::unfinished::UnfinishedRun;
-use super::view::{SessionView, View, release_view};
+use super::view::{JsSessionView, ViewState, release_view};
 use super::write_queue::WriteQueue;
 use crate::error::{Code, Error, Result};
 use crate::json::Json;
@@ -29,28 +29,28 @@ use wasm_bindgen_futures::JsFuture;
 
 /// What a session is, behind its class.
 pub struct SessionInner {
-    pub engine: Rc<Engine>,
+    pub context: Rc<StoreContext>,
     pub id: String,
     pub log: RefCell<SessionLog>,
     pub renderer: RefCell<Renderer>,
-    pub view: RefCell<View>,
+    pub view: RefCell<ViewState>,
     pub listeners: Listeners,
     pub on_stop: Cell<OnStop>,
     /// The order of appends, updates and saves.
     pub writes: WriteQueue,
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
-    wishes: RefCell<Wishes>,
+    options_for_head: RefCell<SessionOptions>,
     pub state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<RunInner>>>,
     /// A weak reference to itself, for background work.
     pub own: Weak<SessionInner>,
     /// Unfinished runs that are not under way here, in the order in which they began.
     pub unfinished: RefCell<Vec<UnfinishedRun>>,
-    /// The head's runs when [`look`](Self::look) last read them.
-    pub runs_at_last_look: RefCell<Vec<RunEntry>>,
-    pub looking: Cell<bool>,
-    pub look_again: Cell<bool>,
+    /// The head's runs when [`update_unfinished`](Self::update_unfinished) last read them.
+    pub runs_at_last_update: RefCell<Vec<RunEntry>>,
+    pub updating_unfinished: Cell<bool>,
+    pub update_unfinished_again: Cell<bool>,
     /// Runs of other tabs whose end is waited for.
     pub awaited: RefCell<Sorted<String, ()>>,
     /// A change in another tab was announced while an earlier one is being read.
@@ -64,7 +64,7 @@ pub struct SessionInner {
 
 /// What was given when the session was opened; fields of the head are written with the next append.
 #[derive(Default)]
-struct Wishes {
+struct SessionOptions {
     title: Option<String>,
     channel: Option<String>,
     metadata: Option<Json>,
@@ -72,7 +72,7 @@ struct Wishes {
     on_stop: Option<OnStop>,
 }
 
-impl Wishes {
+impl SessionOptions {
     fn read(options: &JsValue) -> Result<Self> {
         refuse(options, &["providers"])?;
         if flag(options, "trimTrailingResults") {
@@ -83,41 +83,41 @@ impl Wishes {
         }
         only(&member(options, "owner"), "kind", "session", "an owner other than `{ kind: \"session\" }`")?;
         only(options, "persistence", "run", "a persistence other than \"run\"")?;
-        let mut wishes = Self { title: text(options, "title")?, ..Self::default() };
-        wishes.channel = text(options, "channel")?;
-        wishes.metadata = json_at(options, "metadata")?;
+        let mut options_for_head = Self { title: text(options, "title")?, ..Self::default() };
+        options_for_head.channel = text(options, "channel")?;
+        options_for_head.metadata = json_at(options, "metadata")?;
         if given(options, "replay").is_some() {
-            wishes.policy = Some(Box::new(policy_at(options, "replay")?));
+            options_for_head.policy = Some(Box::new(policy_at(options, "replay")?));
         }
-        wishes.on_stop = on_stop(options)?;
-        Ok(wishes)
+        options_for_head.on_stop = on_stop(options)?;
+        Ok(options_for_head)
     }
 }
 
 impl SessionInner {
-    pub async fn open(engine: &Rc<Engine>, id: &str, options: &JsValue) -> Result<Rc<Self>> {
+    pub async fn open(context: &Rc<StoreContext>, id: &str, options: &JsValue) -> Result<Rc<Self>> {
         if id.is_empty() {
             return Err(Error::invalid("a session's id is any text but the empty one"));
         }
-        let wishes = Wishes::read(options)?;
-        let session = match Self::still_open(engine, id).await? {
+        let options_for_head = SessionOptions::read(options)?;
+        let session = match Self::still_open(context, id).await? {
             Some(open) => open,
             None => {
-                let log = open_session(&*engine.store, id, engine.seed, engine.now()).await?;
-                engine.damaged(&log.findings);
-                engine.keep(id, Self::of(engine, id, log))
+                let log = open_session(&*context.store, id, context.seed, context.now()).await?;
+                context.report_damage(&log.findings);
+                context.keep(id, Self::of(context, id, log))
             }
         };
-        session.wish(wishes);
-        if session.runs_changed() && session.look().await {
+        session.apply_options(options_for_head);
+        if session.runs_changed() && session.update_unfinished().await {
             session.notify();
         }
         Ok(session)
     }
 
     /// The session that is open here under that id, unless it was deleted in the meantime: then a new one takes its place.
-    async fn still_open(engine: &Engine, id: &str) -> Result<Option<Rc<Self>>> {
-        let Some(open) = engine.session(id) else { return Ok(None) };
+    async fn still_open(context: &StoreContext, id: &str) -> Result<Option<Rc<Self>>> {
+        let Some(open) = context.session(id) else { return Ok(None) };
         if open.refresh().await? {
             open.notify();
         }
@@ -129,10 +129,10 @@ impl SessionInner {
         self.log.borrow().is_deleted()
     }
 
-    fn of(engine: &Rc<Engine>, id: &str, log: SessionLog) -> Rc<Self> {
+    fn of(context: &Rc<StoreContext>, id: &str, log: SessionLog) -> Rc<Self> {
         Rc::new_cyclic(|own| Self {
             own: own.clone(),
-            engine: engine.clone(),
+            context: context.clone(),
             id: id.to_owned(),
             generation: Cell::new(log.generation),
             log: RefCell::new(log),
@@ -142,13 +142,13 @@ impl SessionInner {
             on_stop: Cell::default(),
             writes: WriteQueue::default(),
             policy: RefCell::default(),
-            wishes: RefCell::default(),
+            options_for_head: RefCell::default(),
             state: RefCell::default(),
             run: RefCell::default(),
             unfinished: RefCell::default(),
-            runs_at_last_look: RefCell::default(),
-            looking: Cell::new(false),
-            look_again: Cell::new(false),
+            runs_at_last_update: RefCell::default(),
+            updating_unfinished: Cell::new(false),
+            update_unfinished_again: Cell::new(false),
             awaited: RefCell::default(),
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
@@ -157,28 +157,28 @@ impl SessionInner {
         })
     }
 
-    fn wish(&self, mut wishes: Wishes) {
-        if let Some(policy) = wishes.policy.take() {
+    fn apply_options(&self, mut options_for_head: SessionOptions) {
+        if let Some(policy) = options_for_head.policy.take() {
             *self.policy.borrow_mut() = *policy;
         }
-        if let Some(on_stop) = wishes.on_stop {
+        if let Some(on_stop) = options_for_head.on_stop {
             self.on_stop.set(on_stop);
         }
-        *self.wishes.borrow_mut() = wishes;
-        self.apply_wishes();
+        *self.options_for_head.borrow_mut() = options_for_head;
+        self.apply_options_to_head();
     }
 
-    fn apply_wishes(&self) {
-        let wishes = self.wishes.borrow();
+    fn apply_options_to_head(&self) {
+        let options_for_head = self.options_for_head.borrow();
         let head = &mut self.log.borrow_mut().head;
-        if wishes.title.is_some() {
-            head.title.clone_from(&wishes.title);
+        if options_for_head.title.is_some() {
+            head.title.clone_from(&options_for_head.title);
         }
-        if wishes.channel.is_some() {
-            head.channel.clone_from(&wishes.channel);
+        if options_for_head.channel.is_some() {
+            head.channel.clone_from(&options_for_head.channel);
         }
-        if wishes.metadata.is_some() {
-            head.metadata.clone_from(&wishes.metadata);
+        if options_for_head.metadata.is_some() {
+            head.metadata.clone_from(&options_for_head.metadata);
         }
     }
 
@@ -190,23 +190,23 @@ impl SessionInner {
     /// All levels of replay settings, with those of one call.
     pub fn policy(&self, call: PolicyLayer, tools: Sorted<String, crate::tool::Window>) -> Policy {
         let channel =
-            self.channel().and_then(|channel| self.engine.channels.get(&channel).cloned()).unwrap_or_default();
-        Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.engine.global.clone() }
+            self.channel().and_then(|channel| self.context.channels.get(&channel).cloned()).unwrap_or_default();
+        Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.context.global.clone() }
     }
 
     /// Reads what others appended; true when something changed.
     pub fn refresh(&self) -> Work<'_, Result<bool>> {
         Box::pin(async {
-            let changed = refresh(&*self.engine.store, &self.log).await?;
+            let changed = refresh(&*self.context.store, &self.log).await?;
             if changed {
                 let found = self.log.borrow().findings.clone();
-                self.engine.damaged(&found);
+                self.context.report_damage(&found);
                 self.history_moved();
-                self.apply_wishes();
+                self.apply_options_to_head();
             }
             // A write of ours may have read what another tab wrote before it.
             let looks = changed || self.runs_changed();
-            Ok((looks && self.look().await) || changed)
+            Ok((looks && self.update_unfinished().await) || changed)
         })
     }
 
@@ -256,20 +256,20 @@ impl SessionInner {
     /// Writes a change, whatever other writers appended in the meantime.
     pub fn append_change(&self, mut change: Change) -> Work<'_, Result<Committed>> {
         Box::pin(async move {
-            self.engine.check_open()?;
+            self.context.check_open()?;
             let state = Rc::new(self.state.borrow().clone());
             if !state.is_empty() {
                 change.edit = Some(with_state(change.edit.take(), state.clone()));
             }
             let shows = !change.entries.is_empty() || change.edit.is_some();
-            let committed = commit(&*self.engine.store, &self.log, &change).await?;
+            let committed = commit(&*self.context.store, &self.log, &change).await?;
             let found = self.log.borrow().findings.clone();
-            self.engine.damaged(&found);
+            self.context.report_damage(&found);
             // What was set while this was being written waits for the next one.
             self.state.borrow_mut().retain(|key, value| state.get(key) != Some(value));
             self.history_moved();
             if shows {
-                self.engine.changed(&self.id, committed.revision, false);
+                self.context.announce_change(&self.id, committed.revision, false);
             }
             Ok(committed)
         })
@@ -277,7 +277,7 @@ impl SessionInner {
 
     /// A change that changes nothing yet.
     pub fn change(&self) -> Change {
-        Change { operation: random_id(), at: self.engine.now(), ..Change::default() }
+        Change { operation: random_id(), at: self.context.now(), ..Change::default() }
     }
 
     /// Tells whoever watches this session.
@@ -311,7 +311,7 @@ impl SessionInner {
             self.queue.borrow_mut().extend(resolve);
             // A resolved promise does not fail.
             let _ = JsFuture::from(turn).await;
-            self.engine.check_open()?;
+            self.context.check_open()?;
         }
         self.entering.set(true);
         Ok(())
@@ -333,7 +333,7 @@ impl SessionInner {
         if own {
             *self.run.borrow_mut() = None;
             self.keep_ended_run(run);
-            self.look_soon();
+            self.update_unfinished_soon();
             self.next_in_queue();
         }
     }
@@ -356,7 +356,7 @@ impl SessionInner {
         self.log.borrow_mut().release();
         self.renderer.borrow_mut().clear();
         self.unfinished.borrow_mut().clear();
-        *self.wishes.borrow_mut() = Wishes::default();
+        *self.options_for_head.borrow_mut() = SessionOptions::default();
         *self.state.borrow_mut() = Sorted::new();
     }
 
@@ -386,13 +386,13 @@ fn with_state(edit: Option<HeadEdit>, state: Rc<Sorted<String, Json>>) -> HeadEd
 }
 
 /// One conversation.
-#[wasm_bindgen(skip_typescript)]
-pub struct Session {
+#[wasm_bindgen(js_name = Session, skip_typescript)]
+pub struct JsSession {
     pub(super) inner: Rc<SessionInner>,
 }
 
-#[wasm_bindgen]
-impl Session {
+#[wasm_bindgen(js_class = Session)]
+impl JsSession {
     /// Its id.
     #[wasm_bindgen(getter)]
     pub fn id(&self) -> String {
@@ -429,8 +429,8 @@ impl Session {
 
     /// Its state bag.
     #[wasm_bindgen(getter)]
-    pub fn state(&self) -> StateBag {
-        StateBag::of(self.inner.clone())
+    pub fn state(&self) -> JsStateBag {
+        JsStateBag::of(self.inner.clone())
     }
 
     /// Changes title, channel or metadata.
@@ -440,8 +440,8 @@ impl Session {
         promise(Box::pin(async move {
             let _turn = turn.start().await;
             let edit = edit_of(&fields)?;
-            inner.engine.ids.draw();
-            *inner.wishes.borrow_mut() = Wishes::default();
+            inner.context.ids.draw();
+            *inner.options_for_head.borrow_mut() = SessionOptions::default();
             inner.commit(Change { edit: Some(edit), ..inner.change() }).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
@@ -454,7 +454,7 @@ impl Session {
         let turn = inner.writes.enter();
         promise(Box::pin(async move {
             let _turn = turn.start().await;
-            inner.engine.ids.draw();
+            inner.context.ids.draw();
             inner.commit(inner.change()).await?;
             Ok(JsValue::UNDEFINED)
         }))
@@ -463,29 +463,29 @@ impl Session {
     /// A page of messages, the newest first, in order within it.
     pub fn messages(&self, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.engine.promise(Box::pin(async move { messages(&inner, &options) }))
+        self.inner.context.promise(Box::pin(async move { messages(&inner, &options) }))
     }
 
     /// For a page on screen. One a session.
-    pub fn view(&self) -> SessionView {
-        SessionView::of(self.inner.clone())
+    pub fn view(&self) -> JsSessionView {
+        JsSessionView::of(self.inner.clone())
     }
 
     /// The audit rows of this session.
     pub fn invocations(&self, query: JsValue) -> Promise {
-        audit_page(&self.inner.engine, query, Some(self.inner.id.clone()))
+        audit_page(&self.inner.context, query, Some(self.inner.id.clone()))
     }
 
     /// The next request's body.
     pub fn render(&self, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.engine.promise(Box::pin(async move { render(&inner, &request).await }))
+        self.inner.context.promise(Box::pin(async move { render(&inner, &request).await }))
     }
 
     /// Starts a run.
     pub fn run(&self, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.engine.promise(Box::pin(async move {
+        self.inner.context.promise(Box::pin(async move {
             let queue = match text(&request, "whenBusy")?.as_deref() {
                 None | Some("throw") => false,
                 Some("queue") => true,
@@ -501,26 +501,26 @@ impl Session {
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.engine.promise(Box::pin(async move {
+        self.inner.context.promise(Box::pin(async move {
             inner.refresh().await?;
             let head = inner.log.borrow().head.clone();
-            pending_runs(&inner.engine, vec![(inner.id.clone(), head)]).await
+            pending_runs(&inner.context, vec![(inner.id.clone(), head)]).await
         }))
     }
 
     /// Goes on with a run that was cut off.
     pub fn resume(&self, run: JsValue, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.engine.promise(Box::pin(async move {
+        self.inner.context.promise(Box::pin(async move {
             let id = run.as_string().ok_or_else(|| unbuilt("resuming from a snapshot"))?;
-            RunInner::launch(&inner, false, Box::pin(take_over(&inner, &id, &request))).await
+            RunInner::launch(&inner, false, Box::pin(resume_run(&inner, &id, &request))).await
         }))
     }
 
     /// Gives a cut-off run up.
     pub fn discard(&self, run: String, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.engine.promise(Box::pin(async move {
+        self.inner.context.promise(Box::pin(async move {
             discard(&inner, &run, flag(&options, "keep")).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
@@ -530,7 +530,7 @@ impl Session {
     /// Reads what others appended.
     pub fn refresh(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.engine.promise(Box::pin(async move {
+        self.inner.context.promise(Box::pin(async move {
             if inner.refresh().await? {
                 inner.notify();
             }

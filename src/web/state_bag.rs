@@ -8,19 +8,19 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// Provider-scoped state of a session, stored with its next append or by `save`.
-#[wasm_bindgen(skip_typescript)]
-pub struct StateBag {
+#[wasm_bindgen(js_name = StateBag, skip_typescript)]
+pub struct JsStateBag {
     inner: Rc<SessionInner>,
 }
 
-impl StateBag {
+impl JsStateBag {
     pub fn of(inner: Rc<SessionInner>) -> Self {
         Self { inner }
     }
 }
 
-#[wasm_bindgen]
-impl StateBag {
+#[wasm_bindgen(js_class = StateBag)]
+impl JsStateBag {
     /// The value under a key.
     pub fn get(&self, key: &str) -> JsValue {
         if let Some(value) = self.inner.state.borrow().get(key) {

@@ -2,7 +2,7 @@
 //! under way in another tab. A run that ended here is shown from memory, any other one from its journal.
 
 use super::pending::{is_over, journal_of};
-use super::platform::{held_locks, released, sleep};
+use super::platform::{held_locks, sleep, wait_until_released};
 use super::promise::in_background;
 use super::run::{RunInner, liveness_lock_name, lock_name};
 use super::session::SessionInner;
@@ -18,7 +18,7 @@ const MAX_LIVENESS_WAITS: u32 = 8;
 
 /// The state of an unfinished run.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RunState {
+pub enum UnfinishedState {
     /// Another tab drives it.
     Live,
     /// Nobody drives it.
@@ -29,7 +29,7 @@ pub enum RunState {
     Failed(String, String),
 }
 
-impl RunState {
+impl UnfinishedState {
     fn of(entry: &RunEntry, live: bool) -> Self {
         match &entry.failed {
             _ if live => Self::Live,
@@ -73,7 +73,7 @@ pub struct UnfinishedRun {
     pub id: String,
     /// Its number in the session; the highest for one that was never written.
     number: u64,
-    pub state: RunState,
+    pub state: UnfinishedState,
     /// A copy of the turn so far with the status of open calls set; none while `source` holds the turn unchanged.
     marked: Option<History>,
     /// The answer that was coming in, or is.
@@ -98,9 +98,9 @@ enum JournalProgress {
 }
 
 impl UnfinishedRun {
-    fn journal_progress(&self, entry: &RunEntry, state: &RunState) -> JournalProgress {
+    fn journal_progress(&self, entry: &RunEntry, state: &UnfinishedState) -> JournalProgress {
         match &self.source {
-            RunSource::Here { epoch, .. } if *epoch == Some(entry.epoch) && *state != RunState::Live => {
+            RunSource::Here { epoch, .. } if *epoch == Some(entry.epoch) && *state != UnfinishedState::Live => {
                 JournalProgress::InMemory
             }
             RunSource::Journal { read, .. } if *read <= entry.entries => JournalProgress::Entries(*read),
@@ -116,7 +116,7 @@ impl UnfinishedRun {
                 entry.map(|entry| entry.epoch) == *epoch && head.next_run <= *next_run
             }
             RunSource::Journal { .. } => {
-                entry.is_some() && (self.state == RunState::Live || self.number + 1 == head.next_run)
+                entry.is_some() && (self.state == UnfinishedState::Live || self.number + 1 == head.next_run)
             }
         }
     }
@@ -143,7 +143,7 @@ impl UnfinishedRun {
         let RunSource::Journal { recovered, .. } = &self.source else { return };
         // A run that goes on grows by each entry of its journal: it is not copied.
         self.marked = self.state.open_calls().map(|_| recovered.live.clone());
-        if !matches!(self.state, RunState::Live | RunState::Interrupted) {
+        if !matches!(self.state, UnfinishedState::Live | UnfinishedState::Interrupted) {
             self.partial.clone_from(&recovered.partial);
         }
         self.mark();
@@ -160,9 +160,11 @@ impl SessionInner {
         let state = match (status, error) {
             (RunStatus::Finished, _) => return,
             _ if saved => return,
-            (RunStatus::Cancelled, _) => RunState::Stopped,
-            (RunStatus::Failed, Some(error)) => RunState::Failed(error.code.as_str().to_owned(), error.message.clone()),
-            _ => RunState::Interrupted,
+            (RunStatus::Cancelled, _) => UnfinishedState::Stopped,
+            (RunStatus::Failed, Some(error)) => {
+                UnfinishedState::Failed(error.code.as_str().to_owned(), error.message.clone())
+            }
+            _ => UnfinishedState::Interrupted,
         };
         let partial = run.partial().and_then(without_calls);
         let marked = Some(run.machine.borrow().live().clone());
@@ -191,7 +193,7 @@ impl SessionInner {
         for run in &*self.unfinished.borrow() {
             let own = live_here.as_ref().is_some_and(|live| live.id == run.id);
             // The run here is the next turn.
-            let superseded = live_here.is_some() && run.state != RunState::Live;
+            let superseded = live_here.is_some() && run.state != UnfinishedState::Live;
             if !own && !superseded && run.is_shown(head) {
                 paint(run);
             }
@@ -199,42 +201,42 @@ impl SessionInner {
     }
 
     /// Updates the list of unfinished runs, their states and their journals. Returns true if anything changed.
-    pub async fn look(&self) -> bool {
-        if self.looking.replace(true) {
-            self.look_again.set(true);
+    pub async fn update_unfinished(&self) -> bool {
+        if self.updating_unfinished.replace(true) {
+            self.update_unfinished_again.set(true);
             return false;
         }
         let mut changed = false;
         loop {
-            self.look_again.set(false);
-            changed |= self.look_once().await;
-            if !self.look_again.get() {
+            self.update_unfinished_again.set(false);
+            changed |= self.update_unfinished_once().await;
+            if !self.update_unfinished_again.get() {
                 break;
             }
         }
-        self.looking.set(false);
+        self.updating_unfinished.set(false);
         changed
     }
 
-    async fn look_once(&self) -> bool {
+    async fn update_unfinished_once(&self) -> bool {
         let runs = self.log.borrow().head.runs.clone();
         if runs.is_empty() && self.unfinished.borrow().is_empty() {
-            *self.runs_at_last_look.borrow_mut() = runs;
+            *self.runs_at_last_update.borrow_mut() = runs;
             return false;
         }
-        let asks = self.engine.is_durable() && !runs.is_empty();
+        let asks = self.context.is_durable() && !runs.is_empty();
         let held = if asks { held_locks().await } else { None };
-        let now = self.engine.now();
+        let now = self.context.now();
         let mut changed = false;
         for entry in &runs {
-            let name = lock_name(&self.engine, &self.id, &entry.id);
-            if self.engine.live.borrow().contains(&name) {
+            let name = lock_name(&self.context, &self.id, &entry.id);
+            if self.context.live.borrow().contains(&name) {
                 continue;
             }
             let live = held.as_ref().map_or(entry.lease_until > now, |held| held.contains(&name));
             let newest = entry.number + 1 == self.log.borrow().head.next_run;
             if live || newest {
-                changed |= self.look_at(entry, RunState::of(entry, live)).await;
+                changed |= self.update_unfinished_run(entry, UnfinishedState::of(entry, live)).await;
             }
             if live {
                 self.await_release(&entry.id);
@@ -245,16 +247,16 @@ impl SessionInner {
         let before = unfinished.len();
         unfinished.retain(|run| run.is_shown(&log.head));
         changed |= unfinished.len() != before;
-        *self.runs_at_last_look.borrow_mut() = runs;
+        *self.runs_at_last_update.borrow_mut() = runs;
         changed
     }
 
     /// Looks after the step that is under way, and notifies if anything changed.
-    pub fn look_soon(&self) {
+    pub fn update_unfinished_soon(&self) {
         let session = self.own.clone();
         in_background(Box::pin(async move {
             let Some(session) = session.upgrade() else { return };
-            if session.engine.check_open().is_ok() && session.look().await {
+            if session.context.check_open().is_ok() && session.update_unfinished().await {
                 session.notify();
             }
         }));
@@ -262,11 +264,11 @@ impl SessionInner {
 
     /// Whether runs began, went on or ended since the last look.
     pub fn runs_changed(&self) -> bool {
-        *self.runs_at_last_look.borrow() != self.log.borrow().head.runs
+        *self.runs_at_last_update.borrow() != self.log.borrow().head.runs
     }
 
     /// Brings what is shown of one run up to date. Until its journal is read, it is shown as before.
-    async fn look_at(&self, entry: &RunEntry, state: RunState) -> bool {
+    async fn update_unfinished_run(&self, entry: &RunEntry, state: UnfinishedState) -> bool {
         let known = self
             .unfinished
             .borrow()
@@ -276,7 +278,9 @@ impl SessionInner {
         let more = match known.unwrap_or(JournalProgress::Unread) {
             JournalProgress::InMemory => None,
             JournalProgress::Entries(from) if from == entry.entries => Some(Ok(Vec::new())),
-            JournalProgress::Entries(from) => Some(read_journal_from(&*self.engine.store, &self.id, entry, from).await),
+            JournalProgress::Entries(from) => {
+                Some(read_journal_from(&*self.context.store, &self.id, entry, from).await)
+            }
             JournalProgress::Unread => return self.show_from_journal(entry, state).await,
         };
         let mut unfinished = self.unfinished.borrow_mut();
@@ -300,39 +304,39 @@ impl SessionInner {
         }
         run.state = state;
         run.show_journal();
-        let asks = run.state == RunState::Live && (taken_over || moved);
+        let asks = run.state == UnfinishedState::Live && (taken_over || moved);
         drop(unfinished);
         if asks {
-            self.engine.ask_for_answer(&self.id, &entry.id);
+            self.context.ask_for_answer(&self.id, &entry.id);
         }
         true
     }
 
     /// Shows a run of which nothing was read yet.
-    async fn show_from_journal(&self, entry: &RunEntry, state: RunState) -> bool {
+    async fn show_from_journal(&self, entry: &RunEntry, state: UnfinishedState) -> bool {
         let Some(mut run) = self.read_run(entry).await else { return false };
         run.state = state;
         run.show_journal();
-        let asks = run.state == RunState::Live;
+        let asks = run.state == UnfinishedState::Live;
         let mut unfinished = self.unfinished.borrow_mut();
         unfinished.retain(|other| other.id != entry.id);
         let at = unfinished.iter().position(|other| other.number > run.number).unwrap_or(unfinished.len());
         unfinished.insert(at, run);
         drop(unfinished);
         if asks {
-            self.engine.ask_for_answer(&self.id, &entry.id);
+            self.context.ask_for_answer(&self.id, &entry.id);
         }
         true
     }
 
     /// Reads a run's journal; none if the run ended meanwhile.
     async fn read_run(&self, entry: &RunEntry) -> Option<UnfinishedRun> {
-        let recovered = match journal_of(&self.engine, &self.id, entry).await {
+        let recovered = match journal_of(&self.context, &self.id, entry).await {
             Ok(recovered) => recovered,
-            Err(_) if is_over(&self.engine, &self.id, &entry.id).await.unwrap_or(false) => return None,
+            Err(_) if is_over(&self.context, &self.id, &entry.id).await.unwrap_or(false) => return None,
             Err(error) => {
                 let (id, why) = (&entry.id, &error.message);
-                self.engine.unreadable(format!("the journal of run {id} cannot be read: {why}"));
+                self.context.report_unreadable(format!("the journal of run {id} cannot be read: {why}"));
                 return Some(self.unreadable_run(entry));
             }
         };
@@ -346,31 +350,32 @@ impl SessionInner {
         UnfinishedRun {
             id: entry.id.clone(),
             number: entry.number,
-            state: RunState::of(entry, false),
+            state: UnfinishedState::of(entry, false),
             marked: None,
             partial: None,
             source,
         }
     }
 
-    /// Calls [`look`](Self::look) after the run's owner has released it or died. Waiting does not compete for the ownership.
+    /// Calls [`update_unfinished`](Self::update_unfinished) after the run's owner has released it or died. Waiting does not compete for the ownership.
     fn await_release(&self, run: &str) {
         if !self.awaited.borrow_mut().insert(run.to_owned(), ()) {
             return;
         }
         let (session, run) = (self.own.clone(), run.to_owned());
-        let (sign, lock) = (liveness_lock_name(&self.engine, &self.id, &run), lock_name(&self.engine, &self.id, &run));
+        let (sign, lock) =
+            (liveness_lock_name(&self.context, &self.id, &run), lock_name(&self.context, &self.id, &run));
         in_background(Box::pin(async move {
             for attempt in 0_u32.. {
                 // A waiter on the liveness lock does not block a new owner. An owner without one holds the owner lock only.
                 let name = if attempt < MAX_LIVENESS_WAITS { &sign } else { &lock };
-                if !released(name).await {
+                if !wait_until_released(name).await {
                     // No locks here: the lease says how long the owner counts as alive.
                     let Some(left) = session.upgrade().and_then(|session| session.lease_left(&run)) else { break };
                     sleep(left + 1).await;
                 }
                 let Some(session) = session.upgrade() else { return };
-                if session.engine.check_open().is_err() || session.owner_left(&run).await {
+                if session.context.check_open().is_err() || session.owner_left(&run).await {
                     break;
                 }
             }
@@ -383,19 +388,19 @@ impl SessionInner {
     /// How long the lease of a run still counts, in milliseconds; none if the run is over.
     fn lease_left(&self, run: &str) -> Option<u64> {
         let until = self.log.borrow().head.run(run)?.lease_until;
-        Some(until.saturating_sub(self.engine.now()))
+        Some(until.saturating_sub(self.context.now()))
     }
 
     /// Looks again after a run's lock was free for a moment; false if another owner has it already.
     async fn owner_left(&self, run: &str) -> bool {
         // A store that cannot be read now is read at the next change.
         let refreshed = self.refresh().await.unwrap_or(false);
-        if self.look().await || refreshed {
+        if self.update_unfinished().await || refreshed {
             self.notify();
             let revision = self.log.borrow().head.history_revision;
-            self.engine.changed_here(&self.id, revision);
+            self.context.announce_change_here(&self.id, revision);
         }
-        !self.unfinished.borrow().iter().any(|other| other.id == run && other.state == RunState::Live)
+        !self.unfinished.borrow().iter().any(|other| other.id == run && other.state == UnfinishedState::Live)
     }
 
     /// The owner of a run sent the answer that is coming in, or said that there is none.
@@ -418,7 +423,7 @@ impl SessionInner {
     fn with_live(&self, run: &str, change: &mut dyn FnMut(&mut UnfinishedRun) -> bool) {
         let changed = {
             let mut unfinished = self.unfinished.borrow_mut();
-            let live = unfinished.iter_mut().find(|other| other.id == run && other.state == RunState::Live);
+            let live = unfinished.iter_mut().find(|other| other.id == run && other.state == UnfinishedState::Live);
             live.is_some_and(change)
         };
         if changed {

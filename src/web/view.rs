@@ -7,7 +7,7 @@ use super::convert::{object_to_js, set};
 use super::promise::promise;
 use super::run::RunInner;
 use super::session::SessionInner;
-use super::unfinished::{RunState, UnfinishedRun};
+use super::unfinished::{UnfinishedRun, UnfinishedState};
 use crate::history::{History, MessageFormat, write_message};
 use crate::id::hash_words;
 use crate::message::Message;
@@ -21,28 +21,28 @@ use wasm_bindgen::prelude::*;
 const WINDOW: usize = 100;
 
 /// What is shown, kept between changes.
-pub struct View {
+pub struct ViewState {
     snapshot: Option<JsValue>,
-    messages: Vec<Painted>,
+    messages: Vec<ViewMessage>,
     window: usize,
     /// Nothing is painted any more: what is shown stays.
     released: bool,
 }
 
 /// A message as it was painted.
-struct Painted {
+struct ViewMessage {
     id: String,
     version: u64,
     value: JsValue,
 }
 
-impl Default for View {
+impl Default for ViewState {
     fn default() -> Self {
         Self { snapshot: None, messages: Vec::new(), window: WINDOW, released: false }
     }
 }
 
-impl View {
+impl ViewState {
     /// Something changed.
     pub fn touch(&mut self) {
         if !self.released {
@@ -61,23 +61,23 @@ pub fn release_view(inner: &Rc<SessionInner>) {
     let shown = !inner.view.borrow().messages.is_empty();
     let kept = shown.then(|| inner.view.borrow().snapshot.clone()).flatten();
     let last = if shown { Some(kept.unwrap_or_else(|| snapshot(inner))) } else { None };
-    *inner.view.borrow_mut() = View { snapshot: last, released: true, ..View::default() };
+    *inner.view.borrow_mut() = ViewState { snapshot: last, released: true, ..ViewState::default() };
 }
 
 /// For a page on screen.
-#[wasm_bindgen(skip_typescript)]
-pub struct SessionView {
+#[wasm_bindgen(js_name = SessionView, skip_typescript)]
+pub struct JsSessionView {
     inner: Rc<SessionInner>,
 }
 
-impl SessionView {
+impl JsSessionView {
     pub fn of(inner: Rc<SessionInner>) -> Self {
         Self { inner }
     }
 }
 
-#[wasm_bindgen]
-impl SessionView {
+#[wasm_bindgen(js_class = SessionView)]
+impl JsSessionView {
     /// What to paint: the same object until something changes.
     #[wasm_bindgen(js_name = getSnapshot)]
     pub fn get_snapshot(&self) -> JsValue {
@@ -116,7 +116,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let partial = run.as_ref().and_then(|run| run.partial());
     let log = inner.log.borrow();
     let mut view = inner.view.borrow_mut();
-    let mut painter = Painter {
+    let mut builder = SnapshotBuilder {
         id: &inner.id,
         old: std::mem::take(&mut view.messages),
         at: 0,
@@ -128,22 +128,22 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     let first = all.len().saturating_sub(view.window);
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(first..).unwrap_or(&[]) {
-        painter.message(message, &log.history, before, MessageFormat::View { saved: true, streaming: false });
+        builder.message(message, &log.history, before, MessageFormat::View { saved: true, streaming: false });
         before = Some(&message.id);
     }
     let mut shown_run = JsValue::NULL;
     inner.each_unfinished(&log.head, &mut |unfinished| {
         if let Some(turn) = unfinished.turn() {
-            painter.turn(&log.history, turn, unfinished.partial.as_ref(), unfinished.state == RunState::Live);
+            builder.turn(&log.history, turn, unfinished.partial.as_ref(), unfinished.state == UnfinishedState::Live);
         }
         shown_run = unfinished_run(unfinished);
     });
     if let Some(run) = &run {
         let machine = run.machine.borrow();
-        painter.turn(&log.history, machine.live(), partial.as_ref(), true);
+        builder.turn(&log.history, machine.live(), partial.as_ref(), true);
         shown_run = live_run(run, &machine);
     }
-    view.messages = painter.new;
+    view.messages = builder.new;
     let value = object_to_js(&|out| {
         #[allow(clippy::cast_precision_loss)]
         out.bool("loading", false)
@@ -151,7 +151,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
             .text("branch", "main")
             .bool("hasOlder", first > 0);
     });
-    set(&value, "messages", &painter.items);
+    set(&value, "messages", &builder.items);
     set(&value, "run", &shown_run);
     value
 }
@@ -171,7 +171,7 @@ fn live_run(run: &Rc<RunInner>, machine: &Run) -> JsValue {
 fn unfinished_run(run: &UnfinishedRun) -> JsValue {
     object_to_js(&|out| {
         out.text("id", &run.id).text("status", run.state.as_str());
-        if let RunState::Failed(code, message) = &run.state {
+        if let UnfinishedState::Failed(code, message) = &run.state {
             out.object("error", |out| {
                 out.text("code", code).text("message", message);
             });
@@ -179,18 +179,18 @@ fn unfinished_run(run: &UnfinishedRun) -> JsValue {
     })
 }
 
-struct Painter<'v> {
+struct SnapshotBuilder<'v> {
     id: &'v str,
-    old: Vec<Painted>,
+    old: Vec<ViewMessage>,
     /// Where the next one of the old ones is looked for: their order stays.
     at: usize,
     /// Indexes of the old messages by id, built when one is not at the expected index.
     places: Option<BTreeMap<String, usize>>,
-    new: Vec<Painted>,
+    new: Vec<ViewMessage>,
     items: Array,
 }
 
-impl Painter<'_> {
+impl SnapshotBuilder<'_> {
     /// Paints a turn that history does not hold, with the answer that is coming in or was cut.
     fn turn(&mut self, stored: &History, turn: &History, partial: Option<&Message>, live: bool) {
         let partial = partial.filter(|partial| turn.message(&partial.id).is_none());
@@ -226,7 +226,7 @@ impl Painter<'_> {
         let value =
             kept.unwrap_or_else(|| object_to_js(&|out| write_message(out, message, history, self.id, before, showing)));
         self.items.push(&value);
-        self.new.push(Painted { id: message.id.clone(), version, value });
+        self.new.push(ViewMessage { id: message.id.clone(), version, value });
     }
 }
 

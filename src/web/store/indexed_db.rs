@@ -22,16 +22,16 @@ use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
     StoreFuture, StoredHead,
 };
-use connection::{Connection, Sentinel};
-use failure::Failure;
-use head::{Act, OnHead};
-use pages::Pages;
-use read::Read;
-use rows::Keys;
+use connection::{EvictionMarker, IdbConnection};
+use failure::IdbFailure;
+use head::{HeadOperation, HeadScript};
+use pages::PageQuery;
+use read::RangeRead;
+use rows::SessionKeys;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use transaction::Shared;
-use write::Append;
+use transaction::SharedScript;
+use write::AppendRequest;
 
 /// When a write counts as done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Default for IndexedDbOptions {
 pub struct IndexedDbStore {
     name: String,
     options: IndexedDbOptions,
-    connection: RefCell<Option<Rc<Connection>>>,
+    connection: RefCell<Option<Rc<IdbConnection>>>,
     /// Whether it was ever open: a database that has to be made again then was taken away.
     opened: Cell<bool>,
     evicted: Cell<bool>,
@@ -123,33 +123,33 @@ impl IndexedDbStore {
         self.newest.set(false);
     }
 
-    async fn connection(&self) -> std::result::Result<Rc<Connection>, Failure> {
+    async fn connection(&self) -> std::result::Result<Rc<IdbConnection>, IdbFailure> {
         if let Some(open) = self.connection.borrow().as_ref().filter(|open| !open.is_closed()) {
             return Ok(Rc::clone(open));
         }
         if self.closed.get() {
-            return Err(Failure::new(Code::Closed, "the store was closed; `open` again"));
+            return Err(IdbFailure::new(Code::Closed, "the store was closed; `open` again"));
         }
-        let sentinel = Sentinel::of(&self.name);
-        let (connection, made) = Connection::open(&self.name, &self.options).await?;
+        let marker = EvictionMarker::of(&self.name);
+        let (connection, made) = IdbConnection::open(&self.name, &self.options).await?;
         let connection = Rc::new(connection);
         self.connection.replace(Some(Rc::clone(&connection)));
-        let was_there = self.opened.replace(true) || sentinel.is_set();
-        sentinel.set();
+        let was_there = self.opened.replace(true) || marker.is_set();
+        marker.set();
         if made && was_there {
             self.evicted.set(true);
             let message = "the browser removed this site's database, and the chats in it are gone; a new one is open now: repeat the call to go on with it";
-            return Err(Failure::new(Code::Evicted, message));
+            return Err(IdbFailure::new(Code::Evicted, message));
         }
         Ok(connection)
     }
 
     /// Runs a script, on a new connection if the first is lost.
-    fn transact(&self, script: Shared, write: bool) -> StoreFuture<'_, ()> {
+    fn transact(&self, script: SharedScript, write: bool) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.transacted(script, write).await.map_err(|failure| failure.error) })
     }
 
-    async fn transacted(&self, script: Shared, write: bool) -> std::result::Result<(), Failure> {
+    async fn transacted(&self, script: SharedScript, write: bool) -> std::result::Result<(), IdbFailure> {
         let mut ended = self.attempt(&script, write).await;
         if ended.as_ref().is_err_and(|failure| failure.lost) {
             script.borrow_mut().restart();
@@ -158,7 +158,7 @@ impl IndexedDbStore {
         ended
     }
 
-    async fn attempt(&self, script: &Shared, write: bool) -> std::result::Result<(), Failure> {
+    async fn attempt(&self, script: &SharedScript, write: bool) -> std::result::Result<(), IdbFailure> {
         let connection = self.connection().await?;
         let stores = script.borrow().stores();
         let ended = match connection.begin(&stores, write.then_some(self.options.durability)) {
@@ -171,9 +171,9 @@ impl IndexedDbStore {
         ended
     }
 
-    fn on_head<'a>(&'a self, session: &str, act: Act) -> StoreFuture<'a, Rc<RefCell<OnHead>>> {
-        let write = !matches!(act, Act::Look);
-        let script = Rc::new(RefCell::new(OnHead::new(session, act)));
+    fn on_head<'a>(&'a self, session: &str, act: HeadOperation) -> StoreFuture<'a, Rc<RefCell<HeadScript>>> {
+        let write = !matches!(act, HeadOperation::Read);
+        let script = Rc::new(RefCell::new(HeadScript::new(session, act)));
         Box::pin(async move {
             self.transact(script.clone(), write).await?;
             Ok(script)
@@ -182,10 +182,10 @@ impl IndexedDbStore {
 
     /// Deletes a session on a disk that is full; its tombstone is written when there is room for it.
     async fn erase(&self, session: &str) -> Result<()> {
-        let Some(tombstone) = self.on_head(session, Act::Erase).await?.borrow_mut().unmarked.take() else {
+        let Some(tombstone) = self.on_head(session, HeadOperation::Erase).await?.borrow_mut().unmarked.take() else {
             return Ok(());
         };
-        match self.on_head(session, Act::Mark(tombstone)).await {
+        match self.on_head(session, HeadOperation::WriteTombstone(tombstone)).await {
             // The session is gone. A writer who knew it finds nothing, and learns of the conflict all the same.
             Err(error) if error.code == Code::QuotaExceeded => Ok(()),
             ended => ended.map(drop),
@@ -206,7 +206,7 @@ impl LogStore for IndexedDbStore {
 
     fn close(&self) {
         self.closed.set(true);
-        // Transactions under way end first.
+        // DatabaseExt under way end first.
         drop(self.connection.take());
     }
 
@@ -215,7 +215,7 @@ impl LogStore for IndexedDbStore {
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
-        Box::pin(async move { Ok(self.on_head(session, Act::Look).await?.borrow_mut().head.take()) })
+        Box::pin(async move { Ok(self.on_head(session, HeadOperation::Read).await?.borrow_mut().head.take()) })
     }
 
     fn append<'a>(
@@ -227,14 +227,14 @@ impl LogStore for IndexedDbStore {
     ) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
-            let append = Append { expected, batch, operation: operation.into() };
-            let script = Rc::new(RefCell::new(OnHead::new(session, Act::Append(append))));
+            let append = AppendRequest { expected, batch, operation: operation.into() };
+            let script = Rc::new(RefCell::new(HeadScript::new(session, HeadOperation::Append(append))));
             match self.transacted(script.clone(), true).await {
                 Err(failure) if failure.occupied => return Ok(Appended::Occupied),
                 ended => ended.map_err(|failure| failure.error)?,
             }
             let appended = script.borrow().appended;
-            appended.ok_or_else(|| Failure::found_nothing().error)
+            appended.ok_or_else(|| IdbFailure::found_nothing().error)
         })
     }
 
@@ -243,7 +243,7 @@ impl LogStore for IndexedDbStore {
             if query.from > query.to || query.from > MAX_KEY {
                 return Ok(Vec::new());
             }
-            let read = Rc::new(RefCell::new(Read::new(Keys::of(session), query, self.newest.get())));
+            let read = Rc::new(RefCell::new(RangeRead::new(SessionKeys::of(session), query, self.newest.get())));
             self.transact(read.clone(), false).await?;
             Ok(std::mem::take(&mut read.borrow_mut().records))
         })
@@ -255,7 +255,7 @@ impl LogStore for IndexedDbStore {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
-        let pages = Pages::sessions(cursor, limit, channel, self.newest.get());
+        let pages = PageQuery::sessions(cursor, limit, channel, self.newest.get());
         Box::pin(async move {
             let pages = Rc::new(RefCell::new(pages));
             self.transact(pages.clone(), false).await?;
@@ -264,7 +264,7 @@ impl LogStore for IndexedDbStore {
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
-        let pages = Pages::audit(query, self.newest.get());
+        let pages = PageQuery::audit(query, self.newest.get());
         Box::pin(async move {
             let pages = Rc::new(RefCell::new(pages?));
             self.transact(pages.clone(), false).await?;
@@ -274,7 +274,7 @@ impl LogStore for IndexedDbStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            match self.on_head(session, Act::Bury).await {
+            match self.on_head(session, HeadOperation::Delete).await {
                 // Chromium refuses whatever writes, and lets a transaction that only deletes make room.
                 Err(error) if error.code == Code::QuotaExceeded => self.erase(session).await,
                 ended => ended.map(drop),

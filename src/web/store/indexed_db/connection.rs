@@ -1,8 +1,8 @@
-//! Opening, losing and deleting the database.
+//! OpenRequest, losing and deleting the database.
 
-use super::failure::Failure;
+use super::failure::IdbFailure;
 use super::rows::STORES;
-use super::wait::{Handler, Signal, Timer, handler};
+use super::wait::{EventHandler, OneShot, Timeout, handler};
 use super::{Durability, IndexedDbOptions};
 use crate::clock::Ms;
 use crate::error::{Code, Result};
@@ -18,10 +18,10 @@ const VERSION: u32 = 1;
 
 #[wasm_bindgen]
 extern "C" {
-    type Transactions;
+    type DatabaseExt;
     #[wasm_bindgen(method, catch)]
     fn transaction(
-        this: &Transactions,
+        this: &DatabaseExt,
         stores: &js_sys::Array,
         mode: &str,
         options: &JsValue,
@@ -29,24 +29,24 @@ extern "C" {
 }
 
 /// An open database, until the browser or another tab wants it closed.
-pub(super) struct Connection {
-    open: Rc<Open>,
-    _on_versionchange: Handler,
-    _on_close: Handler,
+pub(super) struct IdbConnection {
+    open: Rc<OpenDatabase>,
+    _on_versionchange: EventHandler,
+    _on_close: EventHandler,
     _hold: Option<PlatformHold>,
 }
 
-struct Open {
+struct OpenDatabase {
     database: IdbDatabase,
     closed: Cell<bool>,
 }
 
-impl Connection {
+impl IdbConnection {
     /// Opens the database, and says whether it had to be made.
-    pub(super) async fn open(name: &str, options: &IndexedDbOptions) -> std::result::Result<(Self, bool), Failure> {
-        let settling = settle(factory()?.open_with_u32(name, VERSION)?, options)?;
-        let database: IdbDatabase = settling.opening.end.wait().await?.unchecked_into();
-        let open = Rc::new(Open { database, closed: Cell::new(false) });
+    pub(super) async fn open(name: &str, options: &IndexedDbOptions) -> std::result::Result<(Self, bool), IdbFailure> {
+        let guard = settle(factory()?.open_with_u32(name, VERSION)?, options)?;
+        let database: IdbDatabase = guard.opening.end.wait().await?.unchecked_into();
+        let open = Rc::new(OpenDatabase { database, closed: Cell::new(false) });
         let on_versionchange = handler(&open, |open| {
             open.database.close();
             open.closed.set(true);
@@ -54,7 +54,7 @@ impl Connection {
         let on_close = handler(&open, |open| open.closed.set(true));
         set(&open.database, "onversionchange", on_versionchange.as_ref());
         set(&open.database, "onclose", on_close.as_ref());
-        let made = settling.opening.made.get();
+        let made = guard.opening.made.get();
         let hold = PlatformHold::closing(&open.database);
         Ok((Self { _hold: hold, open, _on_versionchange: on_versionchange, _on_close: on_close }, made))
     }
@@ -72,18 +72,18 @@ impl Connection {
         &self,
         stores: &[&str],
         write: Option<Durability>,
-    ) -> std::result::Result<IdbTransaction, Failure> {
+    ) -> std::result::Result<IdbTransaction, IdbFailure> {
         let names: js_sys::Array = stores.iter().copied().map(JsValue::from_str).collect();
         let options = js_sys::Object::new();
         if let Some(durability) = write {
             set(&options, "durability", &durability.as_str().into());
         }
         let mode = if write.is_some() { "readwrite" } else { "readonly" };
-        Ok(self.open.database.unchecked_ref::<Transactions>().transaction(&names, mode, &options)?)
+        Ok(self.open.database.unchecked_ref::<DatabaseExt>().transaction(&names, mode, &options)?)
     }
 }
 
-impl Drop for Connection {
+impl Drop for IdbConnection {
     fn drop(&mut self) {
         let database = self.database();
         set(database, "onversionchange", &JsValue::NULL);
@@ -98,48 +98,48 @@ impl Drop for Connection {
 /// `upgrade_blocked` when another tab keeps it open and does not let go; it is deleted once that closes.
 pub async fn delete_database(name: &str) -> Result<()> {
     let delete = async {
-        let settling = settle(factory()?.delete_database(name)?, &IndexedDbOptions::default())?;
-        settling.opening.end.wait().await
+        let guard = settle(factory()?.delete_database(name)?, &IndexedDbOptions::default())?;
+        guard.opening.end.wait().await
     };
-    delete.await.map_err(|failure: Failure| failure.error)?;
-    Sentinel::of(name).clear();
+    delete.await.map_err(|failure: IdbFailure| failure.error)?;
+    EvictionMarker::of(name).clear();
     Ok(())
 }
 
-fn factory() -> std::result::Result<IdbFactory, Failure> {
+fn factory() -> std::result::Result<IdbFactory, IdbFailure> {
     let factory = member(&js_sys::global(), "indexedDB");
     if factory.is_object() {
         return Ok(factory.unchecked_into());
     }
     let help = "there is no IndexedDB here: a private window, a sandboxed frame, or not a browser; use another store, such as the memory store";
-    Err(Failure::new(Code::StoreError, help))
+    Err(IdbFailure::new(Code::StoreError, help))
 }
 
 /// A request to open or to delete, on its way.
-struct Opening {
+struct OpenRequest {
     request: IdbOpenDbRequest,
-    state: Cell<State>,
+    state: Cell<OpenRequestState>,
     /// Whether the database had to be made.
     made: Cell<bool>,
-    end: Signal<JsValue>,
+    end: OneShot<JsValue>,
     blocked_after: Ms,
-    timers: RefCell<Vec<Timer>>,
+    timers: RefCell<Vec<Timeout>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum OpenRequestState {
     Waiting,
     Settled,
     /// Nobody waits any more.
     Abandoned,
 }
 
-impl Opening {
+impl OpenRequest {
     /// A database that was made has no object stores yet.
     fn upgrade(self: &Rc<Self>) {
         let failure = match self.make_stores() {
             Ok(()) => return self.made.set(true),
-            Err(thrown) => Failure::from(thrown),
+            Err(thrown) => IdbFailure::from(thrown),
         };
         if let Some(transaction) = self.request.transaction() {
             let _ = transaction.abort(); // it may be over; the failure is told either way
@@ -156,17 +156,17 @@ impl Opening {
     }
 
     fn succeeded(self: &Rc<Self>) {
-        match (self.request.result(), self.state.replace(State::Settled)) {
-            (Ok(late), State::Abandoned) => close(&late),
-            (result, _) => self.end.set(result.map_err(Failure::from)),
+        match (self.request.result(), self.state.replace(OpenRequestState::Settled)) {
+            (Ok(late), OpenRequestState::Abandoned) => close(&late),
+            (result, _) => self.end.set(result.map_err(IdbFailure::from)),
         }
     }
 
     fn failed(self: &Rc<Self>) {
-        self.state.set(State::Settled);
+        self.state.set(OpenRequestState::Settled);
         let failure = match self.request.error() {
             Ok(Some(error)) => JsValue::from(error).into(),
-            Ok(None) => Failure::ended(),
+            Ok(None) => IdbFailure::ended(),
             Err(thrown) => thrown.into(),
         };
         self.end.set(Err(failure));
@@ -178,36 +178,36 @@ impl Opening {
         }
     }
 
-    fn give_up_after(self: &Rc<Self>, wait: Ms) -> std::result::Result<(), Failure> {
-        self.timers.borrow_mut().push(Timer::start(wait, handler(self, Self::give_up))?);
+    fn give_up_after(self: &Rc<Self>, wait: Ms) -> std::result::Result<(), IdbFailure> {
+        self.timers.borrow_mut().push(Timeout::start(wait, handler(self, Self::give_up))?);
         Ok(())
     }
 
     fn give_up(self: &Rc<Self>) {
         let help =
             "another tab holds the database while it is to be changed; close or reload the other tabs of this site";
-        self.end.set(Err(Failure::new(Code::UpgradeBlocked, help)));
+        self.end.set(Err(IdbFailure::new(Code::UpgradeBlocked, help)));
     }
 }
 
 /// Lets a request to open or to delete be waited for.
-fn settle(request: IdbOpenDbRequest, options: &IndexedDbOptions) -> std::result::Result<Settling, Failure> {
-    let opening = Rc::new(Opening {
+fn settle(request: IdbOpenDbRequest, options: &IndexedDbOptions) -> std::result::Result<OpenRequestGuard, IdbFailure> {
+    let opening = Rc::new(OpenRequest {
         request,
-        state: Cell::new(State::Waiting),
+        state: Cell::new(OpenRequestState::Waiting),
         made: Cell::new(false),
-        end: Signal::new(),
+        end: OneShot::new(),
         blocked_after: options.blocked_after,
         timers: RefCell::default(),
     });
     // A deletion that waits for another tab lets this one wait without an event, so the absence of any is blocked too.
     opening.give_up_after(options.busy_after)?;
-    let acts = [Opening::upgrade, Opening::succeeded, Opening::failed, Opening::blocked];
+    let acts = [OpenRequest::upgrade, OpenRequest::succeeded, OpenRequest::failed, OpenRequest::blocked];
     let handlers = acts.map(|act| handler(&opening, act));
     for (event, handler) in EVENTS.iter().zip(&handlers) {
         set(&opening.request, event, handler.as_ref());
     }
-    Ok(Settling { opening, handlers: Some(handlers) })
+    Ok(OpenRequestGuard { opening, handlers: Some(handlers) })
 }
 
 /// The events of a request to open or to delete.
@@ -221,16 +221,16 @@ fn close(opened: &JsValue) {
 }
 
 /// A request's handlers. Nobody can take a request to open back: given up, its handlers stay, and close what comes late.
-struct Settling {
-    opening: Rc<Opening>,
-    handlers: Option<[Handler; 4]>,
+struct OpenRequestGuard {
+    opening: Rc<OpenRequest>,
+    handlers: Option<[EventHandler; 4]>,
 }
 
-impl Drop for Settling {
+impl Drop for OpenRequestGuard {
     fn drop(&mut self) {
-        let Opening { request, state, end, timers, .. } = &*self.opening;
+        let OpenRequest { request, state, end, timers, .. } = &*self.opening;
         drop(timers.take());
-        if state.get() == State::Settled {
+        if state.get() == OpenRequestState::Settled {
             for event in EVENTS {
                 set(request, event, &JsValue::NULL);
             }
@@ -239,7 +239,7 @@ impl Drop for Settling {
             }
             return;
         }
-        state.set(State::Abandoned);
+        state.set(OpenRequestState::Abandoned);
         for handler in self.handlers.take().into_iter().flatten() {
             handler.forget();
         }
@@ -248,12 +248,12 @@ impl Drop for Settling {
 
 /// A mark outside of the database that there was one: browsers evict IndexedDB without a word. Only pages have a place for
 /// it; in a worker an eviction is seen only by the store that was open.
-pub(super) struct Sentinel {
+pub(super) struct EvictionMarker {
     storage: Option<Storage>,
     key: String,
 }
 
-impl Sentinel {
+impl EvictionMarker {
     pub(super) fn of(name: &str) -> Self {
         // Blocked storage throws at the mere mention of it; then there is no mark.
         let storage = member(&js_sys::global(), "localStorage");

@@ -6,7 +6,7 @@ use wasm_bindgen::JsValue;
 
 /// A failure, and whether a new connection may help.
 #[derive(Clone, Debug)]
-pub(super) struct Failure {
+pub(super) struct IdbFailure {
     pub(super) error: Error,
     /// The connection is lost: reopen once and do it again.
     pub(super) lost: bool,
@@ -14,7 +14,7 @@ pub(super) struct Failure {
     pub(super) occupied: bool,
 }
 
-impl Failure {
+impl IdbFailure {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
         Error::new(code, message).into()
     }
@@ -44,19 +44,19 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for IdbFailure {
     fn from(error: Error) -> Self {
         Self { error, lost: false, occupied: false }
     }
 }
 
-impl From<JsValue> for Failure {
+impl From<JsValue> for IdbFailure {
     /// By name, not by class or number: `QuotaExceededError` has become a class of its own in some browsers.
     fn from(thrown: JsValue) -> Self {
         let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
         let said = if name.is_empty() {
-            crate::web::error::thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
+            crate::web::error::error_from_thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
         } else {
             format!("IndexedDB: {name}: {message}")
         };
@@ -76,7 +76,7 @@ impl From<JsValue> for Failure {
             _ if crate::text::has(&message, "too large") => (Code::TooLarge, "; nothing was written"),
             _ => (Code::StoreError, ""),
         };
-        // WebKit's words when its storage process went away: "Connection to Indexed Database server lost".
+        // WebKit's words when its storage process went away: "IdbConnection to Indexed Database server lost".
         let lost =
             matches!(name.as_str(), "InvalidStateError" | "UnknownError" | "TransactionInactiveError" | "AbortError")
                 || crate::text::has(&message, "server lost");

@@ -2,18 +2,18 @@
 //!
 //! Sessions whose head is gone are found by their records: between two heads there should be none.
 
-use super::failure::Failure;
-use super::rows::{self, End, HEADS, HeadRow, Keys, table_name};
+use super::failure::IdbFailure;
+use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, table_name};
 use super::scan::Scan;
-use super::transaction::{Script, Step};
+use super::transaction::{Script, ScriptStep};
 use crate::error::Error;
 use crate::sorted::in_order;
 use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
-/// What is listed.
-enum Listed {
+/// The rows that a query lists.
+enum Listing {
     /// Sessions of this channel, or of any.
     Sessions(Option<String>),
     /// Rows of the audit table.
@@ -21,20 +21,20 @@ enum Listed {
 }
 
 /// A range of records in which no head's session lies.
-struct Gap {
+struct HeadlessRange {
     table: Table,
-    lower: End,
-    upper: End,
+    lower: RangeEnd,
+    upper: RangeEnd,
     /// How many sessions were found in it; more than a page holds are not looked for.
     found: usize,
 }
 
-pub(super) struct Pages {
-    listed: Listed,
+pub(super) struct PageQuery {
+    listing: Listing,
     /// The keys of all heads that were read, in order.
     heads: Vec<JsValue>,
     /// What is looked through for sessions without a head, once the heads are read.
-    gaps: Vec<Gap>,
+    gaps: Vec<HeadlessRange>,
     limit: usize,
     /// Where it begins, for a new connection.
     start: Scan,
@@ -43,12 +43,12 @@ pub(super) struct Pages {
     rows: Vec<(String, Record)>,
 }
 
-impl Pages {
+impl PageQuery {
     /// Sessions behind the cursor.
     pub(super) fn sessions(cursor: Option<&str>, limit: usize, channel: Option<&str>, newest: bool) -> Self {
-        let lower = cursor.map_or_else(End::first, |cursor| End::beyond(JsValue::from_str(cursor)));
-        let scan = Scan::new(HEADS, lower, End::last(), newest);
-        Self::new(Listed::Sessions(channel.map(str::to_owned)), limit, scan)
+        let lower = cursor.map_or_else(RangeEnd::first, |cursor| RangeEnd::beyond(JsValue::from_str(cursor)));
+        let scan = Scan::new(HEADS, lower, RangeEnd::last(), newest);
+        Self::new(Listing::Sessions(channel.map(str::to_owned)), limit, scan)
     }
 
     /// Rows of the audit table.
@@ -56,35 +56,35 @@ impl Pages {
     /// # Errors
     /// `invalid_input` for a cursor that no page gave.
     pub(super) fn audit(query: &AuditQuery, newest: bool) -> Result<Self, Error> {
-        let (mut lower, mut upper) = (End::first(), End::last());
+        let (mut lower, mut upper) = (RangeEnd::first(), RangeEnd::last());
         if let Some(session) = &query.session {
-            let keys = Keys::of(session);
-            (lower, upper) = (End::at(keys.start()), End::at(keys.end()));
+            let keys = SessionKeys::of(session);
+            (lower, upper) = (RangeEnd::at(keys.start()), RangeEnd::at(keys.end()));
         }
         if let Some(cursor) = &query.cursor {
             let (session, key) = open_audit_cursor(cursor)?;
-            lower = End::beyond(Keys::of(session).past(key));
+            lower = RangeEnd::beyond(SessionKeys::of(session).past(key));
             // A cursor from another session's rows may lie behind this session's, where no range may end.
             if query.session.as_deref() != Some(session) {
-                upper = End::last();
+                upper = RangeEnd::last();
             }
         }
         let scan = Scan::new(table_name(Table::ToolInvocations), lower, upper, newest);
-        Ok(Self::new(Listed::Audit(query.clone()), query.limit, scan))
+        Ok(Self::new(Listing::Audit(query.clone()), query.limit, scan))
     }
 
-    fn new(listed: Listed, limit: usize, mut scan: Scan) -> Self {
+    fn new(listing: Listing, limit: usize, mut scan: Scan) -> Self {
         let limit = if limit == 0 { PAGE } else { limit };
         // One more than the page shows whether there is a next.
         scan.count = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX).clamp(32, 256);
         let (heads, gaps, sessions, rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { listed, heads, gaps, limit, start: scan.clone(), scan, sessions, rows }
+        Self { listing, heads, gaps, limit, start: scan.clone(), scan, sessions, rows }
     }
 
     /// Takes a row if it is wanted.
-    fn take(&mut self, key: &JsValue, value: &JsValue) -> Result<(), Failure> {
-        match &self.listed {
-            Listed::Sessions(channel) => {
+    fn take(&mut self, key: &JsValue, value: &JsValue) -> Result<(), IdbFailure> {
+        match &self.listing {
+            Listing::Sessions(channel) => {
                 let Some(id) = key.as_string() else { return Ok(()) };
                 let mut row = HeadRow::default();
                 let is_there = row.read(value) && !row.deleted;
@@ -95,7 +95,7 @@ impl Pages {
                     self.sessions.push(SessionRow { id, head: row.head() });
                 }
             }
-            Listed::Audit(query) => {
+            Listing::Audit(query) => {
                 let (Some((session, key, last)), Some(index)) = (rows::place(key), rows::index_of(value)) else {
                     return Ok(());
                 };
@@ -109,35 +109,35 @@ impl Pages {
 }
 
 /// A session's records, as the ends of ranges before and after them.
-fn around(head: &JsValue) -> (End, End) {
-    let keys = Keys::of(&head.as_string().unwrap_or_default());
-    (End::beyond(keys.start()), End::beyond(keys.end()))
+fn around(head: &JsValue) -> (RangeEnd, RangeEnd) {
+    let keys = SessionKeys::of(&head.as_string().unwrap_or_default());
+    (RangeEnd::beyond(keys.start()), RangeEnd::beyond(keys.end()))
 }
 
-impl Pages {
+impl PageQuery {
     /// The ranges between the heads that were read.
-    fn between_heads(&self) -> Vec<Gap> {
+    fn between_heads(&self) -> Vec<HeadlessRange> {
         let mut gaps = Vec::new();
         for table in [Table::Log, Table::Runs] {
             let mut lower = match self.start.lower.key.as_string() {
                 Some(cursor) => around(&cursor.into()).1,
-                None => End::at(js_sys::Array::new().into()),
+                None => RangeEnd::at(js_sys::Array::new().into()),
             };
             for head in &self.heads {
                 let (upper, next) = around(head);
-                gaps.push(Gap { table, lower, upper, found: 0 });
+                gaps.push(HeadlessRange { table, lower, upper, found: 0 });
                 lower = next;
             }
             if self.scan.ended() {
-                gaps.push(Gap { table, lower, upper: End::last(), found: 0 });
+                gaps.push(HeadlessRange { table, lower, upper: RangeEnd::last(), found: 0 });
             }
         }
         gaps
     }
 
-    fn ask_gaps(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+    fn ask_gaps(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
         if self.gaps.is_empty() {
-            return Ok(Step::Done(0));
+            return Ok(ScriptStep::Done(0));
         }
         let ranges = self.gaps.iter().map(|gap| (gap.table, rows::range(&gap.lower, &gap.upper))).collect();
         rows::ask_any(transaction, ranges)
@@ -153,7 +153,7 @@ impl Pages {
                 self.sessions.push(SessionRow { id, head: StoredHead { revision: 0, value: Vec::new() } });
             }
             if gap.found < self.limit {
-                self.gaps.push(Gap { lower, found: gap.found + 1, ..gap });
+                self.gaps.push(HeadlessRange { lower, found: gap.found + 1, ..gap });
             }
         }
     }
@@ -175,12 +175,12 @@ impl Pages {
     }
 }
 
-impl Script for Pages {
+impl Script for PageQuery {
     fn stores(&self) -> Vec<&'static str> {
-        match self.listed {
-            Listed::Sessions(None) => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
-            Listed::Sessions(Some(_)) => vec![HEADS],
-            Listed::Audit(_) => vec![table_name(Table::ToolInvocations)],
+        match self.listing {
+            Listing::Sessions(None) => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
+            Listing::Sessions(Some(_)) => vec![HEADS],
+            Listing::Audit(_) => vec![table_name(Table::ToolInvocations)],
         }
     }
 
@@ -192,7 +192,7 @@ impl Script for Pages {
         self.rows.clear();
     }
 
-    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
+    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {
         if !self.gaps.is_empty() {
             self.take_lost(answers);
             self.order();
@@ -203,7 +203,7 @@ impl Script for Pages {
                 self.take(&key, &value)?;
             }
             if self.sessions.len() + self.rows.len() > self.limit || self.scan.ended() {
-                if matches!(self.listed, Listed::Sessions(None)) {
+                if matches!(self.listing, Listing::Sessions(None)) {
                     self.gaps = self.between_heads();
                 }
                 return self.ask_gaps(transaction);

@@ -1,9 +1,9 @@
 //! The read of a range: what begins in it, and the segments that begin before and reach in.
 
-use super::failure::Failure;
-use super::rows::{self, End, HEADS, HeadRow, Keys, ask_head, range, table_name};
+use super::failure::IdbFailure;
+use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, ask_head, range, table_name};
 use super::scan::Scan;
-use super::transaction::{Script, Step};
+use super::transaction::{Script, ScriptStep};
 use crate::store::{MAX_KEY, Query, Record};
 use js_sys::Array;
 use wasm_bindgen::JsValue;
@@ -14,20 +14,20 @@ const PAGE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// What the last answers are to.
 #[derive(Clone, Copy, PartialEq)]
-enum Asked {
+enum ReadPhase {
     Nothing,
     Head,
     Rows,
     /// Keys of segments that may reach in.
-    Keys,
+    SegmentKeys,
     /// Their values.
-    Values,
+    SegmentValues,
 }
 
-pub(super) struct Read {
-    keys: Keys,
+pub(super) struct RangeRead {
+    keys: SessionKeys,
     query: Query,
-    asked: Asked,
+    phase: ReadPhase,
     scan: Scan,
     widest: u64,
     reaching: Vec<(u64, u64)>,
@@ -36,10 +36,10 @@ pub(super) struct Read {
     bytes: u64,
 }
 
-impl Read {
-    pub(super) fn new(keys: Keys, mut query: Query, newest: bool) -> Self {
+impl RangeRead {
+    pub(super) fn new(keys: SessionKeys, mut query: Query, newest: bool) -> Self {
         query.to = query.to.min(MAX_KEY);
-        let (lower, upper) = (End::at(keys.record(query.from, None)), End::at(keys.past(query.to)));
+        let (lower, upper) = (RangeEnd::at(keys.record(query.from, None)), RangeEnd::at(keys.past(query.to)));
         let mut scan = Scan::new(table_name(query.table), lower, upper, newest);
         scan.reverse = query.reverse;
         if query.limit_bytes < PAGE_BYTES {
@@ -48,7 +48,7 @@ impl Read {
         Self {
             keys,
             query,
-            asked: Asked::Nothing,
+            phase: ReadPhase::Nothing,
             scan,
             widest: 0,
             reaching: Vec::new(),
@@ -58,7 +58,7 @@ impl Read {
     }
 }
 
-impl Script for Read {
+impl Script for RangeRead {
     fn stores(&self) -> Vec<&'static str> {
         let table = table_name(self.query.table);
         if self.query.from == 0 { vec![table] } else { vec![HEADS, table] }
@@ -68,15 +68,15 @@ impl Script for Read {
         *self = Self::new(self.keys.clone(), self.query, self.scan.newest);
     }
 
-    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure> {
-        match self.asked {
+    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {
+        match self.phase {
             // Nothing begins before the first key.
-            Asked::Nothing if self.query.from == 0 => self.rows(transaction),
-            Asked::Nothing => {
-                self.asked = Asked::Head;
+            ReadPhase::Nothing if self.query.from == 0 => self.rows(transaction),
+            ReadPhase::Nothing => {
+                self.phase = ReadPhase::Head;
                 ask_head(transaction, &self.keys)
             }
-            Asked::Head => {
+            ReadPhase::Head => {
                 let mut head = HeadRow::default();
                 for row in answers {
                     head.read(row);
@@ -84,7 +84,7 @@ impl Script for Read {
                 self.widest = head.widest;
                 if self.widest > 0 && !self.query.reverse { self.segments(transaction) } else { self.rows(transaction) }
             }
-            Asked::Keys => {
+            ReadPhase::SegmentKeys => {
                 self.reaching.clear();
                 let keys = answers.first().map(Array::from).unwrap_or_default();
                 for at in 0..keys.length() {
@@ -99,34 +99,34 @@ impl Script for Read {
                 }
                 if self.reaching.is_empty() { self.after_segments(transaction) } else { self.values(transaction) }
             }
-            Asked::Values => {
+            ReadPhase::SegmentValues => {
                 for ((key, last), value) in std::mem::take(&mut self.reaching).into_iter().zip(answers) {
                     if self.take(rows::read(self.query.table, key, Some(last), value)) {
-                        return Ok(Step::Done(0));
+                        return Ok(ScriptStep::Done(0));
                     }
                 }
                 self.after_segments(transaction)
             }
-            Asked::Rows => {
+            ReadPhase::Rows => {
                 let before = (self.records.len() as u64, self.bytes);
                 for (key, value) in self.scan.rows(answers)? {
                     // A key that is not of our making cannot be addressed by any of our calls.
                     let Some((_, key, last)) = rows::place(&key) else { continue };
                     if self.take(rows::read(self.query.table, key, last, &value)) {
-                        return Ok(Step::Done(0));
+                        return Ok(ScriptStep::Done(0));
                     }
                 }
                 if !self.scan.ended() {
                     self.adapt(before);
                     return self.rows(transaction);
                 }
-                if self.widest > 0 && self.query.reverse { self.segments(transaction) } else { Ok(Step::Done(0)) }
+                if self.widest > 0 && self.query.reverse { self.segments(transaction) } else { Ok(ScriptStep::Done(0)) }
             }
         }
     }
 }
 
-impl Read {
+impl RangeRead {
     /// Takes a record; whether the limit is reached.
     fn take(&mut self, record: Record) -> bool {
         self.bytes = self.bytes.saturating_add(record.value.len() as u64);
@@ -142,30 +142,30 @@ impl Read {
         self.scan.count = u32::try_from(wanted.div_ceil(each)).unwrap_or(u32::MAX).clamp(1, 512);
     }
 
-    fn rows(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
-        self.asked = Asked::Rows;
+    fn rows(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
+        self.phase = ReadPhase::Rows;
         self.scan.ask(transaction)
     }
 
-    fn segments(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
-        self.asked = Asked::Keys;
-        let first = End::at(self.keys.record(self.query.from.saturating_sub(self.widest), None));
-        let range = range(&first, &End::beyond(self.keys.record(self.query.from, None)))?;
+    fn segments(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
+        self.phase = ReadPhase::SegmentKeys;
+        let first = RangeEnd::at(self.keys.record(self.query.from.saturating_sub(self.widest), None));
+        let range = range(&first, &RangeEnd::beyond(self.keys.record(self.query.from, None)))?;
         let store = transaction.object_store(table_name(self.query.table))?;
-        Ok(Step::Ask(vec![store.get_all_keys_with_key_and_limit(&range, u32::MAX)?]))
+        Ok(ScriptStep::Ask(vec![store.get_all_keys_with_key_and_limit(&range, u32::MAX)?]))
     }
 
-    fn values(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
-        self.asked = Asked::Values;
+    fn values(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
+        self.phase = ReadPhase::SegmentValues;
         let store = transaction.object_store(table_name(self.query.table))?;
         let mut asked = Vec::new();
         for (key, last) in &self.reaching {
             asked.push(store.get(&self.keys.record(*key, Some(*last)))?);
         }
-        Ok(Step::Ask(asked))
+        Ok(ScriptStep::Ask(asked))
     }
 
-    fn after_segments(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
-        if self.query.reverse { Ok(Step::Done(0)) } else { self.rows(transaction) }
+    fn after_segments(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
+        if self.query.reverse { Ok(ScriptStep::Done(0)) } else { self.rows(transaction) }
     }
 }

@@ -10,8 +10,8 @@
 //! A key is an array and the session one whole member of it, so no session's name can reach into another's records. Arrays
 //! sort by member, a shorter one before a longer, and an array after every number.
 
-use super::failure::Failure;
-use super::transaction::Step;
+use super::failure::IdbFailure;
+use super::transaction::ScriptStep;
 use crate::store::{AuditIndex, MAX_KEY, Operations, Record, StoredHead, Table};
 use crate::web::convert::{flag, member, set};
 use js_sys::{Array, Object, Uint8Array};
@@ -36,12 +36,12 @@ pub(super) fn table_name(table: Table) -> &'static str {
 
 /// One end of a range, and whether it lies outside of it.
 #[derive(Clone)]
-pub(super) struct End {
+pub(super) struct RangeEnd {
     pub(super) key: JsValue,
     pub(super) open: bool,
 }
 
-impl End {
+impl RangeEnd {
     pub(super) fn at(key: JsValue) -> Self {
         Self { key, open: false }
     }
@@ -61,15 +61,15 @@ impl End {
     }
 }
 
-pub(super) fn range(lower: &End, upper: &End) -> Result<IdbKeyRange, JsValue> {
+pub(super) fn range(lower: &RangeEnd, upper: &RangeEnd) -> Result<IdbKeyRange, JsValue> {
     IdbKeyRange::bound_with_lower_open_and_upper_open(&lower.key, &upper.key, lower.open, upper.open)
 }
 
 /// A session's records, as keys.
 #[derive(Clone)]
-pub(super) struct Keys(JsValue);
+pub(super) struct SessionKeys(JsValue);
 
-impl Keys {
+impl SessionKeys {
     pub(super) fn of(session: &str) -> Self {
         Self(JsValue::from_str(session))
     }
@@ -99,12 +99,12 @@ impl Keys {
 
     /// All records whose first key is within.
     pub(super) fn range(&self, from: u64, to: u64) -> Result<IdbKeyRange, JsValue> {
-        range(&End::at(self.record(from, None)), &End::at(self.past(to)))
+        range(&RangeEnd::at(self.record(from, None)), &RangeEnd::at(self.past(to)))
     }
 
     /// All records.
     pub(super) fn all(&self) -> Result<IdbKeyRange, JsValue> {
-        range(&End::at(self.start()), &End::at(self.end()))
+        range(&RangeEnd::at(self.start()), &RangeEnd::at(self.end()))
     }
 }
 
@@ -187,47 +187,47 @@ fn index(row: &JsValue) -> Option<AuditIndex> {
 pub(super) fn ask_any(
     transaction: &IdbTransaction,
     ranges: Vec<(Table, Result<IdbKeyRange, JsValue>)>,
-) -> Result<Step, Failure> {
+) -> Result<ScriptStep, IdbFailure> {
     let mut asked = Vec::new();
     for (table, range) in ranges {
         asked.push(transaction.object_store(table_name(table))?.get_key(&range?.into())?);
     }
-    Ok(Step::Ask(asked))
+    Ok(ScriptStep::Ask(asked))
 }
 
 /// Asks whether a session that has no head has records.
-pub(super) fn ask_records(transaction: &IdbTransaction, keys: &Keys) -> Result<Step, Failure> {
+pub(super) fn ask_records(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<ScriptStep, IdbFailure> {
     ask_any(transaction, vec![(Table::Log, keys.all()), (Table::Runs, keys.all())])
 }
 
 /// Asks for a session's head.
-pub(super) fn ask_head(transaction: &IdbTransaction, keys: &Keys) -> Result<Step, Failure> {
-    Ok(Step::Ask(vec![transaction.object_store(HEADS)?.get(&keys.0)?]))
+pub(super) fn ask_head(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<ScriptStep, IdbFailure> {
+    Ok(ScriptStep::Ask(vec![transaction.object_store(HEADS)?.get(&keys.0)?]))
 }
 
-fn put(transaction: &IdbTransaction, store: &str, place: &JsValue, value: &JsValue) -> Result<(), Failure> {
+fn put(transaction: &IdbTransaction, store: &str, place: &JsValue, value: &JsValue) -> Result<(), IdbFailure> {
     transaction.object_store(store)?.put_with_key(value, place)?;
     Ok(())
 }
 
 /// Writes a session's head.
-pub(super) fn put_head(transaction: &IdbTransaction, keys: &Keys, head: &HeadRow) -> Result<(), Failure> {
+pub(super) fn put_head(transaction: &IdbTransaction, keys: &SessionKeys, head: &HeadRow) -> Result<(), IdbFailure> {
     put(transaction, HEADS, &keys.0, &head.write())
 }
 
 /// Deletes a session's head.
-pub(super) fn delete_head(transaction: &IdbTransaction, keys: &Keys) -> Result<(), Failure> {
+pub(super) fn delete_head(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<(), IdbFailure> {
     transaction.object_store(HEADS)?.delete(&keys.0)?;
     Ok(())
 }
 
 /// Writes a record, over the one of its key if there is any.
-pub(super) fn put_record(transaction: &IdbTransaction, keys: &Keys, record: &Record) -> Result<(), Failure> {
+pub(super) fn put_record(transaction: &IdbTransaction, keys: &SessionKeys, record: &Record) -> Result<(), IdbFailure> {
     put(transaction, table_name(record.table), &keys.record(record.key, record.last_key), &write(record))
 }
 
 /// Writes a record where there is none: otherwise the transaction ends, with nothing written.
-pub(super) fn add_record(transaction: &IdbTransaction, keys: &Keys, record: &Record) -> Result<(), Failure> {
+pub(super) fn add_record(transaction: &IdbTransaction, keys: &SessionKeys, record: &Record) -> Result<(), IdbFailure> {
     let store = transaction.object_store(table_name(record.table))?;
     store.add_with_key(&write(record), &keys.record(record.key, record.last_key))?;
     Ok(())
@@ -238,7 +238,7 @@ pub(super) fn delete(
     transaction: &IdbTransaction,
     table: Table,
     range: Result<IdbKeyRange, JsValue>,
-) -> Result<(), Failure> {
+) -> Result<(), IdbFailure> {
     transaction.object_store(table_name(table))?.delete(&range?.into())?;
     Ok(())
 }

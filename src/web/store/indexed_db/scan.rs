@@ -1,8 +1,8 @@
 //! Reading rows in key order, a page at a time, within one transaction.
 
-use super::failure::Failure;
-use super::rows::{End, range};
-use super::transaction::Step;
+use super::failure::IdbFailure;
+use super::rows::{RangeEnd, range};
+use super::transaction::ScriptStep;
 use crate::web::convert::set;
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
@@ -10,19 +10,19 @@ use web_sys::{IdbCursorDirection, IdbCursorWithValue, IdbObjectStore, IdbRequest
 
 #[wasm_bindgen]
 extern "C" {
-    type NewerStore;
+    type ObjectStoreExt;
     #[wasm_bindgen(method, catch, js_name = getAllRecords)]
-    fn get_all_records(this: &NewerStore, options: &JsValue) -> Result<IdbRequest, JsValue>;
-    type RecordLike;
+    fn get_all_records(this: &ObjectStoreExt, options: &JsValue) -> Result<IdbRequest, JsValue>;
+    type KeyedRecord;
     #[wasm_bindgen(method, getter)]
-    fn key(this: &RecordLike) -> JsValue;
+    fn key(this: &KeyedRecord) -> JsValue;
     #[wasm_bindgen(method, getter)]
-    fn value(this: &RecordLike) -> JsValue;
+    fn value(this: &KeyedRecord) -> JsValue;
 }
 
 /// How a page is read.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum ScanMethod {
     /// Keys and values in one request: the newest browsers.
     Records,
     /// Keys and values in two requests.
@@ -35,21 +35,31 @@ enum Way {
 #[derive(Clone)]
 pub(super) struct Scan {
     store: &'static str,
-    pub(super) lower: End,
-    pub(super) upper: End,
+    pub(super) lower: RangeEnd,
+    pub(super) upper: RangeEnd,
     pub(super) reverse: bool,
     /// May use what only the newest browsers have.
     pub(super) newest: bool,
     /// How many rows the next page has at most.
     pub(super) count: u32,
-    way: Way,
+    method: ScanMethod,
     cursor: Option<IdbRequest>,
     ended: bool,
 }
 
 impl Scan {
-    pub(super) fn new(store: &'static str, lower: End, upper: End, newest: bool) -> Self {
-        Self { store, lower, upper, reverse: false, newest, count: 64, way: Way::Twice, cursor: None, ended: false }
+    pub(super) fn new(store: &'static str, lower: RangeEnd, upper: RangeEnd, newest: bool) -> Self {
+        Self {
+            store,
+            lower,
+            upper,
+            reverse: false,
+            newest,
+            count: 64,
+            method: ScanMethod::Twice,
+            cursor: None,
+            ended: false,
+        }
     }
 
     /// Whether the last page was the last.
@@ -58,56 +68,56 @@ impl Scan {
     }
 
     /// Asks for the next page.
-    pub(super) fn ask(&mut self, transaction: &IdbTransaction) -> Result<Step, Failure> {
+    pub(super) fn ask(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
         let store = transaction.object_store(self.store)?;
-        self.way = match self.newest && Reflect::has(&store, &"getAllRecords".into())? {
-            true => Way::Records,
-            false if self.reverse => Way::Cursor,
-            false => Way::Twice,
+        self.method = match self.newest && Reflect::has(&store, &"getAllRecords".into())? {
+            true => ScanMethod::Records,
+            false if self.reverse => ScanMethod::Cursor,
+            false => ScanMethod::Twice,
         };
         if let Some(step) = self.go_on()? {
             return Ok(step);
         }
         let range = range(&self.lower, &self.upper)?.into();
-        Ok(Step::Ask(match self.way {
-            Way::Records => vec![self.ask_records(&store, &range)?],
-            Way::Twice => {
+        Ok(ScriptStep::Ask(match self.method {
+            ScanMethod::Records => vec![self.ask_records(&store, &range)?],
+            ScanMethod::Twice => {
                 vec![
                     store.get_all_keys_with_key_and_limit(&range, self.count)?,
                     store.get_all_with_key_and_limit(&range, self.count)?,
                 ]
             }
-            Way::Cursor => vec![self.ask_cursor(&store, &range)?],
+            ScanMethod::Cursor => vec![self.ask_cursor(&store, &range)?],
         }))
     }
 
     /// Reads what the last page brought: keys and values.
-    pub(super) fn rows(&mut self, answers: &[JsValue]) -> Result<Vec<(JsValue, JsValue)>, Failure> {
+    pub(super) fn rows(&mut self, answers: &[JsValue]) -> Result<Vec<(JsValue, JsValue)>, IdbFailure> {
         let mut rows = Vec::new();
-        match (self.way, answers) {
-            (Way::Records, [records]) => {
+        match (self.method, answers) {
+            (ScanMethod::Records, [records]) => {
                 let records: &Array = records.unchecked_ref();
                 for at in 0..records.length() {
-                    let record: RecordLike = records.get(at).unchecked_into();
+                    let record: KeyedRecord = records.get(at).unchecked_into();
                     rows.push((record.key(), record.value()));
                 }
             }
-            (Way::Twice, [keys, values]) => {
+            (ScanMethod::Twice, [keys, values]) => {
                 let (keys, values): (&Array, &Array) = (keys.unchecked_ref(), values.unchecked_ref());
                 for at in 0..keys.length().min(values.length()) {
                     rows.push((keys.get(at), values.get(at)));
                 }
             }
-            (Way::Cursor, [cursor]) if cursor.is_object() => {
-                let cursor: &RecordLike = cursor.unchecked_ref();
+            (ScanMethod::Cursor, [cursor]) if cursor.is_object() => {
+                let cursor: &KeyedRecord = cursor.unchecked_ref();
                 rows.push((cursor.key(), cursor.value()));
             }
             _ => {}
         }
-        let whole = if self.way == Way::Cursor { 1 } else { self.count as usize };
+        let whole = if self.method == ScanMethod::Cursor { 1 } else { self.count as usize };
         self.ended = rows.len() < whole;
         if let Some((key, _)) = rows.last() {
-            let next = End::beyond(key.clone());
+            let next = RangeEnd::beyond(key.clone());
             if self.reverse {
                 self.upper = next;
             } else {
@@ -124,7 +134,7 @@ impl Scan {
         set(&options, "query", range);
         set(&options, "count", &self.count.into());
         set(&options, "direction", &if self.reverse { "prev" } else { "next" }.into());
-        store.unchecked_ref::<NewerStore>().get_all_records(&options)
+        store.unchecked_ref::<ObjectStoreExt>().get_all_records(&options)
     }
 
     fn ask_cursor(&mut self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
@@ -134,9 +144,9 @@ impl Scan {
     }
 
     /// Moves an open cursor.
-    fn go_on(&self) -> Result<Option<Step>, JsValue> {
+    fn go_on(&self) -> Result<Option<ScriptStep>, JsValue> {
         let Some(request) = &self.cursor else { return Ok(None) };
         request.result()?.unchecked_into::<IdbCursorWithValue>().continue_()?;
-        Ok(Some(Step::Ask(vec![request.clone()])))
+        Ok(Some(ScriptStep::Ask(vec![request.clone()])))
     }
 }

@@ -4,8 +4,8 @@
 //! a callback, not run in it. So what a transaction does is a [`Script`], called in the callback itself; the one thing that is
 //! awaited is the transaction's end.
 
-use super::failure::Failure;
-use super::wait::{Handler, Signal, Timer, handler};
+use super::failure::IdbFailure;
+use super::wait::{EventHandler, OneShot, Timeout, handler};
 use crate::clock::Ms;
 use crate::error::{Code, Error};
 use crate::web::convert::set;
@@ -16,13 +16,13 @@ use web_sys::{IdbRequest, IdbTransaction};
 
 #[wasm_bindgen]
 extern "C" {
-    type Committing;
+    type TransactionExt;
     #[wasm_bindgen(method, catch)]
-    fn commit(this: &Committing) -> Result<(), JsValue>;
+    fn commit(this: &TransactionExt) -> Result<(), JsValue>;
 }
 
 /// What a script does next.
-pub(super) enum Step {
+pub(super) enum ScriptStep {
     /// Goes on when all of these are answered, with the answers in their order.
     Ask(Vec<IdbRequest>),
     /// Everything is asked for; it wrote so many bytes.
@@ -38,18 +38,18 @@ pub(super) trait Script {
     fn restart(&mut self) {}
 
     /// Called first without answers, then each time with those to what it asked.
-    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<Step, Failure>;
+    fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure>;
 }
 
 /// A script that its transaction and who reads what it found share.
-pub(super) type Shared = Rc<RefCell<dyn Script>>;
+pub(super) type SharedScript = Rc<RefCell<dyn Script>>;
 
 /// Runs a script to the transaction's end. Dropped before, it takes no further step: what it wrote is whole
 /// or not there, since a script writes in its last step.
 ///
 /// `patience` is how long one step may take; writing gets a second more for each megabyte.
-pub(super) async fn run(transaction: IdbTransaction, script: Shared, patience: Ms) -> Result<(), Failure> {
-    let running = Rc::new(Running {
+pub(super) async fn run(transaction: IdbTransaction, script: SharedScript, patience: Ms) -> Result<(), IdbFailure> {
+    let running = Rc::new(RunningTransaction {
         transaction,
         patience,
         script: RefCell::new(Some(script)),
@@ -57,51 +57,51 @@ pub(super) async fn run(transaction: IdbTransaction, script: Shared, patience: M
         answered: RefCell::default(),
         failure: RefCell::default(),
         timer: RefCell::default(),
-        end: Signal::new(),
+        end: OneShot::new(),
     });
-    let _handlers = Handlers::attach(&running);
+    let _handlers = TransactionHandlers::attach(&running);
     running.step(&[]);
     running.end.wait().await
 }
 
-struct Running {
+struct RunningTransaction {
     transaction: IdbTransaction,
     patience: Ms,
     /// Gone when its last step is taken.
-    script: RefCell<Option<Shared>>,
+    script: RefCell<Option<SharedScript>>,
     asked: RefCell<Vec<IdbRequest>>,
-    /// The handler of every request, as JavaScript has it; [`Handlers`] owns it.
+    /// The handler of every request, as JavaScript has it; [`TransactionHandlers`] owns it.
     answered: RefCell<JsValue>,
     /// Why it is being aborted.
-    failure: RefCell<Option<Failure>>,
-    timer: RefCell<Option<Timer>>,
-    end: Signal<()>,
+    failure: RefCell<Option<IdbFailure>>,
+    timer: RefCell<Option<Timeout>>,
+    end: OneShot<()>,
 }
 
-impl Running {
+impl RunningTransaction {
     fn step(self: &Rc<Self>, answers: &[JsValue]) {
         let Some(script) = self.script.take() else { return };
         let step = script.borrow_mut().step(&self.transaction, answers);
         let patience = match step {
-            Ok(Step::Ask(requests)) => {
+            Ok(ScriptStep::Ask(requests)) => {
                 // Requests are answered in their order, so the last one answers for all.
                 let Some(last) = requests.last() else {
-                    return self.fail(Failure::new(Code::Internal, "a transaction asked for nothing"));
+                    return self.fail(IdbFailure::new(Code::Internal, "a transaction asked for nothing"));
                 };
                 set(last, "onsuccess", &self.answered.borrow());
                 self.asked.replace(requests);
                 self.script.replace(Some(script));
                 self.patience
             }
-            Ok(Step::Done(written)) => {
+            Ok(ScriptStep::Done(written)) => {
                 // Saves a round through the event loop, and frees the lock if the page is frozen now. Where it cannot be
                 // called, the transaction commits by itself, so a failure says nothing.
-                let _ = self.transaction.unchecked_ref::<Committing>().commit();
+                let _ = self.transaction.unchecked_ref::<TransactionExt>().commit();
                 self.patience.saturating_add(written / 1024)
             }
             Err(failure) => return self.fail(failure),
         };
-        match Timer::start(patience, handler(self, Self::give_up)) {
+        match Timeout::start(patience, handler(self, Self::give_up)) {
             Ok(timer) => drop(self.timer.replace(Some(timer))),
             Err(failure) => self.fail(failure),
         }
@@ -119,7 +119,7 @@ impl Running {
     }
 
     /// Rolls back; the failure is given when that is done.
-    fn fail(&self, failure: Failure) {
+    fn fail(&self, failure: IdbFailure) {
         let failure = self.failure.borrow_mut().get_or_insert(failure).clone();
         if self.transaction.abort().is_err() {
             self.end.set(Err(failure)); // over already: no event will come
@@ -128,13 +128,13 @@ impl Running {
 
     fn completed(self: &Rc<Self>) {
         let whole = self.script.borrow().is_none();
-        self.end.set(if whole { Ok(()) } else { Err(Failure::found_nothing()) });
+        self.end.set(if whole { Ok(()) } else { Err(IdbFailure::found_nothing()) });
     }
 
     fn aborted(self: &Rc<Self>) {
         let said = || {
             let error = self.transaction.error();
-            error.map_or_else(Failure::ended, |error| Failure::of_transaction(&JsValue::from(error)))
+            error.map_or_else(IdbFailure::ended, |error| IdbFailure::of_transaction(&JsValue::from(error)))
         };
         let failure = self.failure.take().unwrap_or_else(said);
         self.end.set(Err(failure));
@@ -156,18 +156,18 @@ impl Running {
 }
 
 /// The closures that a transaction calls, kept until it ended.
-struct Handlers {
-    running: Rc<Running>,
-    _answered: Handler,
-    _completed: Handler,
-    _aborted: Handler,
+struct TransactionHandlers {
+    running: Rc<RunningTransaction>,
+    _answered: EventHandler,
+    _completed: EventHandler,
+    _aborted: EventHandler,
 }
 
-impl Handlers {
-    fn attach(running: &Rc<Running>) -> Self {
-        let answered = handler(running, Running::answer);
-        let completed = handler(running, Running::completed);
-        let aborted = handler(running, Running::aborted);
+impl TransactionHandlers {
+    fn attach(running: &Rc<RunningTransaction>) -> Self {
+        let answered = handler(running, RunningTransaction::answer);
+        let completed = handler(running, RunningTransaction::completed);
+        let aborted = handler(running, RunningTransaction::aborted);
         running.answered.replace(answered.as_ref().clone());
         set(&running.transaction, "oncomplete", completed.as_ref());
         set(&running.transaction, "onabort", aborted.as_ref());
@@ -175,7 +175,7 @@ impl Handlers {
     }
 }
 
-impl Drop for Handlers {
+impl Drop for TransactionHandlers {
     fn drop(&mut self) {
         let running = &self.running;
         set(&running.transaction, "oncomplete", &JsValue::NULL);

@@ -1,20 +1,20 @@
 //! The append: compares the head and writes the batch, in the callback that has the head.
 
-use super::failure::Failure;
-use super::rows::{self, HEADS, HeadRow, Keys, TABLES, add_record, put_head, put_record, table_name};
+use super::failure::IdbFailure;
+use super::rows::{self, HEADS, HeadRow, SessionKeys, TABLES, add_record, put_head, put_record, table_name};
 use crate::sorted::Sorted;
 use crate::store::{Appended, Batch, Record, Table};
 use wasm_bindgen::JsValue;
 use web_sys::{IdbKeyRange, IdbTransaction};
 
-pub(super) struct Append {
+pub(super) struct AppendRequest {
     pub(super) expected: u64,
     pub(super) batch: Batch,
     pub(super) operation: String,
 }
 
 /// What becomes of a place in the tables.
-enum Place<'b> {
+enum RecordEdit<'b> {
     Removed,
     /// Written where nothing is, unless the batch removes it first.
     Added {
@@ -24,9 +24,9 @@ enum Place<'b> {
     Replaced(&'b Record),
 }
 
-type Places<'b> = Sorted<(Table, u64), Place<'b>>;
+type RecordEdits<'b> = Sorted<(Table, u64), RecordEdit<'b>>;
 
-impl Append {
+impl AppendRequest {
     /// The object stores that it needs.
     pub(super) fn stores(&self) -> Vec<&'static str> {
         let Batch { put, replace, remove, .. } = &self.batch;
@@ -46,7 +46,7 @@ impl Append {
     }
 
     /// Where records may stand that `add` does not see: a segment's place is not that of another record with its key.
-    pub(super) fn hidden(&self, keys: &Keys, head: &HeadRow) -> Vec<(Table, Result<IdbKeyRange, JsValue>)> {
+    pub(super) fn hidden(&self, keys: &SessionKeys, head: &HeadRow) -> Vec<(Table, Result<IdbKeyRange, JsValue>)> {
         let mut ranges = Vec::new();
         for record in &self.batch.put {
             let may_hide = head.widest > 0 || record.last_key.is_some();
@@ -57,17 +57,17 @@ impl Append {
         ranges
     }
 
-    fn places(&self) -> Places<'_> {
-        let mut places = Places::new();
+    fn places(&self) -> RecordEdits<'_> {
+        let mut places = RecordEdits::new();
         // Of two records with one key the last stays.
         for record in &self.batch.put {
-            places.insert((record.table, record.key), Place::Added { record, removed: false });
+            places.insert((record.table, record.key), RecordEdit::Added { record, removed: false });
         }
         for record in &self.batch.replace {
-            places.insert((record.table, record.key), Place::Replaced(record));
+            places.insert((record.table, record.key), RecordEdit::Replaced(record));
         }
         for place in &self.batch.remove {
-            if let Some(Place::Added { removed, .. }) = places.get_or_insert_with(*place, || Place::Removed) {
+            if let Some(RecordEdit::Added { removed, .. }) = places.get_or_insert_with(*place, || RecordEdit::Removed) {
                 *removed = true;
             }
         }
@@ -77,11 +77,11 @@ impl Append {
     /// Writes, counts the bytes, and gives the revision.
     pub(super) fn write(
         &self,
-        keys: &Keys,
+        keys: &SessionKeys,
         transaction: &IdbTransaction,
         head: &mut HeadRow,
         written: &mut u64,
-    ) -> Result<Appended, Failure> {
+    ) -> Result<Appended, IdbFailure> {
         // A segment of one record has no width, and counts as one here.
         for record in self.batch.put.iter().chain(&self.batch.replace) {
             if let Some(last) = record.last_key {
@@ -95,12 +95,12 @@ impl Append {
         *written = self.batch.head.len() as u64;
         for (_, place) in places.entries() {
             let record = match place {
-                Place::Removed => continue,
-                Place::Added { record, .. } => {
+                RecordEdit::Removed => continue,
+                RecordEdit::Added { record, .. } => {
                     add_record(transaction, keys, record)?;
                     record
                 }
-                Place::Replaced(record) => {
+                RecordEdit::Replaced(record) => {
                     put_record(transaction, keys, record)?;
                     record
                 }
@@ -118,7 +118,7 @@ impl Append {
 }
 
 /// Deletes a session's records; its head stays.
-pub(super) fn clear(keys: &Keys, transaction: &IdbTransaction) -> Result<(), Failure> {
+pub(super) fn clear(keys: &SessionKeys, transaction: &IdbTransaction) -> Result<(), IdbFailure> {
     for table in TABLES {
         rows::delete(transaction, table, keys.all())?;
     }
@@ -133,13 +133,13 @@ pub(super) fn tombstone(head: HeadRow) -> HeadRow {
 
 /// What is cleared first: what is removed, and, where segments may stand, what is replaced. Neighbouring keys are joined: a
 /// request each is what a large batch would cost most.
-fn cleared(places: &Places<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
+fn cleared(places: &RecordEdits<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
     for ((table, key), place) in places.entries() {
         let clears = match place {
-            Place::Removed => true,
-            Place::Added { removed, .. } => *removed,
-            Place::Replaced(_) => segments,
+            RecordEdit::Removed => true,
+            RecordEdit::Added { removed, .. } => *removed,
+            RecordEdit::Replaced(_) => segments,
         };
         if !clears {
             continue;

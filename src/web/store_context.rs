@@ -3,7 +3,7 @@
 use super::answer_channel::AnswerChannel;
 use super::convert::{function, object_to_js};
 use super::options::{channels, policy_at};
-use super::payloads::Payloads;
+use super::payloads::AuditPayloads;
 use super::platform::{PlatformClock, PlatformIds, seed};
 use super::platform_hold::PlatformHold;
 use super::promise::{Work, promise};
@@ -23,7 +23,7 @@ use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
 
 /// Shared by all sessions.
-pub struct Engine {
+pub struct StoreContext {
     pub store: Rc<dyn LogStore>,
     /// `indexeddb` or `memory`.
     pub kind: &'static str,
@@ -39,10 +39,10 @@ pub struct Engine {
     /// What cannot be read of the store.
     damage: RefCell<Report>,
     /// What the last page of the audit table read.
-    pub payloads: RefCell<Payloads>,
+    pub payloads: RefCell<AuditPayloads>,
     sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
     listeners: Listeners,
-    tabs: RefCell<Option<Tabs>>,
+    changes: RefCell<Option<ChangeChannel>>,
     /// Answers that grow in one tab and are watched in another.
     pub answers: RefCell<Option<AnswerChannel>>,
     closed: Cell<bool>,
@@ -51,15 +51,15 @@ pub struct Engine {
 /// So many findings are kept for `status`, and no more.
 const MOST_DAMAGE: usize = 100;
 
-struct Tabs {
+struct ChangeChannel {
     channel: web_sys::BroadcastChannel,
     _hold: Option<PlatformHold>,
     _on_message: Closure<dyn FnMut(web_sys::MessageEvent)>,
 }
 
-impl Engine {
+impl StoreContext {
     pub fn new(store: Rc<dyn LogStore>, kind: &'static str, name: String, options: &JsValue) -> Result<Rc<Self>> {
-        let engine = Rc::new(Self {
+        let context = Rc::new(Self {
             kind,
             name,
             clock: PlatformClock::from_options(options)?,
@@ -73,16 +73,16 @@ impl Engine {
             on_warning: function(options, "onWarning")?,
             sessions: RefCell::default(),
             listeners: Listeners::default(),
-            tabs: RefCell::new(None),
+            changes: RefCell::new(None),
             answers: RefCell::new(None),
             closed: Cell::new(false),
             store,
         });
-        if engine.is_durable() {
-            engine.listen_to_tabs();
-            *engine.answers.borrow_mut() = AnswerChannel::open(&engine);
+        if context.is_durable() {
+            context.listen_to_tabs();
+            *context.answers.borrow_mut() = AnswerChannel::open(&context);
         }
-        Ok(engine)
+        Ok(context)
     }
 
     /// The time.
@@ -103,9 +103,9 @@ impl Engine {
 
     /// A promise of work that is done while this is open only.
     pub fn promise(self: &Rc<Self>, work: Work<'static, Result<JsValue>>) -> Promise {
-        let engine = self.clone();
+        let context = self.clone();
         promise(Box::pin(async move {
-            engine.check_open()?;
+            context.check_open()?;
             work.await
         }))
     }
@@ -113,7 +113,7 @@ impl Engine {
     /// Closes: no call is taken any more, other tabs are not listened to.
     pub fn close(&self) {
         self.closed.set(true);
-        if let Some(tabs) = self.tabs.borrow_mut().take() {
+        if let Some(tabs) = self.changes.borrow_mut().take() {
             tabs.channel.set_onmessage(None);
             tabs.channel.close();
         }
@@ -161,12 +161,12 @@ impl Engine {
     }
 
     /// Tells the application of something stored that cannot be read.
-    pub fn unreadable(&self, what: String) {
-        self.damaged(&[Finding::warning("malformed", what)]);
+    pub fn report_unreadable(&self, what: String) {
+        self.report_damage(&[Finding::warning("malformed", what)]);
     }
 
     /// Tells the application what reading the store found, once each finding, and keeps it for `status`.
-    pub fn damaged(&self, findings: &[Finding]) {
+    pub fn report_damage(&self, findings: &[Finding]) {
         let mut fresh = Vec::new();
         for finding in findings {
             let mut damage = self.damage.borrow_mut();
@@ -184,7 +184,7 @@ impl Engine {
     pub fn head<'a>(&'a self, id: &'a str, stored: &'a StoredHead) -> Work<'a, Result<SessionHead>> {
         Box::pin(async move {
             let (head, findings) = read_head(&*self.store, id, stored, self.seed).await?;
-            self.damaged(&findings);
+            self.report_damage(&findings);
             Ok(head)
         })
     }
@@ -230,14 +230,14 @@ impl Engine {
     }
 
     /// Tells everybody here, and other tabs, that a session changed.
-    pub fn changed(&self, session: &str, revision: u64, deleted: bool) {
+    pub fn announce_change(&self, session: &str, revision: u64, deleted: bool) {
         let value = object_to_js(&|out| {
             out.text("session", session).number("revision", revision);
             if deleted {
                 out.bool("deleted", true);
             }
         });
-        if let Some(tabs) = &*self.tabs.borrow() {
+        if let Some(tabs) = &*self.changes.borrow() {
             // A closed channel refuses; then there is nobody to tell.
             let _ = tabs.channel.post_message(&value);
         }
@@ -245,7 +245,7 @@ impl Engine {
     }
 
     /// Tells everybody here that a session changed by what another tab did, or by its end.
-    pub fn changed_here(&self, session: &str, revision: u64) {
+    pub fn announce_change_here(&self, session: &str, revision: u64) {
         self.listeners.call(&object_to_js(&|out| {
             out.text("session", session).number("revision", revision);
         }));
@@ -260,19 +260,19 @@ impl Engine {
 
     fn listen_to_tabs(self: &Rc<Self>) {
         let Ok(channel) = web_sys::BroadcastChannel::new(&format!("rethread:{}", self.name)) else { return };
-        let engine: Weak<Self> = Rc::downgrade(self);
+        let context: Weak<Self> = Rc::downgrade(self);
         let on_message = Closure::new(move |event: web_sys::MessageEvent| {
-            let Some(engine) = engine.upgrade() else { return };
+            let Some(context) = context.upgrade() else { return };
             let value = event.data();
             let Some(id) = super::convert::member(&value, "session").as_string() else { return };
-            if let Some(session) = engine.session(&id) {
+            if let Some(session) = context.session(&id) {
                 session.on_change_elsewhere();
             }
-            engine.listeners.call(&value);
+            context.listeners.call(&value);
         });
         channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-        *self.tabs.borrow_mut() =
-            Some(Tabs { _hold: PlatformHold::closing(&channel), channel, _on_message: on_message });
+        *self.changes.borrow_mut() =
+            Some(ChangeChannel { _hold: PlatformHold::closing(&channel), channel, _on_message: on_message });
     }
 }
 
