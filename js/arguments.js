@@ -1,5 +1,4 @@
-// Checks of arguments before they reach the wasm, which would read a non-string as a string and ignore an option of the wrong type.
-// The core checks the values inside.
+// Checks of arguments before they reach the wasm, whose glue converts any value to a string. The wasm checks options itself.
 
 import { RethreadError } from './error.js';
 import { isBytes, reasonOf } from './foreign.js';
@@ -20,27 +19,12 @@ export const callback = (what) => (value) => typeof value === 'function' || inva
 export const object = (what) => (value) => isObject(value) || invalid(`${what} is an object`);
 /** A check that accepts `undefined` and `null`. */
 const optional = (check) => (value) => value === undefined || value === null || check(value);
-const flag = (what) => (value) => typeof value === 'boolean' || invalid(`${what} is true or false`);
 
 /** An object with checks for some of its members; others are not checked. */
 const shape = (what, members) => (value) => {
   object(what)(value);
   for (const [key, check] of Object.entries(members)) optional(check)(value[key]);
 };
-const each = (what, check) => (value) => {
-  object(what)(value);
-  for (const [name, one] of Object.entries(value)) check(name)(one);
-};
-const unbuilt = (what) => (value) => value && fail('config_invalid', `${what} is not built in this version; leave it out (see the changelog for what is there)`);
-
-const replay = shape('`replay`', { toolFreshness: object('`replay.toolFreshness`') });
-const tools = each('`tools`, by name,', (name) => shape(`the tool "${name}"`, { execute: callback(`\`execute\` of the tool "${name}"`), endsRun: flag(`\`endsRun\` of the tool "${name}"`), jsonSchema: object(`\`jsonSchema\` of the tool "${name}"`) }));
-const provider = shape('`provider`', {
-  params: object('`provider.params`'), headers: object('`provider.headers`'), stream: flag('`provider.stream`'),
-  compat: shape('`provider.compat`', { streamUsage: flag('`provider.compat.streamUsage`') }),
-});
-const retry = shape('`retry`', { approveUnsafeReplay: unbuilt('`retry.approveUnsafeReplay`') });
-
 const amount = (what) => (value) => (typeof value === 'number' && value >= 0) || fail('config_invalid', `${what} is a number, 0 or more`);
 const kind = (what, holds) => (value) => holds(value) || fail('config_invalid', what);
 
@@ -69,17 +53,7 @@ export const effectId = readable(text('the effect\'s id'));
 export const callId = readable(text('the call\'s id'));
 export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
-export const query = readable(optional(object('the query')));
-export const options = readable(optional(object('the last argument, the options,')));
-export const openOptions = readable(shape('the options', { replay, channels: each('`channels`', (name) => shape(`the channel "${name}"`, { toolFreshness: object('`toolFreshness`') })) }));
-export const sessionOptions = readable(optional(shape('the options', {
-  owner: object('`owner`'), replay, onConflict: unbuilt('`onConflict`'), flushMs: unbuilt('`flushMs`'), trimTrailingResults: unbuilt('`trimTrailingResults`'),
-})));
-export const appendOptions = readable(optional(shape('the options', { source: object('`source`') })));
-export const pageOptions = readable(optional(shape('the options', { branch: (name) => name === 'main' || unbuilt('`branch`')(true) })));
-export const renderRequest = readable(shape('a render\'s request', { tools, replay, params: object('`params`') }));
-export const runRequest = readable(shape('a run\'s request', { provider, tools, retry, replay }));
-export const changes = readable(object('what is to change'));
+export const request = readable(object('the request'));
 export const effectAnswer = readable(object('an answer'));
 export const pieceOfAnswer = readable(bytes('what is fed'));
 export const drivenRun = readable((run) =>

@@ -33,7 +33,6 @@ export function formatsOf(program) {
     repair(body, dialect, options = {}) {
       return call((wasm) => {
         check.text('the dialect')(dialect);
-        check.options(options);
         return wasm.repair(body, dialect, options);
       });
     },
@@ -42,7 +41,6 @@ export function formatsOf(program) {
       return call((wasm) => {
         check.text('the source dialect')(from);
         check.text('the target dialect')(to);
-        check.options(options);
         return wasm.convert(body, from, to, options);
       });
     },

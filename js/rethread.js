@@ -21,17 +21,13 @@ export class Rethread {
 
   /** @type {PublicRethread['session']} */
   session(id, options) {
-    const checks = () => {
-      check.sessionId(id);
-      check.sessionOptions(options);
-    };
-    return this.#handle.promise((store) => store.session(id, options), checks)
+    return this.#handle.promise((store) => store.session(id, options), () => check.sessionId(id))
       .then((object) => new Session(new Handle(this.#handle.instance, object)));
   }
 
   /** @type {PublicRethread['sessions']} */
   sessions(query) {
-    return this.#handle.promise((store) => store.sessions(query), () => check.query(query));
+    return this.#handle.promise((store) => store.sessions(query));
   }
 
   /** @type {PublicRethread['deleteSession']} */
@@ -41,12 +37,12 @@ export class Rethread {
 
   /** @type {PublicRethread['invocations']} */
   invocations(query) {
-    return this.#handle.promise((store) => store.invocations(query), () => check.query(query));
+    return this.#handle.promise((store) => store.invocations(query));
   }
 
   /** @type {PublicRethread['pendingRuns']} */
   pendingRuns(query) {
-    return this.#handle.promise((store) => store.pendingRuns(query), () => check.query(query));
+    return this.#handle.promise((store) => store.pendingRuns(query));
   }
 
   /** @type {PublicRethread['subscribe']} */
@@ -83,7 +79,6 @@ export class Rethread {
 /** @type {typeof import('./types.js').open} */
 export async function open(options = {}) {
   await program.load();
-  check.openOptions(options);
   const instance = await instances.enter();
   try {
     return new Rethread(new Handle(instance, await instance.promise(() => instance.exports.openRethread(options))));

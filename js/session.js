@@ -49,7 +49,7 @@ export class Session {
 
   /** @type {PublicSession['update']} */
   update(fields) {
-    return this.#handle.promise((session) => session.update(fields), () => check.changes(fields));
+    return this.#handle.promise((session) => session.update(fields));
   }
 
   /** @type {PublicSession['save']} */
@@ -59,17 +59,13 @@ export class Session {
 
   append(given, dialectOrOptions, options) {
     const isWire = typeof dialectOrOptions === 'string';
-    const checks = () => {
-      if (!isWire) check.appendOptions(dialectOrOptions);
-      check.appendOptions(options);
-    };
     return this.#handle.promise((session) => {
       if (isWire) return session.append(given, dialectOrOptions, options);
       // Blobs are read later, but the position in the write queue is taken now; the append reports what cannot be read.
       const messages = plainMessages(given);
       messages.catch(() => {});
       return session.append(messages, dialectOrOptions, options);
-    }, checks);
+    });
   }
 
   /** @type {PublicSession['answer']} */
@@ -77,14 +73,13 @@ export class Session {
     const checks = () => {
       check.callId(call);
       check.effectAnswer(answer);
-      check.appendOptions(options);
     };
     return this.#handle.promise((session) => session.answer(call, answer, options), checks);
   }
 
   /** @type {PublicSession['messages']} */
   messages(options) {
-    return this.#handle.promise((session) => session.messages(options), () => check.pageOptions(options));
+    return this.#handle.promise((session) => session.messages(options));
   }
 
   /** @type {PublicSession['view']} */
@@ -95,19 +90,19 @@ export class Session {
 
   /** @type {PublicSession['invocations']} */
   invocations(query) {
-    return this.#handle.promise((session) => session.invocations(query), () => check.query(query));
+    return this.#handle.promise((session) => session.invocations(query));
   }
 
   /** @type {PublicSession['render']} */
   async render(request) {
-    check.renderRequest(request);
+    check.request(request);
     const [plain] = await plainRequest(request);
     return this.#handle.promise((session) => session.render(plain));
   }
 
   /** @type {PublicSession['run']} */
   async run(request) {
-    check.runRequest(request);
+    check.request(request);
     const [plain] = await plainRequest(request);
     return this.#run((session) => session.run(plain), memberOf(request, 'tools'));
   }
@@ -119,18 +114,14 @@ export class Session {
 
   /** @type {PublicSession['resume']} */
   async resume(run, request) {
-    check.runRequest(request);
+    check.request(request);
     const [plain] = await plainRequest(request);
     return this.#run((session) => session.resume(run, plain), memberOf(request, 'tools'));
   }
 
   /** @type {PublicSession['discard']} */
   discard(run, options) {
-    const checks = () => {
-      check.runId(run);
-      check.options(options);
-    };
-    return this.#handle.promise((session) => session.discard(run, options), checks);
+    return this.#handle.promise((session) => session.discard(run, options), () => check.runId(run));
   }
 
   /** @type {PublicSession['refresh']} */

@@ -1,8 +1,8 @@
 //! Sends the streamed answer of a run to other tabs over a BroadcastChannel. A tab that shows the run requests the answer so far from
 //! its owner, which then sends each addition. Nothing is sent while no other tab shows the run, and nothing is stored.
 
-use super::convert::{member, object_to_js, parsed, set};
-use super::foreign;
+use super::convert::{object_to_js, parsed, set};
+use super::foreign::{self, member};
 use super::platform_hold::PlatformHold;
 use super::run::RunInner;
 use super::store_context::StoreContext;

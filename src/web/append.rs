@@ -1,11 +1,12 @@
-//! `Session.append` and `Session.answer`: what an application brings.
+//! `Session.append` and `Session.answer`.
 
 use super::assembler::dialect;
-use super::convert::{member, object_to_js, text, to_json, whole, wire_text};
-use super::error::error_from_thrown;
-use super::options::{window, word};
+use super::convert::{body_json, to_json};
+use super::foreign::error_from_thrown;
+use super::option_reader::read_optional;
+use super::options::{WindowOption, words};
 use super::promise::promise;
-use super::run_request::check_branch;
+use super::results::{AppendResult, RevisionResult, result_to_js};
 use super::session::{JsSession, SessionInner};
 use crate::error::{Code, Error, Result};
 use crate::history::{HistoryEntry, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
@@ -16,76 +17,101 @@ use crate::replay::{PolicyLayer, drop_uncited_sources};
 use crate::sorted::Sorted;
 use crate::store::{Change, Committed};
 use js_sys::Promise;
+use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
+
+words!(
+    /// `source.type`.
+    SourceKindOption: SourceKind {
+        "external" => SourceKind::External,
+        "context" => SourceKind::Context,
+        "history" => SourceKind::History,
+    }
+);
+
+/// The options of `Session.append` and `Session.answer`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct AppendOptions {
+    expected_revision: Option<u64>,
+    source: Option<SourceOptions>,
+    at: Option<u64>,
+    freshness: Option<WindowOption>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SourceOptions {
+    r#type: Option<SourceKindOption>,
+    id: Option<String>,
+}
 
 /// Number of attempts to join an append that answers calls while other writers append.
 const MAX_JOIN_ATTEMPTS: u32 = 20;
 
+impl AppendOptions {
+    fn read(options: &JsValue) -> Result<Self> {
+        read_optional("the last argument, the options,", options)
+    }
+}
+
 #[wasm_bindgen(js_class = Session)]
 impl JsSession {
-    /// Appends messages in a dialect's own shape, or neutral ones.
+    /// Appends messages of a dialect, or neutral messages.
     pub fn append(&self, given: JsValue, dialect_or_options: JsValue, options: JsValue) -> Promise {
         let inner = self.inner.clone();
         let named = dialect_or_options.as_string();
-        // Read at the call: the caller may change it while this waits. Neutral messages may be a promise of them.
-        let body = if named.is_some() { Some(wire_text(&given)) } else { None };
+        // Read at the call: the caller may change them while this waits. Neutral messages may be a promise of them.
+        let body = if named.is_some() { Some(body_json(&given)) } else { None };
+        let options = AppendOptions::read(if named.is_some() { &options } else { &dialect_or_options });
         let turn = inner.writes.enter();
         promise(Box::pin(async move {
             let _turn = turn.start().await;
-            let options = if named.is_some() { options } else { dialect_or_options };
-            check_branch(&options)?;
-            let origin = inner.origin(&options)?;
-            let expected = whole(&options, "expectedRevision")?;
+            let options = options?;
+            let expected = options.expected_revision;
+            let origin = inner.origin(options);
             let given = match body {
                 Some(body) => body?,
                 None => to_json(&messages(given).await?)?,
             };
             let join = || inner.join(&given, named.as_deref(), &origin).map_err(as_invalid);
             let committed = inner.append_joined(&join, expected).await?;
-            Ok(object_to_js(&|out| {
-                out.number("revision", committed.revision).array("messageIds", |ids| {
-                    for id in &committed.message_ids {
-                        ids.text(id);
-                    }
-                });
-            }))
+            let Committed { revision, message_ids, .. } = committed;
+            Ok(result_to_js(&AppendResult { revision, message_ids }))
         }))
     }
 
-    /// Answers a call that history holds without a result.
+    /// Stores the result of a stored call that has none.
     pub fn answer(&self, call: String, answer: JsValue, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        // Read at the call: the caller may change it while this waits.
+        // Read at the call: the caller may change them while this waits.
+        let options = AppendOptions::read(&options);
         let result = to_json(&answer).and_then(|answer| NewResult::read_answer(&call, answer.view()));
         let turn = inner.writes.enter();
         promise(Box::pin(async move {
             let _turn = turn.start().await;
             let result = result?;
-            check_branch(&options)?;
-            let origin = inner.origin(&options)?;
-            let expected = whole(&options, "expectedRevision")?;
+            let options = options?;
+            let expected = options.expected_revision;
+            let origin = inner.origin(options);
             let committed = inner.append_joined(&|| inner.join_answer(&result, &origin), expected).await?;
-            Ok(object_to_js(&|out| {
-                out.number("revision", committed.revision);
-            }))
+            Ok(result_to_js(&RevisionResult { revision: committed.revision }))
         }))
     }
 }
 
 impl SessionInner {
-    /// Where what is appended comes from.
-    fn origin(&self, options: &JsValue) -> Result<Origin> {
-        let source = member(options, "source");
-        let kinds = [SourceKind::External, SourceKind::Context, SourceKind::History];
-        let kind = word(&source, "type", &["external", "context", "history"], &kinds)?;
-        Ok(Origin {
-            at: whole(options, "at")?.unwrap_or_else(|| self.context.now()),
-            source: Source { kind: kind.unwrap_or_default(), id: text(&source, "id")? },
+    /// Returns the origin of appended messages.
+    fn origin(&self, options: AppendOptions) -> Origin {
+        let source = options.source.unwrap_or_default();
+        Origin {
+            at: options.at.unwrap_or_else(|| self.context.now()),
+            source: Source { kind: source.r#type.map(|option| option.0).unwrap_or_default(), id: source.id },
             channel: self.channel(),
-            freshness: window(options, "freshness")?,
+            freshness: options.freshness.map(|option| option.0),
             ..Origin::default()
-        })
+        }
     }
 
     /// Appends the outcome of `join`. Calls `join` again after another writer has appended a missing call or has answered an open one.
@@ -118,7 +144,7 @@ impl SessionInner {
         }
     }
 
-    /// Joins messages to what is there: a dialect's own, or neutral ones.
+    /// Joins messages, of the dialect `named` or neutral, to the history.
     fn join(&self, given: &Json, named: Option<&str>, origin: &Origin) -> Result<JoinedEntries> {
         let Some(name) = named else {
             let messages = NewItem::read_all(given.view())?;
@@ -128,7 +154,7 @@ impl SessionInner {
         Ok(join(None, &self.log.borrow().history, items, origin, &self.context.ids))
     }
 
-    /// Joins the result of a stored call to what is there.
+    /// Joins the result of a stored call to the history.
     fn join_answer(&self, result: &NewResult, origin: &Origin) -> Result<JoinedEntries> {
         let mut joined = JoinedEntries::default();
         join_results(&self.log.borrow().history, &mut joined, vec![(result.clone(), None)], origin)?;
@@ -164,7 +190,7 @@ fn as_invalid(mut error: Error) -> Error {
     error
 }
 
-/// Whether a result may have found no call.
+/// Returns true if a result may have found no call.
 fn misses_call(joined: &Result<JoinedEntries>) -> bool {
     match joined {
         Ok(joined) => joined.report.iter().any(|finding| finding.code == "orphan_result"),

@@ -1,20 +1,19 @@
-//! Errors, as JavaScript throws them: `RethreadError`, with its code.
+//! Converts core errors to the JavaScript class `RethreadError`.
 
-use super::foreign::reason_of;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use wasm_bindgen::prelude::*;
 
 thread_local! {
-    /// The class of the package, so that `instanceof` holds. Not dropped: the thread lives as long as the page.
+    /// The class `RethreadError` of the package, so that `instanceof` works. Never dropped: the thread lives as long as the page.
     static CLASS: ManuallyDrop<RefCell<Option<js_sys::Function>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
-/// Tells the class that errors are made of. Called once by the package's entry.
+/// Sets the class of errors. Called once, when the instance starts.
 #[wasm_bindgen(js_name = setErrorClass, skip_typescript)]
 pub fn set_error_class(class: js_sys::Function) {
-    CLASS.with(|own| *own.borrow_mut() = Some(class));
+    CLASS.with(|slot| *slot.borrow_mut() = Some(class));
 }
 
 impl From<Error> for JsValue {
@@ -26,11 +25,11 @@ impl From<Error> for JsValue {
             .unwrap_or_else(|| js_sys::Object::new().into());
         let code = JsValue::from_str(error.code.as_str());
         let class = CLASS.with(|class| class.borrow().clone());
-        if let Some(made) = class.and_then(|class| {
+        if let Some(error) = class.and_then(|class| {
             js_sys::Reflect::construct(&class, &js_sys::Array::of3(&code, &JsValue::from_str(&error.message), &details))
                 .ok()
         }) {
-            return made;
+            return error;
         }
         let plain = js_sys::Error::new(&error.message);
         for (key, value) in [("code", &code), ("details", &details)] {
@@ -38,9 +37,4 @@ impl From<Error> for JsValue {
         }
         plain.into()
     }
-}
-
-/// A failure that JavaScript threw, with its text.
-pub fn error_from_thrown(code: Code, what: &str, value: &JsValue) -> Error {
-    Error::new(code, format!("{what}: {}", reason_of(value)))
 }

@@ -3,16 +3,10 @@
 //! A getter may throw, a proxy may be revoked, a buffer may be detached, an error's `message` may be no string. An exception that
 //! leaves an import without `catch` unwinds past Rust frames and ends the instance, so all reads here use imports with `catch`.
 
-use super::convert::member;
-use super::error::error_from_thrown;
-#[cfg(feature = "web")]
-use super::promise::deferred;
 use crate::error::{Code, Error, Result};
 use crate::json::fits_memory;
 use js_sys::{Array, JsString, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-#[cfg(feature = "web")]
-use wasm_bindgen_futures::JsFuture;
 
 #[wasm_bindgen]
 extern "C" {
@@ -22,11 +16,14 @@ extern "C" {
     #[wasm_bindgen(js_namespace = Object, js_name = entries, catch)]
     fn entries_or_throws(object: &JsValue) -> std::result::Result<Array, JsValue>;
 
+    #[wasm_bindgen(js_namespace = Object, js_name = keys, catch)]
+    fn keys_or_throws(object: &JsValue) -> std::result::Result<Array, JsValue>;
+
     #[wasm_bindgen(js_namespace = Reflect, js_name = get, catch)]
     fn get_with_receiver(target: &JsValue, key: &JsValue, receiver: &JsValue) -> std::result::Result<JsValue, JsValue>;
 }
 
-/// The most bytes that one value may have when it crosses into the wasm: reading it takes several times its size, and wasm has 4 GB.
+/// Maximum size in bytes of a value that is copied into the wasm: reading it takes several times its size, and wasm has 4 GB.
 pub const MAX_VALUE_BYTES: u32 = 256 * 1024 * 1024;
 
 /// Checks the size of a value before it is copied into the wasm. A character counts as a byte: most bodies are ASCII.
@@ -43,7 +40,7 @@ pub fn check_size(what: &str, size: u32) -> Result<()> {
     }))
 }
 
-/// Checks that there is memory to work on a JSON text.
+/// Checks that there is enough memory to parse a JSON text.
 ///
 /// # Errors
 /// `too_large`.
@@ -54,7 +51,7 @@ pub fn check_memory(what: &str, text: &[u8]) -> Result<()> {
     Err(Error::new(Code::TooLarge, format!("{what} has more items than there is memory for; give less at once")))
 }
 
-/// The length of a string or of bytes; none of any other value.
+/// Returns the length of a string or of bytes, and none for any other value.
 pub fn size(value: &JsValue) -> Option<u32> {
     match value.dyn_ref::<JsString>() {
         Some(text) => Some(text.length()),
@@ -62,7 +59,7 @@ pub fn size(value: &JsValue) -> Option<u32> {
     }
 }
 
-/// The text of a string that is not too large; none of any other value.
+/// Returns the text of a string, and none for any other value.
 ///
 /// # Errors
 /// `too_large`.
@@ -73,7 +70,8 @@ pub fn string(what: &str, value: &JsValue) -> Result<Option<String>> {
     Ok(value.as_string())
 }
 
-/// Whether a value is a `Uint8Array`, not one in name only: its tag is read by the getter that all typed arrays share.
+/// Returns true if the value is a real `Uint8Array`. Reads its tag with the getter that all typed arrays share, since `instanceof` only
+/// looks at the prototype.
 pub fn is_bytes(value: &JsValue) -> bool {
     let read = || {
         let typed_array = Reflect::get_prototype_of(&Object::get_prototype_of(&Uint8Array::new_with_length(0)).into())?;
@@ -82,7 +80,7 @@ pub fn is_bytes(value: &JsValue) -> bool {
     value.is_object() && read().is_ok_and(|tag: JsValue| tag == "Uint8Array")
 }
 
-/// A copy of the bytes of a `Uint8Array`; none of any other value.
+/// Returns a copy of the bytes of a `Uint8Array`, and none for any other value.
 ///
 /// # Errors
 /// `too_large`.
@@ -92,16 +90,16 @@ pub fn bytes(what: &str, value: &JsValue) -> Result<Option<Vec<u8>>> {
     }
     let bytes: &Uint8Array = value.unchecked_ref();
     check_size(what, bytes.length())?;
-    // A detached one can be asked for its length and for nothing else.
+    // Reading the bytes of a detached buffer throws.
     Ok(Some(if bytes.length() == 0 { Vec::new() } else { bytes.to_vec() }))
 }
 
-/// The items of an array of at most `most` items; none of any other value.
+/// Returns the items of an array, and none for any other value.
 ///
 /// # Errors
 /// `invalid_input` when it cannot be read or has more items.
 pub fn items(what: &str, value: &JsValue, most: u32) -> Result<Option<Vec<JsValue>>> {
-    let unreadable = |error: JsValue| error_from_thrown(Code::InvalidInput, &format!("{what} cannot be read"), &error);
+    let unreadable = |error: JsValue| report_unreadable(what, &error);
     if !is_array_or_throws(value).map_err(unreadable)? {
         return Ok(None);
     }
@@ -114,7 +112,7 @@ pub fn items(what: &str, value: &JsValue, most: u32) -> Result<Option<Vec<JsValu
     (0..length).map(|at| Reflect::get_u32(value, at).map_err(unreadable)).collect::<Result<_>>().map(Some)
 }
 
-/// The own members of an object, in order; none of what is no object.
+/// Returns the own enumerable members of an object, in order, and none for any other value.
 ///
 /// # Errors
 /// `invalid_input` when it cannot be read.
@@ -122,8 +120,7 @@ pub fn members(what: &str, object: &JsValue) -> Result<Vec<(String, JsValue)>> {
     if !object.is_object() {
         return Ok(Vec::new());
     }
-    let entries = entries_or_throws(object)
-        .map_err(|error| error_from_thrown(Code::InvalidInput, &format!("{what} cannot be read"), &error))?;
+    let entries = entries_or_throws(object).map_err(|error| report_unreadable(what, &error))?;
     let mut members = Vec::new();
     for entry in entries.iter() {
         let entry: Array = entry.unchecked_into();
@@ -134,21 +131,11 @@ pub fn members(what: &str, object: &JsValue) -> Result<Vec<(String, JsValue)>> {
     Ok(members)
 }
 
-/// Awaits a callback's return value. An internal promise adopts it, since a getter for `then` may throw.
-#[cfg(feature = "web")]
-pub async fn await_settled(given: JsValue) -> std::result::Result<JsValue, JsValue> {
-    let (promise, resolve) = deferred();
-    if let Some(resolve) = resolve {
-        resolve.call1(&JsValue::NULL, &given)?;
-    }
-    JsFuture::from(promise).await
-}
-
-/// A member of an object; `undefined` where there is none, or no object.
+/// The value of a member, inherited or not; `undefined` if there is none or `object` is no object.
 ///
 /// # Errors
 /// `invalid_input` when it cannot be read.
-pub fn member_of(object: &JsValue, key: &str) -> Result<JsValue> {
+pub fn get(object: &JsValue, key: &str) -> Result<JsValue> {
     if !object.is_object() && !object.is_function() {
         return Ok(JsValue::UNDEFINED);
     }
@@ -156,7 +143,74 @@ pub fn member_of(object: &JsValue, key: &str) -> Result<JsValue> {
         .map_err(|error| error_from_thrown(Code::InvalidInput, &format!("`{key}` cannot be read"), &error))
 }
 
-/// The text of what was thrown.
+/// The value of a member; `undefined` if there is none or it cannot be read.
+pub fn member(object: &JsValue, key: &str) -> JsValue {
+    if !object.is_object() {
+        return JsValue::UNDEFINED;
+    }
+    Reflect::get(object, &JsValue::from_str(key)).unwrap_or(JsValue::UNDEFINED)
+}
+
+/// Returns true if the value may hold options: an object that is no array and no bytes.
+///
+/// # Errors
+/// `invalid_input` when it cannot be read.
+pub fn is_options_object(value: &JsValue) -> Result<bool> {
+    let is_array = is_array_or_throws(value).map_err(|error| report_unreadable("it", &error))?;
+    Ok(value.is_object() && !is_array && !is_bytes(value))
+}
+
+/// The longest chain of prototypes that options may have.
+const MAX_PROTOTYPES: usize = 16;
+
+/// The keys of all enumerable members of an object, inherited ones included. None of an instance of a class: its fields are its own
+/// business.
+///
+/// # Errors
+/// `invalid_input` when they cannot be read.
+pub fn keys_of_options(object: &JsValue) -> Result<Vec<String>> {
+    let mut keys = Vec::new();
+    let mut level = object.clone();
+    for _ in 0..MAX_PROTOTYPES {
+        let prototype: JsValue =
+            Reflect::get_prototype_of(&level).map_err(|error| report_unreadable("it", &error))?.into();
+        let is_root = prototype.is_null() && !keys.is_empty();
+        if is_root || has_constructor(&level)? {
+            return Ok(if prototype.is_null() { keys } else { Vec::new() });
+        }
+        let own = keys_or_throws(&level).map_err(|error| report_unreadable("it", &error))?;
+        keys.extend(own.iter().filter_map(|key| key.as_string()));
+        if prototype.is_null() {
+            break;
+        }
+        level = prototype;
+    }
+    Ok(keys)
+}
+
+/// Returns true for the prototype of a class, and for `Object.prototype`.
+fn has_constructor(value: &JsValue) -> Result<bool> {
+    let object: &Object = value.unchecked_ref();
+    let descriptor = Reflect::get_own_property_descriptor(object, &JsValue::from_str("constructor"));
+    Ok(descriptor.map_err(|error| report_unreadable("it", &error))?.is_object())
+}
+
+fn report_unreadable(what: &str, error: &JsValue) -> Error {
+    error_from_thrown(Code::InvalidInput, &format!("{what} cannot be read"), error)
+}
+
+/// The error of an operation in which JavaScript code threw `value`.
+pub fn error_from_thrown(code: Code, what: &str, value: &JsValue) -> Error {
+    Error::new(code, format!("{what}: {}", reason_of(value)))
+}
+
+/// The error of a callback that threw `value`.
+#[cfg(feature = "web")]
+pub fn callback_failed(what: &str, value: &JsValue) -> Error {
+    error_from_thrown(Code::CallbackFailed, what, value)
+}
+
+/// Returns the message of a thrown value.
 pub fn reason_of(value: &JsValue) -> String {
     let text = value.as_string().or_else(|| member(value, "message").as_string());
     text.filter(|text| !text.is_empty()).unwrap_or_else(|| "no reason given".into())

@@ -1,17 +1,20 @@
 //! `Session.messages`: pages of stored messages.
 
-use super::convert::{page, text, whole};
+use super::convert::page;
+use super::option_reader::read_optional;
+use super::options::MessagePageOptions;
 use super::session::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{MessageFormat, write_message};
 use crate::json::ArrayWriter;
 use wasm_bindgen::JsValue;
 
-/// A page of messages, the newest first, in order within the page.
+/// Returns a page of messages, the newest page first, in order within the page.
 pub fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
-    let limit = usize::try_from(whole(options, "limit")?.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
-    let cursor = match text(options, "cursor")?.map(|cursor| cursor.parse::<usize>()) {
-        Some(Err(_)) => return Err(Error::invalid("`cursor` is what an earlier page gave")),
+    let options: MessagePageOptions = read_optional("the options", options)?;
+    let limit = usize::try_from(options.limit.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
+    let cursor = match options.cursor.map(|cursor| cursor.parse::<usize>()) {
+        Some(Err(_)) => return Err(Error::invalid("`cursor` is not one that an earlier page returned")),
         Some(Ok(cursor)) => cursor,
         None => usize::MAX,
     };

@@ -19,6 +19,8 @@ mod foreign;
 mod message_page;
 #[cfg(feature = "web")]
 mod offered_effects;
+#[cfg_attr(not(feature = "web"), allow(dead_code))]
+mod option_reader;
 #[cfg(feature = "web")]
 mod options;
 #[cfg(feature = "web")]
@@ -35,6 +37,8 @@ mod promise;
 mod reducers;
 #[cfg(feature = "web")]
 mod render;
+#[cfg(feature = "web")]
+mod results;
 #[cfg(feature = "web")]
 mod rethread;
 #[cfg(feature = "web")]

@@ -1,6 +1,7 @@
 //! A run's effects as JavaScript objects: each is made once, and is forgotten when it is closed.
 
-use super::convert::{member, object_to_js, set};
+use super::convert::{object_to_js, set};
+use super::foreign::member;
 use crate::run::{Effect, EffectKind, Run};
 use js_sys::{Array, Object, Uint8Array};
 use std::collections::BTreeMap;

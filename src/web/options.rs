@@ -1,103 +1,270 @@
-//! Options, read with care: what is misspelt in type is refused, what is not built yet is refused rather than ignored.
+//! The options of opening a store, opening a session and replaying history.
 
-use super::convert::{given, member, number, text};
-use super::foreign::members;
+use super::option_reader::{BoundFunction, Entries, UnreadValue, read_options};
 use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
 use crate::sorted::Sorted;
-use crate::text::joined;
 use crate::tool::Window;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use wasm_bindgen::JsValue;
 
-/// Refuses an option that would be ignored.
-pub fn refuse(options: &JsValue, keys: &[&str]) -> Result<()> {
-    match keys.iter().find(|key| given(options, key).is_some()) {
-        Some(key) => Err(unbuilt(&format!("`{key}`"))),
-        None => Ok(()),
+/// Declares an option that is one of several words, with the value that each stands for.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident: $value:ty { $($word:literal => $meaning:expr),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name(pub $value);
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+                match String::deserialize(deserializer)?.as_str() {
+                    $($word => Ok(Self($meaning)),)+
+                    other => Err(serde::de::Error::unknown_variant(other, &[$($word),+])),
+                }
+            }
+        }
+    };
+}
+pub(super) use words;
+
+words!(
+    /// `store`.
+    StoreOption: &'static str { "indexeddb" => "indexeddb", "memory" => "memory" }
+);
+words!(
+    /// `durability`.
+    DurabilityOption: super::store::Durability {
+        "relaxed" => super::store::Durability::Relaxed,
+        "strict" => super::store::Durability::Strict,
+    }
+);
+words!(
+    /// `onStop`.
+    OnStopOption: OnStop { "discard" => OnStop::Discard, "keep" => OnStop::Keep }
+);
+words!(
+    /// `persistence`.
+    PersistenceOption: () { "run" => () }
+);
+words!(
+    /// `owner.kind`.
+    OwnerKind: () { "session" => () }
+);
+words!(
+    /// `onStale` of a replay policy.
+    OnStaleOption: OnStale { "omit" => OnStale::Omit, "placeholder" => OnStale::Placeholder }
+);
+words!(
+    /// `staleUnit` of a replay policy.
+    StaleUnitOption: StaleUnit { "call" => StaleUnit::Call, "round" => StaleUnit::Round, "turn" => StaleUnit::Turn }
+);
+words!(
+    /// `danglingCalls` of a replay policy.
+    DanglingCallsOption: DanglingCalls { "synthesize" => DanglingCalls::Synthesize, "omit" => DanglingCalls::Omit }
+);
+words!(
+    /// `citations` of a replay policy.
+    CitationsOption: Citations {
+        "off" => Citations::Off,
+        "replay" => Citations::Replay,
+        "store" => Citations::Store,
+    }
+);
+words!(
+    /// `systems` of the reducer `message_count`: true for `"first"`.
+    FirstSystemOnly: bool { "all" => false, "first" => true }
+);
+
+/// A freshness window in milliseconds: 0 for never, `Infinity` for always.
+pub struct WindowOption(pub Window);
+
+impl<'de> Deserialize<'de> for WindowOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let millis = f64::deserialize(deserializer)?;
+        Window::from_millis(millis).map(Self).map_err(|error| D::Error::custom(error.into_message()))
     }
 }
 
-/// The error of something that a later version has.
-pub fn unbuilt(what: &str) -> Error {
-    Error::config(format!("{what} is not built in this version; leave it out (see the changelog for what is there)"))
-}
+/// A whole number, at least 1.
+#[derive(Clone, Copy)]
+pub struct AtLeastOne(pub u64);
 
-/// One of several words, as the value that stands in its place.
-pub fn word<T: Copy>(options: &JsValue, key: &str, words: &[&str], values: &[T]) -> Result<Option<T>> {
-    Ok(place_of_word(options, key, words)?.and_then(|place| values.get(place)).copied())
-}
-
-fn place_of_word(options: &JsValue, key: &str, words: &[&str]) -> Result<Option<usize>> {
-    let Some(given) = text(options, key)? else { return Ok(None) };
-    let place = words.iter().position(|word| *word == given);
-    if place.is_none() {
-        return Err(Error::config(format!(
-            "`{key}` is \"{}\", not \"{given}\"",
-            joined(&mut words.iter().copied(), "\" or \"")
-        )));
-    }
-    Ok(place)
-}
-
-/// Refuses any word but this one, which is the usual one.
-pub fn only(options: &JsValue, key: &str, usual: &str, what: &str) -> Result<()> {
-    match place_of_word(options, key, &[usual]) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(unbuilt(what)),
-    }
-}
-
-/// A freshness window.
-pub fn window(options: &JsValue, key: &str) -> Result<Option<Window>> {
-    match number(options, key)? {
-        Some(ms) => Window::from_millis(ms).map(Some),
-        None => Ok(None),
-    }
-}
-
-/// Reads a `ReplayPolicy`.
-fn policy(options: &JsValue, layer: &mut PolicyLayer) -> Result<()> {
-    layer.freshness = window(options, "freshness")?;
-    layer.error_freshness = window(options, "errorFreshness")?;
-    layer.on_stale = word(options, "onStale", &["omit", "placeholder"], &[OnStale::Omit, OnStale::Placeholder])?;
-    let units = [StaleUnit::Call, StaleUnit::Round, StaleUnit::Turn];
-    layer.stale_unit = word(options, "staleUnit", &["call", "round", "turn"], &units)?;
-    let dangling = [DanglingCalls::Synthesize, DanglingCalls::Omit];
-    layer.dangling_calls = word(options, "danglingCalls", &["synthesize", "omit"], &dangling)?;
-    let citations = [Citations::Off, Citations::Replay, Citations::Store];
-    layer.citations = word(options, "citations", &["off", "replay", "store"], &citations)?;
-    let tools = member(options, "toolFreshness");
-    for (name, _) in members("`toolFreshness`", &tools)? {
-        if let Some(window) = window(&tools, &name)? {
-            layer.tool_freshness.insert(name, window);
+impl<'de> Deserialize<'de> for AtLeastOne {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        match u64::deserialize(deserializer)? {
+            0 => Err(D::Error::invalid_value(serde::de::Unexpected::Unsigned(0), &"a whole number, 1 or more")),
+            number => Ok(Self(number)),
         }
     }
-    layer.reducers = super::reducers::reducers(options)?;
-    Ok(())
 }
 
-/// The policy under `key`, empty where there is none.
-pub fn policy_at(options: &JsValue, key: &str) -> Result<PolicyLayer> {
-    let mut layer = PolicyLayer::default();
-    if let Some(given) = given(options, key) {
-        policy(&given, &mut layer)?;
+/// The options of `open`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct OpenOptions {
+    pub store: Option<StoreOption>,
+    pub name: Option<String>,
+    pub durability: Option<DurabilityOption>,
+    pub replay: Option<ReplayOptions>,
+    pub channels: Option<Entries<Option<ReplayOptions>>>,
+    pub now: Option<BoundFunction>,
+    pub new_id: Option<BoundFunction>,
+    pub on_warning: Option<BoundFunction>,
+}
+
+/// The options of `Rethread.session`. `owner` and `persistence` have one allowed value each.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct SessionOptions {
+    pub channel: Option<String>,
+    pub title: Option<String>,
+    #[serde(rename = "owner")]
+    _owner: Option<OwnerOptions>,
+    #[serde(rename = "persistence")]
+    _persistence: Option<PersistenceOption>,
+    pub on_stop: Option<OnStopOption>,
+    pub replay: Option<ReplayOptions>,
+    pub metadata: Option<UnreadValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnerOptions {
+    #[serde(rename = "kind")]
+    _kind: OwnerKind,
+}
+
+/// A replay policy: the settings of one level. Absent ones inherit.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ReplayOptions {
+    freshness: Option<WindowOption>,
+    tool_freshness: Option<Entries<Option<WindowOption>>>,
+    error_freshness: Option<WindowOption>,
+    on_stale: Option<OnStaleOption>,
+    stale_unit: Option<StaleUnitOption>,
+    dangling_calls: Option<DanglingCallsOption>,
+    citations: Option<CitationsOption>,
+    reducers: Option<Vec<super::reducers::ReducerOptions>>,
+}
+
+impl From<ReplayOptions> for PolicyLayer {
+    fn from(options: ReplayOptions) -> Self {
+        let mut tool_freshness = Sorted::new();
+        for (tool, window) in options.tool_freshness.unwrap_or_default().0 {
+            if let Some(WindowOption(window)) = window {
+                tool_freshness.insert(tool, window);
+            }
+        }
+        Self {
+            freshness: options.freshness.map(|option| option.0),
+            tool_freshness,
+            error_freshness: options.error_freshness.map(|option| option.0),
+            on_stale: options.on_stale.map(|option| option.0),
+            stale_unit: options.stale_unit.map(|option| option.0),
+            dangling_calls: options.dangling_calls.map(|option| option.0),
+            citations: options.citations.map(|option| option.0),
+            reducers: options.reducers.map(|reducers| reducers.into_iter().map(Into::into).collect()),
+        }
     }
-    Ok(layer)
 }
 
-/// `channels`: a policy each.
-pub fn channels(options: &JsValue) -> Result<Sorted<String, PolicyLayer>> {
-    let given = member(options, "channels");
-    let mut channels = Sorted::new();
-    for (name, _) in members("`channels`", &given)? {
-        let layer = policy_at(&given, &name)?;
-        channels.insert(name, layer);
+/// Converts `channels` to a policy layer for each channel.
+pub fn channel_layers(channels: Option<Entries<Option<ReplayOptions>>>) -> Sorted<String, PolicyLayer> {
+    let mut layers = Sorted::new();
+    for (channel, options) in channels.unwrap_or_default().0 {
+        layers.insert(channel, options.map(Into::into).unwrap_or_default());
     }
-    Ok(channels)
+    layers
 }
 
-/// `onStop`.
-pub fn on_stop(options: &JsValue) -> Result<Option<OnStop>> {
-    word(options, "onStop", &["discard", "keep"], &[OnStop::Discard, OnStop::Keep])
+/// The fields of `Session.update`: absent keeps, null clears.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UpdateFields {
+    #[serde(deserialize_with = "given")]
+    pub title: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    pub channel: Option<Option<String>>,
+    #[serde(deserialize_with = "given")]
+    pub metadata: Option<Option<UnreadValue>>,
+}
+
+/// Reads an option that differs when it is absent and when it is null.
+fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> std::result::Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+/// The options of `Session.discard`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiscardOptions {
+    pub keep: bool,
+}
+
+/// The options of `Session.messages`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MessagePageOptions {
+    pub limit: Option<u64>,
+    pub cursor: Option<String>,
+}
+
+/// The query of `Rethread.sessions`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionQuery {
+    pub channel: Option<String>,
+    pub limit: Option<AtLeastOne>,
+    pub cursor: Option<String>,
+}
+
+/// The query of `Rethread.pendingRuns`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PendingRunQuery {
+    pub session: Option<String>,
+}
+
+/// The query of `invocations`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct InvocationQuery {
+    pub session: Option<String>,
+    pub message_id: Option<String>,
+    pub tool: Option<String>,
+    pub status: Option<InvocationStatusOption>,
+    pub channel: Option<String>,
+    pub since: Option<u64>,
+    pub until: Option<u64>,
+    pub payload: Option<bool>,
+    pub limit: Option<u64>,
+    pub cursor: Option<String>,
+}
+
+/// `status` of an invocation query.
+pub struct InvocationStatusOption(pub crate::tool::InvocationStatus);
+
+impl<'de> Deserialize<'de> for InvocationStatusOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let status = crate::tool::InvocationStatus::ALL.into_iter().find(|status| status.as_str() == name);
+        status.map(Self).ok_or_else(|| D::Error::custom(format!("\"{name}\" is no status of an invocation")))
+    }
+}
+
+/// Reads the options of `open`.
+///
+/// # Errors
+/// `config_invalid`.
+pub fn open_options(value: &JsValue) -> Result<OpenOptions> {
+    let options: OpenOptions = read_options("the argument of `open`", value)?;
+    if options.name.as_deref() == Some("") {
+        return Err(Error::config("`name` is the database's name; it cannot be empty"));
+    }
+    Ok(options)
 }

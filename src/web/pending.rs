@@ -1,11 +1,13 @@
 //! Unfinished runs, found, resumed and given up; and the audit table's pages.
 
-use super::convert::{flag, page, parsed, text, whole};
+use super::convert::{page, parsed};
+use super::option_reader::read_optional;
+use super::options::InvocationQuery;
 use super::payloads::AuditPayloads;
 use super::platform::held_locks;
 use super::promise::Work;
 use super::run::{RunInner, RunLock, acquire_run_lock, lock_name};
-use super::run_request::setup;
+use super::run_request::RunOptions;
 use super::session::SessionInner;
 use super::store_context::StoreContext;
 use crate::error::{Code, Error, Result};
@@ -17,7 +19,7 @@ use crate::session_head::{RunEntry, SessionHead};
 use crate::store::{
     AuditQuery, AuditRow, Change, JournalChange, JournalStep, Record, RecordKind, open_record, read_journal,
 };
-use crate::tool::{InvocationStatus, ToolInvocation};
+use crate::tool::ToolInvocation;
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::JsValue;
@@ -119,8 +121,8 @@ fn lock_run<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<Locke
 }
 
 /// Takes a run over, to go on with it.
-pub async fn resume_run(session: &Rc<SessionInner>, id: &str, request: &JsValue) -> Result<Rc<RunInner>> {
-    let setup = setup(session, request, id.to_owned())?;
+pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOptions) -> Result<Rc<RunInner>> {
+    let setup = options.into_setup(session, id.to_owned())?;
     setup.provider.check()?;
     let LockedRun { entry, lock } = lock_run(session, id).await?;
     let recovered = journal_of(&session.context, &session.id, &entry).await?;
@@ -163,9 +165,10 @@ fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -
 pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<String>) -> Promise {
     let shared = context.clone();
     context.promise(Box::pin(async move {
-        let wanted = audit_query(&query, session)?;
-        let message = text(&query, "messageId")?;
-        let payload = flag(&query, "payload");
+        let mut query: InvocationQuery = read_optional("the query", &query)?;
+        let message = query.message_id.take();
+        let payload = query.payload.unwrap_or(false);
+        let wanted = audit_query(query, session);
         let found = shared.store.invocations(&wanted).await?;
         let rows = audit_rows(&shared, &found.items, message.as_deref());
         // Taken, not borrowed: another query may come while this one reads.
@@ -210,22 +213,21 @@ fn audit_rows<'r>(
     rows
 }
 
-fn audit_query(query: &JsValue, session: Option<String>) -> Result<AuditQuery> {
-    let session = if session.is_some() { session } else { text(query, "session")? };
-    let mut wanted = AuditQuery { session, ..AuditQuery::default() };
-    wanted.status = text(query, "status")?;
-    if let Some(status) = &wanted.status
-        && !InvocationStatus::ALL.iter().any(|known| known.as_str() == status)
-    {
-        return Err(Error::invalid(format!("\"{status}\" is no status of an invocation")));
+/// Maximum number of items of a page.
+pub const MAX_PAGE: u64 = 10_000;
+
+fn audit_query(query: InvocationQuery, session: Option<String>) -> AuditQuery {
+    let limit = query.limit.unwrap_or(100).clamp(1, MAX_PAGE);
+    AuditQuery {
+        session: session.or(query.session),
+        status: query.status.map(|option| option.0.as_str().to_owned()),
+        tool: query.tool,
+        channel: query.channel,
+        since: query.since,
+        until: query.until,
+        cursor: query.cursor,
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
     }
-    wanted.tool = text(query, "tool")?;
-    wanted.channel = text(query, "channel")?;
-    wanted.since = whole(query, "since")?;
-    wanted.until = whole(query, "until")?;
-    wanted.cursor = text(query, "cursor")?;
-    wanted.limit = usize::try_from(whole(query, "limit")?.unwrap_or(100).clamp(1, 10_000)).unwrap_or(100);
-    Ok(wanted)
 }
 
 fn write_row(out: &mut ObjectWriter<'_>, session: &str, row: &AuditRow, call: Option<&ToolInvocation>) {

@@ -1,105 +1,92 @@
-//! What the platform gives: time, randomness, locks, a channel to other tabs. The only place that asks for them.
+//! Platform services: clock, randomness, Web Locks and timers. No other file asks the platform for them.
 
-use super::convert::{function, member, set};
-use super::foreign::{await_settled, items};
+use super::convert::set;
+use super::foreign::{items, member};
 use super::platform_hold::PlatformHold;
-use super::promise::{Work, deferred, in_background};
+use super::promise::{await_settled, deferred, in_background};
 use crate::clock::{Clock, Ms};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::id::IdSource;
 use js_sys::{Function, Promise};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues, catch)]
-    fn random_values(bytes: &mut [u8]) -> std::result::Result<JsValue, JsValue>;
+/// Number of random bytes that are drawn at once: a call to the platform costs more than the bytes.
+const POOL_BYTES: usize = 1024;
+
+thread_local! {
+    /// Random bytes that were drawn and not used yet. Never dropped: the thread lives as long as the page.
+    static POOL: ManuallyDrop<RefCell<Vec<u8>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-/// Drawn at once: a call to the platform costs more than the bytes.
-const POOL: usize = 1024;
-
-/// Random bytes; where the platform has none, the time and a count, which still differ.
-fn entropy() -> [u8; 16] {
-    thread_local! {
-        // Not dropped: the thread lives as long as the page.
-        static LEFT: ManuallyDrop<RefCell<Vec<u8>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
-        static COUNT: Cell<u64> = const { Cell::new(0) };
-    }
-    let drawn = LEFT.with(|left| {
-        let mut left = left.borrow_mut();
-        if left.len() < 16 {
-            left.resize(POOL, 0);
-            if random_values(&mut left).is_err() {
-                left.clear();
-            }
+/// Takes 16 random bytes.
+///
+/// # Errors
+/// `store_error` if the platform has no source of randomness.
+fn random_bytes() -> Result<[u8; 16]> {
+    let missing = || {
+        Error::new(
+            Code::StoreError,
+            "this platform has no source of random numbers, which ids need: `globalThis.crypto.getRandomValues` is missing or fails",
+        )
+    };
+    POOL.with(|pool| {
+        let mut pool = pool.borrow_mut();
+        if pool.len() < 16 {
+            let mut drawn = vec![0; POOL_BYTES];
+            getrandom::fill(&mut drawn).map_err(|_| missing())?; // proof: the adapter that may
+            *pool = drawn;
         }
-        let rest = left.len().checked_sub(16)?;
-        <[u8; 16]>::try_from(left.split_off(rest).as_slice()).ok()
-    });
-    drawn.unwrap_or_else(|| {
-        let count = COUNT.with(|count| count.replace(count.get() + 1));
-        let time = js_sys::Date::now().to_bits(); // proof: the adapter that may
-        (u128::from(time) << 64 | u128::from(count)).to_le_bytes()
+        let rest = pool.len().saturating_sub(16);
+        pool.split_off(rest).try_into().map_err(|_| missing())
     })
 }
 
-/// A seed for maps.
-pub fn seed() -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = entropy();
-    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+/// Draws a seed for maps.
+///
+/// # Errors
+/// `store_error` if the platform has no source of randomness.
+pub fn seed() -> Result<u64> {
+    let [a, b, c, d, e, f, g, h, ..] = random_bytes()?;
+    Ok(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
 }
 
-/// The time, from the application's `now` or the platform's.
-pub struct PlatformClock(Option<Function>);
-
-impl PlatformClock {
-    /// Reads the option `now`.
-    ///
-    /// # Errors
-    /// `invalid_input` when it is no function.
-    pub fn from_options(options: &JsValue) -> Result<Self> {
-        Ok(Self(function(options, "now")?))
-    }
-}
+/// The clock: the option `now`, or the platform's.
+pub struct PlatformClock(pub Option<Function>);
 
 impl Clock for PlatformClock {
     fn now(&self) -> Ms {
-        let own = self.0.as_ref().and_then(|now| now.call0(&JsValue::NULL).ok()).and_then(|now| now.as_f64());
-        let now = own.filter(|now| now.is_finite() && *now >= 0.0).unwrap_or_else(js_sys::Date::now); // proof: the adapter that may
+        let given = self.0.as_ref().and_then(|now| now.call0(&JsValue::NULL).ok()).and_then(|now| now.as_f64());
+        let now = given.filter(|now| now.is_finite() && *now >= 0.0).unwrap_or_else(js_sys::Date::now); // proof: the adapter that may
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let now = now as Ms;
         now
     }
 }
 
-/// Ids, from the application's `newId` or at random. They are drawn before a step, never in it: a callback may call back.
+/// The id source: the option `newId`, or random ids. `newId` is called before a step and never in it, since it may call back.
 pub struct PlatformIds {
-    own: Option<Function>,
+    new_id: Option<Function>,
     drawn: RefCell<VecDeque<String>>,
 }
 
-/// More than any step takes at once, calls of one answer included.
-const DRAWN: usize = 64;
+/// Number of ids that are drawn ahead: more than a step takes, the calls of one answer included.
+const DRAWN_AHEAD: usize = 64;
 
 impl PlatformIds {
-    /// Reads the option `newId`.
-    ///
-    /// # Errors
-    /// `invalid_input` when it is no function.
-    pub fn from_options(options: &JsValue) -> Result<Self> {
-        Ok(Self { own: function(options, "newId")?, drawn: RefCell::new(VecDeque::new()) })
+    /// Makes a source of ids that calls `new_id` if there is one.
+    pub fn new(new_id: Option<Function>) -> Self {
+        Self { new_id, drawn: RefCell::new(VecDeque::new()) }
     }
 
-    /// Draws ahead from the application's source.
+    /// Draws ids ahead from `newId`.
     pub fn draw(&self) {
-        let Some(own) = &self.own else { return };
-        while self.drawn.borrow().len() < DRAWN {
-            let Some(id) = own.call0(&JsValue::NULL).ok().and_then(|id| id.as_string()).filter(|id| !id.is_empty())
+        let Some(new_id) = &self.new_id else { return };
+        while self.drawn.borrow().len() < DRAWN_AHEAD {
+            let Some(id) = new_id.call0(&JsValue::NULL).ok().and_then(|id| id.as_string()).filter(|id| !id.is_empty())
             else {
                 return;
             };
@@ -115,15 +102,17 @@ impl IdSource for PlatformIds {
 }
 
 /// Returns a random id, independent of the application's id source. Used where correctness requires a unique id.
+///
+/// Opening a store fails without randomness. If it is gone later, this throws and the instance stops, since any other id could be
+/// another tab's.
 pub fn random_id() -> String {
     const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    entropy()
-        .iter()
-        .map(|byte| char::from(LETTERS.get(usize::from(byte % 32)).copied().unwrap_or(b'0')))
-        .collect::<String>()
+    let bytes = random_bytes().unwrap_or_else(|error| wasm_bindgen::throw_str(&error.message));
+    let letter = |byte: &u8| char::from(LETTERS.get(usize::from(byte % 32)).copied().unwrap_or(b'0'));
+    bytes.iter().map(letter).collect()
 }
 
-/// A lock that is held until it is dropped; the platform lets go of it when the tab dies.
+/// A Web Lock, held until this is dropped. The platform releases it when the tab dies.
 pub struct WebLock {
     release: Function,
     _hold: PlatformHold,
@@ -136,11 +125,11 @@ impl Drop for WebLock {
     }
 }
 
-/// What came of asking for a lock.
+/// The outcome of a request for a lock.
 pub enum LockOutcome {
-    /// Held.
+    /// This tab holds it now.
     Acquired(WebLock),
-    /// Somebody else holds it.
+    /// Another holder has it.
     HeldElsewhere,
     /// The platform has no locks.
     Unsupported,
@@ -154,7 +143,7 @@ fn method(object: &JsValue, name: &str) -> Option<Function> {
     Some(member(object, name)).filter(JsValue::is_function).map(JsCast::unchecked_into)
 }
 
-/// Takes the lock of that name, if it is free.
+/// Acquires the lock of that name if it is free.
 pub async fn try_acquire_lock(name: &str) -> LockOutcome {
     let Some(locks) = locks() else { return LockOutcome::Unsupported };
     let Some(request) = method(&locks, "request") else { return LockOutcome::Unsupported };
@@ -174,7 +163,7 @@ pub async fn try_acquire_lock(name: &str) -> LockOutcome {
     let Ok(request) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else {
         return LockOutcome::Unsupported;
     };
-    // The request itself ends first where the lock is somebody else's, and where it is refused (an opaque origin).
+    // The request itself settles first if another holder has the lock, or if the origin is opaque and has no locks.
     let first = Promise::race(&js_sys::Array::of2(&request, &granted));
     if JsFuture::from(first).await.is_ok_and(|granted| granted.is_truthy()) {
         LockOutcome::Acquired(WebLock { _hold: PlatformHold::new(release.clone()), release })
@@ -189,33 +178,31 @@ pub fn request_lock(name: &str) -> Option<WebLock> {
     let request = method(&locks, "request")?;
     let (held, release) = deferred();
     let callback = Closure::once_into_js(move |_: JsValue| -> JsValue { held.into() });
-    let asked = request.call2(&locks, &JsValue::from_str(name), &callback).ok()?;
-    // Where it is refused (an opaque origin), nobody can wait for it either.
+    let requested = request.call2(&locks, &JsValue::from_str(name), &callback).ok()?;
+    // It is rejected on an opaque origin, where nobody can wait for it either.
     in_background(Box::pin(async move {
-        let _ = await_settled(asked).await;
+        let _ = await_settled(requested).await;
     }));
     let release = release?;
     Some(WebLock { _hold: PlatformHold::new(release.clone()), release })
 }
 
 /// Waits until no exclusive holder of the lock is left, without keeping it. Returns false if the platform has no locks.
-pub fn wait_until_released(name: &str) -> Work<'_, bool> {
-    Box::pin(async move {
-        let Some(locks) = locks() else { return false };
-        let Some(request) = method(&locks, "request") else { return false };
-        let options = js_sys::Object::new();
-        set(&options, "mode", &JsValue::from_str("shared"));
-        let callback = Closure::once_into_js(|_: JsValue| JsValue::UNDEFINED);
-        let Ok(asked) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else { return false };
-        await_settled(asked).await.is_ok()
-    })
+pub async fn wait_until_released(name: &str) -> bool {
+    let Some(locks) = locks() else { return false };
+    let Some(request) = method(&locks, "request") else { return false };
+    let options = js_sys::Object::new();
+    set(&options, "mode", &JsValue::from_str("shared"));
+    let callback = Closure::once_into_js(|_: JsValue| JsValue::UNDEFINED);
+    let Ok(requested) = request.call3(&locks, &JsValue::from_str(name), &options, &callback) else { return false };
+    await_settled(requested).await.is_ok()
 }
 
-/// Resolves after so many milliseconds; at once where the platform has no timers.
+/// Resolves after `ms` milliseconds, or at once on a platform without timers.
 pub async fn sleep(ms: Ms) {
     let Some(timer) = method(&js_sys::global(), "setTimeout") else { return };
     let (over, Some(resolve)) = deferred() else { return };
-    // Longer than a timer counts, it would fire at once.
+    // A timer with a longer time fires at once.
     let ms = i32::try_from(ms).unwrap_or(i32::MAX);
     if timer.call2(&JsValue::UNDEFINED, &resolve, &JsValue::from(ms)).is_ok() {
         // A resolved promise does not fail.
@@ -223,13 +210,11 @@ pub async fn sleep(ms: Ms) {
     }
 }
 
-/// The names of all locks that are held, in any tab; none where the platform has no locks.
-pub fn held_locks() -> Work<'static, Option<Vec<String>>> {
-    Box::pin(async {
-        let locks = locks()?;
-        let asked = method(&locks, "query")?.call0(&locks).ok()?;
-        let answer = await_settled(asked).await.ok()?;
-        let held = items("the held locks", &member(&answer, "held"), u32::MAX).ok()??;
-        Some(held.iter().filter_map(|lock| member(lock, "name").as_string()).collect())
-    })
+/// Returns the names of all locks that are held in any tab, and none if the platform has no locks.
+pub async fn held_locks() -> Option<Vec<String>> {
+    let locks = locks()?;
+    let requested = method(&locks, "query")?.call0(&locks).ok()?;
+    let answer = await_settled(requested).await.ok()?;
+    let held = items("the held locks", &member(&answer, "held"), u32::MAX).ok()??;
+    Some(held.iter().filter_map(|lock| member(lock, "name").as_string()).collect())
 }

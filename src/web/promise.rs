@@ -1,28 +1,37 @@
-//! What an exported method gives: a promise, and every failure its rejection.
+//! Promises of exported methods, and promises that are awaited.
 
 use crate::error::Result;
 use js_sys::{Function, Promise};
 use std::future::Future;
 use std::pin::Pin;
 use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::{future_to_promise, spawn_local};
+use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
 
-/// Work in one shape, whatever it does: what drives it is compiled once.
+/// A boxed future. Exported methods box theirs, so that the code that turns a future into a promise is compiled once.
 pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A promise of what the work gives.
+/// Runs a future; the promise resolves to its value or rejects with its error.
 pub fn promise(work: Work<'static, Result<JsValue>>) -> Promise {
     future_to_promise(async { Ok(work.await?) })
 }
 
-/// A promise, and the function that resolves it: a promise hands that out as it is made.
+/// Returns a pending promise and the function that resolves it.
 pub fn deferred() -> (Promise, Option<Function>) {
     let mut resolve = None;
     let promise = Promise::new(&mut |given, _| resolve = Some(given));
     (promise, resolve)
 }
 
-/// Does work that nobody waits for.
+/// Awaits the return value of a callback. An internal promise adopts it, since a getter for `then` may throw.
+pub async fn await_settled(returned: JsValue) -> std::result::Result<JsValue, JsValue> {
+    let (promise, resolve) = deferred();
+    if let Some(resolve) = resolve {
+        resolve.call1(&JsValue::NULL, &returned)?;
+    }
+    JsFuture::from(promise).await
+}
+
+/// Runs a future that nobody awaits.
 pub fn in_background(work: Work<'static, ()>) {
     spawn_local(work);
 }

@@ -1,8 +1,9 @@
 //! `Session.render`: the next request's body, without a run.
 
-use super::convert::{member, object_to_js, set};
+use super::convert::{object_to_js, set};
+use super::option_reader::read_options;
 use super::reducers::ask_application;
-use super::run_request::{input_items, render_parts};
+use super::run_request::{RenderOptions, input_items};
 use super::session::SessionInner;
 use super::wire::report_to_js;
 use crate::error::Result;
@@ -13,13 +14,15 @@ use crate::replay::ReducerReplies;
 use js_sys::Uint8Array;
 use wasm_bindgen::JsValue;
 
-/// The body of a request, and what was done to it.
+/// Renders the body of the next request.
 pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> {
     inner.context.ids.draw();
     let now = inner.context.now();
-    let parts = render_parts(inner, request)?;
+    let mut options: RenderOptions = read_options("a render's request", request)?;
+    let input = options.input.take();
+    let parts = options.into_parts(inner)?;
     let mut live = History::new(inner.context.seed);
-    let items = input_items(&member(request, "input"), parts.provider.dialect)?;
+    let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let origin = Origin { at: now, ..Origin::default() };
     let joined = join(Some(&inner.log.borrow().history), &live, items, &origin, &inner.context.ids);
     for entry in joined.entries {
@@ -66,7 +69,7 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
     out.into()
 }
 
-/// Of a body's findings those that go to `onWarning`, too.
+/// Appends the findings of a rendered body that are also reported to `onWarning`.
 pub fn append_warnings(report: &[Finding], out: &mut Vec<Finding>) {
     for finding in report {
         if matches!(finding.code, "stale_default" | "callback_failed") {

@@ -1,22 +1,23 @@
-//! `Rethread`: what `open` gives.
+//! `Rethread`: the class of an open store.
 
-use super::convert::{member, object_to_js, page, text, whole};
-use super::error::error_from_thrown;
-use super::options::{refuse, unbuilt, word};
-use super::pending::{audit_page, pending_runs};
+use super::convert::to_js;
+use super::foreign::member;
+use super::option_reader::read_optional;
+use super::options::{OpenOptions, PendingRunQuery, SessionQuery, open_options};
+use super::pending::{MAX_PAGE, audit_page, pending_runs};
 use super::promise::promise;
+use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::session::{JsSession, SessionInner};
-use super::store::{Durability, IndexedDbStore, StorageStatus, persist, storage_status};
-use super::store_context::StoreContext;
-use crate::error::{Code, Error, Result};
-use crate::json::{ArrayWriter, ObjectWriter};
+use super::store::{IndexedDbStore, StorageStatus, persist, storage_status};
+use super::store_context::{DEFAULT_NAME, StoreContext};
+use crate::error::{Code, Error};
 use crate::session_head::SessionHead;
-use crate::store::{LogStore, MemoryStore, RecordKind, SessionRow, open_record, unreadable_head};
+use crate::store::{LogStore, MemoryStore, RecordKind, open_record, unreadable_head};
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
-/// A store, opened.
+/// An open store.
 #[wasm_bindgen(js_name = Rethread, skip_typescript)]
 pub struct JsRethread {
     context: Rc<StoreContext>,
@@ -26,43 +27,31 @@ pub struct JsRethread {
 #[wasm_bindgen(js_name = openRethread, skip_typescript)]
 pub fn open_rethread(options: JsValue) -> Promise {
     promise(Box::pin(async move {
-        let (kind, name, durability) = place(&options)?;
+        let options = open_options(&options)?;
+        let kind = store_kind(&options);
         let store: Rc<dyn LogStore> = match kind {
             "memory" => Rc::new(MemoryStore::default()),
-            _ => Rc::new(IndexedDbStore::open(&name, durability).await?),
+            _ => {
+                let durability = options.durability.map(|option| option.0).unwrap_or_default();
+                Rc::new(IndexedDbStore::open(options.name.as_deref().unwrap_or(DEFAULT_NAME), durability).await?)
+            }
         };
-        Ok(JsRethread { context: StoreContext::new(store, kind, name, &options)? }.into())
+        Ok(JsRethread { context: StoreContext::new(store, kind, options)? }.into())
     }))
 }
 
-/// Which store, the name of its database, and when a write counts as done.
-fn place(options: &JsValue) -> Result<(&'static str, String, Durability)> {
-    refuse(options, &["encryption"])?;
-    let store = member(options, "store");
-    if store.is_object() {
-        return Err(unbuilt("a store of your own"));
-    }
-    let kind = match store.as_string().as_deref() {
-        Some("memory") => "memory",
-        Some("indexeddb") => "indexeddb",
-        Some("localstorage") => return Err(unbuilt("the store \"localstorage\"")),
-        Some(other) => {
-            return Err(Error::config(format!("`store` is \"indexeddb\" or \"memory\", not \"{other}\"")));
-        }
+/// Returns the kind of store that is asked for, or the default of this platform.
+fn store_kind(options: &OpenOptions) -> &'static str {
+    match options.store {
+        Some(store) => store.0,
         None if member(&js_sys::global(), "indexedDB").is_object() => "indexeddb",
         None => "memory",
-    };
-    let name = text(options, "name")?.unwrap_or_else(|| "rethread".into());
-    if name.is_empty() {
-        return Err(Error::config("`name` is the database's name; it cannot be empty"));
     }
-    let durabilities = [Durability::Relaxed, Durability::Strict];
-    Ok((kind, name, word(options, "durability", &["relaxed", "strict"], &durabilities)?.unwrap_or_default()))
 }
 
 #[wasm_bindgen(js_class = Rethread)]
 impl JsRethread {
-    /// Opens a session; one that is not there yet is empty, and written with its first append.
+    /// Opens a session. One that is not stored yet is empty, and is written with its first append.
     pub fn session(&self, id: String, options: JsValue) -> Promise {
         let context = self.context.clone();
         self.context.promise(Box::pin(async move {
@@ -71,21 +60,20 @@ impl JsRethread {
         }))
     }
 
-    /// Sessions, in the order of their ids.
+    /// Lists sessions in the order of their ids.
     pub fn sessions(&self, query: JsValue) -> Promise {
         let context = self.context.clone();
         self.context.promise(Box::pin(async move {
-            let (cursor, channel) = (text(&query, "cursor")?, text(&query, "channel")?);
-            let limit = limit(&query, 100)?;
+            let SessionQuery { cursor, channel, limit } = read_optional("the query", &query)?;
+            let limit = limit.map_or(100, |option| option.0).min(MAX_PAGE);
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             let rows = context.store.sessions(cursor.as_deref(), limit, channel.as_deref()).await?;
-            let mut items = String::new();
-            let mut array = ArrayWriter::new(&mut items);
-            for row in &rows.items {
+            let mut items = Vec::new();
+            for row in rows.items {
                 let head = context.head(&row.id, &row.head).await?;
-                array.object(|out| write_summary(out, row, &head));
+                items.push(summary(row.id, head));
             }
-            array.end();
-            Ok(page(&items, rows.cursor.as_deref()))
+            Ok(result_to_js(&SessionPage { items, cursor: rows.cursor }))
         }))
     }
 
@@ -109,18 +97,19 @@ impl JsRethread {
         }))
     }
 
-    /// The audit table, over all sessions.
+    /// Returns a page of the audit table of all sessions.
     pub fn invocations(&self, query: JsValue) -> Promise {
         audit_page(&self.context, query, None)
     }
 
-    /// Runs that a kill cut off, that failed, or that live in another tab.
+    /// Lists runs that were interrupted, that failed, or that are live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self, query: JsValue) -> Promise {
         let context = self.context.clone();
         self.context.promise(Box::pin(async move {
             let mut heads = Vec::new();
-            if let Some(id) = text(&query, "session")? {
+            let query: PendingRunQuery = read_optional("the query", &query)?;
+            if let Some(id) = query.session {
                 if let Some(stored) = context.store.head(&id).await? {
                     let head = context.head(&id, &stored).await?;
                     heads.push((id, head));
@@ -135,7 +124,7 @@ impl JsRethread {
         }))
     }
 
-    /// Changes of any session, in any tab. Gives the function that ends it.
+    /// Calls the listener after each change of a session, in any tab. Returns the function that unsubscribes it.
     pub fn subscribe(&self, listener: js_sys::Function) -> js_sys::Function {
         self.context.subscribe(listener)
     }
@@ -146,7 +135,7 @@ impl JsRethread {
         promise(Box::pin(async move { Ok((durable && persist().await?).into()) }))
     }
 
-    /// How the store stands.
+    /// Reports the state of the store.
     pub fn status(&self) -> Promise {
         let context = self.context.clone();
         self.context.promise(Box::pin(async move {
@@ -156,11 +145,11 @@ impl JsRethread {
                     context.report_unreadable(unreadable_head(&row.id, &error));
                 }
             }
-            Ok(object_to_js(&|out| write_status(out, &context, &status)))
+            Ok(result_to_js(&status_of(&context, &status)))
         }))
     }
 
-    /// Ends the use of the store; sessions and runs of it take no call any more.
+    /// Closes the store. Its sessions and runs reject further calls.
     pub fn close(&self) -> Promise {
         let context = self.context.clone();
         promise(Box::pin(async move {
@@ -170,43 +159,30 @@ impl JsRethread {
     }
 }
 
-fn write_status(out: &mut ObjectWriter<'_>, context: &StoreContext, status: &StorageStatus) {
+fn status_of(context: &StoreContext, storage: &StorageStatus) -> StatusResult {
     let durable = context.is_durable();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
-    out.text("store", context.kind);
-    match status.persisted.filter(|_| durable) {
-        Some(persisted) => out.bool("persisted", persisted),
-        None => out.raw("persisted", "null"),
-    };
-    out.number_or_null("usageBytes", bytes(status.usage)).number_or_null("quotaBytes", bytes(status.quota));
-    context.write_state(out);
-}
-
-fn limit(query: &JsValue, default: u64) -> Result<usize> {
-    let limit = whole(query, "limit")?.unwrap_or(default);
-    if limit == 0 {
-        return Err(Error::invalid("`limit` is at least 1"));
+    StatusResult {
+        store: context.kind,
+        persisted: storage.persisted.filter(|_| durable),
+        usage_bytes: bytes(storage.usage),
+        quota_bytes: bytes(storage.quota),
+        state: context.state(),
+        findings: context.damage_to_js(),
     }
-    Ok(usize::try_from(limit).unwrap_or(usize::MAX).min(10_000))
 }
 
-fn write_summary(out: &mut ObjectWriter<'_>, row: &SessionRow, head: &SessionHead) {
-    out.text("id", &row.id)
-        .text_or_null("channel", head.channel.as_deref())
-        .text_or_null("title", head.title.as_deref())
-        .number("createdAt", head.created_at)
-        .number("updatedAt", head.updated_at)
-        .number("revision", head.history_revision)
-        .number("messageCount", head.next_seq)
-        .number("pendingRuns", head.pending_runs().count() as u64);
-    match &head.metadata {
-        Some(metadata) => out.json("metadata", metadata.view()),
-        None => out.raw("metadata", "null"),
-    };
-}
-
-/// A failure of a callback, by its words.
-pub fn callback_failed(what: &str, error: &JsValue) -> Error {
-    error_from_thrown(Code::CallbackFailed, what, error)
+fn summary(id: String, head: SessionHead) -> SessionSummary {
+    SessionSummary {
+        id,
+        created_at: head.created_at,
+        updated_at: head.updated_at,
+        revision: head.history_revision,
+        message_count: head.next_seq,
+        pending_runs: head.pending_runs().count() as u64,
+        metadata: head.metadata.as_ref().map_or(JsValue::NULL, |metadata| to_js(metadata.view())),
+        channel: head.channel,
+        title: head.title,
+    }
 }

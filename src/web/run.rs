@@ -1,15 +1,14 @@
 //! `Run`: the class, and the pump that answers the machine's own effects.
 
 use super::answer_channel::AnswerBroadcast;
-use super::convert::{given, list_to_js, member, object_to_js, text, to_json, whole};
-use super::foreign;
+use super::convert::{list_to_js, object_to_js, to_json};
+use super::foreign::{self, callback_failed, get, member};
 use super::offered_effects::OfferedEffects;
 use super::platform::{LockOutcome, WebLock, random_id, request_lock, try_acquire_lock};
 use super::promise::{Work, deferred, in_background, promise};
-use super::reducers::{ask_application, persist};
+use super::reducers::{ask_application, call_persist};
 use super::render::append_warnings;
-use super::rethread::callback_failed;
-use super::run_request::{input_items, setup};
+use super::run_request::{RunOptions, input_items};
 use super::session::SessionInner;
 use super::store_context::StoreContext;
 use crate::clock::Ms;
@@ -106,13 +105,13 @@ impl RunInner {
     }
 
     /// Makes a new run.
-    pub async fn begin(session: &Rc<SessionInner>, request: &JsValue) -> Result<Rc<Self>> {
+    pub async fn begin(session: &Rc<SessionInner>, mut options: RunOptions) -> Result<Rc<Self>> {
         session.context.ids.draw();
         let drawn = session.context.ids.new_id();
         // Checked before anything is written or read.
-        let mut setup = setup(session, request, drawn.clone())?;
-        let items = input_items(&member(request, "input"), setup.provider.dialect)?;
-        let input_id = text(request, "inputId")?;
+        let (input, input_id) = (options.input.take(), options.input_id.take());
+        let mut setup = options.into_setup(session, drawn.clone())?;
+        let items = input_items(input.as_ref(), setup.provider.dialect)?;
         // What other tabs appended belongs into the request.
         session.refresh().await?;
         let (id, lock) = Self::acquire_new(session, drawn).await?;
@@ -271,9 +270,9 @@ impl RunInner {
         loop {
             let ask = self.machine.borrow_mut().take_persist_question();
             let Some(ask) = ask else { return };
-            let said = persist(&ask);
+            let reply = call_persist(&ask);
             // It changes what is stored, and nothing else.
-            let _ = self.step(RunInput::PersistReply(ask, said));
+            let _ = self.step(RunInput::PersistReply(ask, reply));
         }
     }
 
@@ -512,30 +511,12 @@ fn oversized(run: &RunInner, effect: &str, answer: &JsValue) -> Option<RunInput>
 }
 
 fn reply_of(answer: &JsValue) -> Result<EffectReply> {
-    let headers = || -> Result<Vec<(String, String)>> {
-        let members = foreign::members("`headers`", &member(answer, "headers"))?;
-        Ok(members
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_ascii_lowercase(), value.as_string()?)))
-            .collect())
-    };
-    let status = || -> Result<u16> {
-        whole(answer, "status")?
-            .and_then(|status| u16::try_from(status).ok())
-            .ok_or_else(|| Error::invalid("`status` is the HTTP status"))
-    };
-    Ok(match text(answer, "type")?.as_deref() {
-        Some("response_started") => EffectReply::ResponseStarted { status: status()?, headers: headers()? },
+    let kind = text(answer, "type")?;
+    Ok(match kind.as_deref() {
+        Some("response_started") => EffectReply::ResponseStarted { status: status(answer)?, headers: headers(answer)? },
         Some("response_end") => EffectReply::ResponseEnd,
         Some("response") => {
-            let body = member(answer, "body");
-            let body = match foreign::string("`body`", &body)? {
-                Some(text) => text.into_bytes(),
-                None => {
-                    foreign::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` is a string or bytes"))?
-                }
-            };
-            EffectReply::Response { status: status()?, headers: headers()?, body }
+            EffectReply::Response { status: status(answer)?, headers: headers(answer)?, body: response_body(answer)? }
         }
         Some("started") => EffectReply::Started,
         Some("tool_result") => EffectReply::ToolResult {
@@ -543,17 +524,48 @@ fn reply_of(answer: &JsValue) -> Result<EffectReply> {
             is_error: member(answer, "isError").is_truthy(),
         },
         Some("waited") => EffectReply::Waited,
-        Some("failed") => {
-            let error = member(answer, "error");
-            EffectReply::Failed {
-                code: text(&error, "code").ok().flatten(),
-                message: text(&error, "message")
-                    .ok()
-                    .flatten()
-                    .unwrap_or_else(|| callback_failed("the host failed", &error).into_message()),
-                sent: given(answer, "sent").is_none_or(|sent| sent.is_truthy()),
-            }
-        }
+        Some("failed") => failed_reply(answer),
         other => return Err(Error::invalid(format!("\"{}\" is no answer to an effect", other.unwrap_or("nothing")))),
     })
+}
+
+/// Reads a text of an answer; none if it is absent or null.
+fn text(answer: &JsValue, key: &str) -> Result<Option<String>> {
+    let value = get(answer, key)?;
+    if value.is_undefined() || value.is_null() {
+        return Ok(None);
+    }
+    let text = foreign::string(key, &value)?;
+    text.map(Some).ok_or_else(|| Error::invalid(format!("`{key}` is a string")))
+}
+
+fn status(answer: &JsValue) -> Result<u16> {
+    let status =
+        get(answer, "status")?.as_f64().filter(|status| status.fract() == 0.0 && (0.0..=999.0).contains(status));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    status.map(|status| status as u16).ok_or_else(|| Error::invalid("`status` is the HTTP status"))
+}
+
+fn headers(answer: &JsValue) -> Result<Vec<(String, String)>> {
+    let members = foreign::members("`headers`", &member(answer, "headers"))?;
+    let header = |(name, value): (String, JsValue)| Some((name.to_ascii_lowercase(), value.as_string()?));
+    Ok(members.into_iter().filter_map(header).collect())
+}
+
+fn response_body(answer: &JsValue) -> Result<Vec<u8>> {
+    let body = member(answer, "body");
+    if let Some(text) = foreign::string("`body`", &body)? {
+        return Ok(text.into_bytes());
+    }
+    foreign::bytes("`body`", &body)?.ok_or_else(|| Error::invalid("`body` is a string or bytes"))
+}
+
+/// Reads a failure of the host. Whatever the host threw, this does not fail.
+fn failed_reply(answer: &JsValue) -> EffectReply {
+    let error = member(answer, "error");
+    let given = |key: &str| text(&error, key).ok().flatten();
+    EffectReply::Failed {
+        code: given("code"),
+        message: given("message").unwrap_or_else(|| callback_failed("the host failed", &error).into_message()),
+    }
 }

@@ -1,26 +1,141 @@
-//! `RunRequest` and `RenderRequest`, read.
+//! The options of `Session.run`, `Session.resume` and `Session.render`.
 
 use super::assembler::dialect;
-use super::convert::{flag, given, json_at, member, text, to_json, whole, wire_text};
-use super::foreign::{self, members};
-use super::options::{on_stop, only, policy_at, refuse, unbuilt, window, word};
-use super::reducers::callback;
+use super::convert::{body_json, to_json};
+use super::foreign;
+use super::option_reader::{BoundFunction, Entries, UnreadObject, UnreadValue};
+use super::options::{AtLeastOne, OnStopOption, PersistenceOption, ReplayOptions, WindowOption, words};
 use super::session::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
-use crate::json::{Json, JsonStr};
+use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Dialect, Part, PartBody, Role};
 use crate::provider::{
     ProviderRequest, ReasoningField, Settings, ToolDefinition, api_request, check_known_headers, decode_body,
 };
-use crate::replay::{Callback, Policy};
+use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{
     DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, OnInterrupted, RetryPolicy, RunSetup, ToolSettings,
 };
 use crate::sorted::Sorted;
+use crate::tool::Window;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use wasm_bindgen::prelude::*;
 
-/// What `render` needs beside its input.
+/// Maximum number of parts of an input.
+const MAX_INPUT_PARTS: u32 = 100_000;
+/// Number of model calls of a run unless `maxTurns` is set.
+const DEFAULT_MAX_TURNS: u64 = 20;
+
+words!(
+    /// `whenBusy`: true if the run waits for the run before it.
+    WhenBusyOption: bool { "throw" => false, "queue" => true }
+);
+words!(
+    /// `onInterrupted` of a tool.
+    OnInterruptedOption: OnInterrupted { "report" => OnInterrupted::Report, "rerun" => OnInterrupted::Rerun }
+);
+words!(
+    /// `compat.reasoningField` of a provider.
+    ReasoningFieldOption: ReasoningField {
+        "reasoning_content" => ReasoningField::Named("reasoning_content"),
+        "reasoning" => ReasoningField::Named("reasoning"),
+        "drop" => ReasoningField::Drop,
+    }
+);
+words!(
+    /// `compat.systemRole` of a provider.
+    SystemRoleOption: Role { "system" => Role::System, "developer" => Role::Developer }
+);
+
+/// The name of a dialect.
+struct DialectOption(Dialect);
+
+impl<'de> Deserialize<'de> for DialectOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        dialect(&name).map(Self).map_err(|error| D::Error::custom(error.into_message()))
+    }
+}
+
+/// The request of `Session.run` and `Session.resume`. `persistence` has one allowed value.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RunOptions {
+    pub input: Option<UnreadValue>,
+    pub input_id: Option<String>,
+    pub when_busy: Option<WhenBusyOption>,
+    on_stop: Option<OnStopOption>,
+    instructions: Option<String>,
+    provider: ProviderOptions,
+    tools: Option<Entries<ToolOptions>>,
+    max_turns: Option<AtLeastOne>,
+    replay: Option<ReplayOptions>,
+    #[serde(rename = "persistence")]
+    _persistence: Option<PersistenceOption>,
+    retry: Option<RetryOptions>,
+    max_response_bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RetryOptions {
+    attempts: Option<AtLeastOne>,
+    backoff_ms: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ProviderOptions {
+    dialect: DialectOption,
+    url: Option<String>,
+    params: Option<UnreadObject>,
+    stream: Option<bool>,
+    headers: Option<Entries<String>>,
+    allow_headers: Option<Vec<String>>,
+    compat: Option<CompatOptions>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct CompatOptions {
+    reasoning_field: Option<ReasoningFieldOption>,
+    system_role: Option<SystemRoleOption>,
+    stream_usage: Option<bool>,
+}
+
+/// A tool. `jsonSchema` and `execute` are used by the facade.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct ToolOptions {
+    description: Option<String>,
+    parameters: Option<UnreadObject>,
+    #[serde(rename = "jsonSchema")]
+    _json_schema: Option<UnreadObject>,
+    #[serde(rename = "execute")]
+    _execute: Option<BoundFunction>,
+    ends_run: Option<bool>,
+    on_interrupted: Option<OnInterruptedOption>,
+    freshness: Option<WindowOption>,
+    persist: Option<BoundFunction>,
+    /// Not built. Declared, so that it is not passed over in an instance of a class.
+    needs_approval: Option<UnreadValue>,
+}
+
+/// The request of `Session.render`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RenderOptions {
+    dialect: DialectOption,
+    params: Option<UnreadObject>,
+    pub input: Option<UnreadValue>,
+    instructions: Option<String>,
+    tools: Option<Entries<ToolOptions>>,
+    replay: Option<ReplayOptions>,
+}
+
+/// A render request without its input.
 pub struct RenderParts {
     pub provider: ProviderRequest,
     pub instructions: Option<String>,
@@ -28,95 +143,147 @@ pub struct RenderParts {
     pub policy: Policy,
 }
 
-/// So many parts an input may have.
-const MAX_INPUT_PARTS: u32 = 100_000;
-
-/// The input: a text, parts, or a body of the dialect.
-pub fn input_items(input: &JsValue, dialect: Dialect) -> Result<Vec<Incoming>> {
-    if input.is_undefined() || input.is_null() {
-        return Ok(Vec::new());
+impl RenderOptions {
+    /// Converts the request for rendering in a session.
+    pub fn into_parts(self, session: &SessionInner) -> Result<RenderParts> {
+        let DialectOption(dialect) = self.dialect;
+        let params = api_params(self.params, dialect)?;
+        let provider = ProviderRequest {
+            dialect,
+            url: "about:render".into(),
+            stream: asks_for_stream(params.view()),
+            params,
+            headers: Vec::new(),
+            settings: Settings::default(),
+        };
+        provider.check()?;
+        let tools = RequestTools::read(self.tools)?;
+        let policy = session.policy(self.replay.map(Into::into).unwrap_or_default(), windows(&tools.tool_settings));
+        Ok(RenderParts { provider, instructions: self.instructions, tools: tools.definitions, policy })
     }
-    let user = |parts: Vec<IncomingPart>| {
-        vec![Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: None, template: None })]
-    };
-    if input.is_string() {
-        // Through JSON, so that a lone surrogate is not lost.
-        let token = to_json(input)?.view().as_json_str().unwrap_or_else(|| JsonStr::new(""));
-        if token.is_empty() {
-            return Err(Error::invalid("`input` is empty; leave it out to answer what is there"));
+}
+
+impl RunOptions {
+    /// Converts the request, except its input, to the setup of the run `id`.
+    pub fn into_setup(self, session: &SessionInner, id: String) -> Result<RunSetup> {
+        let RequestTools { definitions, mut tool_settings, persist } = RequestTools::read(self.tools)?;
+        let call: PolicyLayer = self.replay.map(Into::into).unwrap_or_default();
+        let policy = session.policy(call, windows(&tool_settings));
+        let provider = self.provider.into_request()?;
+        add_tools_of_params(&provider.params, &mut tool_settings);
+        let max_response_bytes = self.max_response_bytes.unwrap_or(DEFAULT_MAX_RESPONSE_BYTES);
+        if !(1..=HIGHEST_MAX_RESPONSE_BYTES).contains(&max_response_bytes) {
+            let message = format!("`maxResponseBytes` is a number of bytes from 1 to {HIGHEST_MAX_RESPONSE_BYTES}");
+            return Err(Error::config(message));
         }
-        return Ok(user(vec![IncomingPart::Part(PartBody::Text(token).into())]));
-    }
-    if let Some(given) = foreign::items("`input`", input, MAX_INPUT_PARTS)? {
-        let mut parts = Vec::new();
-        for part in &given {
-            parts.push(IncomingPart::Part(input_part(part)?));
-        }
-        if parts.is_empty() {
-            return Err(Error::invalid("`input` has no part; leave it out to answer what is there"));
-        }
-        return Ok(user(parts));
-    }
-    if input.is_object() {
-        return decode_body(dialect, wire_text(input)?.view());
-    }
-    Err(Error::invalid("`input` is a text, a list of parts, or a body of the dialect"))
-}
-
-fn input_part(part: &JsValue) -> Result<Part> {
-    let part = read_part(to_json(part)?.view())?;
-    match part.body {
-        PartBody::Text(_) | PartBody::Image(_) | PartBody::File(_) => Ok(part),
-        _ => Err(Error::invalid("a part of an input is \"text\", \"image\" or \"file\"")),
+        Ok(RunSetup {
+            id,
+            provider,
+            instructions: self.instructions,
+            tools: definitions,
+            tool_settings,
+            persist,
+            max_turns: saturating_u32(self.max_turns.map_or(DEFAULT_MAX_TURNS, |option| option.0)),
+            max_response_bytes,
+            on_stop: self.on_stop.map_or(session.on_stop.get(), |option| option.0),
+            retry: self.retry.map(Into::into).unwrap_or_default(),
+            policy,
+            channel: session.channel(),
+        })
     }
 }
 
-/// Reads a `RenderRequest`.
-pub fn render_parts(session: &SessionInner, request: &JsValue) -> Result<RenderParts> {
-    check_branch(request)?;
-    let dialect = dialect_at(request, "`dialect` says which wire format to render")?;
-    let (params, stream) = params(request, dialect)?;
-    let provider = ProviderRequest {
-        dialect,
-        url: "about:render".into(),
-        params,
-        stream,
-        headers: Vec::new(),
-        settings: Settings::default(),
-    };
-    provider.check()?;
-    let tools = tools(request)?;
-    let policy = session.policy(policy_at(request, "replay")?, windows(&tools.tool_settings));
-    Ok(RenderParts { provider, instructions: text(request, "instructions")?, tools: tools.definitions, policy })
+fn saturating_u32(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-fn dialect_at(options: &JsValue, missing: &str) -> Result<Dialect> {
-    match text(options, "dialect")? {
-        Some(name) => dialect(&name),
-        None => Err(Error::config(missing)),
+impl From<RetryOptions> for RetryPolicy {
+    fn from(options: RetryOptions) -> Self {
+        let mut policy = Self::default();
+        policy.attempts = options.attempts.map_or(policy.attempts, |option| saturating_u32(option.0));
+        policy.backoff_ms = options.backoff_ms.unwrap_or(policy.backoff_ms);
+        policy
     }
 }
 
-/// `params`, and whether they ask for a stream.
-fn params(options: &JsValue, dialect: Dialect) -> Result<(Json, bool)> {
-    let params = match given(options, "params") {
-        Some(params) => to_json(&params)?,
+impl ProviderOptions {
+    fn into_request(self) -> Result<ProviderRequest> {
+        let DialectOption(dialect) = self.dialect;
+        let compat = self.compat.unwrap_or_default();
+        let settings = Settings {
+            system_role: compat.system_role.map(|option| option.0),
+            reasoning: compat.reasoning_field.map(|option| option.0).unwrap_or_default(),
+            no_stream_usage: compat.stream_usage == Some(false),
+            ..Settings::default()
+        };
+        let params = api_params(self.params, dialect)?;
+        let stream = self.stream.unwrap_or_else(|| asks_for_stream(params.view()));
+        let lower_case = |(name, value): (String, String)| (name.to_ascii_lowercase(), value);
+        let headers: Vec<_> = self.headers.unwrap_or_default().0.into_iter().map(lower_case).collect();
+        check_known_headers(&headers, &self.allow_headers.unwrap_or_default())?;
+        Ok(ProviderRequest { dialect, url: self.url.unwrap_or_default(), params, stream, headers, settings })
+    }
+}
+
+/// Returns `params` in the form of the provider's HTTP API.
+fn api_params(params: Option<UnreadObject>, dialect: Dialect) -> Result<Json> {
+    let params = match params {
+        Some(UnreadObject(params)) => to_json(&params)?,
         None => Json::trusted("{}".into()),
     };
-    let params = api_request(dialect, params.view()).unwrap_or(params);
-    let stream = params.view().get("stream").and_then(crate::json::JsonRef::as_bool).unwrap_or(false);
-    Ok((params, stream))
+    Ok(api_request(dialect, params.view()).unwrap_or(params))
 }
 
-/// Refuses a branch other than the one that there is.
-pub fn check_branch(request: &JsValue) -> Result<()> {
-    match text(request, "branch")?.as_deref() {
-        None | Some("main") => Ok(()),
-        Some(_) => Err(unbuilt("`branch`")),
+fn asks_for_stream(params: JsonRef<'_>) -> bool {
+    params.get("stream").and_then(JsonRef::as_bool).unwrap_or(false)
+}
+
+/// The tools of a request: their definitions for the model, how the run treats each, and the callbacks that decide what is stored.
+#[derive(Default)]
+struct RequestTools {
+    definitions: Vec<ToolDefinition>,
+    tool_settings: Sorted<String, ToolSettings>,
+    persist: Sorted<String, Callback>,
+}
+
+impl RequestTools {
+    fn read(options: Option<Entries<ToolOptions>>) -> Result<Self> {
+        let mut tools = Self::default();
+        for (name, tool) in options.unwrap_or_default().0 {
+            if tool.needs_approval.is_some_and(|option| option.0.is_truthy()) {
+                let message = format!(
+                    "`tools.{name}.needsApproval` is not built in this version; leave it out (see the changelog for what is there)"
+                );
+                return Err(Error::config(message));
+            }
+            if let Some(persist) = tool.persist {
+                tools.persist.insert(name.clone(), persist.into());
+            }
+            let parameters = tool.parameters.map(|schema| to_json(&schema.0)).transpose()?;
+            let description = tool.description;
+            tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
+            let tool_settings = ToolSettings {
+                ends_run: tool.ends_run.unwrap_or(false),
+                on_interrupted: tool.on_interrupted.map_or(OnInterrupted::Report, |option| option.0),
+                freshness: tool.freshness.map(|option| option.0),
+            };
+            tools.tool_settings.insert(name, tool_settings);
+        }
+        Ok(tools)
     }
 }
 
-fn windows(tool_settings: &Sorted<String, ToolSettings>) -> Sorted<String, crate::tool::Window> {
+/// Adds the tools of `params`, which the model may call and the application answers.
+fn add_tools_of_params(params: &Json, tool_settings: &mut Sorted<String, ToolSettings>) {
+    let Some(tools) = params.view().find("tools") else { return };
+    for tool in tools.items() {
+        if let Some(name) = tool.get("function").unwrap_or(tool).text("name") {
+            tool_settings.get_or_insert_with(name.into_owned(), ToolSettings::default);
+        }
+    }
+}
+
+fn windows(tool_settings: &Sorted<String, ToolSettings>) -> Sorted<String, Window> {
     let mut windows = Sorted::new();
     for (name, tool_settings) in tool_settings.entries() {
         if let Some(window) = tool_settings.freshness {
@@ -126,132 +293,38 @@ fn windows(tool_settings: &Sorted<String, ToolSettings>) -> Sorted<String, crate
     windows
 }
 
-/// What the model is told of the tools, how each is treated, and what says what is stored of its calls.
-#[derive(Default)]
-struct RequestTools {
-    definitions: Vec<ToolDefinition>,
-    tool_settings: Sorted<String, ToolSettings>,
-    persist: Sorted<String, Callback>,
-}
-
-/// Reads `tools`.
-fn tools(request: &JsValue) -> Result<RequestTools> {
-    let mut tools = RequestTools::default();
-    for (name, tool) in members("`tools`", &member(request, "tools"))? {
-        if flag(&tool, "needsApproval") {
-            return Err(unbuilt(&format!("`needsApproval` (tool \"{name}\")")));
+/// Reads an input: a text, a list of parts, or a body of the dialect.
+pub fn input_items(input: Option<&UnreadValue>, dialect: Dialect) -> Result<Vec<Incoming>> {
+    let Some(UnreadValue(input)) = input else { return Ok(Vec::new()) };
+    if input.is_string() {
+        // Through JSON, which keeps a lone surrogate.
+        let text = to_json(input)?.view().as_json_str().unwrap_or_else(|| JsonStr::new(""));
+        if text.is_empty() {
+            return Err(Error::invalid("`input` is empty; leave it out to answer the stored messages"));
         }
-        if let Some(callback) = callback(&tool, "persist")? {
-            tools.persist.insert(name.clone(), callback);
+        return Ok(user_message(vec![IncomingPart::Part(PartBody::Text(text).into())]));
+    }
+    if let Some(list) = foreign::items("`input`", input, MAX_INPUT_PARTS)? {
+        if list.is_empty() {
+            return Err(Error::invalid("`input` has no part; leave it out to answer the stored messages"));
         }
-        let ways = [Some(OnInterrupted::Report), Some(OnInterrupted::Rerun), None];
-        let Some(on_interrupted) =
-            word(&tool, "onInterrupted", &["report", "rerun", "ask"], &ways)?.unwrap_or(Some(OnInterrupted::Report))
-        else {
-            return Err(unbuilt("`onInterrupted: \"ask\"`"));
-        };
-        let description = text(&tool, "description")?;
-        let parameters = json_at(&tool, "parameters")?;
-        tools.definitions.push(ToolDefinition { name: name.clone(), description, parameters, strict: false });
-        let freshness = window(&tool, "freshness")?;
-        let ends_run = flag(&tool, "endsRun");
-        tools.tool_settings.insert(name, ToolSettings { ends_run, on_interrupted, freshness });
+        let parts = list.iter().map(|part| input_part(part).map(IncomingPart::Part)).collect::<Result<_>>()?;
+        return Ok(user_message(parts));
     }
-    Ok(tools)
+    if input.is_object() {
+        return decode_body(dialect, body_json(input)?.view());
+    }
+    Err(Error::invalid("`input` is a text, a list of parts, or a body of the dialect"))
 }
 
-fn provider(request: &JsValue) -> Result<ProviderRequest> {
-    let options = given(request, "provider")
-        .ok_or_else(|| Error::config("`provider` says where to call: dialect, url, params"))?;
-    let dialect = dialect_at(&options, "`provider.dialect` says which wire format the server speaks")?;
-    let compat = member(&options, "compat");
-    let fields = [ReasoningField::Named("reasoning_content"), ReasoningField::Named("reasoning"), ReasoningField::Drop];
-    let reasoning = word(&compat, "reasoningField", &["reasoning_content", "reasoning", "drop"], &fields)?;
-    let settings = Settings {
-        system_role: word(&compat, "systemRole", &["system", "developer"], &[Role::System, Role::Developer])?,
-        reasoning: reasoning.unwrap_or_default(),
-        no_stream_usage: given(&compat, "streamUsage").is_some_and(|usage| usage.is_falsy()),
-        ..Settings::default()
-    };
-    let (params, mut stream) = params(&options, dialect)?;
-    if let Some(given) = given(&options, "stream") {
-        stream = given.is_truthy();
-    }
-    let mut headers = Vec::new();
-    for (name, value) in members("`provider.headers`", &member(&options, "headers"))? {
-        let Some(value) = value.as_string() else {
-            return Err(Error::invalid("`provider.headers` has string values"));
-        };
-        headers.push((name.to_ascii_lowercase(), value));
-    }
-    check_known_headers(&headers, &header_names(&options)?)?;
-    let url = text(&options, "url")?.unwrap_or_default();
-    Ok(ProviderRequest { dialect, url, params, stream, headers, settings })
+fn user_message(parts: Vec<IncomingPart>) -> Vec<Incoming> {
+    vec![Incoming::Message(IncomingMessage { role: Role::User, parts, dialect: None, template: None })]
 }
 
-/// The headers that the application knows to hold no credential.
-fn header_names(options: &JsValue) -> Result<Vec<String>> {
-    let Some(list) = given(options, "allowHeaders") else { return Ok(Vec::new()) };
-    let wrong = || Error::invalid("`provider.allowHeaders` is a list of names of headers that hold no credential");
-    let list = foreign::items("`provider.allowHeaders`", &list, 1000)?.ok_or_else(wrong)?;
-    list.iter().map(|name| name.as_string().ok_or_else(wrong)).collect()
-}
-
-/// A number of times, at least one.
-fn times(options: &JsValue, key: &str, usual: u32, wrong: &str) -> Result<u32> {
-    match whole(options, key)?.map(u32::try_from) {
-        None => Ok(usual),
-        Some(Ok(times)) if times > 0 => Ok(times),
-        Some(_) => Err(Error::config(wrong)),
+fn input_part(part: &JsValue) -> Result<Part> {
+    let part = read_part(to_json(part)?.view())?;
+    match part.body {
+        PartBody::Text(_) | PartBody::Image(_) | PartBody::File(_) => Ok(part),
+        _ => Err(Error::invalid("a part of an input is \"text\", \"image\" or \"file\"")),
     }
-}
-
-fn max_response_bytes(request: &JsValue) -> Result<u64> {
-    match whole(request, "maxResponseBytes")? {
-        None => Ok(DEFAULT_MAX_RESPONSE_BYTES),
-        Some(bytes) if (1..=HIGHEST_MAX_RESPONSE_BYTES).contains(&bytes) => Ok(bytes),
-        Some(_) => Err(Error::config(format!(
-            "`maxResponseBytes` is a number of bytes from 1 to {HIGHEST_MAX_RESPONSE_BYTES}"
-        ))),
-    }
-}
-
-/// Reads a `RunRequest`, but for its input.
-pub fn setup(session: &SessionInner, request: &JsValue, id: String) -> Result<RunSetup> {
-    refuse(request, &["providers", "inputFilter", "replace"])?;
-    check_branch(request)?;
-    only(request, "persistence", "run", "a persistence other than \"run\"")?;
-    let RequestTools { definitions, mut tool_settings, persist } = tools(request)?;
-    let policy = session.policy(policy_at(request, "replay")?, windows(&tool_settings));
-    let provider = provider(request)?;
-    // Tools of `params` are the model's to call and the application's to answer.
-    if let Some(tools) = provider.params.view().find("tools") {
-        for tool in tools.items() {
-            if let Some(name) = tool.get("function").unwrap_or(tool).text("name") {
-                tool_settings.get_or_insert_with(name.into_owned(), ToolSettings::default);
-            }
-        }
-    }
-    let given = member(request, "retry");
-    let mut retry = RetryPolicy::default();
-    let wrong = "`retry.attempts` counts tries, the first one included: at least 1";
-    retry.attempts = times(&given, "attempts", retry.attempts, wrong)?;
-    let max_turns = times(request, "maxTurns", 20, "`maxTurns` counts model calls: at least 1")?;
-    retry.backoff_ms = whole(&given, "backoffMs")?.unwrap_or(retry.backoff_ms);
-    let instructions = text(request, "instructions")?;
-    let on_stop = on_stop(request)?.unwrap_or(session.on_stop.get());
-    Ok(RunSetup {
-        id,
-        provider,
-        instructions,
-        tools: definitions,
-        tool_settings,
-        persist,
-        max_turns,
-        max_response_bytes: max_response_bytes(request)?,
-        on_stop,
-        retry,
-        policy,
-        channel: session.channel(),
-    })
 }

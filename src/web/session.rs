@@ -1,13 +1,16 @@
 //! `Session`: the class, and what its runs and its view share.
 
-use super::convert::{flag, given, json_at, member, object_to_js, text, to_json};
+use super::convert::to_json;
 use super::message_page::messages;
-use super::options::{on_stop, only, policy_at, refuse, unbuilt};
+use super::option_reader::{UnreadValue, read_optional, read_options};
+use super::options::{DiscardOptions, SessionOptions, UpdateFields};
 use super::pending::{audit_page, discard, pending_runs, resume_run};
 use super::platform::random_id;
 use super::promise::{Work, deferred, in_background, promise};
 use super::render::render;
+use super::results::{OwnerResult, RevisionResult, result_to_js};
 use super::run::RunInner;
+use super::run_request::RunOptions;
 use super::state_bag::JsStateBag;
 use super::store_context::{Listeners, StoreContext};
 use super::unfinished::UnfinishedRun;
@@ -40,7 +43,7 @@ pub struct SessionInner {
     pub writes: WriteQueue,
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
-    options_for_head: RefCell<SessionOptions>,
+    head_fields: RefCell<HeadFields>,
     pub state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<RunInner>>>,
     /// A weak reference to itself, for background work.
@@ -62,36 +65,12 @@ pub struct SessionInner {
     entering: Cell<bool>,
 }
 
-/// What was given when the session was opened; fields of the head are written with the next append.
+/// Fields of the head that were given when the session was opened. They are written with the next append.
 #[derive(Default)]
-struct SessionOptions {
+struct HeadFields {
     title: Option<String>,
     channel: Option<String>,
     metadata: Option<Json>,
-    policy: Option<Box<PolicyLayer>>,
-    on_stop: Option<OnStop>,
-}
-
-impl SessionOptions {
-    fn read(options: &JsValue) -> Result<Self> {
-        refuse(options, &["providers"])?;
-        if flag(options, "trimTrailingResults") {
-            return Err(unbuilt("`trimTrailingResults`"));
-        }
-        if member(options, "flushMs").as_f64().is_some_and(|ms| ms > 0.0) {
-            return Err(unbuilt("`flushMs`"));
-        }
-        only(&member(options, "owner"), "kind", "session", "an owner other than `{ kind: \"session\" }`")?;
-        only(options, "persistence", "run", "a persistence other than \"run\"")?;
-        let mut options_for_head = Self { title: text(options, "title")?, ..Self::default() };
-        options_for_head.channel = text(options, "channel")?;
-        options_for_head.metadata = json_at(options, "metadata")?;
-        if given(options, "replay").is_some() {
-            options_for_head.policy = Some(Box::new(policy_at(options, "replay")?));
-        }
-        options_for_head.on_stop = on_stop(options)?;
-        Ok(options_for_head)
-    }
 }
 
 impl SessionInner {
@@ -99,7 +78,9 @@ impl SessionInner {
         if id.is_empty() {
             return Err(Error::invalid("a session's id is any text but the empty one"));
         }
-        let options_for_head = SessionOptions::read(options)?;
+        let options: SessionOptions = read_optional("the options", options)?;
+        let metadata = options.metadata.map(|metadata| to_json(&metadata.0)).transpose()?;
+        let fields = HeadFields { title: options.title, channel: options.channel, metadata };
         let session = match Self::still_open(context, id).await? {
             Some(open) => open,
             None => {
@@ -108,7 +89,14 @@ impl SessionInner {
                 context.keep(id, Self::of(context, id, log))
             }
         };
-        session.apply_options(options_for_head);
+        if let Some(replay) = options.replay {
+            *session.policy.borrow_mut() = replay.into();
+        }
+        if let Some(on_stop) = options.on_stop {
+            session.on_stop.set(on_stop.0);
+        }
+        *session.head_fields.borrow_mut() = fields;
+        session.apply_fields_to_head();
         if session.runs_changed() && session.update_unfinished().await {
             session.notify();
         }
@@ -142,7 +130,7 @@ impl SessionInner {
             on_stop: Cell::default(),
             writes: WriteQueue::default(),
             policy: RefCell::default(),
-            options_for_head: RefCell::default(),
+            head_fields: RefCell::default(),
             state: RefCell::default(),
             run: RefCell::default(),
             unfinished: RefCell::default(),
@@ -157,28 +145,17 @@ impl SessionInner {
         })
     }
 
-    fn apply_options(&self, mut options_for_head: SessionOptions) {
-        if let Some(policy) = options_for_head.policy.take() {
-            *self.policy.borrow_mut() = *policy;
-        }
-        if let Some(on_stop) = options_for_head.on_stop {
-            self.on_stop.set(on_stop);
-        }
-        *self.options_for_head.borrow_mut() = options_for_head;
-        self.apply_options_to_head();
-    }
-
-    fn apply_options_to_head(&self) {
-        let options_for_head = self.options_for_head.borrow();
+    fn apply_fields_to_head(&self) {
+        let fields = self.head_fields.borrow();
         let head = &mut self.log.borrow_mut().head;
-        if options_for_head.title.is_some() {
-            head.title.clone_from(&options_for_head.title);
+        if fields.title.is_some() {
+            head.title.clone_from(&fields.title);
         }
-        if options_for_head.channel.is_some() {
-            head.channel.clone_from(&options_for_head.channel);
+        if fields.channel.is_some() {
+            head.channel.clone_from(&fields.channel);
         }
-        if options_for_head.metadata.is_some() {
-            head.metadata.clone_from(&options_for_head.metadata);
+        if fields.metadata.is_some() {
+            head.metadata.clone_from(&fields.metadata);
         }
     }
 
@@ -202,7 +179,7 @@ impl SessionInner {
                 let found = self.log.borrow().findings.clone();
                 self.context.report_damage(&found);
                 self.history_moved();
-                self.apply_options_to_head();
+                self.apply_fields_to_head();
             }
             // A write of ours may have read what another tab wrote before it.
             let looks = changed || self.runs_changed();
@@ -356,7 +333,7 @@ impl SessionInner {
         self.log.borrow_mut().release();
         self.renderer.borrow_mut().clear();
         self.unfinished.borrow_mut().clear();
-        *self.options_for_head.borrow_mut() = SessionOptions::default();
+        *self.head_fields.borrow_mut() = HeadFields::default();
         *self.state.borrow_mut() = Sorted::new();
     }
 
@@ -410,9 +387,7 @@ impl JsSession {
     /// Who owns the conversation's state.
     #[wasm_bindgen(getter)]
     pub fn owner(&self) -> JsValue {
-        object_to_js(&|out| {
-            out.text("kind", "session");
-        })
+        result_to_js(&OwnerResult { kind: "session" })
     }
 
     /// The branch that is shown.
@@ -439,9 +414,9 @@ impl JsSession {
         let turn = inner.writes.enter();
         promise(Box::pin(async move {
             let _turn = turn.start().await;
-            let edit = edit_of(&fields)?;
+            let edit = head_edit(&fields)?;
             inner.context.ids.draw();
-            *inner.options_for_head.borrow_mut() = SessionOptions::default();
+            *inner.head_fields.borrow_mut() = HeadFields::default();
             inner.commit(Change { edit: Some(edit), ..inner.change() }).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
@@ -486,14 +461,9 @@ impl JsSession {
     pub fn run(&self, request: JsValue) -> Promise {
         let inner = self.inner.clone();
         self.inner.context.promise(Box::pin(async move {
-            let queue = match text(&request, "whenBusy")?.as_deref() {
-                None | Some("throw") => false,
-                Some("queue") => true,
-                Some(other) => {
-                    return Err(Error::config(format!("`whenBusy` is \"throw\" or \"queue\", not \"{other}\"")));
-                }
-            };
-            RunInner::launch(&inner, queue, Box::pin(RunInner::begin(&inner, &request))).await
+            let options: RunOptions = read_options("a run's request", &request)?;
+            let queue = options.when_busy.is_some_and(|option| option.0);
+            RunInner::launch(&inner, queue, Box::pin(RunInner::begin(&inner, options))).await
         }))
     }
 
@@ -512,8 +482,12 @@ impl JsSession {
     pub fn resume(&self, run: JsValue, request: JsValue) -> Promise {
         let inner = self.inner.clone();
         self.inner.context.promise(Box::pin(async move {
-            let id = run.as_string().ok_or_else(|| unbuilt("resuming from a snapshot"))?;
-            RunInner::launch(&inner, false, Box::pin(resume_run(&inner, &id, &request))).await
+            let id = run.as_string().ok_or_else(|| Error::config("the first argument of `resume` is a run's id"))?;
+            let options: RunOptions = read_options("a run's request", &request)?;
+            if options.input.is_some() {
+                return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
+            }
+            RunInner::launch(&inner, false, Box::pin(resume_run(&inner, &id, options))).await
         }))
     }
 
@@ -521,7 +495,8 @@ impl JsSession {
     pub fn discard(&self, run: String, options: JsValue) -> Promise {
         let inner = self.inner.clone();
         self.inner.context.promise(Box::pin(async move {
-            discard(&inner, &run, flag(&options, "keep")).await?;
+            let options: DiscardOptions = read_optional("the options", &options)?;
+            discard(&inner, &run, options.keep).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
         }))
@@ -535,9 +510,7 @@ impl JsSession {
                 inner.notify();
             }
             let revision = inner.log.borrow().head.history_revision;
-            Ok(object_to_js(&|out| {
-                out.number("revision", revision);
-            }))
+            Ok(result_to_js(&RevisionResult { revision }))
         }))
     }
 
@@ -547,22 +520,11 @@ impl JsSession {
     }
 }
 
-/// Reads the fields of `update`: absent keeps, null clears.
-fn edit_of(fields: &JsValue) -> Result<HeadEdit> {
-    let set = |key: &str| match member(fields, key) {
-        value if value.is_undefined() => Ok(None),
-        value if value.is_null() => Ok(Some(None)),
-        value => match value.as_string() {
-            Some(text) => Ok(Some(Some(text))),
-            None => Err(Error::invalid(format!("`{key}` is a string or null"))),
-        },
-    };
-    let (title, channel) = (set("title")?, set("channel")?);
-    let metadata = match member(fields, "metadata") {
-        value if value.is_undefined() => None,
-        value if value.is_null() => Some(None),
-        value => Some(Some(to_json(&value)?)),
-    };
+/// Returns the edit of the head that `update` asks for.
+fn head_edit(fields: &JsValue) -> Result<HeadEdit> {
+    let UpdateFields { title, channel, metadata } = read_options("what is to change", fields)?;
+    let to_json = |value: Option<UnreadValue>| value.map(|value| to_json(&value.0)).transpose();
+    let metadata = metadata.map(to_json).transpose()?;
     Ok(Box::new(move |head| {
         if let Some(title) = &title {
             head.title.clone_from(title);

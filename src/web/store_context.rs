@@ -1,18 +1,20 @@
 //! What all sessions of one `open` share: the store, the clock, other tabs, listeners.
 
 use super::answer_channel::AnswerChannel;
-use super::convert::{function, object_to_js};
-use super::options::{channels, policy_at};
+use super::convert::object_to_js;
+use super::foreign::member;
+use super::options::{OpenOptions, channel_layers};
 use super::payloads::AuditPayloads;
 use super::platform::{PlatformClock, PlatformIds, seed};
 use super::platform_hold::PlatformHold;
 use super::promise::{Work, promise};
+use super::results::{SessionChange, result_to_js};
 use super::session::SessionInner;
+use super::wire::report_to_js;
 use crate::clock::{Clock, Ms};
 use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, Report};
 use crate::id::Seed;
-use crate::json::ObjectWriter;
 use crate::replay::PolicyLayer;
 use crate::session_head::SessionHead;
 use crate::sorted::Sorted;
@@ -48,7 +50,10 @@ pub struct StoreContext {
     closed: Cell<bool>,
 }
 
-/// So many findings are kept for `status`, and no more.
+/// The name of the database unless `name` is set.
+pub const DEFAULT_NAME: &str = "rethread";
+
+/// Maximum number of findings that are kept for `status`.
 const MOST_DAMAGE: usize = 100;
 
 struct ChangeChannel {
@@ -58,19 +63,21 @@ struct ChangeChannel {
 }
 
 impl StoreContext {
-    pub fn new(store: Rc<dyn LogStore>, kind: &'static str, name: String, options: &JsValue) -> Result<Rc<Self>> {
+    /// # Errors
+    /// `store_error` if the platform has no source of randomness.
+    pub fn new(store: Rc<dyn LogStore>, kind: &'static str, options: OpenOptions) -> Result<Rc<Self>> {
         let context = Rc::new(Self {
             kind,
-            name,
-            clock: PlatformClock::from_options(options)?,
-            ids: PlatformIds::from_options(options)?,
-            seed: Seed(seed()),
-            global: policy_at(options, "replay")?,
-            channels: channels(options)?,
+            name: options.name.unwrap_or_else(|| DEFAULT_NAME.into()),
+            clock: PlatformClock(options.now.map(|now| now.function)),
+            ids: PlatformIds::new(options.new_id.map(|new_id| new_id.function)),
+            seed: Seed(seed()?),
+            global: options.replay.map(Into::into).unwrap_or_default(),
+            channels: channel_layers(options.channels),
             live: RefCell::default(),
             damage: RefCell::default(),
             payloads: RefCell::default(),
-            on_warning: function(options, "onWarning")?,
+            on_warning: options.on_warning.map(|on_warning| on_warning.function),
             sessions: RefCell::default(),
             listeners: Listeners::default(),
             changes: RefCell::new(None),
@@ -204,24 +211,23 @@ impl StoreContext {
         })
     }
 
-    /// How the store stands, by what was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`; and what was found.
-    pub fn write_state(&self, out: &mut ObjectWriter<'_>) {
-        let damage = self.damage.borrow();
-        let written_to = |session: &Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
-        let state = if self.store.was_evicted() {
+    /// Returns the state of the store, as far as it was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`.
+    pub fn state(&self) -> &'static str {
+        let is_writable = |session: &Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
+        if self.store.was_evicted() {
             "evicted"
-        } else if !self.sessions.borrow().values().all(written_to) {
+        } else if !self.sessions.borrow().values().all(is_writable) {
             "read_only"
-        } else if damage.is_empty() {
+        } else if self.damage.borrow().is_empty() {
             "ready"
         } else {
             "degraded"
-        };
-        out.text("state", state).array("findings", |out| {
-            for finding in &*damage {
-                out.object(|out| finding.write(out));
-            }
-        });
+        }
+    }
+
+    /// Returns the findings about damage in the store, as a JavaScript array.
+    pub fn damage_to_js(&self) -> JsValue {
+        report_to_js(&self.damage.borrow())
     }
 
     /// Listens to changes of any session; gives the function that ends it.
@@ -231,12 +237,7 @@ impl StoreContext {
 
     /// Tells everybody here, and other tabs, that a session changed.
     pub fn announce_change(&self, session: &str, revision: u64, deleted: bool) {
-        let value = object_to_js(&|out| {
-            out.text("session", session).number("revision", revision);
-            if deleted {
-                out.bool("deleted", true);
-            }
-        });
+        let value = result_to_js(&SessionChange { session, revision, deleted: deleted.then_some(true) });
         if let Some(tabs) = &*self.changes.borrow() {
             // A closed channel refuses; then there is nobody to tell.
             let _ = tabs.channel.post_message(&value);
@@ -246,9 +247,7 @@ impl StoreContext {
 
     /// Tells everybody here that a session changed by what another tab did, or by its end.
     pub fn announce_change_here(&self, session: &str, revision: u64) {
-        self.listeners.call(&object_to_js(&|out| {
-            out.text("session", session).number("revision", revision);
-        }));
+        self.listeners.call(&result_to_js(&SessionChange { session, revision, deleted: None }));
     }
 
     /// Asks the tab that drives a run for the answer that is coming in.
@@ -264,7 +263,7 @@ impl StoreContext {
         let on_message = Closure::new(move |event: web_sys::MessageEvent| {
             let Some(context) = context.upgrade() else { return };
             let value = event.data();
-            let Some(id) = super::convert::member(&value, "session").as_string() else { return };
+            let Some(id) = member(&value, "session").as_string() else { return };
             if let Some(session) = context.session(&id) {
                 session.on_change_elsewhere();
             }

@@ -1,15 +1,18 @@
 //! `validate`, `repair` and `convert`.
 
 use super::assembler::dialect;
-use super::convert::{list_to_js, set, text};
+use super::convert::{list_to_js, set};
 use super::foreign;
-use crate::error::{Error, Result};
+use super::option_reader::read_optional;
+use crate::error::Result;
 use crate::finding::{Finding, Report};
 use crate::provider::{Dangling, RepairOptions};
 use js_sys::{Object, Uint8Array};
+use serde::Deserialize;
+use serde::de::Error as _;
 use wasm_bindgen::prelude::*;
 
-/// Findings as a JavaScript array.
+/// Converts findings to a JavaScript array.
 pub fn report_to_js(report: &[Finding]) -> JsValue {
     list_to_js(&|list| {
         for finding in report {
@@ -18,7 +21,7 @@ pub fn report_to_js(report: &[Finding]) -> JsValue {
     })
 }
 
-/// The bytes of a body: an object's JSON, a string's or the bytes themselves, valid or not.
+/// Returns the bytes of a body that is an object, a string or bytes. They may be invalid JSON.
 fn body_bytes(body: &JsValue) -> Result<Vec<u8>> {
     let bytes = if let Some(text) = foreign::string("the body", body)? {
         text.into_bytes()
@@ -31,42 +34,55 @@ fn body_bytes(body: &JsValue) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is wrong with the body.
+/// Returns the findings about a body.
 #[wasm_bindgen(skip_typescript)]
 pub fn validate(body: &JsValue, name: &str) -> std::result::Result<JsValue, JsValue> {
     Ok(report_to_js(&crate::provider::validate(&body_bytes(body)?, dialect(name)?)))
 }
 
-/// The nearest valid body, in the form in which it was given.
+/// Repairs a body.
 #[wasm_bindgen(skip_typescript)]
 pub fn repair(body: &JsValue, name: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
-    let repaired = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &wanted(options)?)?;
-    Ok(outcome(body, repaired))
+    let repaired = crate::provider::repair(&body_bytes(body)?, dialect(name)?, &repair_options(options)?)?;
+    Ok(repaired_to_js(body, repaired))
 }
 
-/// The body in another dialect, repaired, in the form in which it was given.
+/// Converts a body to another dialect and repairs it.
 #[wasm_bindgen(skip_typescript)]
 pub fn convert(body: &JsValue, from: &str, to: &str, options: &JsValue) -> std::result::Result<JsValue, JsValue> {
     let bytes = body_bytes(body)?;
-    let converted = crate::render::convert(&bytes, dialect(from)?, dialect(to)?, &wanted(options)?)?;
-    Ok(outcome(body, converted))
+    let converted = crate::render::convert(&bytes, dialect(from)?, dialect(to)?, &repair_options(options)?)?;
+    Ok(repaired_to_js(body, converted))
 }
 
-fn wanted(options: &JsValue) -> Result<RepairOptions> {
-    let mut wanted = RepairOptions::default();
-    match text(options, "danglingCalls")?.as_deref() {
-        None | Some("synthesize") => {}
-        Some("omit") => wanted.dangling = Dangling::Omit,
-        Some(other) => {
-            return Err(Error::config(format!("`danglingCalls` is \"synthesize\" or \"omit\", not \"{other}\"")));
+/// The options of `repair` and `convert`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct WireOptions {
+    dangling_calls: Option<DanglingOption>,
+    dangling_text: Option<String>,
+}
+
+struct DanglingOption(Dangling);
+
+impl<'de> Deserialize<'de> for DanglingOption {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "synthesize" => Ok(Self(Dangling::Synthesize)),
+            "omit" => Ok(Self(Dangling::Omit)),
+            other => Err(D::Error::unknown_variant(other, &["synthesize", "omit"])),
         }
     }
-    wanted.dangling_text = text(options, "danglingText")?;
-    Ok(wanted)
 }
 
-/// `{ body, report }`, the body in the form of the one that was given.
-fn outcome(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> JsValue {
+fn repair_options(options: &JsValue) -> Result<RepairOptions> {
+    let options: WireOptions = read_optional("the last argument, the options,", options)?;
+    let dangling = options.dangling_calls.map(|option| option.0).unwrap_or_default();
+    Ok(RepairOptions { dangling, dangling_text: options.dangling_text })
+}
+
+/// Makes `{ body, report }`, with the body in the form of the one that was given: an object, a string or bytes.
+fn repaired_to_js(given: &JsValue, (bytes, report): (Vec<u8>, Report)) -> JsValue {
     let body = if given.is_string() {
         JsValue::from_str(&String::from_utf8_lossy(&bytes))
     } else if foreign::is_bytes(given) {

@@ -73,6 +73,6 @@ test('appends that nobody waited for are stored in their order, each joined to t
   assert.deepEqual((await session.messages()).items.map(({ role, parts }) => [role, parts[0].text ?? parts[0].type]), [['user', 'm0'], ['assistant', 'tool_call'], ['user', 'last']]);
   assert.equal((await session.invocations()).items[0].status, 'ok');
   // A session's own rows, whatever the query names.
-  assert.equal((await session.invocations({ session: 1 })).items.length, (await session.invocations()).items.length);
+  assert.equal((await session.invocations({ session: 'other' })).items.length, (await session.invocations()).items.length);
   assert.deepEqual(warnings, []);
 });

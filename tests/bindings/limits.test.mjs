@@ -107,8 +107,8 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
   test('r62 the option is a number of bytes', async () => {
     const client = await open({ store: 'memory' });
     const session = await client.session('s');
-    for (const [maxResponseBytes, code] of [[0, 'config_invalid'], [-1, 'invalid_input'], [Infinity, 'invalid_input'], ['1', 'invalid_input'], [2 ** 40, 'config_invalid']]) {
-      await assert.rejects(session.run({ input: 'x', provider: provider(false), maxResponseBytes }), { code }, String(maxResponseBytes));
+    for (const maxResponseBytes of [0, -1, Infinity, '1', 2 ** 40]) {
+      await assert.rejects(session.run({ input: 'x', provider: provider(false), maxResponseBytes }), { code: 'config_invalid' }, String(maxResponseBytes));
     }
     await works(session);
     await client.close();

@@ -172,7 +172,7 @@ impl IndexedDbStore {
     }
 
     fn on_head<'a>(&'a self, session: &str, act: HeadOperation) -> StoreFuture<'a, Rc<RefCell<HeadScript>>> {
-        let write = !matches!(act, HeadOperation::Read);
+        let write = !matches!(act, HeadOperation::RangeRead);
         let script = Rc::new(RefCell::new(HeadScript::new(session, act)));
         Box::pin(async move {
             self.transact(script.clone(), write).await?;
@@ -215,7 +215,7 @@ impl LogStore for IndexedDbStore {
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
-        Box::pin(async move { Ok(self.on_head(session, HeadOperation::Read).await?.borrow_mut().head.take()) })
+        Box::pin(async move { Ok(self.on_head(session, HeadOperation::RangeRead).await?.borrow_mut().head.take()) })
     }
 
     fn append<'a>(

@@ -1,7 +1,7 @@
 //! What IndexedDB says when something is wrong, as an [`Error`].
 
 use crate::error::{Code, Error};
-use crate::web::convert::member;
+use crate::web::foreign::member;
 use wasm_bindgen::JsValue;
 
 /// A failure, and whether a new connection may help.
@@ -56,7 +56,7 @@ impl From<JsValue> for IdbFailure {
         let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
         let said = if name.is_empty() {
-            crate::web::error::error_from_thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
+            crate::web::foreign::error_from_thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
         } else {
             format!("IndexedDB: {name}: {message}")
         };

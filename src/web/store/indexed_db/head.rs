@@ -12,7 +12,7 @@ use web_sys::IdbTransaction;
 
 /// What is done with the head.
 pub(super) enum HeadOperation {
-    Read,
+    RangeRead,
     Append(AppendRequest),
     /// Deletes the session and leaves a tombstone.
     Delete,
@@ -27,7 +27,7 @@ pub(super) struct HeadScript {
     act: HeadOperation,
     /// The row, and whether there was one, while something else is asked for.
     row: Option<(HeadRow, bool)>,
-    /// The head that `HeadOperation::Read` found.
+    /// The head that `HeadOperation::RangeRead` found.
     pub(super) head: Option<StoredHead>,
     /// The outcome of `HeadOperation::Append`.
     pub(super) appended: Option<Appended>,
@@ -49,7 +49,7 @@ impl HeadScript {
     ) -> Result<Option<ScriptStep>, IdbFailure> {
         match &self.act {
             // Records without a head are a damaged session.
-            HeadOperation::Read if !any => ask_records(transaction, &self.keys).map(Some),
+            HeadOperation::RangeRead if !any => ask_records(transaction, &self.keys).map(Some),
             HeadOperation::Append(append) if append.outcome(row).is_none() => {
                 let hidden = append.hidden(&self.keys, row);
                 if hidden.is_empty() { Ok(None) } else { ask_any(transaction, hidden).map(Some) }
@@ -68,7 +68,7 @@ impl HeadScript {
         let mut written = 0;
         match &self.act {
             // It may be asked again, after a connection was lost.
-            HeadOperation::Read => self.head = (is_there || found).then(|| row.head()),
+            HeadOperation::RangeRead => self.head = (is_there || found).then(|| row.head()),
             HeadOperation::Append(append) => {
                 self.appended = Some(match append.outcome(&row) {
                     Some(outcome) => outcome,
@@ -97,7 +97,7 @@ impl HeadScript {
 impl Script for HeadScript {
     fn stores(&self) -> Vec<&'static str> {
         match &self.act {
-            HeadOperation::Read => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
+            HeadOperation::RangeRead => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
             HeadOperation::Append(append) => append.stores(),
             HeadOperation::Delete | HeadOperation::Erase => STORES.to_vec(),
             HeadOperation::WriteTombstone(_) => vec![HEADS],

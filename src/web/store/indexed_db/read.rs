@@ -18,7 +18,7 @@ enum ReadPhase {
     Nothing,
     Head,
     Rows,
-    /// Keys of segments that may reach in.
+    /// SessionKeys of segments that may reach in.
     SegmentKeys,
     /// Their values.
     SegmentValues,

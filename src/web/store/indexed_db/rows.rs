@@ -13,7 +13,8 @@
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
 use crate::store::{AuditIndex, MAX_KEY, Operations, Record, StoredHead, Table};
-use crate::web::convert::{flag, member, set};
+use crate::web::convert::set;
+use crate::web::foreign::member;
 use js_sys::{Array, Object, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{IdbKeyRange, IdbTransaction};
@@ -273,7 +274,7 @@ impl HeadRow {
                 }
             }
         }
-        self.deleted = revision.is_some() && flag(value, "d");
+        self.deleted = revision.is_some() && member(value, "d").is_truthy();
         self.widest = whole(&member(value, "w")).unwrap_or(0);
         true
     }

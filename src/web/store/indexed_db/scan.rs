@@ -23,9 +23,9 @@ extern "C" {
 /// How a page is read.
 #[derive(Clone, Copy, PartialEq)]
 enum ScanMethod {
-    /// Keys and values in one request: the newest browsers.
+    /// SessionKeys and values in one request: the newest browsers.
     Records,
-    /// Keys and values in two requests.
+    /// SessionKeys and values in two requests.
     Twice,
     /// Row by row: only so can older browsers read backwards.
     Cursor,

@@ -1,0 +1,92 @@
+//! The small results of public methods, as structs that serde converts to JavaScript objects.
+//!
+//! Messages, events and audit rows are many, and are written as JSON instead.
+
+use serde::Serialize;
+use serde_wasm_bindgen::Serializer;
+use wasm_bindgen::JsValue;
+
+/// Converts a result. An absent field is null, as the public types say.
+pub fn result_to_js(result: &impl Serialize) -> JsValue {
+    // Nothing below can fail to serialize.
+    result.serialize(&Serializer::json_compatible()).unwrap_or(JsValue::NULL)
+}
+
+/// Writes a number that may be above 2^53, as a damaged head or an application's clock may have it.
+fn number<S: serde::Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    #[allow(clippy::cast_precision_loss)]
+    serializer.serialize_f64(*number as f64)
+}
+
+/// The result of `Session.append`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppendResult {
+    #[serde(serialize_with = "number")]
+    pub revision: u64,
+    pub message_ids: Vec<String>,
+}
+
+/// The result of `Session.answer` and `Session.refresh`.
+#[derive(Serialize)]
+pub struct RevisionResult {
+    #[serde(serialize_with = "number")]
+    pub revision: u64,
+}
+
+/// `Session.owner`.
+#[derive(Serialize)]
+pub struct OwnerResult {
+    pub kind: &'static str,
+}
+
+/// The result of `Rethread.status`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusResult {
+    pub store: &'static str,
+    pub persisted: Option<bool>,
+    pub usage_bytes: Option<u64>,
+    pub quota_bytes: Option<u64>,
+    pub state: &'static str,
+    #[serde(with = "serde_wasm_bindgen::preserve")]
+    pub findings: JsValue,
+}
+
+/// The result of `Rethread.sessions`.
+#[derive(Serialize)]
+pub struct SessionPage {
+    pub items: Vec<SessionSummary>,
+    pub cursor: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionSummary {
+    pub id: String,
+    pub channel: Option<String>,
+    pub title: Option<String>,
+    #[serde(serialize_with = "number")]
+    pub created_at: u64,
+    #[serde(serialize_with = "number")]
+    pub updated_at: u64,
+    #[serde(serialize_with = "number")]
+    pub revision: u64,
+    #[serde(serialize_with = "number")]
+    pub message_count: u64,
+    #[serde(serialize_with = "number")]
+    pub pending_runs: u64,
+    #[serde(with = "serde_wasm_bindgen::preserve")]
+    pub metadata: JsValue,
+}
+
+/// A change of a session, as listeners and other tabs get it.
+#[derive(Serialize)]
+pub struct SessionChange<'s> {
+    pub session: &'s str,
+    #[serde(serialize_with = "number")]
+    pub revision: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<bool>,
+}
