@@ -11,7 +11,7 @@ use crate::finding::Report;
 use crate::history::{Incoming, IncomingMessage};
 use crate::id::{IdMap, Seed, short_name};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Message, Part, PartBody, Role, WireTemplate};
+use crate::message::{Dialect, Message, Part, Role};
 use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::ToolInvocation;
 use std::borrow::Cow;
@@ -311,17 +311,6 @@ pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
         return vec![codec.decode_block(content)];
     }
     content.items().map(|block| codec.decode_block(block)).collect()
-}
-
-/// A part in its shape, unless it is written the same without one.
-pub(crate) fn without_plain_shape(codec: &dyn Codec, body: PartBody, template: WireTemplate) -> Part {
-    let mut part = Part { body, template: Some(template) };
-    let (mut own, mut plain) = (String::new(), String::new());
-    codec.write_block(&mut own, &part, true);
-    if codec.write_block(&mut plain, &part, false) && own == plain {
-        part.template = None;
-    }
-    part
 }
 
 /// The name by which a call goes out. A model may invent one that its own provider refuses to take back.

@@ -106,3 +106,19 @@ pub fn is_shape(template: &WireTemplate, written: &str) -> bool {
     });
     own == written
 }
+
+/// Returns a part with its template, or without it if `write_block` writes the same bytes either way. `write_block` is the
+/// [`write_block`](super::Codec::write_block) of the part's dialect.
+pub fn without_plain_shape(
+    write_block: &dyn Fn(&mut String, &Part, bool) -> bool,
+    body: PartBody,
+    template: WireTemplate,
+) -> Part {
+    let mut part = Part { body, template: Some(template) };
+    let (mut native, mut plain) = (String::new(), String::new());
+    write_block(&mut native, &part, true);
+    if write_block(&mut plain, &part, false) && native == plain {
+        part.template = None;
+    }
+    part
+}

@@ -1,5 +1,7 @@
-//! Anthropic Messages: its side of the door.
+//! Anthropic Messages as a [`Codec`].
 
+use super::encode::AnthropicEncoder;
+use super::rules::MAX_CACHE_MARKS;
 use super::{decode, encode, stream};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
@@ -14,14 +16,14 @@ use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
-/// "A maximum of 4 blocks with cache_control may be provided."
-pub(super) const MARKS: usize = 4;
-
-/// The codec.
+/// The format of Anthropic's Messages API.
 pub(crate) struct Anthropic;
 
-/// Whether a block has no type, or that of a text without one.
-fn is_plain(block: JsonRef<'_>) -> bool {
+/// The value of `max_tokens`, which Anthropic requires, in a request whose parameters have none.
+const DEFAULT_MAX_TOKENS: u64 = 4096;
+
+/// Returns true if the type of a block does not distinguish it: it is missing, empty, or `text`.
+fn has_unspecific_type(block: JsonRef<'_>) -> bool {
     let kind = block.text("type").unwrap_or_default();
     kind.is_empty() || kind == "text"
 }
@@ -35,7 +37,7 @@ impl Codec for Anthropic {
         false
     }
 
-    /// Calls and results; what is only shown, other dialects can be given in a form of their own.
+    /// Returns true for calls and results. Text, images and documents can be converted to other dialects.
     fn marks_block(&self, block: &Fields<'_>) -> bool {
         let kind = block.text("type").unwrap_or_default();
         matches!(kind.as_ref(), "tool_use" | "server_tool_use" | "mcp_tool_use")
@@ -43,12 +45,12 @@ impl Codec for Anthropic {
     }
 
     fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
-        let is = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
+        let is_id = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
         for block in item.get("content").unwrap_or_default().items() {
-            if is(block.get("tool_use_id")) && is_plain(block) {
+            if is_id(block.get("tool_use_id")) && has_unspecific_type(block) {
                 return Mention::Result(block, "type", "tool_result");
             }
-            if is(block.get("id")) && block.find("input").is_some() {
+            if is_id(block.get("id")) && block.find("input").is_some() {
                 return Mention::Call;
             }
         }
@@ -74,40 +76,40 @@ impl Codec for Anthropic {
         decode::decode_block(block)
     }
 
-    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
-        encode::write_block(out, part, own)
+    fn write_block(&self, out: &mut String, part: &Part, native: bool) -> bool {
+        encode::write_block(out, part, native)
     }
 
     fn encode(
         &self,
         wire: &mut Wire<'_>,
         item: &DraftMessage<'_>,
-        before: &[DraftMessage<'_>],
+        deferred: &[DraftMessage<'_>],
         _settings: &Settings,
         report: &mut Report,
     ) {
-        encode::encode(wire, item, before, report);
+        AnthropicEncoder { codec: self, report }.encode(wire, item, deferred);
     }
 
-    /// There are rules of its own for an answer that the model is to go on with.
+    /// Returns false for an answer without calls: the rules decide whether the model may continue it.
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {
         item.message.role != Role::Assistant || !item.calls.is_empty()
     }
 
-    /// Newer models take a system message in mid-history; one that came so stays so.
+    /// Newer Anthropic models accept system messages among the others, so those of Anthropic's own format keep their place.
     fn stands_apart(&self, message: &Message, leading: bool) -> bool {
         matches!(message.role, Role::System | Role::Developer)
             && (leading && !message.parts.is_empty() || message.dialect != Some(Dialect::Anthropic))
     }
 
     fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
-        let mut blocks = Vec::new();
-        for message in messages {
-            encode::system_blocks(message, &mut blocks);
-        }
+        // `system` has no report to add to.
+        let report = &mut Report::new();
+        let mut encoder = AnthropicEncoder { codec: self, report };
+        let blocks: Vec<String> = messages.iter().flat_map(|message| encoder.system_blocks(message)).collect();
         let system = match blocks.as_slice() {
             [] => return None,
-            // One plain text goes as a text.
+            // A single text block without further members is written as a string.
             [only] => {
                 let block = Json::parse(only).ok()?;
                 match (block.view().entries().count(), block.view().json_str("text")) {
@@ -120,13 +122,13 @@ impl Codec for Anthropic {
         Some(("system", system))
     }
 
-    /// `^[a-zA-Z0-9_-]+$`; long ids are taken, 64 is what every dialect takes.
+    /// Anthropic's pattern is `^[a-zA-Z0-9_-]+$`. It sets no limit, but all dialects accept an id of 64 characters.
     fn takes_id(&self, id: &str) -> bool {
         is_plain_id(id)
     }
 
     fn most_marks(&self) -> usize {
-        MARKS
+        MAX_CACHE_MARKS
     }
 
     fn reserved(&self) -> &'static [&'static str] {
@@ -169,7 +171,7 @@ impl Codec for Anthropic {
             out.text("description", description);
         }
         let schema = tool.schema();
-        // Anthropic wants the schema's type said.
+        // Anthropic rejects a schema without `type`.
         if schema.view().get("type").is_some() {
             out.json("input_schema", schema.view());
             return;
@@ -207,7 +209,7 @@ impl Codec for Anthropic {
             object.bool("stream", true);
         }
         if !named.iter().any(|name| name == "max_tokens") {
-            object.number("max_tokens", 4096);
+            object.number("max_tokens", DEFAULT_MAX_TOKENS);
             report.push(Finding::info(
                 "unsupported_key",
                 "Anthropic wants `max_tokens`; without one in `params` it is 4096",

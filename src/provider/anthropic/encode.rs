@@ -1,92 +1,181 @@
-//! Anthropic Messages: from drafts to wire messages, the results of a round in one user message behind it.
+//! Encodes messages for Anthropic Messages. The results of a round of calls are one user message after the calling message.
 
-use super::Anthropic;
-use super::decode::is_signed;
-use super::rules::{SILENT_ERROR, TOOLSET};
+use super::rules::{EMPTY_ERROR_TEXT, TOOLSET_NAME};
 use crate::finding::{Action, Finding, Report};
-use crate::history::IncomingPart;
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::refused;
-use crate::provider::neutral::{arguments_object, result_text};
-use crate::provider::template::{is_shape, write_filled, write_part};
-use crate::provider::{Wire, call_id, tool_name};
+use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
+use crate::provider::neutral::{ResultText, arguments_object, refused, result_text};
+use crate::provider::template::{write_filled, write_part};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
-use crate::tool::ToolInvocation;
+use crate::tool::{ToolInvocation, ToolResult};
 
-/// Writes a message and, behind it, the results of its calls. `before` are the messages whose results stand in this one, or
-/// with its own.
-pub fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, before: &[DraftMessage<'_>], report: &mut Report) {
-    let message = item.message;
-    let own = message.dialect == Some(Dialect::Anthropic);
-    let mut blocks = Vec::new();
-    if message.role != Role::Assistant {
-        add_results(before, &mut blocks, report);
-    }
-    let results = blocks.len();
-    let beside = own && (!item.calls.is_empty() || message.parts.iter().any(says));
-    for part in &message.parts {
-        match &part.body {
-            PartBody::ToolCall { .. } => {
+/// Encodes the messages of one request.
+pub(super) struct AnthropicEncoder<'e> {
+    pub codec: &'e dyn Codec,
+    pub report: &'e mut Report,
+}
+
+impl AnthropicEncoder<'_> {
+    /// Writes a message and then the results of its calls. `deferred` are earlier messages whose results were not written
+    /// after them: they are written at the start of this message, or with the results of its own calls if it is the
+    /// assistant's.
+    pub fn encode(&mut self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, deferred: &[DraftMessage<'_>]) {
+        let message = item.message;
+        let native = is_native(message);
+        let mut blocks = Vec::new();
+        if message.role != Role::Assistant {
+            self.push_results(deferred, &mut blocks);
+        }
+        let has_results = !blocks.is_empty();
+        let keeps_blank_text = native && (!item.calls.is_empty() || message.parts.iter().any(has_visible_text));
+        for part in &message.parts {
+            if let PartBody::ToolCall { .. } = part.body {
                 if let Some(call) = item.call(&part.body) {
-                    blocks.push(call_block(call.invocation, own, report));
+                    blocks.push(self.call_block(call.invocation, native));
                 }
+                continue;
             }
-            _ => {
-                let mut block = String::new();
-                if may_go(part, message, own, beside, report) && write_block(&mut block, part, own) {
-                    blocks.push(block);
-                }
+            let mut block = String::new();
+            if self.accepts(part, message, keeps_blank_text) && write_block(&mut block, part, native) {
+                blocks.push(block);
             }
         }
-    }
-    // A system message may say nothing, and hold what the model is to heed all the same.
-    let directs = message.role == Role::System && own && message.parts.is_empty();
-    if !blocks.is_empty() || directs {
-        write_message(wire.begin(), message, own, &blocks, results == 0);
-    }
-    if !item.results_go_on && !item.calls.is_empty() {
-        let mut results = Vec::new();
-        add_results(before, &mut results, report);
-        add_results(std::slice::from_ref(item), &mut results, report);
-        let mut object = ObjectWriter::new(wire.begin());
-        object.text("role", "user").list("content", &results);
-        object.end();
-    }
-}
-
-fn add_results(items: &[DraftMessage<'_>], blocks: &mut Vec<String>, report: &mut Report) {
-    for item in items {
-        for call in &item.calls {
-            blocks.push(result_block(call, report));
+        // A system message of Anthropic's may have instructions in other members than its content.
+        let is_empty_system = message.role == Role::System && native && message.parts.is_empty();
+        if !blocks.is_empty() || is_empty_system {
+            write_message(wire.begin(), message, &blocks, has_results);
+        }
+        if !item.results_go_on && !item.calls.is_empty() {
+            let mut results = Vec::new();
+            self.push_results(deferred, &mut results);
+            self.push_results(std::slice::from_ref(item), &mut results);
+            let mut object = ObjectWriter::new(wire.begin());
+            object.text("role", "user").list("content", &results);
+            object.end();
         }
     }
-}
 
-/// The blocks of a system message, for the top-level `system`.
-pub fn system_blocks(message: &Message, blocks: &mut Vec<String>) {
-    let own = message.dialect == Some(Dialect::Anthropic);
-    for part in &message.parts {
-        let mut block = String::new();
-        if may_go(part, message, own, own, &mut Vec::new()) && write_block(&mut block, part, own) {
-            blocks.push(block);
+    fn push_results(&mut self, items: &[DraftMessage<'_>], blocks: &mut Vec<String>) {
+        for call in items.iter().flat_map(|item| &item.calls) {
+            blocks.push(self.result_block(call));
         }
     }
-}
 
-/// `alone`: no results stand before its own blocks.
-fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[String], alone: bool) {
-    let text = match message.parts.as_slice() {
-        [Part { body: PartBody::Text(text), template }]
-            if alone && blocks.len() == 1 && !(own && template.is_some()) =>
+    /// Returns true if Anthropic accepts a part in this message; reports the loss otherwise. Anthropic rejects blank text,
+    /// unless `keeps_blank_text`: it stands in an Anthropic message with other text or a call.
+    fn accepts(&mut self, part: &Part, message: &Message, keeps_blank_text: bool) -> bool {
+        let native = is_native(message);
+        let finding = match &part.body {
+            PartBody::Text(text) | PartBody::Refusal(text) => {
+                return keeps_blank_text && !text.is_empty() || has_visible_text(part);
+            }
+            PartBody::Reasoning(_) if !native => return false,
+            PartBody::Reasoning(_) if is_signed(part.template.as_ref()) => return true,
+            PartBody::Reasoning(_) => {
+                Finding::info("unsigned_thinking", "thinking without a signature is refused; it is left out")
+                    .did(Action::Dropped)
+            }
+            PartBody::Image(_) | PartBody::File(_)
+                if message.role == Role::Assistant && !(native && matches!(part.body, PartBody::File(_))) =>
+            {
+                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
+                    .did(Action::Dropped)
+            }
+            PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Anthropic) {
+                Some(finding) => finding,
+                None => return true,
+            },
+            // The renderer reports opaque parts of other dialects, for every target.
+            PartBody::Opaque(_) => return native,
+            PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
+        };
+        self.report.push(finding.of_message(&message.id));
+        false
+    }
+
+    fn call_block(&mut self, call: &ToolInvocation, native: bool) -> String {
+        let input = arguments_object(call, self.report);
+        let id = call_id(self.codec, call);
+        let name = JsonStr::new(&tool_name(call));
+        let mut out = String::new();
+        if let Some(template) = call.template.as_ref().filter(|_| native) {
+            let values = [
+                (TemplateSlot::Id, id.token()),
+                (TemplateSlot::Name, name.token()),
+                (TemplateSlot::Arguments, input.as_str()),
+            ];
+            write_filled(&mut out, template, &values);
+            return out;
+        }
+        let mut block = ObjectWriter::new(&mut out);
+        block.text("type", "tool_use").token("id", &id).token("name", &name).json("input", input.view());
+        block.end();
+        out
+    }
+
+    fn result_block(&mut self, call: &DraftCall<'_>) -> String {
+        let id = call_id(self.codec, call.invocation);
+        if let Some(DraftResult::Stored(result)) = call.result
+            && result.dialect == Some(Dialect::Anthropic)
         {
-            Some(text)
+            return native_result_block(&id, result);
         }
+        let mut result = result_text(Dialect::Anthropic, call, self.report);
+        // Anthropic rejects empty text blocks, and an error without content.
+        result.texts.retain(|text| !text.is_empty());
+        if result.is_error && result.texts.is_empty() {
+            result.texts.push(JsonStr::new(EMPTY_ERROR_TEXT));
+        }
+        let mut out = String::new();
+        let mut block = ObjectWriter::new(&mut out);
+        block.text("type", "tool_result").token("tool_use_id", &id);
+        write_result_content(&mut block, &result);
+        if result.is_error {
+            block.bool("is_error", true);
+        }
+        if let Some(template) = &call.invocation.template {
+            for (key, slot) in template.0.iter().filter(|(key, _)| key.inside() == TOOLSET_NAME) {
+                if let TemplateSlot::Raw(name) = slot {
+                    block.raw(key.inside(), name.as_str());
+                }
+            }
+        }
+        block.end();
+        out
+    }
+
+    /// Returns the blocks of a system message, for the top-level `system`.
+    pub fn system_blocks(&mut self, message: &Message) -> Vec<String> {
+        let native = is_native(message);
+        let mut blocks = Vec::new();
+        for part in &message.parts {
+            let mut block = String::new();
+            if self.accepts(part, message, native) && write_block(&mut block, part, native) {
+                blocks.push(block);
+            }
+        }
+        blocks
+    }
+}
+
+fn is_native(message: &Message) -> bool {
+    message.dialect == Some(Dialect::Anthropic)
+}
+
+/// Writes a message with these blocks. `has_results`: the first of them are results, not parts of the message.
+fn write_message(out: &mut String, message: &Message, blocks: &[String], has_results: bool) {
+    let native = is_native(message);
+    let plain_text = match message.parts.as_slice() {
+        [Part { body: PartBody::Text(text), template }] if !(native && template.is_some()) => Some(text),
         _ => None,
     };
     let list = list_of(blocks);
-    let content = text.map_or(list.as_str(), JsonStr::token);
-    if let Some(template) = message.template.as_ref().filter(|_| own) {
+    let content = match plain_text.filter(|_| blocks.len() == 1 && !has_results) {
+        Some(text) => text.token(),
+        None => list.as_str(),
+    };
+    if let Some(template) = message.template.as_ref().filter(|_| native) {
         let values =
             [(TemplateSlot::Part(0), content), (TemplateSlot::Parts, &list), (TemplateSlot::ResultsThenParts, &list)];
         return write_filled(out, template, &values);
@@ -100,56 +189,28 @@ fn write_message(out: &mut String, message: &Message, own: bool, blocks: &[Strin
     object.end();
 }
 
-/// Whether a part has words.
-fn says(part: &Part) -> bool {
+/// Returns true if the part is text with more than white space.
+fn has_visible_text(part: &Part) -> bool {
     match &part.body {
         PartBody::Text(text) | PartBody::Refusal(text) => !text.decode().trim().is_empty(),
         _ => false,
     }
 }
 
-/// Whether a part may go to Anthropic: it refuses text that says nothing, and thinking that it did not sign. What came from
-/// there as white space goes back to it where words or calls are `beside` it.
-fn may_go(part: &Part, message: &Message, own: bool, beside: bool, report: &mut Report) -> bool {
-    match &part.body {
-        PartBody::Text(text) | PartBody::Refusal(text) => beside && !text.is_empty() || says(part),
-        PartBody::Reasoning(_) if own && is_signed(part.template.as_ref()) => true,
-        PartBody::Reasoning(_) => {
-            if own {
-                report.push(
-                    Finding::info("unsigned_thinking", "thinking without a signature is refused; it is left out")
-                        .of_message(&message.id)
-                        .did(Action::Dropped),
-                );
-            }
-            false
-        }
-        PartBody::Image(_) | PartBody::File(_)
-            if message.role == Role::Assistant && !(own && matches!(part.body, PartBody::File(_))) =>
-        {
-            report.push(
-                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
-                    .of_message(&message.id)
-                    .did(Action::Dropped),
-            );
-            false
-        }
-        PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Anthropic) {
-            Some(finding) => {
-                report.push(finding.of_message(&message.id));
-                false
-            }
-            None => true,
-        },
-        // Told where a message is encoded, for every dialect.
-        PartBody::Opaque(_) => own,
-        PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
-    }
+/// Returns true if a thinking block with this template has a signature. Anthropic rejects thinking without one.
+fn is_signed(template: Option<&WireTemplate>) -> bool {
+    template.is_some_and(|template| {
+        template.0.iter().any(|(key, slot)| {
+            key.inside() == "signature"
+                && matches!(slot, TemplateSlot::Raw(value) if value.as_str().len() > 2 && value.as_str() != "null")
+        })
+    })
 }
 
-/// Writes a block, in its own shape if `own`; false where the dialect has none for it.
-pub fn write_block(out: &mut String, part: &Part, own: bool) -> bool {
-    if let Some(template) = part.template.as_ref().filter(|_| own) {
+/// Writes a part as a block, by its template if `native` (the part was decoded from Anthropic's format). Returns false if
+/// Anthropic has no block for it.
+pub(super) fn write_block(out: &mut String, part: &Part, native: bool) -> bool {
+    if let Some(template) = part.template.as_ref().filter(|_| native) {
         write_part(out, part, template);
         return true;
     }
@@ -167,13 +228,14 @@ pub fn write_block(out: &mut String, part: &Part, own: bool) -> bool {
     true
 }
 
-fn write_media(out: &mut String, kind: &str, media: &Media) -> bool {
+/// Writes an image or document block. Returns false if the media has neither data, URL nor file id.
+fn write_media(out: &mut String, block_type: &str, media: &Media) -> bool {
     let inline = media.inline();
     if inline.is_none() && media.url.is_none() && media.file_id.is_none() {
         return false;
     }
     let mut block = ObjectWriter::new(out);
-    block.text("type", kind).object("source", |source| match (inline, &media.url, &media.file_id) {
+    block.text("type", block_type).object("source", |source| match (inline, &media.url, &media.file_id) {
         (Some((media_type, data)), _, _) => {
             source.text("type", "base64").text("media_type", &media_type).token("data", &data);
         }
@@ -185,95 +247,45 @@ fn write_media(out: &mut String, kind: &str, media: &Media) -> bool {
         }
         (None, None, None) => {}
     });
-    if let Some(name) = media.name.as_ref().filter(|_| kind == "document") {
+    if let Some(name) = media.name.as_ref().filter(|_| block_type == "document") {
         block.text("title", name);
     }
     block.end();
     true
 }
 
-fn call_block(call: &ToolInvocation, own: bool, report: &mut Report) -> String {
-    let input = arguments_object(call, report);
-    let id = call_id(&Anthropic, call);
-    let name = JsonStr::new(&tool_name(call));
+/// Returns the block of a result that was decoded from Anthropic's format.
+fn native_result_block(id: &JsonStr, result: &ToolResult) -> String {
     let mut out = String::new();
-    if let Some(template) = call.template.as_ref().filter(|_| own) {
-        let values = [
-            (TemplateSlot::Id, id.token()),
-            (TemplateSlot::Name, name.token()),
-            (TemplateSlot::Arguments, input.as_str()),
-        ];
-        write_filled(&mut out, template, &values);
-        return out;
+    match &result.template {
+        Some(template) => {
+            let values = [(TemplateSlot::Id, id.token()), (TemplateSlot::Content, result.content.as_str())];
+            write_filled(&mut out, template, &values);
+        }
+        None => {
+            let mut block = ObjectWriter::new(&mut out);
+            block.text("type", "tool_result").token("tool_use_id", id).json("content", result.content.view());
+            block.end();
+        }
     }
-    let mut block = ObjectWriter::new(&mut out);
-    block.text("type", "tool_use").token("id", &id).token("name", &name).json("input", input.view());
-    block.end();
     out
 }
 
-fn result_block(call: &DraftCall<'_>, report: &mut Report) -> String {
-    let id = call_id(&Anthropic, call.invocation);
-    let mut out = String::new();
-    if let Some(DraftResult::Stored(result)) = call.result
-        && result.dialect == Some(Dialect::Anthropic)
-    {
-        if let Some(template) = &result.template {
-            write_filled(
-                &mut out,
-                template,
-                &[(TemplateSlot::Id, id.token()), (TemplateSlot::Content, result.content.as_str())],
-            );
-            return out;
-        }
-        let mut block = ObjectWriter::new(&mut out);
-        block.text("type", "tool_result").token("tool_use_id", &id).json("content", result.content.view());
-        block.end();
-        return out;
-    }
-    let mut words = result_text(Dialect::Anthropic, call, report);
-    // Empty text is refused, and so is an error that says nothing.
-    words.texts.retain(|text| !text.is_empty());
-    if words.is_error && words.texts.is_empty() {
-        words.texts.push(JsonStr::new(SILENT_ERROR));
-    }
-    let mut block = ObjectWriter::new(&mut out);
-    block.text("type", "tool_result").token("tool_use_id", &id);
-    match words.texts.as_slice() {
-        [] if words.media.is_empty() => {}
-        [text] if words.media.is_empty() => _ = block.token("content", text),
+/// Writes the `content` of a result: one text as a string, otherwise a list of blocks; nothing for an empty result.
+fn write_result_content(block: &mut ObjectWriter<'_>, result: &ResultText) {
+    match result.texts.as_slice() {
+        [] if result.media.is_empty() => {}
+        [text] if result.media.is_empty() => _ = block.token("content", text),
         texts => {
+            let texts = texts.iter().map(|text| PartBody::Text(text.clone()).into());
             let mut blocks = Vec::new();
-            let mut add = |part: &Part| {
-                let mut text = String::new();
-                if write_block(&mut text, part, false) {
-                    blocks.push(text);
+            for part in texts.chain(result.media.iter().cloned()) {
+                let mut content_block = String::new();
+                if write_block(&mut content_block, &part, false) {
+                    blocks.push(content_block);
                 }
-            };
-            texts.iter().for_each(|text| add(&PartBody::Text(text.clone()).into()));
-            words.media.iter().for_each(add);
+            }
             block.list("content", &blocks);
         }
     }
-    if words.is_error {
-        block.bool("is_error", true);
-    }
-    if let Some(template) = &call.invocation.template {
-        for (key, slot) in template.0.iter().filter(|(key, _)| key.inside() == TOOLSET) {
-            if let TemplateSlot::Raw(name) = slot {
-                block.raw(key.inside(), name.as_str());
-            }
-        }
-    }
-    block.end();
-    out
-}
-
-// What is plain needs no shape of its own.
-
-/// Whether a message of that shape is written the same without it.
-pub fn is_plain_message(role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
-    let one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), template: None })]);
-    let slot = if one_plain_text { "part" } else { "parts" };
-    !parts.is_empty() && is_shape(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }

@@ -10,7 +10,8 @@ mod end;
 mod marks;
 mod server;
 
-pub(crate) use content::SILENT_ERROR;
+pub(crate) use content::EMPTY_ERROR_TEXT;
+pub(crate) use marks::MAX_CACHE_MARKS;
 
 use crate::finding::Action;
 use crate::id::short_name;
@@ -37,8 +38,8 @@ const ERROR_TEMPLATES: ErrorTemplates = ErrorTemplates {
     duplicate: "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}",
 };
 
-/// What a result says as its call did.
-pub(crate) const TOOLSET: &str = "toolset_name";
+/// A member that a result repeats from its call.
+pub(crate) const TOOLSET_NAME: &str = "toolset_name";
 
 /// How a text block begins.
 const TEXT: &str = "{\"type\":\"text\",\"text\":";
@@ -81,8 +82,10 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_use_id" }, sentence);
     let made = |call: &WireCall<'_>| {
         let id = quoted(&call.new_id);
-        let toolset =
-            call.value.find(TOOLSET).map_or_else(String::new, |name| format!(",\"{TOOLSET}\":{}", name.as_raw()));
+        let toolset = call
+            .value
+            .find(TOOLSET_NAME)
+            .map_or_else(String::new, |name| format!(",\"{TOOLSET_NAME}\":{}", name.as_raw()));
         format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true{toolset}}}")
     };
     let mut turns = place_blocks(plan, list, turns, &pairs, &ERROR_TEMPLATES, &made, false);

@@ -1,6 +1,9 @@
-//! Gemini generateContent: its side of the door.
+//! Gemini generateContent as a [`Codec`].
 
-use super::{config, decode, encode, is_part, sdk, stream, version};
+use super::encode::{GeminiEncoder, function_name};
+use super::model_version::model_version;
+use super::part::is_part;
+use super::{config, decode, encode, sdk_request, stream};
 use crate::finding::{Finding, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
@@ -15,7 +18,7 @@ use crate::replay::DraftMessage;
 use crate::text::has;
 use std::borrow::Cow;
 
-/// The codec.
+/// The format of Google's Gemini API.
 pub(crate) struct Gemini;
 
 impl Codec for Gemini {
@@ -28,11 +31,11 @@ impl Codec for Gemini {
     }
 
     fn api_request(&self, body: JsonRef<'_>) -> Option<Json> {
-        sdk::api_request(body)
+        sdk_request::api_request(body)
     }
 
     fn around_parts(&self, list: JsonRef<'_>) -> Option<(&'static str, &'static str)> {
-        sdk::are_parts(list).then_some(("[{\"role\":\"user\",\"parts\":", "}]"))
+        sdk_request::are_parts(list).then_some(("[{\"role\":\"user\",\"parts\":", "}]"))
     }
 
     fn marks_item(&self, item: &Fields<'_>) -> bool {
@@ -60,37 +63,40 @@ impl Codec for Gemini {
         decode::decode_part(block)
     }
 
-    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
-        encode::write_part(out, part, own)
+    fn write_block(&self, out: &mut String, part: &Part, native: bool) -> bool {
+        encode::write_part(out, part, native)
     }
 
-    /// The model's name, where it is known, says which version it is.
+    /// Reads the model's version from `params.model`, or else from the URL (`…/models/gemini-3.6-pro:generateContent`).
     fn settings(&self, request: &ProviderRequest) -> Settings {
-        let named = version(&request.params.view().text("model").unwrap_or_default());
-        Settings { version: if named > 0 { named } else { version(&request.url) }, ..request.settings }
+        let version = match model_version(&request.params.view().text("model").unwrap_or_default()) {
+            0 => model_version(&request.url),
+            version => version,
+        };
+        Settings { version, ..request.settings }
     }
 
     fn encode(
         &self,
         wire: &mut Wire<'_>,
         item: &DraftMessage<'_>,
-        before: &[DraftMessage<'_>],
+        deferred: &[DraftMessage<'_>],
         settings: &Settings,
         report: &mut Report,
     ) {
-        encode::encode(wire, item, before, settings, report);
+        GeminiEncoder { codec: self, settings, report }.encode(wire, item, deferred);
     }
 
     fn plain(&self) -> &'static str {
         r#"{"role":"user","parts":[{"text":"."}]}"#
     }
 
-    /// A call comes after a user's turn (gemini-cli#11814).
+    /// Gemini rejects a call that does not follow a user turn (gemini-cli#11814).
     fn may_begin(&self, item: &DraftMessage<'_>) -> bool {
         item.calls.is_empty()
     }
 
-    /// A body ends in a user's turn or in results (crewAI#6973).
+    /// Gemini rejects a request that ends with a model turn (crewAI#6973).
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {
         item.message.role != Role::Assistant || !item.calls.is_empty()
     }
@@ -100,7 +106,7 @@ impl Codec for Gemini {
     }
 
     fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
-        Some(("systemInstruction", encode::system(messages)?))
+        Some(("systemInstruction", encode::system_instruction(messages)?))
     }
 
     fn takes_id(&self, id: &str) -> bool {
@@ -122,7 +128,7 @@ impl Codec for Gemini {
         ]
     }
 
-    /// "Invalid JSON payload received. Unknown name", says the API of any key that it does not know.
+    /// Gemini rejects any unknown key: "Invalid JSON payload received. Unknown name".
     fn foreign(&self) -> &'static [&'static str] {
         &[
             "anthropic_version",
@@ -161,7 +167,7 @@ impl Codec for Gemini {
     }
 
     fn gathers(&self, name: &str) -> bool {
-        // The model stands in the address.
+        // The model is named in the URL.
         name == "model" || config::gathers(name)
     }
 
@@ -170,14 +176,14 @@ impl Codec for Gemini {
     }
 
     fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        encode::taken_name(name)
+        function_name(name)
     }
 
     fn is_own_choice(&self, _choice: JsonRef<'_>) -> bool {
         false
     }
 
-    /// `parametersJsonSchema` takes any JSON Schema, `parameters` a part of OpenAPI's only.
+    /// Writes the schema as `parametersJsonSchema`, which accepts any JSON Schema; `parameters` accepts a subset of OpenAPI's.
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition) {
         out.text("name", &self.tool_name(&tool.name));
         if let Some(description) = &tool.description {
@@ -216,7 +222,7 @@ impl Codec for Gemini {
         if request.stream && !has(&request.url, ":streamGenerateContent") && has(&request.url, ":generateContent") {
             report.push(Finding::info(
                 "unsupported_key",
-                "Gemini streams by its address: `:streamGenerateContent?alt=sse` instead of `:generateContent`",
+                "Gemini streams if the URL ends with `:streamGenerateContent?alt=sse` instead of `:generateContent`",
             ));
         }
     }

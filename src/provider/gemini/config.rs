@@ -1,46 +1,44 @@
-//! Where Gemini has the settings of a request: in one member, under names of its own.
+//! `generationConfig`: the member of a Gemini request that holds its settings, such as `{"maxOutputTokens":1024,"topP":0.9}`.
 
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{place_in, spelled, value_in};
 
-/// The member, and its name in snake case.
+/// The two names of the member; it is written under the first.
 const NAMES: [&str; 2] = ["generationConfig", "generation_config"];
 
-/// What a setting of another dialect is called in `generationConfig`.
-fn name_of(name: &str) -> Option<&'static str> {
+/// Returns the name that a setting of another dialect has in `generationConfig`: `maxOutputTokens` for `max_tokens`.
+fn setting_name(name: &str) -> Option<&'static str> {
     let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Gemini);
     let place = others.into_iter().find_map(|dialect| place_in(dialect, name, Dialect::Gemini))?;
     place.strip_prefix(NAMES[0])?.strip_prefix('.')
 }
 
-/// Whether a parameter goes into `generationConfig`, or is it.
-pub fn gathers(name: &str) -> bool {
-    NAMES.contains(&name) || name_of(name).is_some()
+/// Returns true if a parameter is `generationConfig` or is moved into it.
+pub(super) fn gathers(name: &str) -> bool {
+    NAMES.contains(&name) || setting_name(name).is_some()
 }
 
-/// Writes `generationConfig` from the parameters: what it says itself, then what other dialects' words say beside that.
-pub fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
+/// Writes `generationConfig`: its own members as given, then the parameters of other dialects that it lacks.
+pub(super) fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
     let given = NAMES.iter().find_map(|name| params.find(name)).filter(|given| given.is_object());
-    let mut found: Vec<(&'static str, JsonRef<'_>)> = Vec::new();
-    for (key, value) in params.entries() {
-        let name = key.as_text().and_then(|key| name_of(&key)).filter(|_| !value.is_null());
-        if let Some(name) = name
-            && !given
-                .unwrap_or_default()
-                .entries()
-                .any(|(own, _)| own.as_text().is_some_and(|own| spelled(Dialect::Gemini, &own) == name))
-            && found.iter().all(|(own, _)| *own != name)
-        {
-            found.push((name, value));
+    let is_given = |name: &str| {
+        let mut members = given.unwrap_or_default().entries();
+        members.any(|(key, _)| key.as_text().is_some_and(|key| spelled(Dialect::Gemini, &key) == name))
+    };
+    let mut moved: Vec<(&'static str, JsonRef<'_>)> = Vec::new();
+    for (key, value) in params.entries().filter(|(_, value)| !value.is_null()) {
+        let Some(name) = key.as_text().and_then(|key| setting_name(&key)) else { continue };
+        if !is_given(name) && moved.iter().all(|(other, _)| *other != name) {
+            moved.push((name, value));
         }
     }
-    if given.is_none() && found.is_empty() {
+    if given.is_none() && moved.is_empty() {
         return;
     }
     object.object(NAMES[0], |config| {
         config.copy_all(given.unwrap_or_default(), "");
-        for (name, value) in found {
+        for (name, value) in moved {
             config.raw(name, &value_in(name, value));
         }
     });

@@ -1,99 +1,250 @@
-//! Gemini generateContent: from drafts to contents, the results of a round in one content behind it.
+//! Encodes messages for Gemini generateContent. The results of a round of calls are one user content after the calling content.
 
-use super::{Gemini, SIGNATURE, STRICT, THIRD};
+use super::model_version::{GEMINI_3, GEMINI_3_6};
+use super::part::SIGNATURE_NAMES;
+use super::rules::PLACEHOLDER_SIGNATURE;
 use crate::finding::Report;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::{arguments_object, result_text};
-use crate::provider::neutral::{kind_of, refused};
+use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
+use crate::provider::neutral::{arguments_object, kind_of, refused, result_text};
 use crate::provider::request::Settings;
 use crate::provider::template::{self, is_shape, write_filled};
-use crate::provider::{Wire, call_id, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::sorted::in_order;
-use crate::tool::ToolInvocation;
+use crate::tool::{ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
-/// Google's own stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64
-/// as recorded requests have it. Gemini 3 refuses the first call of a step that has none.
-pub const UNSIGNED: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
+/// Encodes the messages of one request.
+pub(super) struct GeminiEncoder<'e> {
+    pub codec: &'e dyn Codec,
+    pub settings: &'e Settings,
+    pub report: &'e mut Report,
+}
 
-/// Writes a message and, behind it, the results of its calls. `before` are the messages whose results stand in this one, or
-/// with its own.
-pub fn encode(
-    wire: &mut Wire<'_>,
-    item: &DraftMessage<'_>,
-    before: &[DraftMessage<'_>],
-    settings: &Settings,
-    report: &mut Report,
-) {
-    let message = item.message;
-    let own = is_own(message);
-    let mut answered = Vec::new();
-    for item in before {
-        add_answered(item, &mut answered);
-    }
-    let (mut parts, mut responses) = (Vec::new(), Vec::new());
-    if message.role != Role::Assistant {
-        responses = write_responses(&mut parts, std::mem::take(&mut answered), settings, report);
-    }
-    // What came here unsigned stays so, unless the model is known to want it.
-    let mut signed = settings.version < THIRD && (own || settings.version > 0);
-    for part in &message.parts {
-        let mut text = String::new();
-        let written = match &part.body {
-            PartBody::ToolCall { .. } => item.call(&part.body).is_some_and(|call| {
-                write_call(&mut text, call.invocation, own, !std::mem::replace(&mut signed, true), report);
-                true
-            }),
-            _ => may_go(part, message, own, report) && write_part(&mut text, part, own),
-        };
-        if written {
-            parts.push(text);
+/// A call whose result is not written yet.
+struct PendingResult<'d, 'h> {
+    call: &'d DraftCall<'h>,
+    /// The call was decoded from Gemini's format.
+    is_native: bool,
+}
+
+/// Encoded results.
+#[derive(Default)]
+struct EncodedResponses {
+    /// The `functionResponse` parts.
+    responses: Vec<String>,
+    /// Images and files that a `functionResponse` cannot hold. Newer models reject them after a response in the same content.
+    media: Vec<String>,
+}
+
+/// The id and name with which a call and its result are sent.
+struct CallNames {
+    id: Option<JsonStr>,
+    name: JsonStr,
+}
+
+impl CallNames {
+    /// Writes a call or a result by its template, with `value` in the slot of its arguments or its content.
+    fn write_template(&self, out: &mut String, template: &WireTemplate, value: (TemplateSlot, &str)) {
+        let name = (TemplateSlot::Name, self.name.token());
+        match &self.id {
+            Some(id) => write_filled(out, template, &[name, value, (TemplateSlot::Id, id.token())]),
+            None => write_filled(out, template, &[name, value]),
         }
     }
-    if own && settings.version < STRICT {
-        // In one content, each where it stood.
-        let mut places = Vec::new();
-        for (key, slot) in message.template.iter().flat_map(|template| &template.0) {
-            if let (TemplateSlot::Part(place), true) = (slot, key.is_empty()) {
-                places.push(*place as usize);
+}
+
+impl GeminiEncoder<'_> {
+    /// Writes a message and then the results of its calls. `deferred` are earlier messages whose results were not written
+    /// after them: they are written with this message, or with the results of its own calls if it is the model's.
+    pub fn encode(&mut self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, deferred: &[DraftMessage<'_>]) {
+        let message = item.message;
+        let native = is_native(message);
+        let mut pending = deferred.iter().flat_map(pending_results).collect::<Vec<_>>();
+        let mut encoded = EncodedResponses::default();
+        if message.role != Role::Assistant {
+            encoded = self.encode_results(std::mem::take(&mut pending));
+        }
+        let EncodedResponses { responses, media: mut parts } = encoded;
+        self.push_parts(item, &mut parts);
+        if native && self.settings.version < GEMINI_3_6 {
+            insert_responses(message, responses, &mut parts);
+        } else if !responses.is_empty() {
+            write_result_content(wire.begin(), None, &responses);
+        }
+        if !parts.is_empty() {
+            write_content(wire.begin(), message, &parts);
+        }
+        if !item.results_go_on && !item.calls.is_empty() {
+            pending.extend(pending_results(item));
+            let template = content_template(&pending);
+            let EncodedResponses { responses, media } = self.encode_results(pending);
+            write_result_content(wire.begin(), template, &responses);
+            if !media.is_empty() {
+                write_result_content(wire.begin(), None, &media);
             }
         }
-        while let Some(response) = responses.pop() {
-            let place = places.get(responses.len()).copied().unwrap_or(0);
-            parts.insert(place.min(parts.len()), response);
-        }
-    } else if !responses.is_empty() {
-        write_around(wire.begin(), None, &responses);
     }
-    if !parts.is_empty() {
-        write_content(wire.begin(), message, own, &parts);
-    }
-    add_answered(item, &mut answered);
-    if !item.results_go_on && !item.calls.is_empty() {
-        let around = around_of(&answered);
-        let mut shown = Vec::new();
-        let responses = write_responses(&mut shown, answered, settings, report);
-        write_around(wire.begin(), around, &responses);
-        if !shown.is_empty() {
-            write_around(wire.begin(), None, &shown);
-        }
-    }
-}
 
-fn is_own(message: &Message) -> bool {
-    message.dialect == Some(Dialect::Gemini)
-}
-
-/// The parts of the `systemInstruction`.
-pub fn system(messages: &[&Message]) -> Option<Json> {
-    let mut parts = Vec::new();
-    for message in messages {
-        let own = is_own(message);
+    /// Encodes the parts and calls of a message.
+    fn push_parts(&mut self, item: &DraftMessage<'_>, parts: &mut Vec<String>) {
+        let message = item.message;
+        let native = is_native(message);
+        // Gemini 3 requires a signature on the first call. If the model's version is unknown, calls of Gemini's own format are
+        // sent as they were received.
+        let version = self.settings.version;
+        let mut needs_signature = version >= GEMINI_3 || version == 0 && !native;
         for part in &message.parts {
             let mut text = String::new();
-            if may_go(part, message, own, &mut Vec::new()) && write_part(&mut text, part, own) {
+            let is_written = if let PartBody::ToolCall { .. } = part.body {
+                item.call(&part.body).is_some_and(|call| {
+                    let sign = std::mem::take(&mut needs_signature);
+                    self.write_call(&mut text, call.invocation, native, sign);
+                    true
+                })
+            } else {
+                accepts(part, message, self.report) && write_part(&mut text, part, native)
+            };
+            if is_written {
+                parts.push(text);
+            }
+        }
+    }
+
+    /// Returns the id and name of a call. A call that Gemini sent without an id is sent back without one.
+    fn names_of(&self, call: &ToolInvocation, native: bool) -> CallNames {
+        let has_id = !(native && call.call_id.is_empty());
+        CallNames { id: has_id.then(|| call_id(self.codec, call)), name: JsonStr::new(&call_name(call)) }
+    }
+
+    /// Writes a call. `sign`: Gemini requires a signature on it.
+    fn write_call(&mut self, out: &mut String, call: &ToolInvocation, native: bool, sign: bool) {
+        let arguments = arguments_object(call, self.report);
+        let names = self.names_of(call, native);
+        if let Some(template) = call.template.as_ref().filter(|_| native) {
+            let is_signature = |key: &JsonStr| SIGNATURE_NAMES.contains(&key.inside());
+            let is_empty = |slot: &TemplateSlot| matches!(slot, TemplateSlot::Raw(value) if matches!(value.as_str(), "\"\"" | "null"));
+            let mut template = Cow::Borrowed(template);
+            if sign {
+                template.to_mut().0.retain(|(key, slot)| !(is_signature(key) && is_empty(slot)));
+            }
+            names.write_template(out, &template, (TemplateSlot::Arguments, arguments.as_str()));
+            let is_signed = template.0.iter().any(|(key, _)| is_signature(key));
+            if sign && !is_signed && out.pop().is_some() {
+                out.push_str(&format!(",\"thoughtSignature\":{PLACEHOLDER_SIGNATURE}}}"));
+            }
+            return;
+        }
+        let mut part = ObjectWriter::new(out);
+        part.object("functionCall", |inner| {
+            if let Some(id) = &names.id {
+                inner.token("id", id);
+            }
+            inner.token("name", &names.name).json("args", arguments.view());
+        });
+        if sign {
+            part.raw("thoughtSignature", PLACEHOLDER_SIGNATURE);
+        }
+        part.end();
+    }
+
+    /// Encodes results: in the order in which they were received if all of them came in one content, otherwise in the order of
+    /// their calls.
+    fn encode_results(&mut self, mut pending: Vec<PendingResult<'_, '_>>) -> EncodedResponses {
+        let count = pending.first().and_then(result_position).map(|(_, count)| count);
+        if pending.iter().all(|result| result_position(result).map(|(_, count)| count) == count) {
+            pending = in_order(pending, &|a, b| result_position(a).cmp(&result_position(b)));
+        }
+        let mut encoded = EncodedResponses::default();
+        for result in &pending {
+            match native_result(result.call) {
+                Some((result_of, template)) => {
+                    encoded.responses.push(self.native_response(result, result_of, template));
+                }
+                None => self.push_response(result, &mut encoded),
+            }
+        }
+        encoded
+    }
+
+    /// Returns the part of a result that was decoded from Gemini's format with a template.
+    fn native_response(&self, pending: &PendingResult<'_, '_>, result: &ToolResult, template: &WireTemplate) -> String {
+        let names = self.names_of(pending.call.invocation, pending.is_native);
+        // The template of the first result of a content has the content's members around its own.
+        let part_template = template.0.iter().find_map(|(key, slot)| match slot {
+            TemplateSlot::Object(part) if key.inside() == "parts" => Some(part),
+            _ => None,
+        });
+        let mut template = Cow::Borrowed(part_template.unwrap_or(template));
+        if self.settings.version >= GEMINI_3_6 {
+            for (_, slot) in &mut template.to_mut().0 {
+                if let TemplateSlot::Object(response) = slot
+                    && response.0.iter().all(|(_, slot)| *slot != TemplateSlot::Id)
+                {
+                    response.0.insert(0, (JsonStr::new("id"), TemplateSlot::Id));
+                }
+            }
+        }
+        let mut out = String::new();
+        names.write_template(&mut out, &template, (TemplateSlot::Content, result.content.as_str()));
+        out
+    }
+
+    /// Adds the part of any other result, and the media that it cannot hold.
+    fn push_response(&mut self, pending: &PendingResult<'_, '_>, encoded: &mut EncodedResponses) {
+        let call = pending.call;
+        let names = self.names_of(call.invocation, pending.is_native);
+        let mut response_media = Vec::new();
+        // Results of a tool, or of Gemini's format, are JSON values. Results of other dialects are text and media.
+        let (content, is_error) = match stored_result(call) {
+            Some(result) if matches!(result.dialect, None | Some(Dialect::Gemini)) => {
+                (result.content.clone(), result.is_error)
+            }
+            _ => {
+                let mut result = result_text(Dialect::Gemini, call, self.report);
+                for part in result.media {
+                    let target = if self.fits_response(&part) { &mut response_media } else { &mut encoded.media };
+                    let mut text = String::new();
+                    if write_part(&mut text, &part, false) {
+                        target.push(text);
+                    }
+                }
+                result.texts.retain(|text| !text.is_empty());
+                (JsonStr::joined(&mut result.texts.iter(), "\\n\\n").to_json(), result.is_error)
+            }
+        };
+        let mut out = String::new();
+        let mut part = ObjectWriter::new(&mut out);
+        part.object("functionResponse", |inner| {
+            if let Some(id) = &names.id {
+                inner.token("id", id);
+            }
+            inner.token("name", &names.name);
+            inner.object("response", |response| _ = response.json(envelope(is_error), content.view()));
+            if !response_media.is_empty() {
+                inner.list("parts", &response_media);
+            }
+        });
+        part.end();
+        encoded.responses.push(out);
+    }
+
+    /// Returns true if `functionResponse.parts` can hold the part. Models before Gemini 3 accept no parts there; later ones accept
+    /// images with their data, not by URL (Google's guide, "Multimodal function responses").
+    fn fits_response(&self, part: &Part) -> bool {
+        let is_old_model = (1..GEMINI_3).contains(&self.settings.version);
+        !is_old_model && matches!(&part.body, PartBody::Image(media) if media.inline().is_some())
+    }
+}
+
+/// Returns the `systemInstruction` of these messages, if they have content.
+pub(super) fn system_instruction(messages: &[&Message]) -> Option<Json> {
+    let mut parts = Vec::new();
+    for message in messages {
+        for part in &message.parts {
+            let mut text = String::new();
+            if accepts(part, message, &mut Report::new()) && write_part(&mut text, part, is_native(message)) {
                 parts.push(text);
             }
         }
@@ -103,7 +254,7 @@ pub fn system(messages: &[&Message]) -> Option<Json> {
     }
     let mut out = String::new();
     match messages {
-        [only] if is_own(only) && only.template.is_some() => write_content(&mut out, only, true, &parts),
+        [only] if is_native(only) && only.template.is_some() => write_content(&mut out, only, &parts),
         _ => {
             let mut content = ObjectWriter::new(&mut out);
             content.list("parts", &parts);
@@ -113,8 +264,59 @@ pub fn system(messages: &[&Message]) -> Option<Json> {
     Some(Json::trusted(out))
 }
 
-fn write_content(out: &mut String, message: &Message, own: bool, parts: &[String]) {
-    if let Some(template) = message.template.as_ref().filter(|_| own) {
+fn is_native(message: &Message) -> bool {
+    message.dialect == Some(Dialect::Gemini)
+}
+
+fn pending_results<'d, 'h>(item: &'d DraftMessage<'h>) -> impl Iterator<Item = PendingResult<'d, 'h>> {
+    let is_native = is_native(item.message);
+    item.calls.iter().map(move |call| PendingResult { call, is_native })
+}
+
+fn stored_result<'h>(call: &DraftCall<'h>) -> Option<&'h ToolResult> {
+    match call.result {
+        Some(DraftResult::Stored(result)) => Some(result),
+        _ => None,
+    }
+}
+
+/// Returns a call's result with its template if it was decoded from Gemini's format and has one.
+fn native_result<'h>(call: &DraftCall<'h>) -> Option<(&'h ToolResult, &'h WireTemplate)> {
+    let result = stored_result(call).filter(|result| result.dialect == Some(Dialect::Gemini))?;
+    Some((result, result.template.as_ref()?))
+}
+
+/// Returns a result's position among the results of the content that it came in, and their number.
+fn result_position(pending: &PendingResult<'_, '_>) -> Option<(u32, u32)> {
+    native_result(pending.call).and_then(|(_, template)| template.came_among())
+}
+
+/// Returns the template of a content of results, which the first result of that content records.
+fn content_template<'h>(pending: &[PendingResult<'_, 'h>]) -> Option<&'h WireTemplate> {
+    let has_parts =
+        |(key, slot): &(JsonStr, TemplateSlot)| key.inside() == "parts" && matches!(slot, TemplateSlot::Object(_));
+    pending.iter().find_map(|result| {
+        let (_, template) = native_result(result.call)?;
+        template.0.iter().any(has_parts).then_some(template)
+    })
+}
+
+/// Inserts responses among the parts of the content in which they were received, each at its position there.
+fn insert_responses(message: &Message, mut responses: Vec<String>, parts: &mut Vec<String>) {
+    let mut positions = Vec::new();
+    for (key, slot) in message.template.iter().flat_map(|template| &template.0) {
+        if let (TemplateSlot::Part(position), true) = (slot, key.is_empty()) {
+            positions.push(*position as usize);
+        }
+    }
+    while let Some(response) = responses.pop() {
+        let position = positions.get(responses.len()).copied().unwrap_or(0);
+        parts.insert(position.min(parts.len()), response);
+    }
+}
+
+fn write_content(out: &mut String, message: &Message, parts: &[String]) {
+    if let Some(template) = message.template.as_ref().filter(|_| is_native(message)) {
         let list = list_of(parts);
         return write_filled(out, template, &[(TemplateSlot::Parts, &list), (TemplateSlot::ResultsThenParts, &list)]);
     }
@@ -123,13 +325,34 @@ fn write_content(out: &mut String, message: &Message, own: bool, parts: &[String
     content.end();
 }
 
-/// Whether a part may go to Gemini.
-fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> bool {
+/// Writes a content of results, by the template of the content in which they were received, if there is one.
+fn write_result_content(out: &mut String, template: Option<&WireTemplate>, parts: &[String]) {
+    let mut content = ObjectWriter::new(out);
+    let list = list_of(parts);
+    match template {
+        None => _ = content.text("role", "user").raw("parts", &list),
+        Some(template) => {
+            for (key, slot) in &template.0 {
+                let value = match slot {
+                    TemplateSlot::Raw(value) => value.as_str(),
+                    TemplateSlot::Object(_) => &list,
+                    _ => continue,
+                };
+                content.key_token(key.token()).push_str(value);
+            }
+        }
+    }
+    content.end();
+}
+
+/// Returns true if Gemini accepts a part of this message; reports the loss otherwise.
+fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
+    let native = is_native(message);
     let finding = match &part.body {
-        PartBody::Text(text) | PartBody::Refusal(text) => return own || !text.is_empty(),
+        PartBody::Text(text) | PartBody::Refusal(text) => return native || !text.is_empty(),
         PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
-        _ if own => return true,
-        // Said for every dialect where a message is encoded.
+        _ if native => return true,
+        // The renderer reports these, for every target.
         PartBody::Reasoning(_) | PartBody::Opaque(_) => return false,
         PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Gemini) {
             Some(finding) => finding.of_message(&message.id),
@@ -140,9 +363,10 @@ fn may_go(part: &Part, message: &Message, own: bool, report: &mut Report) -> boo
     false
 }
 
-/// Writes a part, in its own shape if `own`; false where the dialect has none for it.
-pub fn write_part(out: &mut String, part: &Part, own: bool) -> bool {
-    if let Some(template) = part.template.as_ref().filter(|_| own) {
+/// Writes a part, by its template if `native` (the part was decoded from Gemini's format). Returns false if Gemini has no part for
+/// it.
+pub(super) fn write_part(out: &mut String, part: &Part, native: bool) -> bool {
+    if let Some(template) = part.template.as_ref().filter(|_| native) {
         template::write_part(out, part, template);
         return true;
     }
@@ -157,8 +381,7 @@ pub fn write_part(out: &mut String, part: &Part, own: bool) -> bool {
     match &part.body {
         PartBody::Text(text) | PartBody::Refusal(text) => _ = object.token("text", text),
         PartBody::Reasoning(text) => _ = object.token("text", text).bool("thought", true),
-        PartBody::Image(media) => write_media(&mut object, media),
-        PartBody::File(media) => write_media(&mut object, media),
+        PartBody::Image(media) | PartBody::File(media) => write_media(&mut object, media),
         PartBody::Data { .. } | PartBody::ToolCall { .. } | PartBody::Opaque(_) => {}
     }
     object.end();
@@ -178,18 +401,18 @@ fn write_media(part: &mut ObjectWriter<'_>, media: &Media) {
     }
 }
 
-/// The name by which a call goes out: Gemini takes dots and colons, too, and makes such names itself.
-fn name_of(call: &ToolInvocation) -> Cow<'_, str> {
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
-    if !call.name.is_empty() && call.name.len() <= 128 && call.name.chars().all(legal) {
-        taken_name(&call.name)
+/// Returns the name with which a call is sent. Gemini accepts dots and colons too, and its models generate such names.
+fn call_name(call: &ToolInvocation) -> Cow<'_, str> {
+    let is_accepted = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    if !call.name.is_empty() && call.name.len() <= 128 && call.name.chars().all(is_accepted) {
+        function_name(&call.name)
     } else {
-        Cow::Owned(taken_name(&tool_name(call)).into_owned())
+        Cow::Owned(function_name(&tool_name(call)).into_owned())
     }
 }
 
-/// A name with a `_` in front where Gemini would not take its beginning: "Must start with a letter or an underscore".
-pub fn taken_name(name: &str) -> Cow<'_, str> {
+/// Returns a name, with a leading `_` if Gemini rejects its first character: "Must start with a letter or an underscore".
+pub(super) fn function_name(name: &str) -> Cow<'_, str> {
     if name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
         Cow::Borrowed(name)
     } else {
@@ -197,237 +420,44 @@ pub fn taken_name(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The id by which a call goes out. One that came without goes out without.
-fn id_of(call: &ToolInvocation, own: bool) -> Option<JsonStr> {
-    (!(own && call.call_id.is_empty())).then(|| call_id(&Gemini, call))
+/// Returns the member of a `response` that holds a result's content.
+fn envelope(is_error: bool) -> &'static str {
+    if is_error { "error" } else { "output" }
 }
 
-/// Writes a call or its result in its shape.
-fn write_named(
-    out: &mut String,
-    template: &WireTemplate,
-    id: &Option<JsonStr>,
-    name: &JsonStr,
-    value: (TemplateSlot, &str),
-) {
-    let named = (TemplateSlot::Name, name.token());
-    match id {
-        Some(id) => write_filled(out, template, &[named, value, (TemplateSlot::Id, id.token())]),
-        None => write_filled(out, template, &[named, value]),
-    }
+/// Returns true if a content with this template is encoded the same without it.
+pub(super) fn is_plain_content(role: Role, template: &WireTemplate) -> bool {
+    let role = if role == Role::Assistant { "\"model\"" } else { "\"user\"" };
+    matches!(template.0.as_slice(),
+        [(key, TemplateSlot::Raw(value)), (parts, TemplateSlot::Parts | TemplateSlot::Object(_))]
+            if key.inside() == "role" && value.as_str() == role && parts.inside() == "parts")
 }
 
-fn write_call(out: &mut String, call: &ToolInvocation, own: bool, sign: bool, report: &mut Report) {
-    let arguments = arguments_object(call, report);
-    let (id, name) = (id_of(call, own), JsonStr::new(&name_of(call)));
-    if let Some(template) = call.template.as_ref().filter(|_| own) {
-        // An empty signature is none.
-        let says = |slot: &TemplateSlot| !matches!(slot, TemplateSlot::Raw(value) if matches!(value.as_str(), "\"\"" | "null"));
-        let mut template = Cow::Borrowed(template);
-        if sign {
-            template.to_mut().0.retain(|(key, slot)| !SIGNATURE.contains(&key.inside()) || says(slot));
-        }
-        write_named(out, &template, &id, &name, (TemplateSlot::Arguments, arguments.as_str()));
-        if sign && !template.0.iter().any(|(key, _)| SIGNATURE.contains(&key.inside())) && out.pop().is_some() {
-            out.push_str(&format!(",\"thoughtSignature\":{UNSIGNED}}}"));
-        }
-        return;
-    }
-    let mut part = ObjectWriter::new(out);
-    part.object("functionCall", |inner| {
-        if let Some(id) = &id {
-            inner.token("id", id);
-        }
-        inner.token("name", &name).json("args", arguments.view());
-    });
-    if sign {
-        part.raw("thoughtSignature", UNSIGNED);
-    }
-    part.end();
-}
-
-/// A call whose result is to be written, and whether the call came in this dialect.
-type Answered<'d, 'h> = (&'d DraftCall<'h>, bool);
-
-fn add_answered<'d, 'h>(item: &'d DraftMessage<'h>, answered: &mut Vec<Answered<'d, 'h>>) {
-    for call in &item.calls {
-        answered.push((call, is_own(item.message)));
-    }
-}
-
-/// The shape that a result came in here.
-fn shape_of_result<'h>(call: &DraftCall<'h>) -> Option<&'h WireTemplate> {
-    match call.result {
-        Some(DraftResult::Stored(result)) if result.dialect == Some(Dialect::Gemini) => result.template.as_ref(),
-        _ => None,
-    }
-}
-
-/// The place that a result had among those of its content, and how many these were.
-fn place_of(call: &DraftCall<'_>) -> Option<(u32, u32)> {
-    shape_of_result(call).and_then(WireTemplate::came_among)
-}
-
-/// What was around a content of results; the first of them knows.
-fn around_of<'h>(answered: &[Answered<'_, 'h>]) -> Option<&'h WireTemplate> {
-    let knows =
-        |(key, slot): &(JsonStr, TemplateSlot)| key.inside() == "parts" && matches!(slot, TemplateSlot::Object(_));
-    answered.iter().find_map(|(call, _)| shape_of_result(call).filter(|template| template.0.iter().any(knows)))
-}
-
-fn write_around(out: &mut String, around: Option<&WireTemplate>, parts: &[String]) {
-    let mut content = ObjectWriter::new(out);
-    let list = list_of(parts);
-    match around {
-        None => _ = content.text("role", "user").raw("parts", &list),
-        Some(template) => {
-            for (key, slot) in &template.0 {
-                let value = match slot {
-                    TemplateSlot::Raw(value) => value.as_str(),
-                    TemplateSlot::Object(_) => &list,
-                    _ => continue,
-                };
-                content.key_token(key.token()).push_str(value);
-            }
-        }
-    }
-    content.end();
-}
-
-/// The responses. What other dialects show in a result, and a response cannot hold, comes to `shown`: behind a response in its
-/// own content newer models refuse it.
-fn write_responses(
-    shown: &mut Vec<String>,
-    mut answered: Vec<Answered<'_, '_>>,
-    settings: &Settings,
-    report: &mut Report,
-) -> Vec<String> {
-    // As they stood, where all of them stood in one content; others as their calls.
-    let among = answered.first().and_then(|(call, _)| place_of(call)).map(|(_, all)| all);
-    if answered.iter().all(|(call, _)| place_of(call).map(|(_, all)| all) == among) {
-        answered = in_order(answered, &|(a, _), (b, _)| place_of(a).cmp(&place_of(b)));
-    }
-    let mut responses = Vec::new();
-    for (call, own) in answered {
-        let mut text = String::new();
-        for part in write_response(&mut text, call, own, settings, report) {
-            let mut text = String::new();
-            if write_part(&mut text, &part, false) {
-                shown.push(text);
-            }
-        }
-        responses.push(text);
-    }
-    responses
-}
-
-/// Writes a response; gives what it shows beside its words and has no place in it.
-fn write_response(
-    out: &mut String,
-    call: &DraftCall<'_>,
-    own: bool,
-    settings: &Settings,
-    report: &mut Report,
-) -> Vec<Part> {
-    let invocation = call.invocation;
-    let (id, name) = (id_of(invocation, own), JsonStr::new(&name_of(invocation)));
-    let stored = match call.result {
-        Some(DraftResult::Stored(result)) => Some(result),
-        _ => None,
-    };
-    if let Some((template, result)) = shape_of_result(call).zip(stored) {
-        let inner = template.0.iter().find_map(|(key, slot)| match slot {
-            TemplateSlot::Object(part) if key.inside() == "parts" => Some(part),
-            _ => None,
-        });
-        let mut template = Cow::Borrowed(inner.unwrap_or(template));
-        if settings.version >= STRICT {
-            for (_, slot) in &mut template.to_mut().0 {
-                if let TemplateSlot::Object(inner) = slot
-                    && inner.0.iter().all(|(_, slot)| *slot != TemplateSlot::Id)
-                {
-                    inner.0.insert(0, (JsonStr::new("id"), TemplateSlot::Id));
-                }
-            }
-        }
-        write_named(out, &template, &id, &name, (TemplateSlot::Content, result.content.as_str()));
-        return Vec::new();
-    }
-    let (mut shown, mut held) = (Vec::new(), Vec::new());
-    // What a tool gave here, or what came in this dialect, is a value; of other dialects it is what they say.
-    let value = stored.filter(|result| matches!(result.dialect, None | Some(Dialect::Gemini)));
-    let (content, is_error) = match value {
-        Some(result) => (result.content.clone(), result.is_error),
-        None => {
-            let mut words = result_text(Dialect::Gemini, call, report);
-            for part in words.media {
-                if fits_response(&part, settings) {
-                    let mut text = String::new();
-                    write_part(&mut text, &part, false);
-                    held.push(text);
-                } else {
-                    shown.push(part);
-                }
-            }
-            words.texts.retain(|text| !text.is_empty());
-            (JsonStr::joined(&mut words.texts.iter(), "\\n\\n").to_json(), words.is_error)
-        }
-    };
-    let mut part = ObjectWriter::new(out);
-    part.object("functionResponse", |inner| {
-        if let Some(id) = &id {
-            inner.token("id", id);
-        }
-        inner.token("name", &name);
-        let word = if is_error { "error" } else { "output" };
-        inner.object("response", |response| _ = response.json(word, content.view()));
-        if !held.is_empty() {
-            inner.list("parts", &held);
-        }
-    });
-    part.end();
-    shown
-}
-
-/// Whether a response holds that itself. Models before version 3 take no parts in it; later ones an image's bytes, no address
-/// ("Multimodal function responses" in Google's guide).
-fn fits_response(part: &Part, settings: &Settings) -> bool {
-    !(1..THIRD).contains(&settings.version) && matches!(&part.body, PartBody::Image(media) if media.inline().is_some())
-}
-
-// What is plain needs no shape of its own.
-
-/// Whether a content of that shape is written the same without it.
-pub fn is_plain_content(role: Role, template: &WireTemplate) -> bool {
-    let name = if role == Role::Assistant { "\"model\"" } else { "\"user\"" };
-    matches!(template.0.as_slice(), [(key, TemplateSlot::Raw(own)), (parts, TemplateSlot::Parts | TemplateSlot::Object(_))]
-        if key.inside() == "role" && own.as_str() == name && parts.inside() == "parts")
-}
-
-/// Whether a call of that shape is written the same without it.
-pub fn is_plain_call(template: &WireTemplate, has_id: bool) -> bool {
+/// Returns true if a call with this template is encoded the same without it.
+pub(super) fn is_plain_call(template: &WireTemplate, has_id: bool) -> bool {
     let id = if has_id { r##""id":#id,"## } else { "" };
     is_shape(template, &format!(r##"{{"functionCall":{{{id}"name":#name,"args":#arguments}}}}"##))
 }
 
-/// The shape in which a result goes out that has none.
-pub fn plain_shape(has_id: bool, is_error: bool) -> WireTemplate {
+/// Returns the template that describes how a result is encoded which has none.
+pub(super) fn plain_result_template(has_id: bool, is_error: bool) -> WireTemplate {
     let key = JsonStr::new;
     let mut members = Vec::new();
     if has_id {
         members.push((key("id"), TemplateSlot::Id));
     }
     members.push((key("name"), TemplateSlot::Name));
-    let word = if is_error { "error" } else { "output" };
-    members.push((key("response"), TemplateSlot::Object(WireTemplate(vec![(key(word), TemplateSlot::Content)]))));
+    let response = WireTemplate(vec![(key(envelope(is_error)), TemplateSlot::Content)]);
+    members.push((key("response"), TemplateSlot::Object(response)));
     WireTemplate(vec![(key("functionResponse"), TemplateSlot::Object(WireTemplate(members)))])
 }
 
-/// Whether a result of that shape is written the same without it. One without an id keeps its shape: that says so.
-pub fn is_plain_result(template: &WireTemplate, is_error: bool) -> bool {
-    let word = if is_error { "error" } else { "output" };
+/// Returns true if a result with this template is encoded the same without it. A result without an id keeps its template: only
+/// that records the absence.
+pub(super) fn is_plain_result(template: &WireTemplate, is_error: bool) -> bool {
+    let envelope = envelope(is_error);
     is_shape(
         template,
-        &format!(r##"{{"functionResponse":{{"id":#id,"name":#name,"response":{{"{word}":#content}}}}}}"##),
+        &format!(r##"{{"functionResponse":{{"id":#id,"name":#name,"response":{{"{envelope}":#content}}}}}}"##),
     )
 }

@@ -6,14 +6,18 @@
 
 mod parts;
 
-use super::encode::UNSIGNED;
-use super::{CALL, RESPONSE, SIGNATURE, STRICT, THIRD, split, version};
+use super::model_version::{GEMINI_3, GEMINI_3_6, model_version};
+use super::part::{CALL_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES, split_part};
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
     Block, BlockKind, BodyPiece, ErrorTemplates, Fields, IdRule, Plan, Speaker, Turn, TurnGrammar, TurnReader,
     WireCall, object_text, place_blocks, quoted, write_turns,
 };
+
+/// Google's stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64 as
+/// recorded requests have it. Gemini 3 rejects the first call of a step without a signature.
+pub(crate) const PLACEHOLDER_SIGNATURE: &str = "\"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=\"";
 
 const IDS: IdRule = IdRule {
     optional: true,
@@ -44,7 +48,7 @@ const GRAMMAR: TurnGrammar = TurnGrammar {
     no_role: "Please use a valid role: user, model.",
     no_turn: "Invalid value at 'contents[{at}]': an object was expected.",
     misplaced: "Please ensure that function call parts stand in a model turn.",
-    only_model: |fields, _| object(fields, CALL).is_some(),
+    only_model: |fields, _| object(fields, CALL_NAMES).is_some(),
     content,
     stays: parts::stays,
     block,
@@ -72,7 +76,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         let id = if call.id.is_some() { Some(&call.new_id) } else { answer.id.as_ref() };
         if let Some(id) = id.filter(|id| !answer.has_valid_id || answer.id.as_ref() != Some(*id)) {
             let sentence = "functionResponse.id: the id of its call was expected.";
-            if answer.id.is_none() && answer.label == call.label && version < STRICT {
+            if answer.id.is_none() && answer.label == call.label && version < GEMINI_3_6 {
                 plan.warn("invalid_call_id", answer.place.0, answer.place.1, sentence, "");
             } else {
                 plan.edits.set(answer.value, "id", quoted(id));
@@ -129,7 +133,7 @@ fn frame<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a
 
 /// The version of the model, where the body names it: as a rule only the address does.
 fn version_of(plan: &Plan<'_, '_>) -> u16 {
-    version(&plan.body.text("model").unwrap_or_default())
+    model_version(&plan.body.text("model").unwrap_or_default())
 }
 
 /// Words behind a response in the last content: 2.5 took them (recorded), 3.6 and 3.7 take the content for the model's.
@@ -141,7 +145,7 @@ fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>
     }
     let sentence =
         "Requests ending with a model turn are not supported: newer models say so of words behind a functionResponse.";
-    if version < STRICT {
+    if version < GEMINI_3_6 {
         return plan.warn("role_order", last.about, "", sentence, "");
     }
     plan.error("role_order", last.about, "", Action::Moved, sentence);
@@ -152,9 +156,9 @@ fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>
 /// Gemini 3 wants the signature of the first call of each step in the current turn, which begins at the last user content
 /// that says something. Where the model is not named, this can but warn.
 fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>], version: u16) {
-    let third = version >= THIRD;
+    let third = version >= GEMINI_3;
     let signature =
-        |part: JsonRef<'_>| SIGNATURE.iter().any(|key| part.find(key).is_some_and(|value| !value.is_text("")));
+        |part: JsonRef<'_>| SIGNATURE_NAMES.iter().any(|key| part.find(key).is_some_and(|value| !value.is_text("")));
     // The current turn begins behind the last user content that says something.
     let (mut signing, mut current) = (third, 0);
     for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| !turn.removed) {
@@ -186,9 +190,9 @@ fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>], version: u16) {
             continue;
         }
         plan.error("unsigned_thinking", turn.about, "", Action::Rewritten, sentence);
-        let [camel, snake] = SIGNATURE;
+        let [camel, snake] = SIGNATURE_NAMES;
         let key = if part.get(camel).is_none() && part.get(snake).is_some() { snake } else { camel };
-        plan.edits.set(part, key, UNSIGNED.into());
+        plan.edits.set(part, key, PLACEHOLDER_SIGNATURE.into());
     }
 }
 
@@ -229,11 +233,11 @@ fn content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
 
 fn block<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, _: Speaker) -> Option<Block<'a>> {
     let part = fields.object;
-    let mut pieces = split(part);
+    let mut pieces = split_part(part);
     let last = pieces.pop();
-    let kind = if let Some(inner) = object(fields, CALL) {
+    let kind = if let Some(inner) = object(fields, CALL_NAMES) {
         BlockKind::ToolCall(call(reader, part, inner))
-    } else if let Some(inner) = object(fields, RESPONSE) {
+    } else if let Some(inner) = object(fields, RESPONSE_NAMES) {
         BlockKind::ToolResult(response(reader, part, inner))
     } else {
         BlockKind::Other
@@ -245,7 +249,7 @@ fn block<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, 
     };
     reader.plan.error("malformed", part, "", Action::Rewritten, "oneof field 'data' is already set");
     pieces.push(last);
-    let names = if matches!(kind, BlockKind::ToolCall(_)) { CALL } else { RESPONSE };
+    let names = if matches!(kind, BlockKind::ToolCall(_)) { CALL_NAMES } else { RESPONSE_NAMES };
     let mut made = None;
     for piece in pieces {
         // What is said beside a call or response; the next round looks into it.

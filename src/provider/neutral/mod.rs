@@ -4,4 +4,4 @@ mod media;
 mod text;
 
 pub(crate) use media::{default_name, kind_of, refused};
-pub(crate) use text::{MessageText, arguments_object, result_text, text_of};
+pub(crate) use text::{MessageText, ResultText, arguments_object, result_text, text_of};

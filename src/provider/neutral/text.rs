@@ -132,7 +132,7 @@ pub fn result_text(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -
     };
     let (mut texts, mut media) = content_text(&result.content, result.dialect);
     if result.dialect == Some(Dialect::Gemini) {
-        media = crate::provider::gemini::shown_by(result);
+        media = crate::provider::gemini::media_of_result(result);
     }
     media.retain(|part| match refused(part, result.dialect, target) {
         Some(finding) => {

@@ -4,9 +4,9 @@ use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::without_plain_shape;
+use crate::provider::dialect::Codec;
 use crate::provider::neutral::kind_of;
-use crate::provider::template::{is_shape, shape_of, shape_with};
+use crate::provider::template::{is_shape, shape_of, shape_with, without_plain_shape};
 use crate::tool::Arguments;
 use std::borrow::Cow;
 
@@ -138,7 +138,7 @@ pub(super) fn decode_block(variant: &ChatVariant, block: JsonRef<'_>) -> Part {
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let template = block_template(block, &body);
-    without_plain_shape(variant, body, template)
+    without_plain_shape(&|out, part, native| variant.write_block(out, part, native), body, template)
 }
 
 /// Decodes `{"type":"file","file":{…}}`, or Mistral's `{"type":"file","file_id":"…"}`.

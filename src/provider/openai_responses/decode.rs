@@ -17,8 +17,8 @@ use super::{Responses, encode};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::without_plain_shape;
-use crate::provider::template::{is_shape, shape_of, shape_with};
+use crate::provider::dialect::Codec;
+use crate::provider::template::{is_shape, shape_of, shape_with, without_plain_shape};
 use crate::sorted::in_order;
 use crate::tool::Arguments;
 use std::borrow::Cow;
@@ -245,7 +245,7 @@ pub fn decode_block(block: JsonRef<'_>) -> Part {
     let Some((body, hole)) = found else { return PartBody::Opaque(block.to_owned()).into() };
     let template =
         shape_of(block, &mut |key, value| (key == hole && value.kind() == Kind::String).then_some(TemplateSlot::Text));
-    without_plain_shape(&Responses, body, template)
+    without_plain_shape(&|out, part, native| Responses.write_block(out, part, native), body, template)
 }
 
 /// A message of the model: each of its texts is a part.

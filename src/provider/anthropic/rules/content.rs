@@ -41,7 +41,7 @@ const KNOWN: &[&str] = &[
 /// Up to this size a block that cannot stay is kept as its JSON text.
 const QUOTABLE: usize = 4096;
 /// An error result must say something.
-pub(crate) const SILENT_ERROR: &str = "The tool reported an error without a text.";
+pub(crate) const EMPTY_ERROR_TEXT: &str = "The tool reported an error without a text.";
 
 /// Whether a block stays at all; reports it otherwise.
 pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> bool {
@@ -237,6 +237,6 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     }
     if failed && empty {
         let sentence = "tool_result: content cannot be empty if `is_error` is true";
-        plan.rewrite("empty_content", value, "content", quoted(SILENT_ERROR), sentence, "");
+        plan.rewrite("empty_content", value, "content", quoted(EMPTY_ERROR_TEXT), sentence, "");
     }
 }

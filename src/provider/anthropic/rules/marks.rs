@@ -3,8 +3,10 @@
 use super::end::text_of;
 use crate::finding::{Action, Finding};
 use crate::json::JsonRef;
-use crate::provider::anthropic::codec::MARKS;
 use crate::provider::rules::{Plan, Turn};
+
+/// "A maximum of 4 blocks with cache_control may be provided."
+pub(crate) const MAX_CACHE_MARKS: usize = 4;
 
 /// Takes the oldest marks of messages where there are too many, then those of the system text and of the tools: the
 /// newest message marks are what the next request reads from. Histories gather them, a new one each turn.
@@ -21,8 +23,9 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &[Turn
     }
     gather(plan.body.get("system"), &mut marked);
     gather(plan.body.get("tools"), &mut marked);
-    let Some(excess) = marked.len().checked_sub(MARKS).filter(|excess| *excess > 0) else { return };
-    let sentence = format!("A maximum of {MARKS} blocks with cache_control may be provided. Found {}.", marked.len());
+    let Some(excess) = marked.len().checked_sub(MAX_CACHE_MARKS).filter(|excess| *excess > 0) else { return };
+    let sentence =
+        format!("A maximum of {MAX_CACHE_MARKS} blocks with cache_control may be provided. Found {}.", marked.len());
     plan.note(Finding::error("malformed", sentence).did(Action::Rewritten), list, "");
     for block in marked.iter().take(excess) {
         plan.edits.remove(*block, "cache_control");

@@ -1,7 +1,7 @@
 //! Parts that are neither call nor response.
 
-use super::super::DATA;
-use super::{CALL, RESPONSE, SIGNATURE, TEXT};
+use super::super::part::{CALL_NAMES, DATA_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES};
+use super::TEXT;
 use crate::finding::Action;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{BodyPiece, Fields, Plan, as_quoted};
@@ -17,7 +17,7 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, _: &str) -
         }
         return !empty;
     }
-    let names = [CALL, RESPONSE];
+    let names = [CALL_NAMES, RESPONSE_NAMES];
     let bad = |key: JsonRef<'_>, value: JsonRef<'_>| {
         !value.is_object() && names.as_flattened().iter().any(|name| key.is_text(name))
     };
@@ -47,12 +47,12 @@ pub(super) fn read<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> BodyPiec
         if given.kind() != Kind::String {
             let sentence = "Invalid value at 'text' (TYPE_STRING)";
             plan.rewrite("malformed", part, "text", as_quoted(given), sentence, "");
-        } else if given.is_text("") && SIGNATURE.iter().all(|name| fields.find(name).is_none()) {
+        } else if given.is_text("") && SIGNATURE_NAMES.iter().all(|name| fields.find(name).is_none()) {
             plan.warn("empty_content", part, "", "An empty text part: some models refuse it.", "");
         }
     }
     let says = |names: &[&str]| names.iter().any(|name| fields.find(name).is_some());
-    if !DATA.iter().any(|names| says(names)) && !says(&SIGNATURE) {
+    if !DATA_NAMES.iter().any(|names| says(names)) && !says(&SIGNATURE_NAMES) {
         let sentence = "A part without any data that is known here: kept, because the provider may take it.";
         plan.warn("unknown_shape", part, "", sentence, "");
     }

@@ -2,7 +2,7 @@
 //! `{"model":…,"contents":"Hi","config":{"systemInstruction":"Be brief.","temperature":0}}` where the API has
 //! `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"systemInstruction":{…},"generationConfig":{"temperature":0}}`.
 
-use super::is_part;
+use super::part::is_part;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 
 /// Members of the SDK's `config` that are top-level members of the API's body.
@@ -22,8 +22,8 @@ const TOP_LEVEL: [&str; 9] = [
 const NOT_SENT: [&str; 5] =
     ["httpOptions", "abortSignal", "automaticFunctionCalling", "automaticContinuation", "shouldReturnHttpResponse"];
 
-/// Converts a request of the SDK to the shape of the API; none if it has that shape already.
-pub fn api_request(body: JsonRef<'_>) -> Option<Json> {
+/// Converts a request of the SDK to the shape of the API. Returns `None` if it has that shape already.
+pub(super) fn api_request(body: JsonRef<'_>) -> Option<Json> {
     let config = body.find("config").filter(|config| config.is_object());
     let contents = body.find("contents").filter(|contents| are_parts(*contents));
     if config.is_none() && contents.is_none() {
@@ -57,26 +57,26 @@ pub fn api_request(body: JsonRef<'_>) -> Option<Json> {
 }
 
 /// Writes `generationConfig`: the body's own members first, then the settings in the SDK's `config` that it lacks.
-fn write_settings(object: &mut ObjectWriter<'_>, own: JsonRef<'_>, config: JsonRef<'_>) {
+fn write_settings(object: &mut ObjectWriter<'_>, given: JsonRef<'_>, config: JsonRef<'_>) {
     let is_setting = |name: &str| !TOP_LEVEL.contains(&name) && !NOT_SENT.contains(&name);
     let settings = || {
         config.entries().filter(|(key, value)| {
             let name = key.as_text().unwrap_or_default();
-            is_setting(&name) && !value.is_null() && own.get(&name).is_none()
+            is_setting(&name) && !value.is_null() && given.get(&name).is_none()
         })
     };
-    if own.entries().next().is_none() && settings().next().is_none() {
+    if given.entries().next().is_none() && settings().next().is_none() {
         return;
     }
     object.object("generationConfig", |out| {
-        out.copy_all(own, "");
+        out.copy_all(given, "");
         for (key, value) in settings() {
             out.copy(key, value);
         }
     });
 }
 
-/// Whether the SDK reads a value as the parts of one content: a text, a part, or a list of these.
+/// Returns true if the SDK reads a value as the parts of one content: a text, a part, or a list of these.
 pub(super) fn are_parts(value: JsonRef<'_>) -> bool {
     match value.kind() {
         Kind::String => true,

@@ -1,0 +1,28 @@
+//! Versions of Gemini models. Their names tell which rules apply: newer models reject requests that older ones accept.
+
+use crate::text::cut;
+
+/// The first version that requires thought signatures, and that accepts images in function responses.
+pub(super) const GEMINI_3: u16 = 300;
+
+/// The first version that rejects text after a function response at the end of a request, and a response without its call's id.
+pub(super) const GEMINI_3_6: u16 = 306;
+
+/// Returns the version in a model's name or in the URL of a request, as 100 × major + minor: 306 for `gemini-3.6-pro`. Returns 0
+/// if there is none.
+pub(super) fn model_version(name: &str) -> u16 {
+    let Some((_, rest)) = cut(name, "gemini-") else { return 0 };
+    if !rest.starts_with(|first: char| first.is_ascii_digit()) {
+        return model_version(rest);
+    }
+    let (mut numbers, mut at) = ([0_u16; 2], 0);
+    for byte in rest.bytes() {
+        match (byte, numbers.get_mut(at)) {
+            (b'0'..=b'9', Some(number)) => *number = number.saturating_mul(10).saturating_add(u16::from(byte - b'0')),
+            (b'.', Some(_)) => at += 1,
+            _ => break,
+        }
+    }
+    let [major, minor] = numbers;
+    major.saturating_mul(100).saturating_add(minor.min(99))
+}
