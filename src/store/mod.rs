@@ -13,6 +13,7 @@ mod memory;
 mod numbering;
 mod rebuild;
 mod record;
+pub mod sql;
 
 pub use audit::AuditRow;
 pub use journal::{JournalChange, JournalMark, JournalStep, read_journal, read_journal_from};

@@ -137,6 +137,7 @@ async fn ranges_and_limits_hold(context: &StoreCheckContext) -> Result<()> {
         (limited(271, MAX_KEY, true, u64::MAX), vec![290, 280]),
         (limited(40, 20, false, u64::MAX), vec![]),
         (limited(0, MAX_KEY, false, 0), vec![0]),
+        (limited(1, 9, false, 0), vec![]),
         (limited(0, MAX_KEY, false, 1), vec![0]),
         (limited(0, MAX_KEY, false, 100), vec![0]),
         (limited(0, MAX_KEY, false, 101), vec![0, 10]),

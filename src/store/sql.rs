@@ -1,0 +1,173 @@
+//! SQL databases: where a server or a Worker keeps chats.
+//!
+//! A [`SqlDriver`] runs statements; tables, statements and what they mean are here. Every append is one batch that changes
+//! nothing unless the head is at the expected revision, so a driver needs no more than "all of these in one transaction".
+
+mod append;
+mod driver;
+mod key_ranges;
+mod list;
+mod read;
+mod schema;
+mod statement;
+
+pub use driver::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
+
+use super::{
+    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
+    SessionRow, StoreFuture,
+};
+use crate::error::{Code, Error, Result};
+use append::{AppendPlan, delete_statements};
+use list::{SessionList, audit_page, audit_statement, page_size};
+use read::{RangeRead, ReadPage, ReadProgress, head_statement, read_head_rows};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// How often a read that was interrupted by writes begins again, before it reads everything in one statement.
+const READ_ATTEMPTS: usize = 3;
+
+/// A store over a SQL database.
+pub struct SqlStore {
+    driver: Rc<dyn SqlDriver>,
+    closed: Cell<bool>,
+}
+
+impl SqlStore {
+    /// Opens the store, and makes its tables where there are none.
+    ///
+    /// # Errors
+    /// `unsupported_version` if a newer version made the tables, `config_invalid` if somebody else did or the driver's limits
+    /// are too narrow, and the driver's own. Nothing is written then.
+    pub async fn open(driver: Rc<dyn SqlDriver>) -> Result<Self> {
+        driver.limits().check()?;
+        schema::prepare(&*driver).await?;
+        Ok(Self { driver, closed: Cell::new(false) })
+    }
+
+    /// The SQL of the database.
+    #[must_use]
+    pub fn dialect(&self) -> SqlDialect {
+        self.driver.dialect()
+    }
+
+    /// Runs statements, and insists on a result for each.
+    async fn transaction(&self, statements: Vec<SqlStatement>) -> Result<Vec<Vec<SqlRow>>> {
+        if self.closed.get() {
+            let message = format!("the {} store was closed; `open` again", self.dialect().as_str());
+            return Err(Error::new(Code::Closed, message));
+        }
+        let count = statements.len();
+        let results = self.driver.transaction(statements).await?;
+        if results.len() != count {
+            return Err(Error::new(
+                Code::StoreError,
+                format!(
+                    "the driver of the {} store returned {} results for {count} statements",
+                    self.dialect().as_str(),
+                    results.len()
+                ),
+            ));
+        }
+        Ok(results)
+    }
+
+    /// Runs one statement.
+    async fn rows(&self, statement: SqlStatement) -> Result<Vec<SqlRow>> {
+        Ok(self.transaction(vec![statement]).await?.pop().unwrap_or_default())
+    }
+
+    /// Reads a range in pages; none if it was written in between.
+    async fn read_range(&self, session: &str, query: Query, page: ReadPage) -> Result<Option<Vec<Record>>> {
+        let mut read = RangeRead::new(query, page);
+        loop {
+            let rows = self.rows(read.statement(self.dialect(), session)).await?;
+            match read.take(self.dialect(), &rows)? {
+                ReadProgress::More => {}
+                ReadProgress::Ended => return Ok(Some(read.records)),
+                ReadProgress::Changed => return Ok(None),
+            }
+        }
+    }
+}
+
+impl LogStore for SqlStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            compare_and_append: true,
+            atomic_batch: true,
+            read_your_writes: true,
+            max_value_bytes: MAX_RECORD_BYTES as u64,
+            durable: true,
+        }
+    }
+
+    fn close(&self) {
+        if !self.closed.replace(true) {
+            self.driver.close();
+        }
+    }
+
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
+        Box::pin(async move {
+            let rows = self.rows(head_statement(self.dialect(), session)).await?;
+            read_head_rows(self.dialect(), &rows)
+        })
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        batch: Batch,
+        operation: &'a str,
+    ) -> StoreFuture<'a, Appended> {
+        Box::pin(async move {
+            batch.check(operation, self.capabilities().max_value_bytes)?;
+            let (dialect, limits) = (self.dialect(), self.driver.limits());
+            let plan = AppendPlan { dialect, limits, session, operation, expected, batch: &batch };
+            let results = self.transaction(plan.statements()?).await?;
+            plan.outcome(&results)
+        })
+    }
+
+    fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
+        Box::pin(async move {
+            if query.from > query.to || query.from > MAX_KEY {
+                return Ok(Vec::new());
+            }
+            for _ in 1..READ_ATTEMPTS {
+                if let Some(records) = self.read_range(session, query, ReadPage::USUAL).await? {
+                    return Ok(records);
+                }
+            }
+            Ok(self.read_range(session, query, ReadPage::WHOLE).await?.unwrap_or_default())
+        })
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
+        Box::pin(async move {
+            let list = SessionList { dialect: self.dialect(), cursor, channel, limit: page_size(limit) };
+            let heads = list.read_heads(&self.rows(list.heads()).await?)?;
+            // A session without a head has no channel.
+            let headless = if channel.is_some() { Vec::new() } else { self.rows(list.headless(&heads)).await? };
+            list.page(heads, &headless)
+        })
+    }
+
+    fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
+        Box::pin(async move {
+            let rows = self.rows(audit_statement(self.dialect(), query)?).await?;
+            audit_page(self.dialect(), query, &rows)
+        })
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.transaction(delete_statements(self.dialect(), session)).await.map(drop) })
+    }
+}
