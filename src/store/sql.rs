@@ -14,8 +14,8 @@ mod statement;
 pub use driver::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
 
 use super::{
-    Appended, AuditQuery, Batch, Capabilities, Head, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record,
-    SessionRow, StoreFuture,
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
+    StoreFuture, StoredHead,
 };
 use crate::error::{Code, Error, Result};
 use append::{AppendPlan, delete_statements};
@@ -108,7 +108,7 @@ impl LogStore for SqlStore {
         }
     }
 
-    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<Head>> {
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
         Box::pin(async move {
             let rows = self.rows(head_statement(self.dialect(), session)).await?;
             read_head_rows(self.dialect(), &rows)

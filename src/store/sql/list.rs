@@ -5,7 +5,7 @@ use super::read::{HeadParts, audit_index};
 use super::schema::table_number;
 use super::statement::SqlWriter;
 use crate::error::Result;
-use crate::store::{AuditQuery, Head, PAGE, Page, Record, SessionRow, Table, audit_cursor, open_audit_cursor};
+use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
 
 /// A page of sessions that is being read.
 pub(super) struct SessionList<'a> {
@@ -106,7 +106,7 @@ impl SessionList<'_> {
         for row in headless {
             let columns = SqlColumns::new(self.dialect, row);
             let key = columns.bytes(0)?.unwrap_or_default().to_vec();
-            let head = Head { revision: 0, value: Vec::new() };
+            let head = StoredHead { revision: 0, value: Vec::new() };
             listed
                 .push(ListedSession { row: SessionRow { id: String::from_utf8_lossy(&key).into_owned(), head }, key });
         }

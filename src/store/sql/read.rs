@@ -4,7 +4,7 @@ use super::driver::{SqlColumns, SqlDialect, SqlRow, SqlStatement};
 use super::schema::{table_name, table_number};
 use super::statement::SqlWriter;
 use crate::error::Result;
-use crate::store::{AuditIndex, Head, MAX_KEY, Query, Record, Table};
+use crate::store::{AuditIndex, MAX_KEY, Query, Record, StoredHead, Table};
 
 /// How much one statement reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,12 +179,12 @@ pub(super) fn head_statement(dialect: SqlDialect, session: &str) -> SqlStatement
 ///
 /// # Errors
 /// `store_error` for rows that the store did not write.
-pub(super) fn read_head_rows(dialect: SqlDialect, rows: &[SqlRow]) -> Result<Option<Head>> {
+pub(super) fn read_head_rows(dialect: SqlDialect, rows: &[SqlRow]) -> Result<Option<StoredHead>> {
     let mut head = HeadParts::default();
     for row in rows {
         let columns = SqlColumns::new(dialect, row);
         if columns.integer(5)? == Some(1) {
-            return Ok(Some(Head { revision: 0, value: Vec::new() }));
+            return Ok(Some(StoredHead { revision: 0, value: Vec::new() }));
         }
         if columns.integer(0)?.is_none() || columns.integer(1)? == Some(1) {
             return Ok(None);
@@ -216,8 +216,8 @@ impl HeadParts {
     }
 
     /// The head; without bytes if a part of it is missing.
-    pub(super) fn head(self) -> Head {
+    pub(super) fn head(self) -> StoredHead {
         let is_whole = self.value.len() as u64 == self.size;
-        Head { revision: self.revision, value: if is_whole { self.value } else { Vec::new() } }
+        StoredHead { revision: self.revision, value: if is_whole { self.value } else { Vec::new() } }
     }
 }
