@@ -1,20 +1,101 @@
-//! A finding: what was noticed or done, with its reason. The report of a render, a repair or a run is a list of them.
+//! Findings: what validation, repair, rendering or a run found wrong or changed, and why.
 
 use crate::json::ObjectWriter;
 use std::borrow::Cow;
 
-/// How bad it is.
+/// Declares [`FindingCode`] with the name of each code in the public types.
+macro_rules! finding_codes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// The closed list of finding codes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum FindingCode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl FindingCode {
+            /// Every code.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// Returns the code's stable name, such as `dangling_call`.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+finding_codes! {
+    /// A call has no result.
+    DanglingCall = "dangling_call",
+    /// A call has no result, and other calls of its message have one.
+    MissingParallelResult = "missing_parallel_result",
+    /// A result names no call.
+    OrphanResult = "orphan_result",
+    /// A call has a second result.
+    DuplicateResult = "duplicate_result",
+    /// A result stands before its call.
+    ResultBeforeCall = "result_before_call",
+    /// A message stands between a call and its result.
+    InterposedMessage = "interposed_message",
+    /// Two calls have one id.
+    DuplicateCallId = "duplicate_call_id",
+    /// The id of a call or a result is missing, or has a form that the provider rejects.
+    InvalidCallId = "invalid_call_id",
+    /// The arguments of a call are not a JSON object.
+    InvalidArguments = "invalid_arguments",
+    /// The list of a message's calls is empty.
+    EmptyToolCalls = "empty_tool_calls",
+    /// Reasoning without the message or the call that it belongs to.
+    OrphanReasoning = "orphan_reasoning",
+    /// Reasoning without the signature that the provider requires.
+    UnsignedThinking = "unsigned_thinking",
+    /// The role is unknown, or may not stand in this place.
+    RoleOrder = "role_order",
+    /// A message or a block without content.
+    EmptyContent = "empty_content",
+    /// A value has another type than the provider requires.
+    Malformed = "malformed",
+    /// An image, a file or another part that the dialect does not have.
+    UnsupportedPart = "unsupported_part",
+    /// A parameter that the dialect does not have.
+    UnsupportedKey = "unsupported_key",
+    /// A converted body names a model of another provider.
+    ForeignModel = "foreign_model",
+    /// An item is not of the dialect.
+    UnknownShape = "unknown_shape",
+    /// A result is older than its freshness window.
+    Stale = "stale",
+    /// The built-in freshness window removed something; reported once a session.
+    StaleDefault = "stale_default",
+    /// A result has a timestamp in the future.
+    Future = "future",
+    /// A reducer removed, shortened or summarized something.
+    Reduced = "reduced",
+    /// A call is not sent because its payload was not stored.
+    Redacted = "redacted",
+    /// Sources that the answer does not cite are left out.
+    Uncited = "uncited",
+    /// A run was interrupted while a tool ran.
+    Interrupted = "interrupted",
+    /// A callback of the application failed.
+    CallbackFailed = "callback_failed",
+}
+
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// A note.
+    /// Information only.
     Info,
-    /// Accepted, yet fragile.
+    /// The provider accepts it, but it may fail later or elsewhere.
     Warning,
-    /// The provider refuses it.
+    /// The provider rejects the request.
     Error,
 }
 
-/// What was done about it.
+/// What was done about a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Action {
@@ -27,50 +108,50 @@ pub enum Action {
     Kept,
 }
 
-/// One finding. `code` comes from the closed list in the TypeScript types.
+/// One finding. Boxed, since it travels in results.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding(Box<Noticed>);
+pub struct Finding(Box<FindingData>);
 
-/// What a [`Finding`] holds.
+/// The members of a [`Finding`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noticed {
-    /// How bad.
+pub struct FindingData {
+    /// How severe it is.
     pub severity: Severity,
-    /// Stable code, such as `dangling_call`.
-    pub code: &'static str,
-    /// JSON pointer into the body that was given.
+    /// What was found.
+    pub code: FindingCode,
+    /// The JSON pointer of the value it is about, in the body that was passed in.
     pub path: Option<String>,
-    /// The stored message it is about.
+    /// The id of the stored message it is about.
     pub message_id: Option<String>,
-    /// The call it is about.
+    /// The id of the call it is about.
     pub call_id: Option<String>,
-    /// What was done.
+    /// What was done about it.
     pub action: Option<Action>,
-    /// A sentence for people.
+    /// A sentence for developers: what is wrong and what was done.
     pub message: Cow<'static, str>,
 }
 
 impl std::ops::Deref for Finding {
-    type Target = Noticed;
+    type Target = FindingData;
 
-    fn deref(&self) -> &Noticed {
+    fn deref(&self) -> &FindingData {
         &self.0
     }
 }
 
 impl std::ops::DerefMut for Finding {
-    fn deref_mut(&mut self) -> &mut Noticed {
+    fn deref_mut(&mut self) -> &mut FindingData {
         &mut self.0
     }
 }
 
-/// Findings in the order in which they were made.
+/// Findings in the order in which they were reported.
 pub type Report = Vec<Finding>;
 
 impl Finding {
-    /// A finding with neither place nor action yet.
-    pub fn new(severity: Severity, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Noticed {
+    /// Creates a finding without path, ids and action.
+    pub fn new(severity: Severity, code: FindingCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(Box::new(FindingData {
             severity,
             code,
             path: None,
@@ -81,70 +162,70 @@ impl Finding {
         }))
     }
 
-    /// An error: the provider refuses the body.
-    pub fn error(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+    /// Creates an error: the provider rejects the body.
+    pub fn error(code: FindingCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Severity::Error, code, message)
     }
 
-    /// A warning.
-    pub fn warning(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+    /// Creates a warning.
+    pub fn warning(code: FindingCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Severity::Warning, code, message)
     }
 
-    /// A note.
-    pub fn info(code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+    /// Creates a note.
+    pub fn info(code: FindingCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Severity::Info, code, message)
     }
 
-    /// What was noticed, taken out.
+    /// Unboxes the members.
     #[must_use]
-    pub fn into_noticed(self) -> Noticed {
+    pub fn into_data(self) -> FindingData {
         *self.0
     }
 
-    /// The same, of another severity.
+    /// Replaces the severity.
     #[must_use]
-    pub fn as_severe(mut self, severity: Severity) -> Self {
+    pub fn with_severity(mut self, severity: Severity) -> Self {
         self.severity = severity;
         self
     }
 
-    /// The same without a place: the body it is about is not the one that was given.
+    /// Removes the path: the finding is about a body that the caller never saw.
     #[must_use]
-    pub fn nowhere(mut self) -> Self {
+    pub fn without_path(mut self) -> Self {
         self.path = None;
         self
     }
 
-    /// Where in the body, as a JSON pointer.
+    /// Sets the JSON pointer.
     #[must_use]
     pub fn at(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Which stored message.
+    /// Sets the message.
     #[must_use]
     pub fn of_message(mut self, id: &str) -> Self {
         self.message_id = Some(id.to_owned());
         self
     }
 
-    /// Which call.
+    /// Sets the call.
     #[must_use]
     pub fn of_call(mut self, id: &str) -> Self {
         self.call_id = Some(id.to_owned());
         self
     }
 
-    /// What was done.
+    /// Sets what was done.
     #[must_use]
-    pub fn did(mut self, action: Action) -> Self {
+    pub fn with_action(mut self, action: Action) -> Self {
         self.action = Some(action);
         self
     }
 
-    /// Writes it in the shape of the TypeScript `Finding`.
+    /// Writes the members of the public type `Finding`.
     pub fn write(&self, out: &mut ObjectWriter<'_>) {
         out.text(
             "severity",
@@ -154,7 +235,7 @@ impl Finding {
                 Severity::Error => "error",
             },
         );
-        out.text("code", self.code);
+        out.text("code", self.code.as_str());
         for (key, value) in [("path", &self.path), ("messageId", &self.message_id), ("callId", &self.call_id)] {
             if let Some(value) = value {
                 out.text(key, value);

@@ -18,14 +18,14 @@ impl From<wit::Dialect> for Dialect {
 
 impl From<Finding> for wit::Finding {
     fn from(finding: Finding) -> Self {
-        let finding = finding.into_noticed();
+        let finding = finding.into_data();
         Self {
             severity: match finding.severity {
                 Severity::Info => wit::Severity::Info,
                 Severity::Warning => wit::Severity::Warning,
                 Severity::Error => wit::Severity::Error,
             },
-            code: finding.code.to_owned(),
+            code: finding.code.as_str().to_owned(),
             path: finding.path,
             message_id: finding.message_id,
             call_id: finding.call_id,

@@ -6,7 +6,7 @@ use super::{
     TurnPosition, free_id, own_call_id,
 };
 use crate::clock::Ms;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::id::IdMap;
 use crate::id::IdSource;
 use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
@@ -90,10 +90,13 @@ pub fn join(
             Incoming::Result(result) => work.result(result, true, ids),
             Incoming::Unknown(value) => {
                 work.joined.report.push(
-                    Finding::warning("malformed", "an item is no message of this dialect; it is stored and never sent")
-                        .did(Action::Kept),
+                    Finding::warning(
+                        FindingCode::Malformed,
+                        "an item is no message of this dialect; it is stored and never sent",
+                    )
+                    .with_action(Action::Kept),
                 );
-                work.set_aside("malformed", value, None);
+                work.set_aside(FindingCode::Malformed, value, None);
             }
         }
     }
@@ -216,7 +219,7 @@ impl<'h> Join<'h> {
         if !call_id.is_empty() && !used {
             return None;
         }
-        let code = if call_id.is_empty() { "invalid_call_id" } else { "duplicate_call_id" };
+        let code = if call_id.is_empty() { FindingCode::InvalidCallId } else { FindingCode::DuplicateCallId };
         let own = Some(own_call_id(invocation));
         // In Gemini a call without an id is as good as any.
         if call_id.is_empty() && dialect == Some(Dialect::Gemini) {
@@ -228,7 +231,7 @@ impl<'h> Join<'h> {
                 "a call's id is missing or was used before; call and result go out under one of their own",
             )
             .of_call(call_id)
-            .did(Action::Renamed),
+            .with_action(Action::Renamed),
         );
         own
     }
@@ -325,19 +328,24 @@ impl<'h> Join<'h> {
         }
         let (code, message) = if known {
             (
-                "duplicate_result",
+                FindingCode::DuplicateResult,
                 "a call that is answered already got another result; the first one counts, this one is stored and never sent",
             )
         } else {
-            ("orphan_result", "a result answers no call; it is stored and never sent")
+            (FindingCode::OrphanResult, "a result answers no call; it is stored and never sent")
         };
-        self.joined.report.push(Finding::warning(code, message).of_call(&result.call_id).did(Action::Kept));
+        self.joined.report.push(Finding::warning(code, message).of_call(&result.call_id).with_action(Action::Kept));
         self.set_aside(code, result.raw, result.dialect);
     }
 
-    fn set_aside(&mut self, reason: &str, value: crate::json::Json, dialect: Option<Dialect>) {
+    fn set_aside(&mut self, reason: FindingCode, value: crate::json::Json, dialect: Option<Dialect>) {
         let at = self.origin.at;
-        self.joined.entries.push(HistoryEntry::SetAside(SetAsideItem { reason: reason.into(), dialect, value, at }));
+        self.joined.entries.push(HistoryEntry::SetAside(SetAsideItem {
+            reason: reason.as_str().into(),
+            dialect,
+            value,
+            at,
+        }));
     }
 }
 

@@ -64,7 +64,7 @@ fn row(id: &str, turn: u32, round: u32, place: u32, result: Option<&str>) -> (St
 }
 
 fn codes(report: &Report) -> Vec<&'static str> {
-    report.iter().map(|finding| finding.code).collect()
+    report.iter().map(|finding| finding.code.as_str()).collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{RenderRequest, Renderer};
 use crate::error::{Error, Result};
-use crate::finding::{Action, Finding, Report, Severity};
+use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::history::{History, Origin, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonRef, Kind, ObjectWriter};
@@ -60,7 +60,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     report.extend(rendered.report);
     for finding in left {
         if finding.severity == Severity::Error {
-            report.push(finding.nowhere().as_severe(Severity::Warning));
+            report.push(finding.without_path().with_severity(Severity::Warning));
         }
     }
     // Messages of this history were made for this one body: their ids say nothing to anybody.
@@ -86,9 +86,12 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
         Some("stream") => {}
         Some(place) if places.iter().all(|(own, _)| *own != place) => places.push((place, value_in(place, value))),
         _ => report.push(
-            Finding::info("unsupported_key", format!("`{place}` has no place in the dialect \"{}\"", to.as_str()))
-                .at(format!("/{}", replaced(place, ".", "/")))
-                .did(Action::Dropped),
+            Finding::info(
+                FindingCode::UnsupportedKey,
+                format!("`{place}` has no place in the dialect \"{}\"", to.as_str()),
+            )
+            .at(format!("/{}", replaced(place, ".", "/")))
+            .with_action(Action::Dropped),
         ),
     };
     for (key, value) in body.entries() {
@@ -145,7 +148,7 @@ fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
     let (from, to) = (from.as_str(), to.as_str());
     let message =
         format!("`model` is still \"{model}\", a model asked for in \"{from}\"; set one that the \"{to}\" server has");
-    Finding::warning("foreign_model", message).at("/model").did(Action::Kept)
+    Finding::warning(FindingCode::ForeignModel, message).at("/model").with_action(Action::Kept)
 }
 
 /// The definitions of a body's tools. Tools that a provider runs itself have no place elsewhere.
@@ -163,7 +166,7 @@ fn tools(body: JsonRef<'_>, to: Dialect, report: &mut Report) -> Vec<ToolDefinit
             Some(_) => continue,
         };
         let path = format!("/tools/{at}{member}");
-        report.push(Finding::info("unsupported_key", what).at(path).did(Action::Dropped));
+        report.push(Finding::info(FindingCode::UnsupportedKey, what).at(path).with_action(Action::Dropped));
     }
     tools
 }

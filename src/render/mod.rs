@@ -8,7 +8,7 @@ mod encoding_cache;
 
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::finding::{Action, Finding, Report, Severity};
+use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::history::History;
 use crate::id::hash_words;
 use crate::json::{Json, Kind, ObjectWriter};
@@ -218,7 +218,7 @@ impl Renderer {
             }
             for finding in found {
                 if finding.severity == Severity::Error {
-                    report.push(finding.as_severe(Severity::Warning));
+                    report.push(finding.with_severity(Severity::Warning));
                 }
             }
         }
@@ -228,9 +228,9 @@ impl Renderer {
     /// The warning of the built-in window comes once a session.
     fn once_a_session(&mut self, report: &mut Report) {
         let said = self.said_default;
-        self.said_default |= report.iter().any(|finding| finding.code == "stale_default");
+        self.said_default |= report.iter().any(|finding| finding.code == FindingCode::StaleDefault);
         if said {
-            report.retain(|finding| finding.code != "stale_default");
+            report.retain(|finding| finding.code != FindingCode::StaleDefault);
         }
     }
 }
@@ -289,7 +289,11 @@ fn encode(
     let named = count > 0 && matches!(settings.reasoning, ReasoningField::Named(_));
     if item.message.dialect != Some(codec.dialect()) {
         let mut left_out = |what| {
-            report.push(Finding::info("unsupported_part", what).of_message(&item.message.id).did(Action::Dropped));
+            report.push(
+                Finding::info(FindingCode::UnsupportedPart, what)
+                    .of_message(&item.message.id)
+                    .with_action(Action::Dropped),
+            );
             true
         };
         let told = !named
@@ -426,11 +430,11 @@ fn place_system(
             if !leading {
                 report.push(
                     Finding::info(
-                        "interposed_message",
+                        FindingCode::InterposedMessage,
                         "this dialect takes the system text apart from the messages; it is moved there",
                     )
                     .of_message(&item.message.id)
-                    .did(Action::Moved),
+                    .with_action(Action::Moved),
                 );
             }
             messages.push(item.message);

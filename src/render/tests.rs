@@ -125,11 +125,11 @@ fn the_prefix_is_stable_until_a_pass_drops_something() {
     let short = at(301_001, &mut renderer, &history);
     assert_eq!(short.stable_prefix, 1);
     assert!(!String::from_utf8(short.body).unwrap().contains("tool_calls"));
-    assert_eq!(short.report.iter().filter(|finding| finding.code == "stale_default").count(), 1);
+    assert_eq!(short.report.iter().filter(|finding| finding.code.as_str() == "stale_default").count(), 1);
     // Said once a session; the bytes are kept in both forms of the message.
     let again = at(301_001, &mut renderer, &history);
     assert_eq!(
-        (again.stable_prefix, again.report.iter().filter(|finding| finding.code == "stale_default").count()),
+        (again.stable_prefix, again.report.iter().filter(|finding| finding.code.as_str() == "stale_default").count()),
         (4, 0)
     );
     assert_eq!(at(301_000, &mut renderer, &history).body, all.body);
@@ -299,7 +299,7 @@ fn head(dialect: Dialect, params: &str, tools: &[ToolDefinition]) -> Result<(Str
     let history = history_of(CHAT, r#"[{"role":"user","content":"q"}]"#);
     let rendered = render_with(&mut Renderer::default(), &history, &provider(dialect, params), tools, &always())?;
     let text = String::from_utf8(rendered.body).unwrap();
-    let found = rendered.report.iter().map(|finding| format!("{} {}", finding.code, finding.message)).collect();
+    let found = rendered.report.iter().map(|it| format!("{} {}", it.code.as_str(), it.message)).collect();
     Ok((
         text.replace(r#","messages":[{"role":"user","content":"q"}]"#, "")
             .replace(r#""messages":[{"role":"user","content":"q"}]"#, ""),

@@ -5,7 +5,7 @@
 
 use super::draft::{Draft, DraftOrigin, DraftResult};
 use super::policy::{Citations, Policy};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, change_sources, highest_source, source_number};
 use crate::json::ArrayWriter;
 use crate::message::{Message, MessageStatus, PartBody, Role};
@@ -89,10 +89,10 @@ pub(super) fn citations<'h>(
 }
 
 fn finding(call: &ToolInvocation, gone: usize) -> Finding {
-    Finding::info("uncited", format!("{gone} items that the turn's answer does not cite are left out"))
+    Finding::info(FindingCode::Uncited, format!("{gone} items that the turn's answer does not cite are left out"))
         .of_message(&call.message_id)
         .of_call(&call.call_id)
-        .did(Action::Dropped)
+        .with_action(Action::Dropped)
 }
 
 /// Takes trimmed sources out of turns that are about to be stored with their answers, if the policy is that. Gives the

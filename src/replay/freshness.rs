@@ -7,7 +7,7 @@
 use super::draft::{Draft, DraftCall, DraftOrigin, DraftResult};
 use super::policy::{OnStale, Policy, StaleUnit};
 use crate::clock::Ms;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 use crate::message::Role;
 use crate::sorted::Sorted;
@@ -66,21 +66,20 @@ pub(super) fn freshness<'h>(
             if placeholder && call.result.is_none() {
                 return true;
             }
-            let (code, message) =
-                own.map_or(("stale", "it goes with another one of its unit that is too old"), |(why, _)| why);
+            let (code, message) = own
+                .map_or((FindingCode::Stale, "it goes with another one of its unit that is too old"), |(why, _)| why);
             let finding = Finding::info(code, message).of_message(&item.message.id).of_call(&call.invocation.call_id);
             if placeholder {
                 call.result = Some(DraftResult::Placeholder(EXPIRED));
-                report.push(finding.did(Action::Rewritten));
+                report.push(finding.with_action(Action::Rewritten));
                 return true;
             }
-            report.push(finding.did(Action::Dropped));
+            report.push(finding.with_action(Action::Dropped));
             false
         });
     }
     if by_default > 0 {
-        report.push(Finding::warning(
-            "stale_default",
+        report.push(Finding::warning(FindingCode::StaleDefault,
             format!("{by_default} tool results older than the built-in five minutes are left out; set `replay.freshness` to say otherwise (Infinity keeps all)"),
         ));
     }
@@ -95,14 +94,16 @@ fn running_turn(history: &History, has_live: bool) -> Option<u32> {
 }
 
 /// Why a call's result is too old, and whether the built-in window says so. An unanswered call is never stale.
-fn staleness(call: &DraftCall<'_>, policy: &Policy, now: Ms) -> Option<((&'static str, &'static str), bool)> {
+fn staleness(call: &DraftCall<'_>, policy: &Policy, now: Ms) -> Option<((FindingCode, &'static str), bool)> {
     let Some(DraftResult::Stored(result)) = call.result else { return None };
     let (window, built_in) = policy.window(call.invocation, result.is_error);
     let Window::Millis(window) = window else { return None };
     let why = match call.invocation.finished_at {
-        None => ("stale", "the result has no time stamp"),
-        Some(at) if at > now.saturating_add(SKEW) => ("future", "the result's time stamp is in the future"),
-        Some(at) if window == 0 || now.saturating_sub(at) > window => ("stale", "the result is older than its window"),
+        None => (FindingCode::Stale, "the result has no time stamp"),
+        Some(at) if at > now.saturating_add(SKEW) => (FindingCode::Future, "the result's time stamp is in the future"),
+        Some(at) if window == 0 || now.saturating_sub(at) > window => {
+            (FindingCode::Stale, "the result is older than its window")
+        }
         Some(_) => return None,
     };
     Some((why, built_in))

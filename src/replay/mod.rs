@@ -20,7 +20,7 @@ pub use reduce::{
 };
 
 use crate::clock::Ms;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 use crate::message::{Part, PartBody, Role};
 
@@ -54,9 +54,11 @@ pub fn replay<'h>(
         let signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.template.is_some();
         let parts = &item.message.parts;
         if !parts.is_empty() && parts.iter().all(signed) && !item.says(true) {
-            let finding =
-                Finding::info("orphan_reasoning", "a message of reasoning alone says nothing; it is left out");
-            report.push(finding.of_message(&item.message.id).did(Action::Dropped));
+            let finding = Finding::info(
+                FindingCode::OrphanReasoning,
+                "a message of reasoning alone says nothing; it is left out",
+            );
+            report.push(finding.of_message(&item.message.id).with_action(Action::Dropped));
         }
     }
     pairing::pairing(&mut draft, policy, report);

@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 use super::policy::{DanglingCalls, Policy};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Dialect, PartBody, Role, TemplateSlot, WireTemplate};
 
 /// Closes a call of which nobody knows whether it ran.
@@ -20,25 +20,25 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
         item.calls.retain_mut(|call| {
             let id = &call.invocation.call_id;
             if call.result.is_none() {
-                let finding = Finding::info("dangling_call", "a call without a result").of_message(&item.message.id).of_call(id);
+                let finding = Finding::info(FindingCode::DanglingCall, "a call without a result").of_message(&item.message.id).of_call(id);
                 if untouched || policy.dangling_calls() == DanglingCalls::Omit {
-                    report.push(finding.did(Action::Dropped));
+                    report.push(finding.with_action(Action::Dropped));
                     return false;
                 }
                 let text = if ours && call.invocation.started_at.is_none() { NOT_RUN } else { INTERRUPTED };
                 call.result = Some(DraftResult::Closing(text));
-                report.push(finding.did(Action::Synthesized));
+                report.push(finding.with_action(Action::Synthesized));
             }
             // In Gemini a call without an id is as good as any.
             if call.invocation.replay_id.is_some()
                 && !(id.is_empty() && item.message.dialect == Some(Dialect::Gemini))
             {
-                let code = if id.is_empty() { "invalid_call_id" } else { "duplicate_call_id" };
+                let code = if id.is_empty() { FindingCode::InvalidCallId } else { FindingCode::DuplicateCallId };
                 report.push(
                     Finding::info(code, "the call's id is missing or was used by an earlier call; call and result go out under one of their own")
                         .of_message(&item.message.id)
                         .of_call(id)
-                        .did(Action::Renamed),
+                        .with_action(Action::Renamed),
                 );
             }
             true

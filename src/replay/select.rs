@@ -2,7 +2,7 @@
 //! nothing is stored is left out, unless its turn is still under way (R12).
 
 use super::draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 use crate::message::{Message, Role};
 
@@ -41,8 +41,9 @@ fn draft_message<'h>(
             }
             if invocation.is_withheld() {
                 let text = "nothing is stored of this call but that it was made; it is left out";
-                let finding = Finding::info("redacted", text).of_message(&message.id).of_call(&invocation.call_id);
-                report.push(finding.did(Action::Dropped));
+                let finding =
+                    Finding::info(FindingCode::Redacted, text).of_message(&message.id).of_call(&invocation.call_id);
+                report.push(finding.with_action(Action::Dropped));
                 continue;
             }
             calls.push(DraftCall { invocation, result: invocation.result.as_ref().map(DraftResult::Stored) });

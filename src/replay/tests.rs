@@ -149,7 +149,7 @@ fn shown(history: &History, policy: &Policy) -> (Vec<String>, Vec<&'static str>)
             .collect();
         out.push(if calls.is_empty() { "text".into() } else { calls.join(" ") });
     }
-    (out, report.iter().map(|finding| finding.code).collect())
+    (out, report.iter().map(|finding| finding.code.as_str()).collect())
 }
 
 fn window(freshness: f64) -> PolicyLayer {
@@ -445,7 +445,7 @@ proptest! {
         // Whatever is not shown as it is stored is told of.
         let stored = history.invocations().len();
         let as_stored = draft.messages.iter().flat_map(|item| &item.calls).filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))).count();
-        let told = report.iter().filter(|finding| matches!(finding.code, "stale" | "future" | "dangling_call")).count();
+        let told = report.iter().filter(|finding| matches!(finding.code.as_str(), "stale" | "future" | "dangling_call")).count();
         prop_assert!(told >= stored - as_stored);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::effect::SaveKind;
 use super::{JournalEntry, Run};
-use crate::finding::{Action, Finding};
+use crate::finding::{Action, Finding, FindingCode};
 use crate::history::{HistoryEntry, ResultEntry};
 use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonRef, JsonStr};
@@ -158,7 +158,7 @@ impl Run {
                 if first {
                     let text =
                         format!("`persist` of the tool \"{}\" failed; nothing of the call is stored: {why}", ask.name);
-                    self.warn(Finding::warning("callback_failed", text).did(Action::Dropped));
+                    self.warn(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Dropped));
                 }
             }
         }

@@ -17,7 +17,7 @@ use super::status::said;
 use super::tools::{ToolRound, ends_run};
 use super::{OnStop, RunContext, RunSetup};
 use crate::error::{Code, Error, Result};
-use crate::finding::{Finding, Report};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, Incoming, Origin, free_id, join};
 use crate::json::{JsonStr, fits_memory};
 use crate::message::{Message, MessageStatus, Role, Usage};
@@ -369,7 +369,7 @@ impl Run {
         if !whole {
             self.warn(
                 Finding::warning(
-                    "interrupted",
+                    FindingCode::Interrupted,
                     "the provider cut the answer (its length limit, usually); it is stored as truncated",
                 )
                 .of_message(&message_id),
@@ -539,7 +539,7 @@ impl Run {
                 // Nothing of the run is left elsewhere to clear away when another owner has it.
                 if failure.code != Code::Conflict {
                     self.warn(Finding::warning(
-                        "malformed",
+                        FindingCode::Malformed,
                         format!("the run's journal could not be cleared away: {}", failure.message),
                     ));
                 }

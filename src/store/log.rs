@@ -12,7 +12,7 @@ use super::record::{RecordKind, open_record, seal_record};
 use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, LogRecord, highest_source};
 use crate::id::{IdMap, Seed};
 use crate::session_head::SessionHead;
@@ -223,7 +223,7 @@ impl SessionLog {
     }
 
     fn found(&mut self, what: String) {
-        self.findings.push(Finding::warning("malformed", what));
+        self.findings.push(Finding::warning(FindingCode::Malformed, what));
     }
 
     fn lost(&mut self, gone: u64) {
@@ -262,7 +262,7 @@ impl SessionLog {
             self.read_only = Some(error.clone());
         }
         let what = format!("log record {key} of session \"{}\" cannot be read: {}", self.head.id, error.message);
-        self.findings.push(Finding::warning("malformed", what).did(Action::Kept));
+        self.findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
     }
 }
 

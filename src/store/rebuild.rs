@@ -7,7 +7,7 @@ use super::journal::{JournalMark, place_of};
 use super::record::{RecordKind, open_record};
 use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Table};
 use crate::error::Result;
-use crate::finding::{Finding, Report};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::history::History;
 use crate::session_head::{HeadMark, RunEntry, SessionHead};
 
@@ -153,7 +153,7 @@ async fn survey_journals(store: &dyn LogStore, id: &str, findings: &mut Report) 
                         "entry {entry} of the journal of run number {number} of session \"{id}\" cannot be read: {}",
                         error.message
                     );
-                    findings.push(Finding::warning("malformed", what));
+                    findings.push(Finding::warning(FindingCode::Malformed, what));
                 }
             }
         }

@@ -9,6 +9,7 @@ use super::promise::promise;
 use super::results::{AppendResult, RevisionResult, result_to_js};
 use super::session::{JsSession, SessionInner};
 use crate::error::{Code, Error, Result};
+use crate::finding::FindingCode;
 use crate::history::{HistoryEntry, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
@@ -193,7 +194,7 @@ fn as_invalid(mut error: Error) -> Error {
 /// Returns true if a result may have found no call.
 fn misses_call(joined: &Result<JoinedEntries>) -> bool {
     match joined {
-        Ok(joined) => joined.report.iter().any(|finding| finding.code == "orphan_result"),
+        Ok(joined) => joined.report.iter().any(|finding| finding.code == FindingCode::OrphanResult),
         Err(error) => matches!(error.code, Code::NotFound | Code::InvalidInput),
     }
 }

@@ -7,7 +7,7 @@ use super::run_request::{RenderOptions, input_items};
 use super::session::SessionInner;
 use super::wire::report_to_js;
 use crate::error::Result;
-use crate::finding::Finding;
+use crate::finding::{Finding, FindingCode};
 use crate::history::{History, Origin, join};
 use crate::render::{RenderRequest, RenderStep, Rendered};
 use crate::replay::ReducerReplies;
@@ -72,7 +72,7 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
 /// Appends the findings of a rendered body that are also reported to `onWarning`.
 pub fn append_warnings(report: &[Finding], out: &mut Vec<Finding>) {
     for finding in report {
-        if matches!(finding.code, "stale_default" | "callback_failed") {
+        if matches!(finding.code, FindingCode::StaleDefault | FindingCode::CallbackFailed) {
             out.push(finding.clone());
         }
     }

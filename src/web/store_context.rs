@@ -13,7 +13,7 @@ use super::session::SessionInner;
 use super::wire::report_to_js;
 use crate::clock::{Clock, Ms};
 use crate::error::{Code, Error, Result};
-use crate::finding::{Finding, Report};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::id::Seed;
 use crate::replay::PolicyLayer;
 use crate::session_head::SessionHead;
@@ -169,7 +169,7 @@ impl StoreContext {
 
     /// Tells the application of something stored that cannot be read.
     pub fn report_unreadable(&self, what: String) {
-        self.report_damage(&[Finding::warning("malformed", what)]);
+        self.report_damage(&[Finding::warning(FindingCode::Malformed, what)]);
     }
 
     /// Tells the application what reading the store found, once each finding, and keeps it for `status`.

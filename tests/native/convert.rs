@@ -117,7 +117,7 @@ fn r42_there_and_back_is_the_same_conversation() {
 fn r42_the_model_that_stays_behind_is_reported() {
     let found = |given: &str, from, to| -> Vec<(String, Option<String>)> {
         let (body, report) = turn(given, from, to);
-        let told: Vec<_> = report.into_iter().filter(|found| found.code == "foreign_model").collect();
+        let told: Vec<_> = report.into_iter().filter(|found| found.code.as_str() == "foreign_model").collect();
         assert_eq!(told.is_empty(), body.get("model").is_none(), "{from:?} {to:?} {told:?}");
         told.into_iter().map(|found| (found.message.to_string(), found.path.clone())).collect()
     };
@@ -134,7 +134,12 @@ fn r42_the_model_that_stays_behind_is_reported() {
     assert!(
         found(r#"{"messages":[{"role":"user","content":"a"}]}"#, Dialect::OpenAiChat, Dialect::Anthropic).is_empty()
     );
-    assert!(turn(body, Dialect::OpenAiChat, Dialect::OpenAiChat).1.iter().all(|found| found.code != "foreign_model"));
+    assert!(
+        turn(body, Dialect::OpenAiChat, Dialect::OpenAiChat)
+            .1
+            .iter()
+            .all(|found| found.code.as_str() != "foreign_model")
+    );
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn r42_parameters_take_the_targets_names_and_the_rest_is_reported() {
     assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "look_up"}));
     assert!(body.get("logit_bias").is_none());
     assert!(
-        report.iter().any(|f| f.code == "unsupported_key" && f.path.as_deref() == Some("/logit_bias")),
+        report.iter().any(|f| f.code.as_str() == "unsupported_key" && f.path.as_deref() == Some("/logit_bias")),
         "{report:?}"
     );
     let (body, _) = turn(
@@ -166,7 +171,7 @@ fn r42_what_is_broken_is_mended_first_and_named_by_its_place() {
     let given = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"And?"}]}"#;
     for to in dialects() {
         let (_, report) = turn(given, Dialect::OpenAiChat, to);
-        assert!(report.iter().any(|f| f.code == "dangling_call" && f.path.is_some()), "{to:?} {report:?}");
+        assert!(report.iter().any(|f| f.code.as_str() == "dangling_call" && f.path.is_some()), "{to:?} {report:?}");
         let (body, _) = convert(
             given.as_bytes(),
             Dialect::OpenAiChat,
@@ -207,7 +212,10 @@ fn r42_a_tool_that_the_provider_runs_itself_stays_behind() {
     let given = r#"{"max_tokens":5,"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"Hi"}]}"#;
     let (body, report) = turn(given, Dialect::Anthropic, Dialect::OpenAiChat);
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
-    assert!(report.iter().any(|f| f.code == "unsupported_key" && f.path.as_deref() == Some("/tools/0")), "{report:?}");
+    assert!(
+        report.iter().any(|f| f.code.as_str() == "unsupported_key" && f.path.as_deref() == Some("/tools/0")),
+        "{report:?}"
+    );
 }
 
 #[test]
@@ -216,7 +224,8 @@ fn r42_r43_reasoning_of_another_provider_goes_and_is_told() {
     for to in dialects().into_iter().filter(|to| *to != Dialect::Anthropic) {
         let (body, report) = turn(given, Dialect::Anthropic, to);
         assert!(!body.to_string().contains("secret thoughts") && body.to_string().contains("Hello."), "{to:?}");
-        let told = report.iter().filter(|f| f.code == "unsupported_part" && f.message.contains("reasoning")).count();
+        let told =
+            report.iter().filter(|f| f.code.as_str() == "unsupported_part" && f.message.contains("reasoning")).count();
         assert_eq!(told, 1, "{to:?} {report:?}");
     }
 }
@@ -235,7 +244,7 @@ fn part(part: Value, from: Dialect, to: Dialect) -> (Value, usize) {
     let message = body.pointer("/messages/0").or(body.pointer("/input/0")).or(body.pointer("/contents/0")).unwrap();
     let content = message.get("content").or(message.get("parts")).unwrap();
     let first = content.get(0).filter(|first| first.get("text").is_none()).cloned().unwrap_or_default();
-    (first, report.iter().filter(|finding| finding.code == "unsupported_part").count())
+    (first, report.iter().filter(|finding| finding.code.as_str() == "unsupported_part").count())
 }
 
 #[test]
@@ -283,7 +292,7 @@ fn r42_what_a_tool_showed_by_an_id_is_said_where_it_cannot_be_shown() {
             "{body}"
         );
         assert!(
-            report.iter().any(|f| f.code == "unsupported_part" && f.call_id.as_deref() == Some("c1")),
+            report.iter().any(|f| f.code.as_str() == "unsupported_part" && f.call_id.as_deref() == Some("c1")),
             "{report:?}"
         );
     }
@@ -322,7 +331,7 @@ fn r42_a_block_that_only_its_provider_knows_is_reported() {
     for to in dialects().into_iter().filter(|to| *to != Dialect::Anthropic) {
         assert_eq!(part(opaque.clone(), Dialect::Anthropic, to), (Value::Null, 1), "{to:?}");
         let (_, report) = turn(&server.to_string(), Dialect::Anthropic, to);
-        assert!(report.iter().any(|f| f.code == "unsupported_part"), "{to:?} {report:?}");
+        assert!(report.iter().any(|f| f.code.as_str() == "unsupported_part"), "{to:?} {report:?}");
     }
 }
 
@@ -390,7 +399,7 @@ proptest! {
                 Ok(done) => done,
                 Err(error) => {
                     // A body of another shape is refused, and `validate` says so.
-                    let shaped = validate(body.to_string().as_bytes(), from).iter().any(|f| f.code == "unknown_shape");
+                    let shaped = validate(body.to_string().as_bytes(), from).iter().any(|f| f.code.as_str() == "unknown_shape");
                     let code = if shaped { "invalid_input" } else { "config_invalid" };
                     prop_assert_eq!(error.code.as_str(), code, "{} {}", error.message, body);
                     continue;

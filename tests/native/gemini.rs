@@ -241,7 +241,7 @@ fn r05_ids_that_only_one_side_has() {
     // Another call's id is no name.
     let session = Session::of(GEMINI, &[&call(r#""id":"7","#), &result(r#""id":"8","#)]);
     assert_eq!(pairs(&session)[0].1, None);
-    assert_eq!(session.report[0].code, "orphan_result");
+    assert_eq!(session.report[0].code.as_str(), "orphan_result");
 }
 
 // ---- to other dialects
@@ -275,7 +275,7 @@ fn r42_chat_in_gemini() {
         text,
         r#"{"systemInstruction":{"parts":[{"text":"s"},{"text":"d"}]},"contents":[{"role":"user","parts":[{"text":"q"},{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"fileData":{"mimeType":"image/jpeg","fileUri":"https://x/y.jpg?z"}}]},{"role":"model","parts":[{"functionCall":{"id":"a b","name":"f","args":{}},"thoughtSignature":"c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="},{"functionCall":{"id":"c","name":"g.x","args":{"value":[1]}}}]},{"role":"user","parts":[{"functionResponse":{"id":"a b","name":"f","response":{"output":""}}},{"functionResponse":{"id":"c","name":"g.x","response":{"output":"two"}}}]},{"role":"model","parts":[{"text":"no"}]},{"role":"user","parts":[{"text":"?"}]}]}"#
     );
-    let codes: Vec<&str> = report.iter().map(|found| found.code).collect();
+    let codes: Vec<&str> = report.iter().map(|found| found.code.as_str()).collect();
     assert_eq!(codes, ["unsupported_part", "invalid_arguments"]);
     // Nobody asked for signatures before version 3; the address or the parameters say which it is.
     for (url, params) in
@@ -320,7 +320,7 @@ fn r42_anthropic_in_gemini() {
         text,
         r#"{"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{"n":1.10}}},{"functionCall":{"id":"b","name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"error":"bad"}}},{"functionResponse":{"id":"b","name":"f","response":{"output":"one\n\ntwo"}}}]},{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"and?"}]}]}"#
     );
-    assert_eq!(report.iter().map(|found| found.code).collect::<Vec<_>>(), ["unsupported_part"]);
+    assert_eq!(report.iter().map(|found| found.code.as_str()).collect::<Vec<_>>(), ["unsupported_part"]);
     // From version 3 on, a response holds the image itself.
     for url in ["gemini-3-pro", "gemini-10.1", "x"] {
         let (text, _) = Session::of(CLAUDE, &[list]).render(GEMINI, url, "{}", &[]);
@@ -370,7 +370,7 @@ fn r55_parameters_tools_and_choice() {
         let (text, report) = session.render(GEMINI, "https://x", params, &tools);
         let body: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(body["systemInstruction"], json!({"role": "user", "parts": [{"text": "s"}]}));
-        (body, report.iter().map(|found| format!("{} {}", found.code, found.message)).collect::<Vec<_>>())
+        (body, report.iter().map(|found| format!("{} {}", found.code.as_str(), found.message)).collect::<Vec<_>>())
     };
     let (body, found) = head(
         r#"{"model":"m","stream":true,"temperature":0.5,"max_tokens":9,"stop":"END","generationConfig":{"temperature":1.0,"thinkingConfig":{"thinkingLevel":"low"}},"user":"u","safetySettings":[],"tools":[{"googleSearch":{}}],"tool_choice":"required"}"#,

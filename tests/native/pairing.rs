@@ -116,7 +116,7 @@ proptest! {
                 let kept = results.get(&format!("call_{call}")).map(String::as_str);
                 prop_assert_eq!(kept, Some(&*format!("own {call}")), "{:?} of {}: {:?}", dialect, body, report);
             }
-            prop_assert!(report.iter().all(|finding| finding.code != "duplicate_result" || finding.call_id.is_none()));
+            prop_assert!(report.iter().all(|finding| finding.code.as_str() != "duplicate_result" || finding.call_id.is_none()));
         }
     }
 

@@ -230,8 +230,9 @@ fn pp_55_reasoning_goes_and_stays_with_the_call_behind_it() {
     let mut seen = Vec::new();
     for at in 1..8 {
         let (_, report) = session.shown(Dialect::OpenAiChat, &policy(vec![count(at)]), &mut nobody);
-        let gone =
-            |id: &str| report.iter().any(|found| found.code == "reduced" && found.message_id.as_deref() == Some(id));
+        let gone = |id: &str| {
+            report.iter().any(|found| found.code.as_str() == "reduced" && found.message_id.as_deref() == Some(id))
+        };
         assert_eq!(gone(thought), gone(round), "{at} {report:?}");
         seen.push(gone(round));
     }
@@ -264,7 +265,11 @@ fn pp_55_reasoning_goes_and_stays_with_the_call_behind_it() {
 fn pp_56_an_orphan_result_is_dropped_and_told() {
     for from in Dialect::ALL {
         let session = Session::of(from, "u 0; r z=9; a 1; u 2");
-        assert!(session.report.iter().any(|found| found.code == "orphan_result"), "{from:?} {:?}", session.report);
+        assert!(
+            session.report.iter().any(|found| found.code.as_str() == "orphan_result"),
+            "{from:?} {:?}",
+            session.report
+        );
         assert_eq!(session.history.set_aside().len(), 1);
         for reducers in [vec![], vec![count(2)], vec![Reducer::SlidingTurns { turns: 9 }]] {
             for to in Dialect::ALL {
@@ -321,7 +326,7 @@ fn pp_59_a_summary_that_fails_leaves_everything() {
             for to in Dialect::ALL {
                 let (shown, report) = session.shown(to, &policy(vec![summarize(2, 0)]), &mut |_| wrong.clone());
                 assert_eq!(shown, talk, "{from:?} {to:?}");
-                let failed: Vec<_> = report.iter().filter(|found| found.code == "callback_failed").collect();
+                let failed: Vec<_> = report.iter().filter(|found| found.code.as_str() == "callback_failed").collect();
                 assert!(failed.len() == 1 && failed[0].severity == Severity::Warning, "{report:?}");
             }
         }

@@ -110,7 +110,7 @@ impl Chat {
     pub fn shown(&self, policy: &Policy) -> (Vec<String>, Vec<&'static str>) {
         self.render(CLAUDE, policy);
         let (body, rendered) = self.render(CHAT, policy);
-        (lines(&body), rendered.report.iter().map(|finding| finding.code).collect())
+        (lines(&body), rendered.report.iter().map(|finding| finding.code.as_str()).collect())
     }
 
     pub fn lines(&self, policy: &Policy) -> Vec<String> {

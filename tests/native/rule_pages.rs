@@ -85,7 +85,7 @@ fn r66_every_example_does_what_its_page_says() {
         let place = format!("docs/rules/{}.md:{}, {}", example.page, example.line, example.code);
         let given = example.given.to_string();
         let found = validate(given.as_bytes(), example.dialect);
-        let finding = found.iter().find(|finding| finding.code == example.code);
+        let finding = found.iter().find(|finding| finding.code.as_str() == example.code);
         let finding = finding.unwrap_or_else(|| panic!("{place}: no such finding in {found:?}"));
         assert_eq!(finding.message, example.sentence, "{place}");
         let repaired = repair(given.as_bytes(), example.dialect, &RepairOptions::default());
@@ -118,7 +118,7 @@ fn codes_found(dialect: Dialect) -> BTreeSet<&'static str> {
     let mut codes = BTreeSet::new();
     for _ in 0..many(1_500) {
         let body = bodies.new_tree(&mut runner).unwrap().current();
-        codes.extend(validate(body.to_string().as_bytes(), dialect).iter().map(|finding| finding.code));
+        codes.extend(validate(body.to_string().as_bytes(), dialect).iter().map(|finding| finding.code.as_str()));
     }
     codes
 }

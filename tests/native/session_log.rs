@@ -163,7 +163,10 @@ fn r07_a_corrupt_record_costs_that_record_alone() {
             .map(|(_, name)| (*name).to_owned())
             .collect();
         assert_eq!(texts(&log), want);
-        assert_eq!(log.borrow().findings.iter().map(|finding| finding.code).collect::<Vec<_>>(), ["malformed"]);
+        assert_eq!(
+            log.borrow().findings.iter().map(|finding| finding.code.as_str()).collect::<Vec<_>>(),
+            ["malformed"]
+        );
         // Numbering goes on behind what cannot be read, and what cannot be read is left as it is.
         append(&store, &log, "d", &said("d")).unwrap();
         let last = log.borrow().history.messages().last().unwrap().clone();

@@ -12,7 +12,7 @@ pub fn errors(body: &Value, dialect: Dialect) -> Vec<&'static str> {
 }
 
 pub fn codes(report: &[Finding], severity: Severity) -> Vec<&'static str> {
-    report.iter().filter(|f| f.severity == severity).map(|f| f.code).collect()
+    report.iter().filter(|f| f.severity == severity).map(|f| f.code.as_str()).collect()
 }
 
 /// Repairs a body and checks what every repair must keep to; gives the messages.

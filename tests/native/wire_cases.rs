@@ -142,7 +142,7 @@ pub fn repaired(body: &Value, dialect: Dialect) -> (Value, Report) {
 }
 
 pub fn has(report: &[Finding], codes: &[&str]) -> bool {
-    codes.is_empty() || report.iter().any(|found| codes.contains(&found.code))
+    codes.is_empty() || report.iter().any(|found| codes.contains(&found.code.as_str()))
 }
 
 /// A conversation comes to `want` wherever it is written, repaired, stored, rendered or converted; where something is wrong

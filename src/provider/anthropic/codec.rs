@@ -3,7 +3,7 @@
 use super::encode::AnthropicEncoder;
 use super::rules::MAX_CACHE_MARKS;
 use super::{decode, encode, stream};
-use crate::finding::{Finding, Report};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
@@ -211,7 +211,7 @@ impl Codec for Anthropic {
         if !named.iter().any(|name| name == "max_tokens") {
             object.number("max_tokens", DEFAULT_MAX_TOKENS);
             report.push(Finding::info(
-                "unsupported_key",
+                FindingCode::UnsupportedKey,
                 "Anthropic wants `max_tokens`; without one in `params` it is 4096",
             ));
         }

@@ -1,7 +1,7 @@
 //! Encodes messages for Anthropic Messages. The results of a round of calls are one user message after the calling message.
 
 use super::rules::{EMPTY_ERROR_TEXT, TOOLSET_NAME};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
@@ -73,14 +73,17 @@ impl AnthropicEncoder<'_> {
             PartBody::Reasoning(_) if !native => return false,
             PartBody::Reasoning(_) if is_signed(part.template.as_ref()) => return true,
             PartBody::Reasoning(_) => {
-                Finding::info("unsigned_thinking", "thinking without a signature is refused; it is left out")
-                    .did(Action::Dropped)
+                Finding::info(FindingCode::UnsignedThinking, "thinking without a signature is refused; it is left out")
+                    .with_action(Action::Dropped)
             }
             PartBody::Image(_) | PartBody::File(_)
                 if message.role == Role::Assistant && !(native && matches!(part.body, PartBody::File(_))) =>
             {
-                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
-                    .did(Action::Dropped)
+                Finding::info(
+                    FindingCode::UnsupportedPart,
+                    "an assistant message of this dialect holds no image or file",
+                )
+                .with_action(Action::Dropped)
             }
             PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Anthropic) {
                 Some(finding) => finding,

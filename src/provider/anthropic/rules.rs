@@ -13,12 +13,12 @@ mod server;
 pub(crate) use content::EMPTY_ERROR_TEXT;
 pub(crate) use marks::MAX_CACHE_MARKS;
 
-use crate::finding::Action;
+use crate::finding::FindingCode;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Plan, Speaker, TurnGrammar, TurnReader, WireCall,
-    as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
+    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Plan, Speaker, TurnGrammar, TurnReader, Violation,
+    WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
 };
 
 const IDS: IdRule = IdRule {
@@ -118,13 +118,18 @@ fn message<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
         }
         Kind::Array => reader.blocks(fields, content),
         Kind::Object => {
-            reader.plan.error("malformed", value, "content", Action::Rewritten, sentence);
+            reader
+                .plan
+                .report(Violation::error(FindingCode::Malformed, sentence).at_member(value, "content").rewritten());
             reader.plan.edits.wrap(content, "[", "]");
             reader.blocks(fields, content);
         }
         _ => {
             let sentence = "messages.{at}.content: Input should be a valid string or list";
-            reader.plan.rewrite("malformed", value, "content", as_quoted(content), sentence, "");
+            reader.plan.rewrite(
+                Violation::error(FindingCode::Malformed, sentence).at_member(value, "content"),
+                as_quoted(content),
+            );
             reader.text(content);
         }
     }
@@ -140,12 +145,13 @@ fn empty<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     if reader.is_last() && model && !calls && fields.find("content").is_some() || aside && directs {
         return;
     }
-    reader.plan.error(
-        "empty_content",
-        fields.object,
-        "",
-        Action::Dropped,
-        "messages.{at}: all messages must have non-empty content except for the optional final assistant message",
+    reader.plan.report(
+        Violation::error(
+            FindingCode::EmptyContent,
+            "messages.{at}: all messages must have non-empty content except for the optional final assistant message",
+        )
+        .at(fields.object)
+        .dropped(),
     );
     reader.drop_turn();
 }
@@ -193,11 +199,17 @@ fn call<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     let name = fields.owned_text("name");
     if !name_valid(&name, MAX_NAME) {
         let sentence = "messages.{at}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$': '{}'";
-        plan.rewrite("malformed", fields.object, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);
+        plan.rewrite(
+            Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "name").quoting(&name),
+            quoted(&name_fit(&name, MAX_NAME)),
+        );
     }
     let input = fields.get("input");
     if !input.is_some_and(JsonRef::is_object) {
         let sentence = "messages.{at}.tool_use.input: Input should be a valid dictionary";
-        plan.rewrite("invalid_arguments", fields.object, "input", object_text(input), sentence, "");
+        plan.rewrite(
+            Violation::error(FindingCode::InvalidArguments, sentence).at_member(fields.object, "input"),
+            object_text(input),
+        );
     }
 }

@@ -4,7 +4,7 @@ use super::encode::{GeminiEncoder, function_name};
 use super::model_version::model_version;
 use super::part::is_part;
 use super::{config, decode, encode, sdk_request, stream};
-use crate::finding::{Finding, Report};
+use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
@@ -221,7 +221,7 @@ impl Codec for Gemini {
         config::write(request.params.view(), object);
         if request.stream && !has(&request.url, ":streamGenerateContent") && has(&request.url, ":generateContent") {
             report.push(Finding::info(
-                "unsupported_key",
+                FindingCode::UnsupportedKey,
                 "Gemini streams if the URL ends with `:streamGenerateContent?alt=sse` instead of `:generateContent`",
             ));
         }

@@ -8,11 +8,11 @@ mod parts;
 
 use super::model_version::{GEMINI_3, GEMINI_3_6, model_version};
 use super::part::{CALL_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES, split_part};
-use crate::finding::Action;
+use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, BodyPiece, ErrorTemplates, Fields, IdRule, Plan, Speaker, Turn, TurnGrammar, TurnReader,
-    WireCall, object_text, place_blocks, quoted, write_turns,
+    Block, BlockKind, BodyLocation, BodyPiece, ErrorTemplates, Fields, IdRule, Plan, Speaker, Turn, TurnGrammar,
+    TurnReader, Violation, WireCall, object_text, place_blocks, quoted, write_turns,
 };
 
 /// Google's stand-in for the signature of a call that another model made: `skip_thought_signature_validator`, in base64 as
@@ -77,19 +77,24 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         if let Some(id) = id.filter(|id| !answer.has_valid_id || answer.id.as_ref() != Some(*id)) {
             let sentence = "functionResponse.id: the id of its call was expected.";
             if answer.id.is_none() && answer.label == call.label && version < GEMINI_3_6 {
-                plan.warn("invalid_call_id", answer.place.0, answer.place.1, sentence, "");
+                plan.report(Violation::warning(FindingCode::InvalidCallId, sentence).at(answer.location));
             } else {
                 plan.edits.set(answer.value, "id", quoted(id));
                 // Else it was reported at the call.
                 if !answer.has_valid_id || answer.id != call.id {
-                    plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
+                    plan.report(
+                        Violation::error(FindingCode::InvalidCallId, sentence)
+                            .at(answer.location)
+                            .of_call(&call.new_id)
+                            .renamed(),
+                    );
                 }
             }
         }
         if answer.label != call.label {
             let sentence = "functionResponse.name: the name of its call was expected.";
-            let place = (answer.place.0, "functionResponse/name");
-            plan.call_error("malformed", place, &call.new_id, Action::Rewritten, sentence);
+            let place = BodyLocation { value: answer.location.value, member: "functionResponse/name" };
+            plan.report(Violation::error(FindingCode::Malformed, sentence).at(place).of_call(&call.new_id).rewritten());
             plan.edits.set(answer.value, "name", quoted(&call.label));
         }
     }
@@ -116,16 +121,17 @@ fn frame<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a
         calls |= turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::ToolCall(_)));
     }
     if calls {
-        plan.error("role_order", list, "", Action::Synthesized, "Please ensure that function call turn comes immediately after a user turn or after a function response turn.");
+        plan.report(Violation::error(FindingCode::RoleOrder, "Please ensure that function call turn comes immediately after a user turn or after a function response turn.").at(list).synthesized());
         turns.insert(0, made());
     }
     if turns.iter().rev().find(|turn| !turn.removed).is_some_and(|turn| turn.speaker == Speaker::Model) {
-        plan.error(
-            "role_order",
-            list,
-            "",
-            Action::Synthesized,
-            "Please ensure that multiturn requests end with a user role or a function response.",
+        plan.report(
+            Violation::error(
+                FindingCode::RoleOrder,
+                "Please ensure that multiturn requests end with a user role or a function response.",
+            )
+            .at(list)
+            .synthesized(),
         );
         turns.push(made());
     }
@@ -146,9 +152,9 @@ fn part<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>
     let sentence =
         "Requests ending with a model turn are not supported: newer models say so of words behind a functionResponse.";
     if version < GEMINI_3_6 {
-        return plan.warn("role_order", last.about, "", sentence, "");
+        return plan.report(Violation::warning(FindingCode::RoleOrder, sentence).at(last.about));
     }
-    plan.error("role_order", last.about, "", Action::Moved, sentence);
+    plan.report(Violation::error(FindingCode::RoleOrder, sentence).at(last.about).moved());
     let rest = last.split_after_results();
     turns.push(Turn::made(Speaker::User, list, rest));
 }
@@ -186,10 +192,10 @@ fn sign<'a>(plan: &mut Plan<'a, '_>, turns: &[Turn<'a>], version: u16) {
         }
         let sentence = "Function call is missing a thought_signature in functionCall parts.";
         if !third {
-            plan.warn("unsigned_thinking", turn.about, "", sentence, "");
+            plan.report(Violation::warning(FindingCode::UnsignedThinking, sentence).at(turn.about));
             continue;
         }
-        plan.error("unsigned_thinking", turn.about, "", Action::Rewritten, sentence);
+        plan.report(Violation::error(FindingCode::UnsignedThinking, sentence).at(turn.about).rewritten());
         let [camel, snake] = SIGNATURE_NAMES;
         let key = if part.get(camel).is_none() && part.get(snake).is_some() { snake } else { camel };
         plan.edits.set(part, key, PLACEHOLDER_SIGNATURE.into());
@@ -207,7 +213,7 @@ fn content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     let value = fields.object;
     if fields.text("role").is_some_and(|role| role.eq_ignore_ascii_case("function")) {
         // Newer models refuse it.
-        reader.plan.warn("role_order", value, "role", GRAMMAR.no_role, "");
+        reader.plan.report(Violation::warning(FindingCode::RoleOrder, GRAMMAR.no_role).at_member(value, "role"));
     }
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {
@@ -216,16 +222,18 @@ fn content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
             let sentence = "Invalid value at 'contents[{at}].parts': a list was expected.";
             if kind == Kind::Object {
                 // Google's own examples have one part so.
-                reader.plan.warn("malformed", value, "parts", sentence, "");
+                reader.plan.report(Violation::warning(FindingCode::Malformed, sentence).at_member(value, "parts"));
             } else {
-                reader.plan.error("malformed", value, "parts", Action::Rewritten, sentence);
+                reader
+                    .plan
+                    .report(Violation::error(FindingCode::Malformed, sentence).at_member(value, "parts").rewritten());
                 reader.plan.edits.wrap(parts, "[", "]");
             }
             reader.blocks(fields, parts);
         }
         _ => {
             let sentence = "contents[{at}].parts: contents.parts must not be empty.";
-            reader.plan.error("empty_content", value, "", Action::Dropped, sentence);
+            reader.plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(value).dropped());
             reader.drop_turn();
         }
     }
@@ -247,7 +255,9 @@ fn block<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, 
         let piece = if other { parts::read(reader.plan, fields) } else { reader.plan.edits.source(part) };
         return Some(Block { kind, value: Some(part), piece });
     };
-    reader.plan.error("malformed", part, "", Action::Rewritten, "oneof field 'data' is already set");
+    reader
+        .plan
+        .report(Violation::error(FindingCode::Malformed, "oneof field 'data' is already set").at(part).rewritten());
     pieces.push(last);
     let names = if matches!(kind, BlockKind::ToolCall(_)) { CALL_NAMES } else { RESPONSE_NAMES };
     let mut made = None;
@@ -266,7 +276,11 @@ fn block<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>, _: &str, 
 /// Takes the id from a call or response where it is none.
 fn mend_id<'a>(plan: &mut Plan<'a, '_>, part: JsonRef<'a>, inner: &Fields<'a>, member: &'static str) {
     if inner.find("id").is_some_and(|id| !matches!(id.kind(), Kind::String | Kind::Number)) {
-        plan.error("invalid_call_id", part, member, Action::Dropped, "Invalid value at 'id' (TYPE_STRING)");
+        plan.report(
+            Violation::error(FindingCode::InvalidCallId, "Invalid value at 'id' (TYPE_STRING)")
+                .at_member(part, member)
+                .dropped(),
+        );
         plan.edits.remove(inner.object, "id");
     }
 }
@@ -285,18 +299,22 @@ fn call<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, call: JsonRe
     if name.is_empty() {
         name = "unknown".into();
         let sentence = "functionCall.name: Name cannot be empty.";
-        plan.error("malformed", part, "functionCall/name", Action::Rewritten, sentence);
+        plan.report(
+            Violation::error(FindingCode::Malformed, sentence).at_member(part, "functionCall/name").rewritten(),
+        );
         plan.edits.set(call, "name", quoted(&name));
     }
     let arguments = fields.find("args");
     if arguments.is_some_and(|arguments| !arguments.is_object()) {
         let sentence = "Invalid value at 'functionCall.args' (type.googleapis.com/google.protobuf.Struct)";
-        plan.error("invalid_arguments", part, "functionCall/args", Action::Rewritten, sentence);
+        plan.report(
+            Violation::error(FindingCode::InvalidArguments, sentence).at_member(part, "functionCall/args").rewritten(),
+        );
         plan.edits.set(call, "args", object_text(arguments));
     }
     let c = reader.pairs.add_call(call, fields.find("id"), &alias, reader.run, name);
     if let Some(call) = reader.pairs.calls.last_mut() {
-        call.place = (part, "functionCall");
+        call.location = BodyLocation { value: part, member: "functionCall" };
     }
     c
 }
@@ -309,7 +327,9 @@ fn response<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, response
     let given = fields.get("response");
     if !given.is_some_and(JsonRef::is_object) {
         let sentence = "Invalid value at 'functionResponse.response' (type.googleapis.com/google.protobuf.Struct)";
-        plan.error("malformed", part, "functionResponse/response", Action::Rewritten, sentence);
+        plan.report(
+            Violation::error(FindingCode::Malformed, sentence).at_member(part, "functionResponse/response").rewritten(),
+        );
         let text = match given.filter(|value| !value.is_null()) {
             Some(value) => format!("{{\"result\":{}}}", value.as_raw()),
             None => "{}".into(),
@@ -318,7 +338,7 @@ fn response<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, response
     }
     let a = reader.pairs.add_result(response, fields.find("id"), &alias(&name), reader.reply_to, name, given);
     if let Some(answer) = reader.pairs.results.last_mut() {
-        answer.place = (part, "functionResponse");
+        answer.location = BodyLocation { value: part, member: "functionResponse" };
     }
     a
 }

@@ -1,6 +1,6 @@
 //! Images and files, for a dialect that they did not come in.
 
-use crate::finding::{Action, Finding};
+use crate::finding::{Action, Finding, FindingCode};
 use crate::json::JsonStr;
 use crate::message::{Dialect, Media, Part, PartBody};
 use crate::text;
@@ -85,5 +85,5 @@ pub fn refused(part: &Part, from: Option<Dialect>, target: Dialect) -> Option<Fi
         _ => true,
     };
     let why = "this image or file is of a type, or in a place, that the other provider does not know; it is left out";
-    (!takes).then(|| Finding::info("unsupported_part", why).did(Action::Dropped))
+    (!takes).then(|| Finding::info(FindingCode::UnsupportedPart, why).with_action(Action::Dropped))
 }

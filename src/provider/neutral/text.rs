@@ -1,7 +1,7 @@
 //! What a message or a result says, for a dialect that it did not come in.
 
 use super::media::refused;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::replay::{DraftCall, DraftResult, shortened};
@@ -164,9 +164,12 @@ pub fn result_text(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -
 pub fn arguments_object(call: &ToolInvocation, report: &mut Report) -> Json {
     call.arguments.object().unwrap_or_else(|| {
         report.push(
-            Finding::warning("invalid_arguments", "the arguments are no JSON object; they go out wrapped in one")
-                .of_call(&call.call_id)
-                .did(Action::Rewritten),
+            Finding::warning(
+                FindingCode::InvalidArguments,
+                "the arguments are no JSON object; they go out wrapped in one",
+            )
+            .of_call(&call.call_id)
+            .with_action(Action::Rewritten),
         );
         let text = call.arguments.text();
         ObjectWriter::build(|object| {

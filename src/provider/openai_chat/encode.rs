@@ -2,7 +2,7 @@
 
 use super::decode::{REASONING_MEMBERS, is_text_only};
 use super::variant::ChatVariant;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{MessageText, default_name, refused, result_text, text_of};
@@ -154,9 +154,12 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
         let words = MessageText::of(message, self.variant.dialect, report);
         if words.has_media && !self.is_own_dialect() {
             report.push(
-                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
-                    .of_message(&message.id)
-                    .did(Action::Dropped),
+                Finding::info(
+                    FindingCode::UnsupportedPart,
+                    "an assistant message of this dialect holds no image or file",
+                )
+                .of_message(&message.id)
+                .with_action(Action::Dropped),
             );
         }
         let (text, has_calls) = (words.text(), !self.item.calls.is_empty());
@@ -246,11 +249,11 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
             write_block(self.variant, content.item(), part, false);
             report.push(
                 Finding::info(
-                    "unsupported_part",
+                    FindingCode::UnsupportedPart,
                     "a tool message takes text only; the image follows in a user message",
                 )
                 .of_call(&call.call_id)
-                .did(Action::Moved),
+                .with_action(Action::Moved),
             );
         }
         content.end();

@@ -8,12 +8,12 @@
 pub(crate) mod calls;
 pub(crate) mod parts;
 
-use crate::finding::Action;
+use crate::finding::{Action, FindingCode};
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    BodyPiece, ErrorTemplates, Fields, IdRule, ListMessage, ListMessageKind, Pairs, Plan, WireCall, as_quoted,
-    name_fit, name_valid, names_model, place_messages, quoted, role_code,
+    BodyPiece, ErrorTemplates, Fields, IdRule, ListMessage, ListMessageKind, Pairs, Plan, Violation, WireCall,
+    as_quoted, name_fit, name_valid, names_model, place_messages, quoted, role_code,
 };
 use std::ops::Range;
 
@@ -172,7 +172,7 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             let text = value.kind() == Kind::String;
             let action = if text { Action::Rewritten } else { Action::Dropped };
             let sentence = "Invalid type for 'messages[{at}]': expected an object.";
-            self.plan.error("malformed", value, "", action, sentence);
+            self.plan.report(Violation::error(FindingCode::Malformed, sentence).at(value).with_action(action));
             if text {
                 message.piece = self.plan.as_text("{\"role\":\"user\",\"content\":", value);
             } else {
@@ -210,7 +210,10 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         let name = given.as_text().unwrap_or_default();
         if !name_valid(&name, MAX_ID) {
             let sentence = "Function name was {} but must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64.";
-            self.plan.rewrite("malformed", fields.object, "name", quoted(&name_fit(&name, MAX_ID)), sentence, &name);
+            self.plan.rewrite(
+                Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "name").quoting(&name),
+                quoted(&name_fit(&name, MAX_ID)),
+            );
         }
     }
 
@@ -242,7 +245,10 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         } else {
             "Invalid value: '{}' in 'messages[{at}].role'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'."
         };
-        self.plan.rewrite(role_code(&given), fields.object, "role", quoted(role), sentence, &given);
+        self.plan.rewrite(
+            Violation::error(role_code(&given), sentence).at_member(fields.object, "role").quoting(&given),
+            quoted(role),
+        );
         role
     }
 
@@ -264,7 +270,10 @@ impl<'a> Reader<'_, 'a, '_, '_> {
                     None => {}
                 }
             }
-            _ => self.plan.rewrite("malformed", fields.object, "content", as_quoted(content), NO_CONTENT, ""),
+            _ => self.plan.rewrite(
+                Violation::error(FindingCode::Malformed, NO_CONTENT).at_member(fields.object, "content"),
+                as_quoted(content),
+            ),
         }
         Content::Fine
     }
@@ -284,7 +293,11 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             Content::Absent | Content::Empty => {
                 let action = if tool { Action::Rewritten } else { Action::Dropped };
                 let sentence = "Missing required parameter: 'messages[{at}].content': expected a string or a list of parts that is not empty.";
-                self.plan.error("empty_content", fields.object, "content", action, sentence);
+                self.plan.report(
+                    Violation::error(FindingCode::EmptyContent, sentence)
+                        .at_member(fields.object, "content")
+                        .with_action(action),
+                );
                 if tool {
                     self.plan.edits.set(fields.object, "content", "\"\"".into());
                 } else {
@@ -307,7 +320,8 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         let content = self.content(fields, "assistant", message);
         if content == Content::Empty {
             let sentence = "Invalid 'messages[{at}].content': empty array. Expected an array with minimum length 1.";
-            self.plan.error("empty_content", value, "content", Action::Rewritten, sentence);
+            self.plan
+                .report(Violation::error(FindingCode::EmptyContent, sentence).at_member(value, "content").rewritten());
         }
         let first = self.pairs.calls.len();
         let list = fields.get("tool_calls");
@@ -342,7 +356,9 @@ impl<'a> Reader<'_, 'a, '_, '_> {
             }
             rebuilt = true;
             let sentence = "Invalid type for 'messages[{at}].tool_calls[{}]': expected an object.";
-            self.plan.error_with("malformed", item, "", Action::Dropped, sentence, &place.to_string());
+            self.plan.report(
+                Violation::error(FindingCode::Malformed, sentence).at(item).quoting(&place.to_string()).dropped(),
+            );
         }
         let none = list.is_null();
         if !empty || self.rules.lenient && (none || list.kind() == Kind::Array) {
@@ -350,14 +366,14 @@ impl<'a> Reader<'_, 'a, '_, '_> {
         }
         let (code, sentence) = if list.kind() == Kind::Array {
             (
-                "empty_tool_calls",
+                FindingCode::EmptyToolCalls,
                 "Invalid 'messages[{at}].tool_calls': empty array. Expected an array with minimum length 1: leave the key out.",
             )
         } else {
-            let code = if none { "empty_tool_calls" } else { "malformed" };
+            let code = if none { FindingCode::EmptyToolCalls } else { FindingCode::Malformed };
             (code, "Invalid type for 'messages[{at}].tool_calls': expected an array of objects.")
         };
-        self.plan.error(code, message, "tool_calls", Action::Rewritten, sentence);
+        self.plan.report(Violation::error(code, sentence).at_member(message, "tool_calls").rewritten());
         if list.is_object() {
             self.call(list);
         }
@@ -383,7 +399,10 @@ fn turn_systems<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, messages: &[List
             ListMessageKind::Other => {
                 if message.role == "system" && matches!(before, "assistant" | "tool") {
                     let sentence = "Unexpected role 'system' after role '{}'";
-                    plan.rewrite("role_order", value, "role", quoted("user"), sentence, before);
+                    plan.rewrite(
+                        Violation::error(FindingCode::RoleOrder, sentence).at_member(value, "role").quoting(before),
+                        quoted("user"),
+                    );
                 }
                 message.role
             }
@@ -402,7 +421,10 @@ fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_
         let stays = messages.get(talk.at).is_some_and(stays);
         if stays && talk.value.get("prefix").and_then(JsonRef::as_bool) == Some(true) {
             let sentence = "Assistant message with prefix True must be last message";
-            plan.rewrite("role_order", talk.value, "prefix", "false".into(), sentence, "");
+            plan.rewrite(
+                Violation::error(FindingCode::RoleOrder, sentence).at_member(talk.value, "prefix"),
+                "false".into(),
+            );
         }
     }
     let Some(talk) = talks.iter().rev().find(|talk| Some(talk.at) == last) else { return };
@@ -410,7 +432,7 @@ fn mark_prefix<'a>(plan: &mut Plan<'a, '_>, talks: &[Talk<'a>], pairs: &Pairs<'_
     let whole = messages.get(talk.at).is_some_and(|message| message.spill.is_empty() && message.piece.is_source());
     if !calls && whole && talk.value.get("prefix").and_then(JsonRef::as_bool) != Some(true) {
         let sentence = "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant";
-        plan.error("role_order", talk.value, "", Action::Rewritten, sentence);
+        plan.report(Violation::error(FindingCode::RoleOrder, sentence).at(talk.value).rewritten());
         plan.edits.set(talk.value, "prefix", "true".into());
     }
 }
@@ -445,7 +467,7 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
     if calls || talk.says || !(none || empty && omitted) {
         if empty && !calls && !talk.says {
             let sentence = "An assistant message with neither text nor calls: accepted, yet it says nothing.";
-            plan.warn("empty_content", talk.value, "content", sentence, "");
+            plan.report(Violation::warning(FindingCode::EmptyContent, sentence).at_member(talk.value, "content"));
         }
         return;
     }
@@ -465,6 +487,6 @@ fn settle<'a>(plan: &mut Plan<'a, '_>, talk: &Talk<'a>, pairs: &Pairs<'_>, messa
         } else {
             "Invalid value for 'messages[{at}].content': expected a string, got null. Only a message with 'tool_calls' may go without."
         };
-        plan.error("empty_content", talk.value, "", action, sentence);
+        plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(talk.value).with_action(action));
     }
 }

@@ -3,7 +3,7 @@
 use super::Responses;
 use super::decode::raw;
 use super::kinds::{CallKind, FUNCTION};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::IncomingPart;
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter, push_text};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
@@ -182,12 +182,12 @@ fn what(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> Is {
             Some(call) => {
                 report.push(
                     Finding::info(
-                        "unsupported_part",
+                        FindingCode::UnsupportedPart,
                         "no output of this kind of call can be made from text; call and result are left out",
                     )
                     .of_message(&item.message.id)
                     .of_call(&call.invocation.call_id)
-                    .did(Action::Dropped),
+                    .with_action(Action::Dropped),
                 );
                 Is::Gone
             }
@@ -227,9 +227,12 @@ fn keep_reasoning_with_what_follows(items: &mut [Item], message: &Message, repor
                 item.is = Is::Gone;
                 item.without_id = true;
                 report.push(
-                    Finding::info("orphan_reasoning", "reasoning is refused without what follows it; it is left out")
-                        .of_message(&message.id)
-                        .did(Action::Dropped),
+                    Finding::info(
+                        FindingCode::OrphanReasoning,
+                        "reasoning is refused without what follows it; it is left out",
+                    )
+                    .of_message(&message.id)
+                    .with_action(Action::Dropped),
                 );
             }
             continue;
@@ -332,9 +335,12 @@ fn foreign_words(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report:
                 write_said(wire, text, true);
             }
             PartBody::Image(_) | PartBody::File(_) => report.push(
-                Finding::info("unsupported_part", "an assistant message of this dialect holds no image or file")
-                    .of_message(&message.id)
-                    .did(Action::Dropped),
+                Finding::info(
+                    FindingCode::UnsupportedPart,
+                    "an assistant message of this dialect holds no image or file",
+                )
+                .of_message(&message.id)
+                .with_action(Action::Dropped),
             ),
             _ => {}
         }

@@ -10,11 +10,12 @@ mod items;
 mod order;
 
 use super::kinds::{CallKind, HOSTED, id_name, is_known, kind_of, pair_of, runs_there};
+use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::openai_chat::{self, rules::shortened};
 use crate::provider::rules::{
-    BodyPiece, ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, WireCall, id_of, quoted, report_pairs,
+    BodyPiece, ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, Violation, WireCall, id_of, quoted, report_pairs,
 };
 
 const IDS: IdRule = IdRule {
@@ -193,7 +194,8 @@ impl<'a> Reader<'_, 'a, '_> {
         let mut spill = Vec::new();
         if kind == "reasoning" && fields.find("summary").is_none() {
             let sentence = "Missing required parameter: 'input[{at}].summary'.";
-            self.plan.rewrite("malformed", value, "summary", "[]".into(), sentence, "");
+            self.plan
+                .rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(value, "summary"), "[]".into());
         }
         let kind = match &*kind {
             "text" => self.barrier(),
@@ -299,7 +301,7 @@ impl<'a> Reader<'_, 'a, '_> {
             self.plan.pass(fields.object);
         } else {
             let sentence = "Items of type '{}' are not known here: kept, because the provider may take them.";
-            self.plan.warn("unknown_shape", fields.object, "", sentence, kind);
+            self.plan.report(Violation::warning(FindingCode::UnknownShape, sentence).at(fields.object).quoting(kind));
         }
         if kind.ends_with("_call")
             && let (Some(id), true) = id_of(fields.get("call_id"))

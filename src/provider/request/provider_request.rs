@@ -5,7 +5,7 @@ use super::settings::Settings;
 use super::tool_choice::{ToolChoice, write_allowed};
 use super::tools::{ToolDefinition, declared, encode_tools};
 use crate::error::{Error, Result};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::registry::codec;
@@ -85,7 +85,8 @@ impl ProviderRequest {
         let mut named = Vec::new();
         let mut leave_out = |name: &str, why: &str| {
             report.push(
-                Finding::info("unsupported_key", format!("`{name}` is {why}; it is left out")).did(Action::Dropped),
+                Finding::info(FindingCode::UnsupportedKey, format!("`{name}` is {why}; it is left out"))
+                    .with_action(Action::Dropped),
             );
         };
         for (key, value) in params.entries() {

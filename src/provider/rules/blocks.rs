@@ -2,8 +2,8 @@
 //! the head of the turn right after the turn, or run of turns, that calls.
 
 use super::place::{ErrorTemplates, in_place, report_pairs};
-use super::{BodyPiece, Fields, Pairing, Pairs, Plan, names_model, quoted, role_code};
-use crate::finding::Action;
+use super::{BodyPiece, Fields, Pairing, Pairs, Plan, Violation, names_model, quoted, role_code};
+use crate::finding::{Action, FindingCode};
 use crate::json::{Items, JsonRef, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,7 +195,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
             }
             let text = value.kind() == Kind::String && !value.is_text("");
             let action = if text { Action::Rewritten } else { Action::Dropped };
-            reader.plan.error("malformed", value, "", action, grammar.no_turn);
+            reader.plan.report(Violation::error(FindingCode::Malformed, grammar.no_turn).at(value).with_action(action));
             if text {
                 reader.text(value);
             }
@@ -223,7 +223,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         let model = text.as_deref().is_some_and(names_model);
         let (speaker, role) = if model { (Speaker::Model, self.grammar.role) } else { (Speaker::User, "user") };
         let code = role_code(&text.unwrap_or_default());
-        self.plan.rewrite(code, fields.object, "role", quoted(role), self.grammar.no_role, "");
+        self.plan.rewrite(Violation::error(code, self.grammar.no_role).at_member(fields.object, "role"), quoted(role));
         speaker
     }
 
@@ -285,7 +285,9 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
             }
             let speaker = if (self.grammar.only_model)(&fields, &kind) { Speaker::Model } else { own };
             if speaker != own {
-                self.plan.error_with("role_order", value, "", Action::Moved, self.grammar.misplaced, &kind);
+                self.plan.report(
+                    Violation::error(FindingCode::RoleOrder, self.grammar.misplaced).at(value).quoting(&kind).moved(),
+                );
             }
             let Some(last) = self.turns.last_mut() else { break };
             if !opened || last.speaker != speaker {

@@ -1,7 +1,7 @@
 //! Small readers that every dialect's rules share.
 
 use super::splice::quoted;
-use super::survey::UNKNOWN_SHAPE;
+use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
 
 /// An object's members, read once; of doubled ones the last counts, as for `JSON.parse`.
@@ -45,10 +45,10 @@ pub(crate) fn names_model(role: &str) -> bool {
 }
 
 /// The code of a role that the dialect does not have: one that says nothing to any other is another shape.
-pub(crate) fn role_code(role: &str) -> &'static str {
+pub(crate) fn role_code(role: &str) -> FindingCode {
     let known = ["", "system", "developer", "user", "tool", "function"];
     let is_known = names_model(role) || known.iter().any(|own| role.eq_ignore_ascii_case(own));
-    if is_known { "role_order" } else { UNKNOWN_SHAPE }
+    if is_known { FindingCode::RoleOrder } else { FindingCode::UnknownShape }
 }
 
 /// An id, and whether it is a string that is not empty. A number counts as an id that needs its quotes.

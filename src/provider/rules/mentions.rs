@@ -2,9 +2,8 @@
 //! a synthetic one: that would invite the model to run it again.
 
 use super::splice::Span;
-use super::survey::UNKNOWN_SHAPE;
-use super::{Fields, Pairs, Plan, quoted};
-use crate::finding::{Action, Finding, Report};
+use super::{Fields, Pairs, Plan, Violation, quoted};
+use crate::finding::{FindingCode, Report};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::sorted::in_order;
@@ -81,7 +80,7 @@ impl<'a> Plan<'a, '_> {
         let sentence = format!(
             "The call {id} has no result in the form of \"{own}\", and its id stands here in another form: convert the messages to the form of \"{own}\" first."
         );
-        self.note(Finding::error(UNKNOWN_SHAPE, sentence).of_call(id).did(Action::Kept), place, "");
+        self.report(Violation::error(FindingCode::UnknownShape, sentence).at(place).of_call(id).kept());
         self.survey.mentioned = true;
     }
 
@@ -92,8 +91,7 @@ impl<'a> Plan<'a, '_> {
         (self.report, self.places) = (Report::new(), Vec::new());
         for (object, key, mark) in adopted {
             let sentence = format!("A result whose `{key}` does not say that it is one: expected \"{mark}\".");
-            self.note(Finding::error("malformed", sentence).did(Action::Rewritten), object, key);
-            self.edits.set(object, key, quoted(mark));
+            self.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(object, key), quoted(mark));
         }
         self.locate();
         (self.edits.apply(), self.report)

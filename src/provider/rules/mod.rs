@@ -10,6 +10,7 @@ mod pair;
 mod place;
 mod splice;
 mod survey;
+mod violation;
 
 pub(crate) use blocks::{Block, BlockKind, Speaker, Turn, TurnGrammar, TurnReader, place_blocks, write_turns};
 pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
@@ -20,12 +21,15 @@ pub(crate) use splice::{BodyPiece, Edits, quoted};
 
 use super::foreign_format::{ForeignFormat, body_shape, fit_of};
 use crate::error::Result;
-use crate::finding::{Action, Finding, Report, Severity};
+use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::json::{JsonRef, Kind};
 use crate::message::Dialect;
+pub(crate) use violation::{BodyLocation, Violation};
+
 use crate::provider::registry::codec;
 use crate::text::replaced;
 use splice::Span;
+use std::borrow::Cow;
 use survey::{Survey, refusal};
 
 /// What becomes of a call without a result.
@@ -105,7 +109,7 @@ fn settle(body: &[u8], first: Round, dialect: Dialect, options: &RepairOptions) 
         let Some(again) = more.text else { break };
         for finding in more.report {
             if finding.severity == Severity::Error {
-                report.push(finding.nowhere());
+                report.push(finding.without_path());
             }
         }
         text = again;
@@ -133,7 +137,7 @@ struct Round {
 }
 
 fn malformed(message: String) -> Round {
-    let report = vec![Finding::error("malformed", message).at("").did(Action::Kept)];
+    let report = vec![Finding::error(FindingCode::Malformed, message).at("").with_action(Action::Kept)];
     Round { text: None, report, refused: None, unknown: false }
 }
 
@@ -256,10 +260,25 @@ pub(crate) struct Plan<'a, 'o> {
 }
 
 impl<'a> Plan<'a, '_> {
-    /// Takes a finding about a value, or about a member of it, which need not be there.
-    pub fn note(&mut self, finding: Finding, about: JsonRef<'a>, member: &'static str) {
+    /// Reports a violation.
+    pub fn report(&mut self, violation: Violation<'a>) {
+        let Violation { severity, code, sentence, quoted, location, call_id, action } = violation;
+        let sentence = match sentence {
+            Cow::Owned(sentence) => sentence,
+            Cow::Borrowed(template) => self.fill(template, &quoted),
+        };
+        let mut finding = Finding::new(severity, code, sentence);
+        finding.call_id = call_id;
+        finding.action = action;
         self.report.push(finding);
-        self.places.push((self.edits.span(about).start, member));
+        self.places.push((self.edits.span(location.value).start, location.member));
+    }
+
+    /// Reports a violation of a member, and gives the member another value.
+    pub fn rewrite(&mut self, violation: Violation<'a>, value: String) {
+        let BodyLocation { value: object, member } = violation.location;
+        self.report(violation.rewritten());
+        self.edits.set(object, member, value);
     }
 
     /// Keeps a value that holds the id of neither a call nor a result here, though it may read the same.
@@ -270,65 +289,6 @@ impl<'a> Plan<'a, '_> {
     /// A sentence with the item's number for `{at}` and `given` for `{}`.
     fn fill(&self, sentence: &str, given: &str) -> String {
         replaced(&replaced(sentence, "{at}", &self.at.to_string()), "{}", given)
-    }
-
-    pub fn error(
-        &mut self,
-        code: &'static str,
-        about: JsonRef<'a>,
-        member: &'static str,
-        action: Action,
-        sentence: &'static str,
-    ) {
-        self.error_with(code, about, member, action, sentence, "");
-    }
-
-    pub fn error_with(
-        &mut self,
-        code: &'static str,
-        about: JsonRef<'a>,
-        member: &'static str,
-        action: Action,
-        sentence: &'static str,
-        given: &str,
-    ) {
-        self.note(Finding::error(code, self.fill(sentence, given)).did(action), about, member);
-    }
-
-    pub fn call_error(
-        &mut self,
-        code: &'static str,
-        (about, member): (JsonRef<'a>, &'static str),
-        call: &str,
-        action: Action,
-        sentence: &'static str,
-    ) {
-        self.note(Finding::error(code, self.fill(sentence, call)).of_call(call).did(action), about, member);
-    }
-
-    pub fn warn(
-        &mut self,
-        code: &'static str,
-        about: JsonRef<'a>,
-        member: &'static str,
-        sentence: &'static str,
-        given: &str,
-    ) {
-        self.note(Finding::warning(code, self.fill(sentence, given)).did(Action::Kept), about, member);
-    }
-
-    /// An error that another value of a member mends.
-    pub fn rewrite(
-        &mut self,
-        code: &'static str,
-        object: JsonRef<'a>,
-        key: &'static str,
-        value: String,
-        sentence: &'static str,
-        given: &str,
-    ) {
-        self.error_with(code, object, key, Action::Rewritten, sentence, given);
-        self.edits.set(object, key, value);
     }
 
     /// A value as a text of a new object, which `open` begins.
@@ -354,7 +314,12 @@ impl<'a> Plan<'a, '_> {
         let (list, member) = match (value.kind(), found.map(JsonRef::kind)) {
             (Kind::Object, Some(Kind::Array)) => match found.and_then(|list| self.survey.named.around_parts(list)) {
                 Some((open, close)) => {
-                    self.error_with("malformed", value, name, Action::Rewritten, NO_LIST, name);
+                    self.report(
+                        Violation::error(FindingCode::Malformed, NO_LIST)
+                            .at_member(value, name)
+                            .quoting(name)
+                            .rewritten(),
+                    );
                     self.edits.wrap(found.unwrap_or_default(), open, close);
                     (None, name)
                 }
@@ -376,26 +341,28 @@ impl<'a> Plan<'a, '_> {
                     _ => self.edits.set(value, name, "[]".into()),
                 }
                 let sentence = if found.is_some() { NO_LIST } else { "Missing required parameter: '{}'." };
-                self.error_with("malformed", value, name, Action::Rewritten, sentence, name);
+                self.report(
+                    Violation::error(FindingCode::Malformed, sentence).at_member(value, name).quoting(name).rewritten(),
+                );
                 (None, name)
             }
             (Kind::Array, _) => {
                 self.edits.wrap(value, &format!("{{\"{name}\":"), "}");
                 let sentence = "Invalid body: expected a JSON object with '{}', but got an array.";
-                self.error_with("malformed", value, "", Action::Rewritten, sentence, name);
+                self.report(Violation::error(FindingCode::Malformed, sentence).at(value).quoting(name).rewritten());
                 (Some(value), "")
             }
             _ => {
                 self.edits.replace(value, BodyPiece::New(format!("{{\"{name}\":[]}}")));
                 let sentence = "Invalid body: expected a JSON object with '{}'.";
-                self.error_with("malformed", value, "", Action::Rewritten, sentence, name);
+                self.report(Violation::error(FindingCode::Malformed, sentence).at(value).quoting(name).rewritten());
                 (None, "")
             }
         };
         let silent = found.is_some_and(|found| found.is_text(""));
         if silent || list.is_some_and(|list| list.items().next().is_none()) {
             let sentence = "[] is too short - '{}': at least one message is required.";
-            self.warn("malformed", value, member, sentence, name);
+            self.report(Violation::warning(FindingCode::Malformed, sentence).at_member(value, member).quoting(name));
         }
         list
     }

@@ -1,7 +1,7 @@
 //! The common pairing: which result answers which call, and which id both end up with. Knows no dialect.
 
-use super::{Dangling, Plan, id_of, quoted};
-use crate::finding::{Action, Finding};
+use super::{BodyLocation, Dangling, Plan, Violation, id_of, quoted};
+use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::sorted::in_order;
@@ -13,7 +13,7 @@ pub(crate) struct WireCall<'a> {
     /// The object that holds its id.
     pub value: JsonRef<'a>,
     /// Where findings about it stand: a value, and the member of it.
-    pub place: (JsonRef<'a>, &'static str),
+    pub location: BodyLocation<'a>,
     /// The calls that must be answered together: those of one message, or of one run of messages.
     pub group: usize,
     /// The number of what a result names it by: its id, or where a dialect goes without ids, what stands for one.
@@ -37,7 +37,7 @@ pub(crate) struct WireCall<'a> {
 #[derive(Debug)]
 pub(crate) struct WireResult<'a> {
     pub value: JsonRef<'a>,
-    pub place: (JsonRef<'a>, &'static str),
+    pub location: BodyLocation<'a>,
     /// The group in whose reply it stands, if it stands where a reply belongs.
     pub reply_to: Option<usize>,
     key: usize,
@@ -108,7 +108,7 @@ impl<'a> Pairs<'a> {
         let key = self.key(id.as_deref().unwrap_or(alias));
         self.calls.push(WireCall {
             value,
-            place: (value, ""),
+            location: value.into(),
             group,
             key,
             id,
@@ -138,7 +138,7 @@ impl<'a> Pairs<'a> {
         let key = self.key(id.as_deref().unwrap_or(alias));
         self.results.push(WireResult {
             value,
-            place: (value, ""),
+            location: value.into(),
             reply_to,
             key,
             id,
@@ -214,7 +214,12 @@ impl<'a> Pairs<'a> {
             plan.edits.set(answer.value, name(&answer.label, false), quoted(&call.new_id));
             // Else it was reported at the call.
             if !answer.has_valid_id || call.id != answer.id {
-                plan.call_error("invalid_call_id", answer.place, &call.new_id, Action::Renamed, sentence);
+                plan.report(
+                    Violation::error(FindingCode::InvalidCallId, sentence)
+                        .at(answer.location)
+                        .of_call(&call.new_id)
+                        .renamed(),
+                );
             }
         }
     }
@@ -467,23 +472,22 @@ impl<'a> Pairs<'a> {
                     Some(id) if (rule.valid)(&id) && !used.contains_key(&id) => id,
                     _ => (rule.derive)(&format!("{place}:{}", call.value.as_raw())),
                 };
-                ("invalid_call_id", base, rule.missing)
+                (FindingCode::InvalidCallId, base, rule.missing)
             } else if !call.has_valid_id || !(rule.valid)(&own) {
-                ("invalid_call_id", (rule.fit)(&own), rule.invalid)
+                (FindingCode::InvalidCallId, (rule.fit)(&own), rule.invalid)
             } else {
                 let before = turns.get_mut(call.key).and_then(|turn| turn.replace(call.group));
                 if before != Some(call.group) {
                     if before.is_some() && !rule.optional {
-                        let finding = Finding::warning(
-                            "duplicate_call_id",
-                            "This id was used in an earlier turn: accepted, and paired turn by turn.",
+                        let sentence = "This id was used in an earlier turn: accepted, and paired turn by turn.";
+                        plan.report(
+                            Violation::warning(FindingCode::DuplicateCallId, sentence).at(call.location).of_call(&own),
                         );
-                        plan.note(finding.of_call(&own).did(Action::Kept), call.place.0, call.place.1);
                     }
                     call.new_id = own;
                     continue;
                 }
-                ("duplicate_call_id", own.clone(), rule.double)
+                (FindingCode::DuplicateCallId, own.clone(), rule.double)
             };
             let mut id = base.clone();
             while used.contains_key(&id) {
@@ -492,7 +496,7 @@ impl<'a> Pairs<'a> {
                 id = (rule.variant)(&base, *count + 1);
             }
             used.insert(id.clone(), 0);
-            plan.call_error(code, call.place, &own, Action::Renamed, sentence);
+            plan.report(Violation::error(code, sentence).at(call.location).of_call(&own).renamed());
             call.new_id = id;
         }
     }

@@ -2,8 +2,8 @@
 //! every dialect reports of pairs.
 
 use super::pair::{Pairing, Pairs, WireCall, WireResult};
-use super::{BodyPiece, Plan};
-use crate::finding::Action;
+use super::{BodyPiece, Plan, Violation};
+use crate::finding::{Action, FindingCode};
 use crate::json::JsonRef;
 
 /// An item of the list, as read.
@@ -113,27 +113,37 @@ pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words
     for members in pairs.calls.chunk_by(|one, next| one.group == next.group) {
         let some = members.iter().any(|call| call.answer.is_some());
         for call in members.iter().filter(|call| call.answer.is_none()) {
-            let code = if some { "missing_parallel_result" } else { "dangling_call" };
+            let code = if some { FindingCode::MissingParallelResult } else { FindingCode::DanglingCall };
             let action = if call.omitted { Action::Dropped } else { Action::Synthesized };
-            plan.call_error(code, call.place, call.id.as_ref().unwrap_or(&call.new_id), action, words.dangling);
+            plan.report(
+                Violation::error(code, words.dangling)
+                    .at(call.location)
+                    .of_call(call.id.as_ref().unwrap_or(&call.new_id))
+                    .with_action(action),
+            );
         }
     }
     plan.report_mentions(pairs);
     for answer in &pairs.results {
         let (code, action, sentence) = match answer.pairing {
             Pairing::HeldByServer => continue,
-            Pairing::Orphan => ("orphan_result", Action::Dropped, words.orphan),
-            Pairing::Duplicate => ("duplicate_result", Action::Dropped, words.duplicate),
+            Pairing::Orphan => (FindingCode::OrphanResult, Action::Dropped, words.orphan),
+            Pairing::Duplicate => (FindingCode::DuplicateResult, Action::Dropped, words.duplicate),
             Pairing::Paired(_) => {
                 let Some(call) = pairs.call_of(answer).filter(|call| !in_place(answer, call)) else { continue };
                 if answer.order < call.order {
-                    ("result_before_call", Action::Moved, words.orphan)
+                    (FindingCode::ResultBeforeCall, Action::Moved, words.orphan)
                 } else {
-                    ("interposed_message", Action::Moved, words.dangling)
+                    (FindingCode::InterposedMessage, Action::Moved, words.dangling)
                 }
             }
         };
-        plan.call_error(code, answer.place, answer.id.as_deref().unwrap_or(""), action, sentence);
+        plan.report(
+            Violation::error(code, sentence)
+                .at(answer.location)
+                .of_call(answer.id.as_deref().unwrap_or(""))
+                .with_action(action),
+        );
     }
 }
 

@@ -2,13 +2,10 @@
 
 use super::{Fields, Plan};
 use crate::error::Error;
-use crate::finding::{Action, Finding, Report, Severity};
+use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::json::{JsonRef, Kind};
 use crate::provider::dialect::Codec;
 use crate::provider::foreign_format::{ForeignFormat, block_shape, fit_of, is_langchain_pair};
-
-/// The code of what is not of the dialect.
-pub(super) const UNKNOWN_SHAPE: &str = "unknown_shape";
 
 /// What was seen of the items' shapes.
 pub(super) struct Survey<'a> {
@@ -94,7 +91,7 @@ impl<'a> Plan<'a, '_> {
     fn unknown_shape(&mut self, shape: ForeignFormat, what: &str, about: JsonRef<'a>, action: Action) {
         let sentence = shape.sentence(what, self.survey.named.dialect());
         let start = self.edits.span(about).start;
-        self.survey.found.push((Finding::error(UNKNOWN_SHAPE, sentence).did(action), start));
+        self.survey.found.push((Finding::error(FindingCode::UnknownShape, sentence).with_action(action), start));
     }
 
     /// The body as a whole is of another shape.
@@ -130,8 +127,9 @@ impl<'a> Plan<'a, '_> {
 
 /// The error of a repair that was refused: the first finding of another shape.
 pub(super) fn refusal(report: &[Finding], shape: ForeignFormat) -> Error {
-    let mut shapes =
-        report.iter().filter(|finding| finding.code == UNKNOWN_SHAPE && finding.severity == Severity::Error);
+    let mut shapes = report
+        .iter()
+        .filter(|finding| finding.code == FindingCode::UnknownShape && finding.severity == Severity::Error);
     // An open call whose id stands elsewhere says more than the item in which it stands.
     let tells = |finding: &&Finding| match shape {
         ForeignFormat::Unknown => finding.call_id.is_some(),

@@ -163,7 +163,7 @@ fn r43_thinking_alone_is_left_out_and_reported() {
     let history = history_of(CLAUDE, &body);
     let claude = provider(CLAUDE, r#"{"max_tokens":9}"#);
     let rendered = render_with(&mut Renderer::default(), &history, &claude, &[], &always()).unwrap();
-    let codes: Vec<_> = rendered.report.iter().map(|found| (found.code, found.action)).collect();
+    let codes: Vec<_> = rendered.report.iter().map(|found| (found.code.as_str(), found.action)).collect();
     assert_eq!(codes, [("orphan_reasoning", Some(crate::finding::Action::Dropped))]);
 }
 
@@ -201,5 +201,5 @@ fn r10_results_in_one_message_go_when_their_calls_are_stale_though_the_calls_are
     let rendered = render_with(&mut renderer, &history, &claude, &[], &stale).unwrap();
     let text = String::from_utf8(rendered.body).unwrap();
     assert!(!text.contains("tool_result") && text.contains("And now?"), "{text}");
-    assert!(rendered.report.iter().all(|finding| finding.code == "stale"), "{:?}", rendered.report);
+    assert!(rendered.report.iter().all(|finding| finding.code.as_str() == "stale"), "{:?}", rendered.report);
 }

@@ -16,7 +16,7 @@ fn shown(history: &History, dialect: Dialect, policy: &Policy, settings: Setting
     let params = if dialect == CLAUDE { r#"{"max_tokens":9}"# } else { "{}" };
     let provider = ProviderRequest { settings, ..provider(dialect, params) };
     let rendered = render_with(&mut Renderer::default(), history, &provider, &[], policy).unwrap();
-    let codes = rendered.report.iter().map(|finding| finding.code).collect();
+    let codes = rendered.report.iter().map(|finding| finding.code.as_str()).collect();
     (String::from_utf8(rendered.body).unwrap(), codes)
 }
 

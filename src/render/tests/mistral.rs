@@ -169,7 +169,7 @@ fn r42_a_system_message_after_an_answer_is_the_users() {
             render_with(&mut Renderer::default(), &history, &provider(MISTRAL, "{}"), &[], &always()).unwrap();
         let text = String::from_utf8(rendered.body).unwrap();
         assert!(text.ends_with(r#",{"role":"user","content":"s"},{"role":"user","content":"?"}]}"#), "{text}");
-        assert!(rendered.report.iter().any(|finding| finding.code == "role_order"), "{:?}", rendered.report);
+        assert!(rendered.report.iter().any(|finding| finding.code.as_str() == "role_order"), "{:?}", rendered.report);
         assert!(messages(&history, CHAT).contains(r#""developer""#));
     }
 }

@@ -191,7 +191,8 @@ fn r36_without_tools_the_rounds_of_earlier_turns_go_and_their_words_stay() {
     );
     let rendered = body(&mut Renderer::default(), &history, None, CHAT, &policy(bare()), &mut nobody);
     assert_eq!(short(&rendered.body), "u let me look a v");
-    let found: Vec<_> = rendered.report.iter().map(|finding| (finding.code, finding.call_id.as_deref())).collect();
+    let found: Vec<_> =
+        rendered.report.iter().map(|finding| (finding.code.as_str(), finding.call_id.as_deref())).collect();
     assert_eq!(found, [("reduced", Some("x"))]);
 }
 
@@ -217,7 +218,7 @@ fn r36_whatever_goes_is_told_and_nothing_stored_changes() {
     let history = talk("u r2 a u a u");
     let before = (history.messages().to_vec(), history.invocations().to_vec());
     let rendered = body(&mut Renderer::default(), &history, None, CHAT, &policy(vec![count(1)]), &mut nobody);
-    let told: Vec<_> = rendered.report.iter().filter(|found| found.code == "reduced").collect();
+    let told: Vec<_> = rendered.report.iter().filter(|found| found.code.as_str() == "reduced").collect();
     let ids: Vec<_> = told.iter().filter_map(|found| found.message_id.clone()).collect();
     let gone: Vec<_> = history.messages().iter().take(5).map(|message| message.id.clone()).collect();
     assert_eq!(ids, gone);
@@ -253,7 +254,7 @@ fn r36_results_of_older_turns_are_cut_where_they_are_long() {
     assert!(shown[0].len() <= 100 && shown[0].len() > 90 && shown[0].ends_with("[shortened]"), "{}", shown[0]);
     assert_eq!((shown[1].as_str(), shown[2].as_str()), ("short", long.as_str()));
     let told: Vec<_> =
-        rendered.report.iter().map(|found| (found.code, found.call_id.as_deref(), found.action)).collect();
+        rendered.report.iter().map(|found| (found.code.as_str(), found.call_id.as_deref(), found.action)).collect();
     assert_eq!(told, [("reduced", Some("c0"), Some(Action::Rewritten))]);
     // Twice is once, and the smaller one counts.
     assert_eq!(of(vec![cut(1, 100), cut(1, 100), cut(1, 4_000)]).body, rendered.body);
@@ -279,7 +280,7 @@ fn r14_oversized_results_shrink_before_turns_go() {
     assert_eq!(short(&of(39).body), "u2 r1 - a2");
     let least = of(1);
     assert_eq!(short(&least.body), "u2 a2", "the newest question and the newest message stay");
-    assert!(least.report.iter().any(|found| found.severity == Severity::Warning && found.code == "reduced"));
+    assert!(least.report.iter().any(|found| found.severity == Severity::Warning && found.code.as_str() == "reduced"));
 }
 
 #[test]
@@ -370,7 +371,8 @@ fn r36_a_callback_that_fails_is_skipped_and_nothing_is_lost() {
             let rules = policy(vec![reducer.clone(), Reducer::SlidingTurns { turns: 2 }]);
             let rendered = body(&mut Renderer::default(), &history, None, CHAT, &rules, &mut |_| wrong.clone());
             assert_eq!(short(&rendered.body), "u2 a3 u4", "{reducer:?} {wrong:?}");
-            let failed: Vec<_> = rendered.report.iter().filter(|found| found.code == "callback_failed").collect();
+            let failed: Vec<_> =
+                rendered.report.iter().filter(|found| found.code.as_str() == "callback_failed").collect();
             assert!(
                 failed.len() == 1
                     && failed[0].severity == Severity::Warning

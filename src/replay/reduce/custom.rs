@@ -3,7 +3,7 @@
 
 use super::pending::{Callback, PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion};
 use super::{ReducerContext, dropped};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{MessageFormat, read_part, write_message};
 use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
@@ -150,14 +150,16 @@ fn choose<'h>(
             Some(None) => {}
             Some(Some(mut known)) => {
                 if !known.calls.is_empty() && !calls_of(item) {
-                    report.push(dropped(&known, "the application's reducer left its calls out").did(Action::Rewritten));
+                    report.push(
+                        dropped(&known, "the application's reducer left its calls out").with_action(Action::Rewritten),
+                    );
                     known.calls.clear();
                 }
                 let words = |message: &'h Message| {
                     message.parts.iter().filter(|part| !matches!(part.body, PartBody::ToolCall { .. }))
                 };
                 if !words(known.message).eq(words(message)) {
-                    report.push(dropped(&known, "the application's reducer changed it").did(Action::Rewritten));
+                    report.push(dropped(&known, "the application's reducer changed it").with_action(Action::Rewritten));
                     known.message = message;
                     known.origin = DraftOrigin::Made;
                 }
@@ -165,7 +167,8 @@ fn choose<'h>(
             }
             None => {
                 report.push(
-                    Finding::info("reduced", "the application's reducer added a message").did(Action::Synthesized),
+                    Finding::info(FindingCode::Reduced, "the application's reducer added a message")
+                        .with_action(Action::Synthesized),
                 );
                 let calls = Vec::new();
                 draft.messages.push(DraftMessage { message, origin: DraftOrigin::Made, calls, results_go_on: false });
@@ -186,7 +189,7 @@ fn put_back<'h>(
     report: &mut Report,
 ) {
     if let Some(item) = missing.and_then(|missing| old.get_mut(missing)).and_then(Option::take) {
-        report.push(dropped(&item, "the user's newest message is put back").did(Action::Kept));
+        report.push(dropped(&item, "the user's newest message is put back").with_action(Action::Kept));
         draft.messages.push(item);
     }
 }

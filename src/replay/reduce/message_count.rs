@@ -1,7 +1,7 @@
 //! The newest messages stay. A round with its results counts as one message; system messages stay and count for nothing.
 
 use super::groups::MessageGroups;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::replay::draft::Draft;
 
 const OLDER: &str = "older than the newest messages that `message_count` keeps";
@@ -40,8 +40,8 @@ fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
     let end = running.and_then(|at| groups.list.get(at)).map_or(0, |group| group.start);
     for item in draft.messages.iter_mut().take(end) {
         for call in item.calls.drain(..) {
-            let finding = Finding::info("reduced", ROUND).of_message(&item.message.id);
-            report.push(finding.of_call(&call.invocation.call_id).did(Action::Dropped));
+            let finding = Finding::info(FindingCode::Reduced, ROUND).of_message(&item.message.id);
+            report.push(finding.of_call(&call.invocation.call_id).with_action(Action::Dropped));
         }
     }
     // What had nothing but calls goes with them.

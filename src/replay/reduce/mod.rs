@@ -21,7 +21,7 @@ pub use tool_results::shortened;
 
 use super::draft::{Draft, DraftMessage};
 use super::policy::Policy;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 
 /// Ends a result of which only the beginning is shown.
@@ -107,7 +107,7 @@ pub(super) fn reduce<'h>(
         };
         if let Some(why) = failed {
             let text = format!("the callback of the reducer `{}` failed; it is skipped: {why}", reducer.name());
-            report.push(Finding::warning("callback_failed", text).did(Action::Kept));
+            report.push(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Kept));
         }
     }
     Ok(())
@@ -115,5 +115,5 @@ pub(super) fn reduce<'h>(
 
 /// The finding of a message that is not shown.
 fn dropped(item: &DraftMessage<'_>, why: &'static str) -> Finding {
-    Finding::info("reduced", why).of_message(&item.message.id).did(Action::Dropped)
+    Finding::info(FindingCode::Reduced, why).of_message(&item.message.id).with_action(Action::Dropped)
 }

@@ -4,7 +4,7 @@
 use super::groups::MessageGroups;
 use super::pending::{Callback, PendingQuestion, QuestionKind, ReducerQuestion};
 use super::{ReducerContext, dropped};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Message, Role};
 use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 use crate::replay::pairing;
@@ -121,6 +121,7 @@ fn stand_in<'h>(draft: &mut Draft<'h>, summary: &'h Summary, report: &mut Report
             results_go_on: false,
         };
         draft.messages.insert(place, made);
-        report.push(Finding::info("reduced", "older messages are summed up").did(Action::Synthesized));
+        report
+            .push(Finding::info(FindingCode::Reduced, "older messages are summed up").with_action(Action::Synthesized));
     }
 }

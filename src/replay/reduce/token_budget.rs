@@ -6,7 +6,7 @@ use super::counts::TokenCounter;
 use super::groups::MessageGroups;
 use super::pending::{Callback, PendingQuestion, QuestionKind, ReducerQuestion};
 use super::tool_results::{cut, shown_bytes};
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::replay::draft::Draft;
 
 /// A result that is longer is oversized; so much of it stays, in bytes.
@@ -94,7 +94,7 @@ pub(super) fn reduce<'h>(
     groups.apply(draft, "older than what the token budget has room for", report);
     if total > budget {
         let text = "the token budget is overrun by the system messages, the user's newest message and what it led to";
-        report.push(Finding::warning("reduced", text).did(Action::Kept));
+        report.push(Finding::warning(FindingCode::Reduced, text).with_action(Action::Kept));
     }
     Ok(None)
 }

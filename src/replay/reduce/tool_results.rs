@@ -2,7 +2,7 @@
 
 use super::CUT_NOTE;
 use super::groups::MessageGroups;
-use crate::finding::{Action, Finding, Report};
+use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::JsonStr;
 use crate::replay::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 
@@ -43,8 +43,9 @@ pub(super) fn cut(
     }
     let (Some(DraftResult::Stored(result)) | Some(DraftResult::Cut { result, .. })) = call.result else { return false };
     call.result = Some(DraftResult::Cut { result, bytes });
-    let finding = Finding::info("reduced", why).of_message(&item.message.id).of_call(&call.invocation.call_id);
-    report.push(finding.did(Action::Rewritten));
+    let finding =
+        Finding::info(FindingCode::Reduced, why).of_message(&item.message.id).of_call(&call.invocation.call_id);
+    report.push(finding.with_action(Action::Rewritten));
     true
 }
 

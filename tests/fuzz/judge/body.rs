@@ -73,7 +73,7 @@ pub fn repair(data: &[u8]) {
     let wrong = found.iter().any(|found| found.severity == Severity::Error);
     let Ok((mended, report)) = mend(body, dialect, &options) else {
         assert!(
-            wrong && found.iter().any(|found| found.code == "unknown_shape"),
+            wrong && found.iter().any(|found| found.code.as_str() == "unknown_shape"),
             "refused without a finding: {found:?}"
         );
         return;

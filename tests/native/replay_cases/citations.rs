@@ -197,7 +197,12 @@ fn r08_a_list_may_be_a_value_or_stand_in_a_block() {
         shown["content"],
         json!([{ "text": r#"[{"source_number":0,"content":"zero"}]"#, "cache_control": { "type": "ephemeral" }, "type": "text" }, { "type": "text", "text": "and more" }])
     );
-    assert!(rendered.report.iter().any(|finding| finding.code == "uncited" && finding.call_id.as_deref() == Some("a")));
+    assert!(
+        rendered
+            .report
+            .iter()
+            .any(|finding| finding.code.as_str() == "uncited" && finding.call_id.as_deref() == Some("a"))
+    );
 }
 
 #[test]

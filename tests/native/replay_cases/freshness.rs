@@ -95,7 +95,7 @@ fn trf_b11_a_result_without_a_stamp_is_stale() {
     assert!(is_fresh(&chat, &always()));
     let (_, rendered) = chat.render(CHAT, &global(window(1e12)));
     let finding = &rendered.report[0];
-    assert_eq!((finding.code, finding.call_id.as_deref()), ("stale", Some("a")));
+    assert_eq!((finding.code.as_str(), finding.call_id.as_deref()), ("stale", Some("a")));
     assert!(finding.message.contains("no time stamp"));
 }
 

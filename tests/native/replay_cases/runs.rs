@@ -45,7 +45,7 @@ fn r08_store_acts_before_the_append_and_the_live_turn_has_it_all() {
     assert_eq!(outcome.status, RunStatus::Finished);
     assert!(host.asked[1].to_string().contains("nine"), "the model saw every source");
     assert_eq!(stored(&store), (r#"[{"source_number":4,"content":"four"}]"#.to_owned(), 9));
-    assert!(outcome.report.iter().any(|finding| finding.code == "uncited"));
+    assert!(outcome.report.iter().any(|finding| finding.code.as_str() == "uncited"));
     // What is not stored is numbered past all the same.
     let rendered = host.render(CHAT);
     assert_eq!(rendered.max_source, Some(9));

@@ -133,7 +133,7 @@ fn r43_an_answer_that_pauses_behind_its_summary_goes_on() {
             if asked == 1 { stream(std::slice::from_ref(&summary), "compaction") } else { Answer::Say(text("Done.")) }
         });
         assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, turns), "{:?}", outcome.error);
-        assert!(outcome.report.iter().all(|finding| finding.code != "interrupted"), "{:?}", outcome.report);
+        assert!(outcome.report.iter().all(|finding| finding.code.as_str() != "interrupted"), "{:?}", outcome.report);
         if turns == 2 {
             assert_eq!(host.asked[1]["messages"].as_array().unwrap().last().unwrap()["content"], json!([summary]));
         }

@@ -187,7 +187,7 @@ fn r60_a_text_that_was_cut_by_the_length_limit_is_kept_as_truncated() {
             Answer::Say(Say { finish: Some(reason.into()), ..text("Once upon a") })
         });
         assert_eq!(outcome.status, RunStatus::Finished);
-        assert_eq!(outcome.report.iter().filter(|finding| finding.code == "interrupted").count(), 1);
+        assert_eq!(outcome.report.iter().filter(|finding| finding.code.as_str() == "interrupted").count(), 1);
         assert_eq!(host.log.borrow().history.messages()[1].status, MessageStatus::Truncated);
         goes_on(&mut host, dialect);
     }

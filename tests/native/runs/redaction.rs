@@ -102,7 +102,8 @@ fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
             assert_eq!((asks[0].name.as_str(), asks[0].arguments.as_str()), ("look", r#"{"key":"hunter2","n":1}"#));
             assert!(asks[0].result.is_none());
             assert!(asks.get(1).is_none_or(|ask| ask.result.as_ref().unwrap().as_str().contains(SECRET)));
-            let failed: Vec<_> = outcome.report.iter().filter(|found| found.code == "callback_failed").collect();
+            let failed: Vec<_> =
+                outcome.report.iter().filter(|found| found.code.as_str() == "callback_failed").collect();
             assert_eq!(failed.len(), usize::from(how.contains("throws")), "{how}");
             // What is there of it afterwards.
             let mut reader = reopened(&host);
@@ -112,7 +113,7 @@ fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
             assert_eq!((text.contains("(hidden)"), text.contains("look")), (kept, kept));
             assert_eq!(text.contains("(gone)"), kept && !how.ends_with("only the result"));
             assert!(text.contains("find gave"), "{text}");
-            let told: Vec<_> = rendered.report.iter().filter(|found| found.code == "redacted").collect();
+            let told: Vec<_> = rendered.report.iter().filter(|found| found.code.as_str() == "redacted").collect();
             assert_eq!(told.len(), usize::from(!kept), "{how}");
             assert!(told.iter().all(|found| found.call_id.as_deref() == Some("call_a")));
             let log = reader.log.borrow();

@@ -54,7 +54,9 @@ fn r36_a_callback_that_fails_leaves_the_run_alone() {
     host.reducer = Box::new(|_| ReducerReply::Failed("boom".into()));
     let outcome = host.ask(with("run", vec![Reducer::Custom { reduce: callback(1) }]), "Go", three_tools);
     assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
-    assert!(outcome.report.iter().any(|found| found.code == "callback_failed" && found.message.contains("boom")));
+    assert!(
+        outcome.report.iter().any(|found| found.code.as_str() == "callback_failed" && found.message.contains("boom"))
+    );
     assert_eq!(outcome.turns, 3);
 }
 

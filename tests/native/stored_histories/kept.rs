@@ -94,8 +94,9 @@ pub fn check_growth(log: &[HistoryEntry], policies: &[Policy], steps: &[Step]) -
         let text = String::from_utf8(kept.body).unwrap();
         prop_assert_eq!(&text, &String::from_utf8(fresh.body).unwrap());
         // That the window is the built-in one is said once a session.
-        let told =
-            |report: Report| report.into_iter().filter(|finding| finding.code != "stale_default").collect::<Vec<_>>();
+        let told = |report: Report| {
+            report.into_iter().filter(|finding| finding.code.as_str() != "stale_default").collect::<Vec<_>>()
+        };
         prop_assert_eq!(told(kept.report), told(fresh.report));
         let list = list_of(&text);
         let before = last.insert(dialect, list.clone()).unwrap_or_default();

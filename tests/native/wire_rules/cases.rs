@@ -103,7 +103,7 @@ fn r40_findings_carry_place_call_and_the_providers_words() {
         validate(chat(vec![user("q"), calls(&["a", "b"]), tool("a", "1"), user("p")]).to_string().as_bytes(), CHAT);
     let found = &report[0];
     assert_eq!(
-        (found.code, found.path.as_deref(), found.call_id.as_deref()),
+        (found.code.as_str(), found.path.as_deref(), found.call_id.as_deref()),
         ("missing_parallel_result", Some("/messages/1/tool_calls/1"), Some("b"))
     );
     assert!(found.message.starts_with(
@@ -111,7 +111,7 @@ fn r40_findings_carry_place_call_and_the_providers_words() {
     ));
     let report = validate(claude(vec![user("q"), model(vec![text("x"), use_("a")])]).to_string().as_bytes(), CLAUDE);
     assert_eq!(
-        (report[0].code, report[0].path.as_deref(), report[0].call_id.as_deref()),
+        (report[0].code.as_str(), report[0].path.as_deref(), report[0].call_id.as_deref()),
         ("dangling_call", Some("/messages/1/content/1"), Some("a"))
     );
     assert!(report[0].message.contains("ids were found without `tool_result` blocks immediately after: a."));

@@ -24,7 +24,7 @@ fn found(body: &Value, dialect: Dialect) -> Vec<Finding> {
 }
 
 fn shapes(body: &Value, dialect: Dialect) -> Vec<Finding> {
-    let error = |found: &Finding| found.code == "unknown_shape" && found.severity == Severity::Error;
+    let error = |found: &Finding| found.code.as_str() == "unknown_shape" && found.severity == Severity::Error;
     found(body, dialect).into_iter().filter(error).collect()
 }
 
@@ -271,7 +271,7 @@ fn r61_a_new_block_of_the_provider_is_kept_and_one_of_another_shape_is_not() {
     let report = |kind| -> Vec<_> {
         found(&body(kind), CLAUDE)
             .into_iter()
-            .map(|found| (found.code, found.severity, found.path.clone().unwrap()))
+            .map(|found| (found.code.as_str(), found.severity, found.path.clone().unwrap()))
             .collect()
     };
     let path = || "/messages/1/content/1".to_owned();
@@ -292,7 +292,7 @@ fn r61_a_new_block_of_the_provider_is_kept_and_one_of_another_shape_is_not() {
     {
         let body = list_of(dialect, &json!([own_history(dialect)[0], item]));
         let found = found(&body, dialect);
-        assert_eq!((found[0].code, found[0].severity), ("unknown_shape", Severity::Warning), "{dialect:?}");
+        assert_eq!((found[0].code.as_str(), found[0].severity), ("unknown_shape", Severity::Warning), "{dialect:?}");
         takes(body, dialect);
     }
 }

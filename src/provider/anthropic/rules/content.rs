@@ -2,10 +2,10 @@
 
 use super::TEXT;
 use super::end::text_of;
-use crate::finding::Action;
+use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
 use crate::provider::foreign_format::is_provider_type;
-use crate::provider::rules::{Block, BlockKind, BodyPiece, Fields, Plan, Turn, as_quoted, quoted};
+use crate::provider::rules::{Block, BlockKind, BodyPiece, Fields, Plan, Turn, Violation, as_quoted, quoted};
 
 /// Blocks of other wire formats. New blocks of Anthropic's own keep coming, so only these are refused.
 const FOREIGN: &[&str] = &[
@@ -52,27 +52,27 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
             if !block.is_null() && !block.is_text("") {
                 return true;
             }
-            ("malformed", NO_BLOCK)
+            (FindingCode::Malformed, NO_BLOCK)
         }
         "text" if fields.find("text").is_none_or(|text| text.is_text("")) => {
-            ("empty_content", "messages: text content blocks must be non-empty")
+            (FindingCode::EmptyContent, "messages: text content blocks must be non-empty")
         }
         // A block from another provider, or from a stream that was cut, has no signature.
         "thinking"
             if text("signature").is_none() || fields.get("thinking").is_none_or(|text| text.kind() != Kind::String) =>
         {
             (
-                "unsigned_thinking",
+                FindingCode::UnsignedThinking,
                 "messages.{at}.content.thinking.signature: Field required: Invalid `signature` in `thinking` block",
             )
         }
         "redacted_thinking" if text("data").is_none() => {
-            ("unsigned_thinking", "messages.{at}.content.redacted_thinking.data: Field required")
+            (FindingCode::UnsignedThinking, "messages.{at}.content.redacted_thinking.data: Field required")
         }
-        "" if fields.members().is_empty() => ("malformed", NO_TYPE),
+        "" if fields.members().is_empty() => (FindingCode::Malformed, NO_TYPE),
         _ => return true,
     };
-    plan.error(code, block, "", Action::Dropped, sentence);
+    plan.report(Violation::error(code, sentence).at(block).dropped());
     false
 }
 
@@ -102,7 +102,7 @@ pub(super) fn leave_blank<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
             turn.blocks.iter().filter(|block| block.kind == BlockKind::EmptyText).filter_map(|block| block.value)
         {
             let sentence = "messages: text content blocks must contain non-whitespace text";
-            plan.error("empty_content", value, "", Action::Dropped, sentence);
+            plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(value).dropped());
         }
         turn.remove_blocks(BlockKind::EmptyText);
         turn.removed = turn.is_hollow();
@@ -115,7 +115,11 @@ pub(super) fn leave_empty(plan: &mut Plan<'_, '_>) {
     let (mut items, count) = (Vec::new(), system.items().count());
     for item in system.items() {
         if text_of(item).is_some_and(|text| text.is_text("")) {
-            plan.error("empty_content", item, "", Action::Dropped, "system: text content blocks must be non-empty");
+            plan.report(
+                Violation::error(FindingCode::EmptyContent, "system: text content blocks must be non-empty")
+                    .at(item)
+                    .dropped(),
+            );
         } else {
             items.push(plan.edits.source(item));
         }
@@ -131,21 +135,21 @@ pub(super) fn leave_empty(plan: &mut Plan<'_, '_>) {
 pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str, model: bool) -> BodyPiece {
     let value = fields.object;
     if !value.is_object() {
-        plan.error("malformed", value, "", Action::Rewritten, NO_BLOCK);
+        plan.report(Violation::error(FindingCode::Malformed, NO_BLOCK).at(value).rewritten());
         return plan.as_text(TEXT, value);
     }
     if kind == "text"
         && let Some(text) = fields.find("text").filter(|text| text.kind() != Kind::String)
     {
         let sentence = "messages.{at}.content.text: Input should be a valid string";
-        plan.rewrite("malformed", value, "text", as_quoted(text), sentence, "");
+        plan.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(value, "text"), as_quoted(text));
     }
     let image_of_model = model && kind == "image";
     let unknown = plan.is_foreign_block(fields) || !kind.is_empty() && !is_provider_type(kind);
     if !kind.is_empty() && !FOREIGN.contains(&kind) && !image_of_model && !unknown {
         if !KNOWN.contains(&kind) && !kind.ends_with("_tool_result") {
             let sentence = "Blocks of type '{}' are not known here: kept, because the provider may take them.";
-            plan.warn("unknown_shape", value, "", sentence, kind);
+            plan.report(Violation::warning(FindingCode::UnknownShape, sentence).at(value).quoting(kind));
         }
         return plan.edits.source(value);
     }
@@ -156,8 +160,8 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
     } else {
         "messages.{at}.content: Input tag '{}' found using 'type' does not match any of the expected tags"
     };
-    let code = if unknown { "unknown_shape" } else { "unsupported_part" };
-    plan.error_with(code, value, "", Action::Rewritten, sentence, kind);
+    let code = if unknown { FindingCode::UnknownShape } else { FindingCode::UnsupportedPart };
+    plan.report(Violation::error(code, sentence).at(value).quoting(kind).rewritten());
     for name in ["text", "refusal"] {
         if let Some(text) = fields.get(name).filter(|text| text.kind() == Kind::String && !text.is_text("")) {
             return plan.as_text(TEXT, text);
@@ -195,7 +199,10 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
         Some((flag, None)) => {
             let failed = !flag.is_null() && !flag.is_text("false") && !flag.is_text("") && flag.as_u64() != Some(0);
             let sentence = "tool_result.is_error: Input should be a valid boolean";
-            plan.rewrite("malformed", value, "is_error", failed.to_string(), sentence, "");
+            plan.rewrite(
+                Violation::error(FindingCode::Malformed, sentence).at_member(value, "is_error"),
+                failed.to_string(),
+            );
             failed
         }
     };
@@ -226,7 +233,7 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
             }
             _ => {
                 let sentence = "tool_result.content: Input should be a valid list";
-                plan.error("malformed", value, "content", Action::Rewritten, sentence);
+                plan.report(Violation::error(FindingCode::Malformed, sentence).at_member(value, "content").rewritten());
                 empty = kind == Kind::Null;
                 if !(empty && failed) {
                     let text = if empty { "\"\"".into() } else { as_quoted(content) };
@@ -237,6 +244,9 @@ pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     }
     if failed && empty {
         let sentence = "tool_result: content cannot be empty if `is_error` is true";
-        plan.rewrite("empty_content", value, "content", quoted(EMPTY_ERROR_TEXT), sentence, "");
+        plan.rewrite(
+            Violation::error(FindingCode::EmptyContent, sentence).at_member(value, "content"),
+            quoted(EMPTY_ERROR_TEXT),
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! What Anthropic asks of the end of a conversation: it depends on what stands last once everything is in its place.
 
-use crate::finding::Action;
+use crate::finding::{Action, FindingCode};
 use crate::json::{JsonRef, Kind};
-use crate::provider::rules::{BlockKind, BodyPiece, Plan, Speaker, Turn};
+use crate::provider::rules::{BlockKind, BodyPiece, Plan, Speaker, Turn, Violation};
 
 /// Mends the last turn, and the thinking that a running tool loop must begin with.
 pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
@@ -13,8 +13,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     let Some(thinking) = thinking.filter(|_| kind.as_deref() == Some("enabled")) else { return };
     let Some(found) = loop_without_thinking(turns) else { return };
     // Thinking cannot be made up: only without it does the provider take the loop as it stands (opencode#3077).
-    plan.error_with("unsigned_thinking", thinking, "", Action::Rewritten,
-        "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`.", &found);
+    plan.report(Violation::error(FindingCode::UnsignedThinking, "Expected `thinking` or `redacted_thinking`, but found `{}`. When `thinking` is enabled, a final `assistant` message must start with a thinking block. To avoid this requirement, disable `thinking`.").at(thinking).quoting(&found).rewritten());
     plan.edits.replace(thinking, BodyPiece::New("{\"type\":\"disabled\"}".into()));
     tidy_last(plan, turns, true);
 }
@@ -27,18 +26,18 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], off: bool) {
         }
         let before = turn.blocks.len();
         if off && turn.blocks.iter().any(|block| block.kind == BlockKind::Thinking) {
-            plan.error("orphan_reasoning", turn.about, "content", Action::Dropped,
-                "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.");
+            plan.report(Violation::error(FindingCode::OrphanReasoning, "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.").at_member(turn.about, "content").dropped());
             turn.remove_blocks(BlockKind::Thinking);
         }
         while let Some(last) = turn.blocks.last() {
             if last.kind == BlockKind::Thinking {
-                plan.error(
-                    "orphan_reasoning",
-                    turn.about,
-                    "content",
-                    Action::Dropped,
-                    "The final block in an assistant message cannot be `thinking`.",
+                plan.report(
+                    Violation::error(
+                        FindingCode::OrphanReasoning,
+                        "The final block in an assistant message cannot be `thinking`.",
+                    )
+                    .at_member(turn.about, "content")
+                    .dropped(),
                 );
                 turn.blocks.pop();
                 continue;
@@ -53,7 +52,11 @@ fn tidy_last<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], off: bool) {
             }
             let action = if kept.is_empty() { Action::Dropped } else { Action::Rewritten };
             let sentence = "messages: final assistant content cannot end with trailing whitespace";
-            plan.error("empty_content", turn.about, "content", action, sentence);
+            plan.report(
+                Violation::error(FindingCode::EmptyContent, sentence)
+                    .at_member(turn.about, "content")
+                    .with_action(action),
+            );
             if !kept.is_empty() {
                 plan.edits.replace(text, BodyPiece::New(format!("\"{kept}\"")));
                 break;

@@ -1,9 +1,9 @@
 //! Cache marks: a request holds four at most.
 
 use super::end::text_of;
-use crate::finding::{Action, Finding};
+use crate::finding::FindingCode;
 use crate::json::JsonRef;
-use crate::provider::rules::{Plan, Turn};
+use crate::provider::rules::{Plan, Turn, Violation};
 
 /// "A maximum of 4 blocks with cache_control may be provided."
 pub(crate) const MAX_CACHE_MARKS: usize = 4;
@@ -26,7 +26,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &[Turn
     let Some(excess) = marked.len().checked_sub(MAX_CACHE_MARKS).filter(|excess| *excess > 0) else { return };
     let sentence =
         format!("A maximum of {MAX_CACHE_MARKS} blocks with cache_control may be provided. Found {}.", marked.len());
-    plan.note(Finding::error("malformed", sentence).did(Action::Rewritten), list, "");
+    plan.report(Violation::error(FindingCode::Malformed, sentence).at(list).rewritten());
     for block in marked.iter().take(excess) {
         plan.edits.remove(*block, "cache_control");
     }

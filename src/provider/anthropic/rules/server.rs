@@ -1,9 +1,9 @@
 //! A server's tools: their calls and their results stand in assistant messages.
 
-use crate::finding::{Action, Finding};
+use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
-use crate::provider::rules::{BlockKind, Plan, Speaker, Turn};
+use crate::provider::rules::{BlockKind, Plan, Speaker, Turn, Violation};
 
 /// A server's call, as far as the list is read.
 struct Asked<'a> {
@@ -31,7 +31,9 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
             for call in asked.drain(..).filter(|call| !call.answered) {
                 let sentence =
                     "server tool use with id `{}` was found without a corresponding `*_tool_result` block behind it";
-                plan.call_error("dangling_call", (call.value, ""), &call.id, Action::Dropped, sentence);
+                plan.report(
+                    Violation::error(FindingCode::DanglingCall, sentence).at(call.value).of_call(&call.id).dropped(),
+                );
                 gone.push(call.place);
             }
             places = IdMap::with_seed(Seed::default());
@@ -56,7 +58,7 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>], held: bo
                     let sentence = format!(
                         "unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block must have a corresponding `{with}` block before it."
                     );
-                    plan.note(Finding::error("orphan_result", sentence).of_call(&id).did(Action::Dropped), value, "");
+                    plan.report(Violation::error(FindingCode::OrphanResult, sentence).at(value).of_call(&id).dropped());
                     gone.push((t, b));
                 }
             }

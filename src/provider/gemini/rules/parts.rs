@@ -2,9 +2,9 @@
 
 use super::super::part::{CALL_NAMES, DATA_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES};
 use super::TEXT;
-use crate::finding::Action;
+use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
-use crate::provider::rules::{BodyPiece, Fields, Plan, as_quoted};
+use crate::provider::rules::{BodyPiece, Fields, Plan, Violation, as_quoted};
 
 /// Whether a part stays at all; reports it otherwise. A part with nothing but a signature stays.
 pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, _: &str) -> bool {
@@ -13,7 +13,7 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, _: &str) -
     if !part.is_object() {
         let empty = part.is_null() || part.is_text("");
         if empty {
-            plan.error("malformed", part, "", Action::Dropped, sentence);
+            plan.report(Violation::error(FindingCode::Malformed, sentence).at(part).dropped());
         }
         return !empty;
     }
@@ -22,13 +22,15 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, _: &str) -
         !value.is_object() && names.as_flattened().iter().any(|name| key.is_text(name))
     };
     if fields.members().iter().all(|(key, value)| value.is_null() || bad(*key, *value)) {
-        plan.error("empty_content", part, "", Action::Dropped, sentence);
+        plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(part).dropped());
         return false;
     }
     for name in names.as_flattened() {
         if fields.find(name).is_some_and(|inner| !inner.is_object()) {
             let sentence = "Invalid value at '{}': an object was expected.";
-            plan.error_with("malformed", part, name, Action::Dropped, sentence, name);
+            plan.report(
+                Violation::error(FindingCode::Malformed, sentence).at_member(part, name).quoting(name).dropped(),
+            );
             plan.edits.remove(part, name);
         }
     }
@@ -40,21 +42,23 @@ pub(super) fn read<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> BodyPiec
     let part = fields.object;
     if !part.is_object() {
         let sentence = "Invalid value at 'parts': an object was expected.";
-        plan.error("malformed", part, "", Action::Rewritten, sentence);
+        plan.report(Violation::error(FindingCode::Malformed, sentence).at(part).rewritten());
         return plan.as_text(TEXT, part);
     }
     if let Some(given) = fields.find("text") {
         if given.kind() != Kind::String {
             let sentence = "Invalid value at 'text' (TYPE_STRING)";
-            plan.rewrite("malformed", part, "text", as_quoted(given), sentence, "");
+            plan.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(part, "text"), as_quoted(given));
         } else if given.is_text("") && SIGNATURE_NAMES.iter().all(|name| fields.find(name).is_none()) {
-            plan.warn("empty_content", part, "", "An empty text part: some models refuse it.", "");
+            plan.report(
+                Violation::warning(FindingCode::EmptyContent, "An empty text part: some models refuse it.").at(part),
+            );
         }
     }
     let says = |names: &[&str]| names.iter().any(|name| fields.find(name).is_some());
     if !DATA_NAMES.iter().any(|names| says(names)) && !says(&SIGNATURE_NAMES) {
         let sentence = "A part without any data that is known here: kept, because the provider may take it.";
-        plan.warn("unknown_shape", part, "", sentence, "");
+        plan.report(Violation::warning(FindingCode::UnknownShape, sentence).at(part));
     }
     // Thought summaries count as any text: recorded turns hold nothing else, signed or not.
     plan.edits.source(part)

@@ -1,7 +1,8 @@
 //! The shape of one call: its type, name and arguments.
 
+use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
-use crate::provider::rules::{Fields, Plan, as_quoted, name_fit, name_valid, quoted};
+use crate::provider::rules::{Fields, Plan, Violation, as_quoted, name_fit, name_valid, quoted};
 
 const MAX_NAME: usize = 64;
 
@@ -17,7 +18,10 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool
     let (kind, argument) = if custom { ("custom", "input") } else { ("function", "arguments") };
     if given != kind && !builtin && !(loose && fields.find("type").is_none()) {
         let sentence = "Invalid value: '{}' in 'type'. Supported values are: 'function' and 'custom'.";
-        plan.rewrite("malformed", value, "type", quoted(kind), sentence, &given);
+        plan.rewrite(
+            Violation::error(FindingCode::Malformed, sentence).at_member(value, "type").quoting(&given),
+            quoted(kind),
+        );
     }
     let Some(inner) = object(kind) else {
         // Flat calls ({name, arguments}) come from Workers AI and the like.
@@ -29,14 +33,17 @@ pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool
             "Missing required parameter: 'function' must be an object with a name and arguments."
         };
         let text = format!("{{\"name\":{name},\"{argument}\":{arguments}}}");
-        plan.rewrite("malformed", value, kind, text, sentence, "");
+        plan.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(value, kind), text);
         return;
     };
     let inside = Fields::of(inner);
     let name = inside.owned_text("name");
     if !builtin && !name_valid(&name, MAX_NAME) {
         let sentence = "Invalid call name '{}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$', 64 at most.";
-        plan.rewrite("malformed", inner, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);
+        plan.rewrite(
+            Violation::error(FindingCode::Malformed, sentence).at_member(inner, "name").quoting(&name),
+            quoted(&name_fit(&name, MAX_NAME)),
+        );
     }
     arguments_of(plan, &inside, custom, loose);
 }
@@ -51,13 +58,16 @@ pub(crate) fn arguments_of<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, cus
             let text = arguments.and_then(JsonRef::as_text).unwrap_or_default();
             if !custom && crate::json::check(&text).is_err() {
                 let sentence = "The arguments are not JSON: accepted as text, yet no tool can read them.";
-                plan.warn("invalid_arguments", value, key, sentence, "");
+                plan.report(Violation::warning(FindingCode::InvalidArguments, sentence).at_member(value, key));
             }
         }
         Some(Kind::Object) if loose => {}
         _ => {
             let sentence = "Invalid type for '{}': expected a string.";
-            plan.rewrite("invalid_arguments", value, key, argument_text(arguments, custom), sentence, key);
+            plan.rewrite(
+                Violation::error(FindingCode::InvalidArguments, sentence).at_member(value, key).quoting(key),
+                argument_text(arguments, custom),
+            );
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The parts of a message's content: which role may hold which.
 
-use crate::finding::{Action, Finding};
+use crate::finding::{Action, FindingCode};
 use crate::json::{JsonRef, Kind};
 use crate::provider::foreign_format::is_provider_type;
-use crate::provider::rules::{BodyPiece, Fields, Plan, as_quoted, quoted};
+use crate::provider::rules::{BodyPiece, Fields, Plan, Violation, as_quoted, quoted};
 
 const TEXT: &[&str] = &["text"];
 const ASSISTANT: &[&str] = &["text", "refusal"];
@@ -73,7 +73,11 @@ pub(crate) fn read<'a>(
             same = false;
             let drop = part.is_null();
             let action = if drop { Action::Dropped } else { Action::Rewritten };
-            plan.error("malformed", part, "", action, "Invalid type for a content part: expected an object.");
+            plan.report(
+                Violation::error(FindingCode::Malformed, "Invalid type for a content part: expected an object.")
+                    .at(part)
+                    .with_action(action),
+            );
             if !drop {
                 stay.push(plan.as_text(OPEN, part));
             }
@@ -87,12 +91,15 @@ pub(crate) fn read<'a>(
             let Some(text) = text else {
                 same = false;
                 let sentence = "Missing required parameter: 'text' of a text part.";
-                plan.error("empty_content", part, "", Action::Dropped, sentence);
+                plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(part).dropped());
                 continue;
             };
             if words.is_none() {
                 let sentence = "Invalid type for 'text': expected a string.";
-                plan.rewrite("malformed", part, "text", as_quoted(text), sentence, "");
+                plan.rewrite(
+                    Violation::error(FindingCode::Malformed, sentence).at_member(part, "text"),
+                    as_quoted(text),
+                );
             }
             stay.push(plan.edits.source(part));
             continue;
@@ -103,7 +110,7 @@ pub(crate) fn read<'a>(
         if known && named(MEDIA) && fields.find(&kind).or_else(|| fields.find("file_id")).is_none() {
             same = false;
             let sentence = "Missing required parameter: '{}' of a content part of that type.";
-            plan.error_with("malformed", part, "", Action::Dropped, sentence, &kind);
+            plan.report(Violation::error(FindingCode::Malformed, sentence).at(part).quoting(&kind).dropped());
             continue;
         }
         let theirs = THEIRS.iter().any(|(at, name, member)| {
@@ -115,7 +122,7 @@ pub(crate) fn read<'a>(
         if (known && !kind.is_empty()) || own {
             if own {
                 let sentence = "Content parts of type '{}' are no part of this format: some servers take them.";
-                plan.warn("unsupported_part", part, "", sentence, &kind);
+                plan.report(Violation::warning(FindingCode::UnsupportedPart, sentence).at(part).quoting(&kind));
             }
             stay.push(plan.edits.source(part));
             continue;
@@ -126,8 +133,8 @@ pub(crate) fn read<'a>(
         let sentence = format!(
             "Invalid value: '{kind}' in a message with role '{role}'. Content blocks are expected to be of the types that this role supports."
         );
-        let code = if unknown { "unknown_shape" } else { "unsupported_part" };
-        plan.note(Finding::error(code, sentence).did(action), part, "");
+        let code = if unknown { FindingCode::UnknownShape } else { FindingCode::UnsupportedPart };
+        plan.report(Violation::error(code, sentence).at(part).with_action(action));
         if movable {
             spill.push(plan.edits.source(part));
         } else if let Some(text) = words {

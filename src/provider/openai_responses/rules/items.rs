@@ -1,12 +1,12 @@
 //! The shape of one item.
 
-use crate::finding::Action;
+use crate::finding::{Action, FindingCode};
 use crate::json::{JsonRef, Kind};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::openai_chat::rules::{MAX_ID, calls::arguments_of};
 use crate::provider::openai_responses::kinds::kind_of;
 use crate::provider::rules::{
-    BodyPiece, Fields, Plan, as_quoted, name_fit, name_valid, names_model, quoted, role_code,
+    BodyPiece, Fields, Plan, Violation, as_quoted, name_fit, name_valid, names_model, quoted, role_code,
 };
 
 const MAX_NAME: usize = 128;
@@ -15,7 +15,11 @@ const MAX_NAME: usize = 128;
 pub(super) fn text<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>) -> Option<BodyPiece> {
     let text = value.kind() == Kind::String;
     let action = if text { Action::Rewritten } else { Action::Dropped };
-    plan.error("malformed", value, "", action, "Invalid type for 'input[{at}]': expected an object.");
+    plan.report(
+        Violation::error(FindingCode::Malformed, "Invalid type for 'input[{at}]': expected an object.")
+            .at(value)
+            .with_action(action),
+    );
     text.then(|| plan.as_text("{\"role\":\"user\",\"content\":", value))
 }
 
@@ -33,7 +37,10 @@ pub(super) fn kind<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> String {
     let typed = if guess == "item_reference" { fields.find("type") } else { fields.get("type") };
     if typed.is_some() || !["message", "item_reference"].contains(&&*guess) {
         let sentence = "Missing required parameter: 'input[{at}].type'.";
-        plan.rewrite("malformed", fields.object, "type", quoted(&guess), sentence, "");
+        plan.rewrite(
+            Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "type"),
+            quoted(&guess),
+        );
     }
     guess.into_owned()
 }
@@ -51,11 +58,14 @@ pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, spill: &
     if !["assistant", "user", "system", "developer"].contains(&role.as_str()) {
         let sentence = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.";
         let role_due = if model { "\"assistant\"" } else { "\"user\"" };
-        plan.rewrite(role_code(&role), value, "role", role_due.into(), sentence, &role);
+        plan.rewrite(
+            Violation::error(role_code(&role), sentence).at_member(value, "role").quoting(&role),
+            role_due.into(),
+        );
     }
     let Some(content) = fields.find("content") else {
         let sentence = "Missing required parameter: 'content' of a message.";
-        plan.error("empty_content", value, "", Action::Dropped, sentence);
+        plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(value).dropped());
         return None;
     };
     match content.kind() {
@@ -63,7 +73,10 @@ pub(super) fn message<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, spill: &
         Kind::Array => parts(plan, content, holds, spill),
         _ => {
             let sentence = "Invalid type for 'content': expected one of a string or array of content parts.";
-            plan.rewrite("malformed", value, "content", as_quoted(content), sentence, "");
+            plan.rewrite(
+                Violation::error(FindingCode::Malformed, sentence).at_member(value, "content"),
+                as_quoted(content),
+            );
         }
     }
     Some(model)
@@ -123,7 +136,12 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
             let fields = Fields::of(part);
             let kind = fields.owned_text("type");
             if plan.is_foreign_block(&fields) || !kind.is_empty() && !is_provider_type(&kind) {
-                plan.error_with("unknown_shape", part, "type", Action::Rewritten, holds.sentence, &kind);
+                plan.report(
+                    Violation::error(FindingCode::UnknownShape, holds.sentence)
+                        .at_member(part, "type")
+                        .quoting(&kind)
+                        .rewritten(),
+                );
                 let text = fields.get("text").filter(|text| text.kind() == Kind::String).unwrap_or(part);
                 let text = BodyPiece::New(format!("{}{}}}", holds.open, as_quoted(text)));
                 plan.edits.replace(part, text);
@@ -132,7 +150,12 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
             }
             let of_text = ["text", "input_text", "output_text", ""].contains(&kind.as_str());
             if of_text && kind != holds.text && fields.text("text").is_some() {
-                plan.rewrite("unsupported_part", part, "type", quoted(holds.text), holds.sentence, &kind);
+                plan.rewrite(
+                    Violation::error(FindingCode::UnsupportedPart, holds.sentence)
+                        .at_member(part, "type")
+                        .quoting(&kind),
+                    quoted(holds.text),
+                );
             }
             if of_text && !fix_text(plan, &fields) {
                 same = false;
@@ -142,7 +165,12 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
             let moves = !holds.media && (chat.is_some() || kind == "input_image" || kind == "input_file");
             if moves || chat.is_some() {
                 let action = if moves { Action::Moved } else { Action::Rewritten };
-                plan.error_with("unsupported_part", part, "type", action, holds.sentence, &kind);
+                plan.report(
+                    Violation::error(FindingCode::UnsupportedPart, holds.sentence)
+                        .at_member(part, "type")
+                        .quoting(&kind)
+                        .with_action(action),
+                );
             }
             if let Some(text) = chat {
                 plan.edits.replace(part, BodyPiece::New(text));
@@ -155,7 +183,11 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
         same = false;
         let drop = part.is_null();
         let action = if drop { Action::Dropped } else { Action::Rewritten };
-        plan.error("malformed", part, "", action, "Invalid type for a content part: expected an object.");
+        plan.report(
+            Violation::error(FindingCode::Malformed, "Invalid type for a content part: expected an object.")
+                .at(part)
+                .with_action(action),
+        );
         if !drop {
             items.push(plan.as_text(holds.open, part));
         }
@@ -169,12 +201,15 @@ fn parts<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, holds: &Holds, spill
 fn fix_text<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
     let Some(text) = fields.find("text") else {
         let sentence = "Missing required parameter: 'text' of a content part.";
-        plan.error("empty_content", fields.object, "", Action::Dropped, sentence);
+        plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(fields.object).dropped());
         return false;
     };
     if text.kind() != Kind::String {
         let sentence = "Invalid type for 'text': expected a string.";
-        plan.rewrite("malformed", fields.object, "text", as_quoted(text), sentence, "");
+        plan.rewrite(
+            Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "text"),
+            as_quoted(text),
+        );
     }
     true
 }
@@ -185,7 +220,10 @@ pub(super) fn call<'a>(plan: &mut Plan<'a, '_>, kind: &str, fields: &Fields<'a>)
     let name = fields.owned_text("name");
     if !name_valid(&name, MAX_NAME) {
         let sentence = "Invalid name '{}': Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.";
-        plan.rewrite("malformed", value, "name", quoted(&name_fit(&name, MAX_NAME)), sentence, &name);
+        plan.rewrite(
+            Violation::error(FindingCode::Malformed, sentence).at_member(value, "name").quoting(&name),
+            quoted(&name_fit(&name, MAX_NAME)),
+        );
     }
     arguments_of(plan, fields, kind == "custom_tool_call", false);
 }
@@ -201,7 +239,9 @@ pub(super) fn id<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, prefix: &str,
         return !text.is_empty();
     }
     let sentence = "Invalid 'id': '{}'. Expected an ID that begins with 'msg', 'fc' or 'ctc', as its type does, of at most 64 characters.";
-    plan.error_with("invalid_call_id", fields.object, "id", Action::Dropped, sentence, &text);
+    plan.report(
+        Violation::error(FindingCode::InvalidCallId, sentence).at_member(fields.object, "id").quoting(&text).dropped(),
+    );
     plan.edits.remove(fields.object, "id");
     false
 }
@@ -216,5 +256,5 @@ pub(super) fn output<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     }
     let text = given.map_or_else(|| "\"\"".into(), as_quoted);
     let sentence = "Invalid type for 'output': expected one of a string or array of content parts.";
-    plan.rewrite("empty_content", fields.object, "output", text, sentence, "");
+    plan.rewrite(Violation::error(FindingCode::EmptyContent, sentence).at_member(fields.object, "output"), text);
 }

@@ -1,9 +1,9 @@
 //! Where outputs go: behind the calls of their step, before anybody speaks. Reasoning goes with the item after it.
 
 use super::{Item, Kind};
-use crate::finding::Action;
+use crate::finding::FindingCode;
 use crate::json::JsonRef;
-use crate::provider::rules::{BodyPiece, ListItem, Pairing, Pairs, Plan, WireCall};
+use crate::provider::rules::{BodyPiece, ListItem, Pairing, Pairs, Plan, Violation, WireCall};
 use crate::sorted::in_order;
 
 /// Gives the list its new order. Gives the calls that lose their reasoning.
@@ -114,7 +114,7 @@ fn without_orphans<'a>(
                 if matches!(follower, None | Some(Kind::Barrier | Kind::Output(_) | Kind::Said(false))) {
                     if let Some(item) = item {
                         let sentence = "Item of type 'reasoning' was provided without its required following item.";
-                        plan.error("orphan_reasoning", item.value, "", Action::Dropped, sentence);
+                        plan.report(Violation::error(FindingCode::OrphanReasoning, sentence).at(item.value).dropped());
                     }
                     bare.append(&mut step);
                     continue;
