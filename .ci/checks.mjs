@@ -15,7 +15,7 @@ const MAX_LINES = 600;
 
 /** From the ground up: a room uses those above it in this list, and its neighbours unless APART says otherwise. */
 const LEVELS = [
-  ['json', 'message', 'tool', 'session_head', 'id', 'clock', 'error', 'finding', 'sorted', 'stored', 'text'],
+  ['json', 'message', 'tool', 'session_head', 'id', 'clock', 'error', 'finding', 'sorted', 'encoding', 'text'],
   ['history'],
   ['replay', 'provider', 'owner', 'store'],
   ['render'],

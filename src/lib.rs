@@ -7,6 +7,7 @@ compile_error!("`web` (or `formats`) and `component` are two hosts: build for on
 pub mod clock;
 #[cfg(feature = "component")]
 pub mod component;
+pub mod encoding;
 pub mod error;
 pub mod finding;
 pub mod history;
@@ -20,7 +21,6 @@ pub mod run;
 pub mod session_head;
 pub mod sorted;
 pub mod store;
-pub mod stored;
 pub mod text;
 pub mod tool;
 #[cfg(feature = "formats")]

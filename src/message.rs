@@ -1,20 +1,27 @@
 //! Messages: data only. Neutral in what an application reads; the shape a provider gave it stays beside it.
 
 use crate::clock::Ms;
+use crate::encoding::{TextSource, is_default};
 use crate::json::{Json, JsonStr};
-use crate::stored::stored;
+use minicbor::encode::Write;
+use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
 
 /// The wire formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(index_only)]
 pub enum Dialect {
+    #[n(0)]
     OpenAiChat,
+    #[n(1)]
     OpenAiResponses,
+    #[n(2)]
     Anthropic,
+    #[n(3)]
     Gemini,
+    #[n(4)]
     Mistral,
 }
-stored!(enum Dialect { 0 => OpenAiChat, 1 => OpenAiResponses, 2 => Anthropic, 3 => Gemini, 4 => Mistral });
 
 impl Dialect {
     /// All of them.
@@ -40,15 +47,19 @@ impl Dialect {
 }
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(index_only)]
 pub enum Role {
+    #[n(0)]
     System,
+    #[n(1)]
     Developer,
+    #[n(2)]
     User,
+    #[n(3)]
     Assistant,
 }
-stored!(enum Role { 0 => System, 1 => Developer, 2 => User, 3 => Assistant });
 
 impl Role {
     /// From the name in the public types.
@@ -70,18 +81,22 @@ impl Role {
 }
 
 /// How a message ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
 pub enum MessageStatus {
     /// Whole.
+    #[n(0)]
     Complete,
     /// The user stopped it.
+    #[n(1)]
     Stopped,
     /// The provider cut it (length, filter) or the stream ended early.
+    #[n(2)]
     Truncated,
     /// The run failed after it.
+    #[n(3)]
     Failed,
 }
-stored!(enum MessageStatus { 0 => Complete, 1 => Stopped, 2 => Truncated, 3 => Failed });
 
 impl MessageStatus {
     /// The name in the public types.
@@ -97,27 +112,32 @@ impl MessageStatus {
 }
 
 /// Where a message came from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
 pub struct Source {
     /// Its kind.
+    #[cbor(n(0), skip_if = "is_default")]
     pub kind: SourceKind,
     /// Which provider of context or history.
+    #[n(1)]
     pub id: Option<String>,
 }
-stored!(struct Source { kind, id });
 
 /// The kinds of source.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
 pub enum SourceKind {
     /// The application or the user.
     #[default]
+    #[n(0)]
     External,
     /// A provider of context.
+    #[n(1)]
     Context,
     /// A provider of history.
+    #[n(2)]
     History,
 }
-stored!(enum SourceKind { 0 => External, 1 => Context, 2 => History });
 
 impl SourceKind {
     /// The name in the public types.
@@ -132,16 +152,21 @@ impl SourceKind {
 }
 
 /// Tokens that a call cost. `input` includes the cached ones, whatever the provider says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(map)]
 pub struct Usage {
+    #[cbor(n(0), skip_if = "is_default")]
     pub input: u64,
+    #[cbor(n(1), skip_if = "is_default")]
     pub output: u64,
+    #[n(2)]
     pub cached_input: Option<u64>,
+    #[n(3)]
     pub cache_write: Option<u64>,
+    #[n(4)]
     pub reasoning: Option<u64>,
 }
-stored!(struct Usage { input, output, cached_input, cache_write, reasoning });
 
 impl Usage {
     /// The sum of two calls.
@@ -163,40 +188,52 @@ impl Usage {
 
 /// One message: an input, or one answer of the model. A call is not in it: it is a
 /// [`ToolInvocation`](crate::tool::ToolInvocation) of its own, named by a part.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(map, context_bound = "TextSource")]
 pub struct Message {
     /// Its id, unique over sessions.
+    #[n(0)]
     pub id: String,
     /// Its place in the session, given when it is appended.
+    #[cbor(n(1), skip_if = "is_default")]
     pub seq: u64,
     /// Its turn, from 0: a turn begins with the user's message.
+    #[cbor(n(2), skip_if = "is_default")]
     pub turn: u32,
     /// Who speaks.
+    #[n(3)]
     pub role: Role,
     /// In the model's own order.
+    #[cbor(n(4), skip_if = "is_default")]
     pub parts: Vec<Part>,
     /// When it was made.
+    #[cbor(n(5), skip_if = "is_default")]
     pub created_at: Ms,
     /// Where it came from.
+    #[cbor(n(6), skip_if = "is_default")]
     pub source: Source,
     /// The run that made it.
+    #[n(7)]
     pub run_id: Option<String>,
     /// How it ended.
+    #[n(8)]
     pub status: MessageStatus,
     /// The message it stands after, where that is not the one before it.
+    #[n(9)]
     pub parent_id: Option<String>,
     /// The application's own.
+    #[n(10)]
     pub metadata: Option<Json>,
     /// What the provider says of an answer.
+    #[n(11)]
     pub answer: Option<Box<AnswerFacts>>,
     /// The dialect it came in; its shapes return when that dialect is rendered.
+    #[n(12)]
     pub dialect: Option<Dialect>,
     /// The members of the wire message, where they are not the dialect's plain ones.
+    #[n(13)]
     pub template: Option<WireTemplate>,
 }
-stored!(struct Message {
-    id, seq, turn, role, parts, created_at, source, run_id, status, parent_id, metadata, answer, dialect, template,
-});
 
 impl Message {
     /// A message that is made for one body: it has no id and no place.
@@ -222,78 +259,95 @@ impl Message {
 }
 
 /// What a provider says of an answer.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(map)]
 pub struct AnswerFacts {
     /// The model that answered, as it names itself.
+    #[n(0)]
     pub model: Option<String>,
     /// What the call cost.
+    #[n(1)]
     pub usage: Option<Usage>,
     /// The provider's own reason, as sent.
+    #[n(2)]
     pub finish_reason: Option<String>,
     /// From request to last byte, in milliseconds.
+    #[n(3)]
     pub duration_ms: Option<u64>,
     /// The provider's id of the response.
+    #[n(4)]
     pub response_id: Option<String>,
     /// The container in which the provider ran code for it (Anthropic): the next request of the run names it.
+    #[n(5)]
     pub container: Option<String>,
 }
-stored!(struct AnswerFacts { model, usage, finish_reason, duration_ms, response_id, container });
 
 /// A piece of a message.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(map, context_bound = "TextSource")]
 pub struct Part {
     /// What it is.
+    #[n(0)]
     pub body: PartBody,
     /// The members of the wire block, where they are not the dialect's plain ones.
+    #[n(1)]
     pub template: Option<WireTemplate>,
 }
-stored!(struct Part { body, template });
 
 /// What a part is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(flat, context_bound = "TextSource")]
 pub enum PartBody {
-    Text(JsonStr),
-    Image(Media),
-    File(Media),
+    #[n(0)]
+    Text(#[n(0)] JsonStr),
+    #[n(1)]
+    Image(#[n(0)] Media),
+    #[n(2)]
+    File(#[n(0)] Media),
     /// An application's own: shown, never sent.
+    #[n(3)]
     Data {
+        #[n(0)]
         name: String,
+        #[n(1)]
         value: Json,
     },
-    Reasoning(JsonStr),
-    Refusal(JsonStr),
+    #[n(4)]
+    Reasoning(#[n(0)] JsonStr),
+    #[n(5)]
+    Refusal(#[n(0)] JsonStr),
     /// The call is the invocation of that id.
+    #[n(6)]
     ToolCall {
+        #[n(0)]
         invocation: String,
+        #[n(1)]
         round: u32,
+        #[n(2)]
         place: u32,
     },
     /// A block of the message's dialect that has no neutral meaning; sent back to that dialect alone.
-    Opaque(Json),
+    #[n(7)]
+    Opaque(#[n(0)] Json),
 }
-stored!(enum PartBody {
-    0 => Text(value),
-    1 => Image(value),
-    2 => File(value),
-    3 => Data { name, value },
-    4 => Reasoning(value),
-    5 => Refusal(value),
-    6 => ToolCall { invocation, round, place },
-    7 => Opaque(value),
-});
 
 /// An image or a file: one of `url`, `data` (base64) and `file_id`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(map, context_bound = "TextSource")]
 pub struct Media {
+    #[n(0)]
     pub url: Option<JsonStr>,
+    #[n(1)]
     pub data: Option<JsonStr>,
+    #[n(2)]
     pub file_id: Option<JsonStr>,
+    #[n(3)]
     pub media_type: Option<String>,
+    #[n(4)]
     pub name: Option<String>,
 }
-stored!(struct Media { url, data, file_id, media_type, name });
 
 impl Message {
     /// Appends a streamed part. Text or reasoning is appended to the last part if that is of the same kind.
@@ -316,7 +370,23 @@ impl From<PartBody> for Part {
 /// nothing is stored twice, and what a call says can be renamed, redacted or left out in one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireTemplate(pub Vec<(JsonStr, TemplateSlot)>);
-stored!(struct WireTemplate(Vec<(JsonStr, TemplateSlot)>));
+
+impl<Ctx: TextSource> Encode<Ctx> for WireTemplate {
+    fn encode<W: Write>(&self, out: &mut Encoder<W>, context: &mut Ctx) -> Result<(), encode::Error<W::Error>> {
+        self.0.encode(out, context)
+    }
+}
+
+/// By hand, since templates may be nested: the depth is counted.
+impl<'b, Ctx: TextSource> Decode<'b, Ctx> for WireTemplate {
+    fn decode(from: &mut Decoder<'b>, context: &mut Ctx) -> Result<Self, decode::Error> {
+        context.enter()?;
+        let mut members = Vec::decode(from, context)?;
+        members.shrink_to_fit();
+        context.leave();
+        Ok(Self(members))
+    }
+}
 
 impl WireTemplate {
     /// Of a result that came among others in one wire message: its place, from 0, and how many there were.
@@ -334,43 +404,42 @@ impl WireTemplate {
 }
 
 /// One member's value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(flat, context_bound = "TextSource")]
 pub enum TemplateSlot {
     /// Kept as it came.
-    Raw(Json),
+    #[n(0)]
+    Raw(#[n(0)] Json),
     /// The text of the message's part at that index. In a result, without a key and in front, where it came among others in
     /// one wire message: its place there, and then how many there were. In a message, without a key and behind, how many of its
     /// parts stood before each result.
-    Part(u32),
+    #[n(1)]
+    Part(#[n(0)] u32),
     /// All parts that no other slot names, as the dialect's array of blocks.
+    #[n(2)]
     Parts,
     /// As `Parts`, with the results of the calls before it first: they came in one wire message.
+    #[n(3)]
     ResultsThenParts,
     /// The dialect's array of calls; the member goes when no call is left.
+    #[n(4)]
     Calls,
     /// In a part: its own text, or a medium's address or data.
+    #[n(5)]
     Text,
     /// In a call or a result: the call's id.
+    #[n(6)]
     Id,
     /// In a call or a result: the tool's name.
+    #[n(7)]
     Name,
     /// In a call: the arguments.
+    #[n(8)]
     Arguments,
     /// In a result: the content.
+    #[n(9)]
     Content,
     /// An object inside.
-    Object(WireTemplate),
+    #[n(10)]
+    Object(#[n(0)] WireTemplate),
 }
-stored!(enum TemplateSlot {
-    0 => Raw(value),
-    1 => Part(value),
-    2 => Parts,
-    3 => ResultsThenParts,
-    4 => Calls,
-    5 => Text,
-    6 => Id,
-    7 => Name,
-    8 => Arguments,
-    9 => Content,
-    10 => Object(value),
-});

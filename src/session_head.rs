@@ -1,12 +1,13 @@
 //! A session's head: identity, owner, channel, state bag and counters. It is small, and every append rewrites it.
 
 use crate::clock::Ms;
+use crate::encoding::{UnknownFields, is_default, rewritten};
 use crate::error::Code;
 use crate::json::Json;
-use crate::stored::stored;
+use minicbor::{Decode, Encode};
 
 /// What is known of a session without reading its log.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionHead {
     /// Any non-empty text.
     pub id: String,
@@ -45,10 +46,11 @@ pub struct SessionHead {
     pub source_high_water: i64,
     /// Unfinished runs.
     pub runs: Vec<RunEntry>,
+    /// Fields that a newer build wrote.
+    pub unknown: UnknownFields,
 }
-stored!(struct SessionHead {
-    id, created_at, born, updated_at, title, channel, metadata, owner, state, history_revision, next_seq, next_record,
-    next_invocation, next_run, turns, log_bytes, source_high_water, runs,
+rewritten!(struct SessionHead {
+    0 => id, 1 => created_at, 2 => born, 3 => updated_at, 4 => title, 5 => channel, 6 => metadata, 7 => owner, 8 => state, 9 => history_revision, 10 => next_seq, 11 => next_record, 12 => next_invocation, 13 => next_run, 14 => turns, 15 => log_bytes, 16 => source_high_water, 17 => runs,
 });
 
 impl SessionHead {
@@ -74,6 +76,7 @@ impl SessionHead {
             log_bytes: 0,
             source_high_water: -1,
             runs: Vec::new(),
+            unknown: UnknownFields::default(),
         }
     }
 
@@ -151,37 +154,47 @@ impl SessionHead {
 }
 
 /// A head's counters, as of a record of the log or of a journal that was appended with it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(map)]
 pub struct HeadMark {
     /// The store's revision that the append made.
+    #[cbor(n(0), skip_if = "is_default")]
     pub revision: u64,
+    #[cbor(n(1), skip_if = "is_default")]
     pub history_revision: u64,
+    #[cbor(n(2), skip_if = "is_default")]
     pub born: u64,
+    #[cbor(n(3), skip_if = "is_default")]
     pub created_at: Ms,
+    #[n(4)]
     pub title: Option<String>,
+    #[n(5)]
     pub channel: Option<String>,
+    #[cbor(n(6), skip_if = "is_default")]
     pub next_seq: u64,
+    #[cbor(n(7), skip_if = "is_default")]
     pub next_invocation: u64,
+    #[cbor(n(8), skip_if = "is_default")]
     pub next_run: u64,
+    #[cbor(n(9), skip_if = "is_default")]
     pub turns: u32,
+    #[cbor(n(10), skip_if = "is_default")]
     pub source_high_water: i64,
 }
-stored!(struct HeadMark {
-    revision, history_revision, born, created_at, title, channel, next_seq, next_invocation, next_run, turns, source_high_water,
-});
 
 /// Who holds the conversation's state. One owner by construction.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
 pub enum Owner {
     /// History is here and replayed in full.
     #[default]
+    #[n(0)]
     SessionHead,
 }
-stored!(enum Owner { 0 => SessionHead });
 
 /// An unfinished run, as the head knows it; its journal is in the `runs` table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEntry {
     /// The run's id.
     pub id: String,
@@ -197,8 +210,12 @@ pub struct RunEntry {
     pub started_at: Ms,
     /// Why it failed, if it did and waits to be resumed or discarded: the error's code and sentence. `aborted` if it was stopped.
     pub failed: Option<(String, String)>,
+    /// Fields that a newer build wrote.
+    pub unknown: UnknownFields,
 }
-stored!(struct RunEntry { id, number, entries, epoch, lease_until, started_at, failed });
+rewritten!(struct RunEntry {
+    0 => id, 1 => number, 2 => entries, 3 => epoch, 4 => lease_until, 5 => started_at, 6 => failed,
+});
 
 impl RunEntry {
     /// Whether the user stopped the run. It is not pending, and is kept only until the next run begins.

@@ -18,12 +18,14 @@ pub use string::{JsonStr, push_escaped, push_text};
 pub use view::{Entries, Items, JsonRef, Kind, TextMembers, trimmed};
 pub use write::{ArrayWriter, ObjectWriter, list_of};
 
-use crate::stored::stored;
+use crate::encoding::TextSource;
+use bytestring::ByteString;
+use minicbor::encode::{Encoder, Write};
+use minicbor::{Decode, Decoder, Encode};
 
 /// An owned JSON value, as its own text. Always well-formed: built by [`Json::parse`] or by a writer.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Json(String);
-stored!(struct Json(String));
+pub struct Json(ByteString);
 
 impl Json {
     /// Checks the text and keeps it, without the white space around it.
@@ -37,13 +39,13 @@ impl Json {
     /// For text that a writer of this crate has just produced.
     pub(crate) fn trusted(text: String) -> Self {
         debug_assert!(check(&text).is_ok(), "not JSON: {text}");
-        Self(text)
+        Self(text.into())
     }
 
     /// `null`.
     #[must_use]
     pub fn null() -> Self {
-        Self("null".into())
+        Self(ByteString::from_static("null"))
     }
 
     /// A borrowed view to read it by.
@@ -62,6 +64,19 @@ impl Json {
 impl std::fmt::Debug for Json {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Stored as its text. It was checked when it was written, and the record's checksum vouches for it since.
+impl<Ctx> Encode<Ctx> for Json {
+    fn encode<W: Write>(&self, out: &mut Encoder<W>, _: &mut Ctx) -> Result<(), minicbor::encode::Error<W::Error>> {
+        out.str(&self.0)?.ok()
+    }
+}
+
+impl<'b, Ctx: TextSource> Decode<'b, Ctx> for Json {
+    fn decode(from: &mut Decoder<'b>, context: &mut Ctx) -> Result<Self, minicbor::decode::Error> {
+        Ok(Self(context.share(from.str()?)?))
     }
 }
 

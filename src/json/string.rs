@@ -1,14 +1,25 @@
 //! A JSON string kept as its token, so that every escape returns as it was written.
 
 use super::{Json, JsonRef, scan};
-use crate::stored::stored;
+use crate::encoding::TextSource;
+use bytestring::ByteString;
+use minicbor::encode::{Encoder, Write};
+use minicbor::{Decode, Decoder, Encode};
 use std::borrow::Cow;
 
 /// A JSON string literal, quotes included, in the escapes it was written in. A lone surrogate, which
 /// no Rust string can hold, lives here as its `\uXXXX`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct JsonStr(String);
-stored!(struct JsonStr(String));
+#[derive(Clone)]
+pub struct JsonStr(Token);
+
+/// A token's text.
+#[derive(Clone)]
+enum Token {
+    /// A slice of a record, or a text of its own; copying it copies no text.
+    Shared(ByteString),
+    /// A text that is being streamed.
+    Growing(String),
+}
 
 impl JsonStr {
     /// Escapes a text as `JSON.stringify` does.
@@ -18,7 +29,7 @@ impl JsonStr {
         token.push('"');
         push_escaped(&mut token, text);
         token.push('"');
-        Self(token)
+        Self::from_owned(token)
     }
 
     /// From the inside of one or several tokens, each checked before (a streamed string's fragments).
@@ -27,7 +38,7 @@ impl JsonStr {
         token.push('"');
         token.push_str(inside);
         token.push('"');
-        Self(token)
+        Self::from_owned(token)
     }
 
     /// All of the texts as one, with `between` (the inside of a token) between them.
@@ -38,30 +49,43 @@ impl JsonStr {
             token.push_str(text.inside());
         }
         token.push('"');
-        Self(token)
+        Self::from_owned(token)
     }
 
-    /// Appends another string.
+    /// Appends another string. The first time, the text is copied; from then on it grows in place.
     pub(crate) fn push(&mut self, more: &Self) {
-        self.0.pop();
-        self.0.push_str(more.inside());
-        self.0.push('"');
+        if let Token::Shared(token) = &self.0 {
+            self.0 = Token::Growing(token.to_string());
+        }
+        if let Token::Growing(token) = &mut self.0 {
+            token.pop();
+            token.push_str(more.inside());
+            token.push('"');
+        }
     }
 
     pub(super) fn trusted(token: &str) -> Self {
-        Self(token.to_owned())
+        Self(Token::Shared(token.into()))
+    }
+
+    fn from_owned(token: String) -> Self {
+        Self(Token::Shared(token.into()))
     }
 
     /// The token, quotes included: what goes on the wire.
     #[must_use]
     pub fn token(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Token::Shared(token) => token,
+            Token::Growing(token) => token,
+        }
     }
 
     /// The token without its quotes.
     #[must_use]
     pub fn inside(&self) -> &str {
-        self.0.get(1..self.0.len().saturating_sub(1)).unwrap_or("")
+        let token = self.token();
+        token.get(1..token.len().saturating_sub(1)).unwrap_or("")
     }
 
     /// The text itself. A lone surrogate reads as U+FFFD here, and only here.
@@ -73,19 +97,43 @@ impl JsonStr {
     /// Whether nothing is written in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.len() <= 2
+        self.token().len() <= 2
     }
 
     /// As a JSON value.
     #[must_use]
     pub fn to_json(&self) -> Json {
-        Json::trusted(self.0.clone())
+        match &self.0 {
+            Token::Shared(token) => Json(token.clone()),
+            Token::Growing(token) => Json::trusted(token.clone()),
+        }
+    }
+}
+
+impl PartialEq for JsonStr {
+    fn eq(&self, other: &Self) -> bool {
+        self.token() == other.token()
+    }
+}
+
+impl Eq for JsonStr {}
+
+/// Stored as its token.
+impl<Ctx> Encode<Ctx> for JsonStr {
+    fn encode<W: Write>(&self, out: &mut Encoder<W>, _: &mut Ctx) -> Result<(), minicbor::encode::Error<W::Error>> {
+        out.str(self.token())?.ok()
+    }
+}
+
+impl<'b, Ctx: TextSource> Decode<'b, Ctx> for JsonStr {
+    fn decode(from: &mut Decoder<'b>, context: &mut Ctx) -> Result<Self, minicbor::decode::Error> {
+        Ok(Self(Token::Shared(context.share(from.str()?)?)))
     }
 }
 
 impl std::fmt::Debug for JsonStr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.token())
     }
 }
 
@@ -212,6 +260,6 @@ impl JsonStr {
     pub fn from_token(token: &str) -> Option<Self> {
         let bytes = token.as_bytes();
         let whole = bytes.first() == Some(&b'"') && scan::check_string(bytes, 0) == Ok(bytes.len());
-        whole.then(|| Self(token.to_owned()))
+        whole.then(|| Self::trusted(token))
     }
 }

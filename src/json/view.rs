@@ -49,7 +49,7 @@ impl<'a> JsonRef<'a> {
     /// An owned copy.
     #[must_use]
     pub fn to_owned(self) -> Json {
-        Json(self.0.to_owned())
+        Json(self.0.into())
     }
 
     /// What it is.

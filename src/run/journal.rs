@@ -1,6 +1,7 @@
 //! The journal of an unfinished run, and the run that it tells of (R18).
 
 use crate::clock::Ms;
+use crate::encoding::{TextSource, is_default};
 use crate::error::{Error, Result};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::Seed;
@@ -8,96 +9,116 @@ use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
 use crate::sorted::Sorted;
-use crate::store::{RecordKind, open_record, seal_record};
-use crate::stored::stored;
+use crate::store::{RecordKind, open_whole_record, seal_record};
 use crate::tool::{Arguments, ToolInvocation};
+use bytes::Bytes;
+use minicbor::{Decode, Encode};
 
 /// One step of an unfinished run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(clippy::large_enum_variant)] // few are ever in memory
+#[cbor(flat, context_bound = "TextSource")]
 pub enum JournalEntry {
     /// It began.
-    Began(RunStart),
+    #[n(0)]
+    Began(#[n(0)] RunStart),
     /// The model answered, and the answer is acknowledged: it is never asked for again.
+    #[n(1)]
     Answered {
         /// The answer.
+        #[n(0)]
         message: Message,
         /// The calls in it.
+        #[n(1)]
         invocations: Vec<ToolInvocation>,
     },
     /// A tool is about to run: from here on it may have.
+    #[n(2)]
     Started {
         /// Which call.
+        #[n(0)]
         invocation: String,
         /// When.
+        #[n(1)]
         at: Ms,
         /// Which try, from 1.
+        #[n(2)]
         attempt: u32,
     },
     /// A tool has returned.
-    Finished(ResultEntry),
+    #[n(3)]
+    Finished(#[n(0)] ResultEntry),
     /// The run failed.
+    #[n(4)]
     Failed {
         /// The error's code.
+        #[n(0)]
         code: String,
         /// Its sentence.
+        #[n(1)]
         message: String,
     },
     /// With its result, more of a call was redacted (R12).
+    #[n(5)]
     Redacted {
         /// Which call.
+        #[n(0)]
         invocation: String,
         /// Its arguments from now on; none where nothing is stored but that it was called.
+        #[n(1)]
         arguments: Option<Arguments>,
     },
     /// Members of `params` that hold credentials, and so are not in [`Began`]: paths such as `tools[0].authorization`.
+    #[n(6)]
     Withheld {
         /// The paths.
+        #[n(0)]
         members: Vec<String>,
     },
     /// The answer that was coming in when the run failed or was stopped. It is shown, and asked for again when the run is resumed.
-    Partial(Message),
+    #[n(7)]
+    Partial(#[n(0)] Message),
 }
-stored!(enum JournalEntry {
-    0 => Began(value),
-    1 => Answered { message, invocations },
-    2 => Started { invocation, at, attempt },
-    3 => Finished(value),
-    4 => Failed { code, message },
-    5 => Redacted { invocation, arguments },
-    6 => Withheld { members },
-    7 => Partial(value),
-});
 
 /// What a run began with. Callbacks are not here: they are given again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(map, context_bound = "TextSource")]
 pub struct RunStart {
+    #[n(0)]
     pub run: String,
+    #[cbor(n(1), skip_if = "is_default")]
     pub at: Ms,
+    #[n(2)]
     pub provider: StoredProvider,
+    #[cbor(n(3), skip_if = "is_default")]
     pub input: Vec<Message>,
 }
-stored!(struct RunStart { run, at, provider, input });
 
 /// Where a run called, for who resumes it. Holds no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
 /// and of the parameters those that hold one are left out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(map, context_bound = "TextSource")]
 pub struct StoredProvider {
+    #[n(0)]
     pub dialect: Dialect,
+    #[n(1)]
     pub url: String,
+    #[n(2)]
     pub params: Json,
+    #[cbor(n(3), skip_if = "is_default")]
     pub stream: bool,
+    #[cbor(n(4), skip_if = "is_default")]
     pub headers: Vec<(String, String)>,
+    #[n(5)]
     pub system_role: Option<Role>,
     /// `reasoning_content`, `reasoning` or `drop`.
+    #[n(6)]
     pub reasoning_field: Option<String>,
+    #[cbor(n(7), skip_if = "is_default")]
     pub no_stream_usage: bool,
 }
-stored!(struct StoredProvider {
-    dialect, url, params, stream, headers, system_role, reasoning_field, no_stream_usage,
-});
 
 impl StoredProvider {
     /// The request as it may be stored; `params` are its own without credentials.
@@ -133,7 +154,7 @@ impl JournalEntry {
 
     /// As a record of the `runs` table.
     #[must_use]
-    pub fn seal(&self) -> Vec<u8> {
+    pub fn seal(&self) -> Bytes {
         seal_record(RecordKind::Journal, self)
     }
 }
@@ -182,8 +203,8 @@ impl RecoveredRun {
 ///
 /// # Errors
 /// `corrupt_record` or `unsupported_version` when an entry does not decode: then nobody knows what ran.
-pub fn recover(records: &[Vec<u8>], seed: Seed) -> Result<RecoveredRun> {
-    let mut entries = records.iter().map(|bytes| open_record::<JournalEntry>(RecordKind::Journal, bytes));
+pub fn recover(records: &[Bytes], seed: Seed) -> Result<RecoveredRun> {
+    let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
     let missing =
         || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
     let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
@@ -217,9 +238,9 @@ impl RecoveredRun {
     ///
     /// # Errors
     /// As [`recover`]; then the entries before the one that does not decode are folded.
-    pub fn extend(&mut self, records: &[Vec<u8>]) -> Result<()> {
+    pub fn extend(&mut self, records: &[Bytes]) -> Result<()> {
         for bytes in records {
-            self.apply(open_record(RecordKind::Journal, bytes)?);
+            self.apply(open_whole_record(RecordKind::Journal, bytes)?);
         }
         Ok(())
     }

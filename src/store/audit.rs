@@ -3,39 +3,55 @@
 use super::record::{RecordKind, seal_record};
 use super::{AuditIndex, Record, Table};
 use crate::clock::Ms;
+use crate::encoding::is_default;
 use crate::history::{History, HistoryEntry};
-use crate::stored::stored;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
+use minicbor::{Decode, Encode};
 
 /// One row. Sizes are in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(map)]
 pub struct AuditRow {
+    #[n(0)]
     pub id: String,
+    #[cbor(n(1), skip_if = "is_default")]
     pub number: u64,
+    #[n(2)]
     pub message_id: String,
+    #[cbor(n(3), skip_if = "is_default")]
     pub turn: u32,
+    #[n(4)]
     pub call_id: String,
+    #[n(5)]
     pub name: String,
+    #[cbor(n(6), skip_if = "is_default")]
     pub round: u32,
+    #[cbor(n(7), skip_if = "is_default")]
     pub place: u32,
+    #[n(8)]
     pub status: InvocationStatus,
+    #[n(9)]
     pub started_at: Option<Ms>,
+    #[n(10)]
     pub finished_at: Option<Ms>,
+    #[cbor(n(11), skip_if = "is_default")]
     pub stored_at: Ms,
+    #[cbor(n(12), skip_if = "is_default")]
     pub redacted: bool,
+    #[n(13)]
     pub channel: Option<String>,
+    #[cbor(n(14), skip_if = "is_default")]
     pub arguments_bytes: u64,
+    #[n(15)]
     pub result_bytes: Option<u64>,
     /// The log record that holds call and arguments.
+    #[cbor(n(16), skip_if = "is_default")]
     pub record: u64,
     /// The log record that holds the result, where it came later.
+    #[n(17)]
     pub result_record: Option<u64>,
 }
-stored!(struct AuditRow {
-    id, number, message_id, turn, call_id, name, round, place, status, started_at, finished_at, stored_at, redacted,
-    channel, arguments_bytes, result_bytes, record, result_record,
-});
 
 impl AuditRow {
     /// The row of an invocation.

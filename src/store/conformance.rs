@@ -151,7 +151,7 @@ fn told(records: &[Record]) -> String {
 }
 
 fn log(key: u64, value: &[u8]) -> Record {
-    Record { table: Table::Log, key, last_key: None, index: None, value: value.to_vec() }
+    Record { table: Table::Log, key, last_key: None, index: None, value: value.to_vec().into() }
 }
 
 fn segment(key: u64, last: u64, value: &[u8]) -> Record {
@@ -165,16 +165,16 @@ fn audit(key: u64, tool: &str, status: &str, channel: Option<&str>, at: u64) -> 
         key,
         last_key: None,
         index: Some(index),
-        value: format!("row {key} of {tool}").into_bytes(),
+        value: format!("row {key} of {tool}").into(),
     }
 }
 
 fn batch(head: &[u8], put: Vec<Record>) -> Batch {
-    Batch { head: head.to_vec(), put, ..Batch::default() }
+    Batch { head: head.to_vec().into(), put, ..Batch::default() }
 }
 
 fn replacement(head: &[u8], replace: Vec<Record>) -> Batch {
-    Batch { head: head.to_vec(), replace, ..Batch::default() }
+    Batch { head: head.to_vec().into(), replace, ..Batch::default() }
 }
 
 fn range(from: u64, to: u64) -> Query {

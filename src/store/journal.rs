@@ -9,9 +9,11 @@
 use super::record::{RecordKind, open_record, seal_record};
 use super::{Batch, LogStore, PAGE_BYTES, Query, Record, Table};
 use crate::clock::Ms;
+use crate::encoding::{UnknownFields, is_default};
 use crate::error::{Code, Error, Result};
 use crate::session_head::{HeadMark, RunEntry, SessionHead};
-use crate::stored::stored;
+use bytes::Bytes;
+use minicbor::{Decode, Encode};
 
 /// Journal keys of one run: its number, then the entry's.
 const RUN_BITS: u32 = 20;
@@ -33,13 +35,13 @@ pub struct JournalChange {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JournalStep {
     /// The run begins: its first entries.
-    Begin(Vec<Vec<u8>>),
+    Begin(Vec<Bytes>),
     /// More entries.
-    Write(Vec<Vec<u8>>),
+    Write(Vec<Bytes>),
     /// The run failed, and waits: more entries.
     Fail {
         /// The entries.
-        entries: Vec<Vec<u8>>,
+        entries: Vec<Bytes>,
         /// The error's code and sentence, for who only reads the head.
         why: (String, String),
     },
@@ -50,19 +52,25 @@ pub enum JournalStep {
 }
 
 /// What a journal record says of its run, whatever its entry says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
+#[cbor(map)]
 pub struct JournalMark {
+    #[n(0)]
     pub run: String,
+    #[cbor(n(1), skip_if = "is_default")]
     pub epoch: u32,
+    #[cbor(n(2), skip_if = "is_default")]
     pub lease_until: Ms,
+    #[cbor(n(3), skip_if = "is_default")]
     pub started_at: Ms,
     /// Why the run failed, as of this record.
+    #[n(4)]
     pub failed: Option<(String, String)>,
     /// The head's counters, as of this record.
+    #[n(5)]
     pub head: HeadMark,
 }
-stored!(struct JournalMark { run, epoch, lease_until, started_at, failed, head });
 
 impl JournalMark {
     fn of(run: &RunEntry, head: HeadMark) -> Self {
@@ -76,23 +84,28 @@ impl JournalMark {
         }
     }
 
-    fn seal(&self, entry: &[u8]) -> Vec<u8> {
+    fn seal(&self, entry: &[u8]) -> Bytes {
         let mark = seal_record(RecordKind::JournalMark, self);
         let length = u32::try_from(mark.len()).unwrap_or(u32::MAX); // proof: a mark holds a few short texts
-        [&length.to_le_bytes(), mark.as_slice(), entry].concat()
+        [&length.to_le_bytes(), mark.as_ref(), entry].concat().into()
     }
 
     /// Reads the mark of a record.
-    pub(super) fn open(record: &[u8]) -> Result<Self> {
+    pub(super) fn open(record: &Bytes) -> Result<Self> {
         let (mark, _) = parts(record).ok_or_else(torn)?;
-        open_record(RecordKind::JournalMark, mark)
+        open_record(RecordKind::JournalMark, &mark)
     }
 }
 
 /// A record's mark and its entry.
-fn parts(record: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = record.split_first_chunk::<4>()?;
-    rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)
+fn parts(record: &Bytes) -> Option<(Bytes, Bytes)> {
+    let length = usize::try_from(u32::from_le_bytes(*record.first_chunk()?)).ok()?;
+    let mut mark = record.slice(4..);
+    if length > mark.len() {
+        return None;
+    }
+    let entry = mark.split_off(length);
+    Some((mark, entry))
 }
 
 fn torn() -> Error {
@@ -178,6 +191,7 @@ fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now:
         lease_until: change.lease_until,
         started_at: now,
         failed: None,
+        unknown: UnknownFields::default(),
     });
     Ok(())
 }
@@ -199,7 +213,7 @@ fn remove_journal(run: &RunEntry, batch: &mut Batch) {
 ///
 /// # Errors
 /// When the store cannot be read; `corrupt_record` when an entry is gone.
-pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -> Result<Vec<Vec<u8>>> {
+pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -> Result<Vec<Bytes>> {
     read_journal_from(store, session, run, 0).await
 }
 
@@ -207,12 +221,7 @@ pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -
 ///
 /// # Errors
 /// As [`read_journal`].
-pub async fn read_journal_from(
-    store: &dyn LogStore,
-    session: &str,
-    run: &RunEntry,
-    first: u64,
-) -> Result<Vec<Vec<u8>>> {
+pub async fn read_journal_from(store: &dyn LogStore, session: &str, run: &RunEntry, first: u64) -> Result<Vec<Bytes>> {
     let from = first_key(run) + first;
     let to = (first_key(run) + run.entries.max(1) - 1).max(from);
     let (mut values, mut read) = (Vec::new(), first);
@@ -226,7 +235,7 @@ pub async fn read_journal_from(
             read += 1;
             let (_, entry) = parts(&record.value).ok_or_else(torn)?;
             if !entry.is_empty() {
-                values.push(entry.to_vec());
+                values.push(entry);
             }
         }
     }

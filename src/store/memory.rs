@@ -4,15 +4,16 @@ use super::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
     SessionRow, StoreFuture, StoredHead, Table, audit_cursor, open_audit_cursor,
 };
-use crate::sorted::Sorted;
+use bytes::Bytes;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::rc::Rc;
 
 /// Keeps everything in memory. A clone is another handle on the same data.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
-    sessions: Rc<RefCell<Sorted<String, StoredSession>>>,
+    sessions: Rc<RefCell<BTreeMap<String, StoredSession>>>,
 }
 
 /// A session, or its tombstone.
@@ -20,7 +21,7 @@ pub struct MemoryStore {
 struct StoredSession {
     revision: u64,
     /// None in a tombstone.
-    head: Option<Vec<u8>>,
+    head: Option<Bytes>,
     channel: Option<String>,
     operations: Operations,
     records: BTreeMap<(Table, u64), Record>,
@@ -31,7 +32,7 @@ struct StoredSession {
 impl StoredSession {
     /// The head; without bytes where it was lost, and records are left.
     fn head(&self) -> Option<StoredHead> {
-        let lost = || (!self.records.is_empty()).then(Vec::new);
+        let lost = || (!self.records.is_empty()).then(Bytes::new);
         Some(StoredHead { revision: self.revision, value: self.head.clone().or_else(lost)? })
     }
 
@@ -157,7 +158,7 @@ impl LogStore for MemoryStore {
             let limit = if limit == 0 { PAGE } else { limit };
             let sessions = self.sessions.borrow();
             let mut page = Page { items: Vec::new(), cursor: None };
-            for (id, stored) in sessions.from(cursor.unwrap_or("")) {
+            for (id, stored) in sessions.range::<str, _>((Bound::Included(cursor.unwrap_or("")), Bound::Unbounded)) {
                 if cursor == Some(id) || channel.is_some() && stored.channel.as_deref() != channel {
                     continue;
                 }
@@ -178,7 +179,9 @@ impl LogStore for MemoryStore {
             let after = query.cursor.as_deref().map(open_audit_cursor).transpose()?;
             let sessions = self.sessions.borrow();
             let mut page = Page { items: Vec::new(), cursor: None };
-            for (id, stored) in sessions.from(after.map_or("", |(session, _)| session)) {
+            for (id, stored) in
+                sessions.range::<str, _>((Bound::Included(after.map_or("", |(session, _)| session)), Bound::Unbounded))
+            {
                 let from = after.filter(|(session, _)| session == id).map_or(0, |(_, last)| last.saturating_add(1));
                 let rows = stored.records.range((Table::ToolInvocations, from)..=(Table::ToolInvocations, u64::MAX));
                 for (_, record) in rows {

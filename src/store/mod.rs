@@ -19,10 +19,13 @@ pub use audit::AuditRow;
 pub use journal::{JournalChange, JournalMark, JournalStep, read_journal, read_journal_from};
 pub use log::{Change, Committed, HeadEdit, SessionLog, commit, open_session, read_head, refresh, unreadable_head};
 pub use memory::MemoryStore;
-pub use record::{MAX_RECORD_BYTES, RecordKind, open_record, seal_record};
+#[cfg(any(test, feature = "conformance"))]
+pub use record::seal_payload;
+pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
+use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -67,7 +70,7 @@ pub struct Record {
     /// What an audit row is found by.
     pub index: Option<AuditIndex>,
     /// The bytes.
-    pub value: Vec<u8>,
+    pub value: Bytes,
 }
 
 /// What an audit row is found by, without reading it.
@@ -87,7 +90,7 @@ pub struct AuditIndex {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The new head.
-    pub head: Vec<u8>,
+    pub head: Bytes,
     /// The session's channel, for listing by it.
     pub channel: Option<String>,
     /// The revision is at least this afterwards: a head that was rebuilt goes on beyond what anybody may have seen.
@@ -187,7 +190,7 @@ pub struct StoredHead {
     /// Counts appends, from 1.
     pub revision: u64,
     /// The bytes.
-    pub value: Vec<u8>,
+    pub value: Bytes,
 }
 
 /// Which records to read.

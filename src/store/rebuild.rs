@@ -6,6 +6,7 @@ use super::audit::AuditRow;
 use super::journal::{JournalMark, place_of};
 use super::record::{RecordKind, open_record};
 use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Table};
+use crate::encoding::UnknownFields;
 use crate::error::Result;
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::History;
@@ -115,6 +116,7 @@ impl JournalSurvey {
             lease_until: mark.lease_until,
             started_at: mark.started_at,
             failed: mark.failed,
+            unknown: UnknownFields::default(),
         };
         match self.runs.last_mut().filter(|last| last.number == number) {
             Some(last) => *last = run,

@@ -1,25 +1,36 @@
-//! The record codec: what every stored value looks like.
+//! The frame of every stored value.
 //!
 //! ```text
-//! byte 0   version of the layout behind it
-//! byte 1   kind
-//! 2..6     CRC-32 (IEEE) of version, kind and payload, little-endian
-//! 6..      payload: the kind's type, as `stored` says
+//! byte 0   oldest format version that may read the record
+//! byte 1   format version of the build that wrote it
+//! byte 2   kind
+//! 3..7     CRC-32 (IEEE) of the three bytes above and the payload, little-endian
+//! 7..      payload: CBOR, see `encoding`
 //! ```
+//!
+//! Byte 0 is read first: a later version may change everything after it.
 
+use crate::encoding::RecordSource;
 use crate::error::{Code, Error, Result};
-use crate::stored::{Reader, Stored};
+use bytes::Bytes;
+use minicbor::{Decode, Encode};
 use std::sync::OnceLock;
 
-/// The version this build writes and reads. A change to a stored type takes the next number, and a reader for this one.
+/// The format version of this build. It rises when a field or a variant is added.
 pub const VERSION: u8 = 1;
 
-/// Larger than this no record may grow: beyond it an edge store refuses the value.
+/// The oldest format version that may read what this build writes. It rises when a reader of an older version would misunderstand or
+/// lose something, which an added optional field does not cause.
+const OLDEST_READER: u8 = 1;
+
+/// Maximum size of a record in bytes. Edge stores reject larger values.
 pub const MAX_RECORD_BYTES: usize = 512 * 1024 * 1024;
 
-const HEADER: usize = 6;
+/// Where the checksum begins and ends; the payload follows.
+const CHECKSUM: usize = 3;
+const HEADER: usize = 7;
 
-/// What a record is.
+/// What a record contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 #[repr(u8)]
@@ -31,44 +42,87 @@ pub enum RecordKind {
     JournalMark = 5,
 }
 
-/// Encodes a value with its version, kind and checksum.
-pub fn seal_record<T: Stored>(kind: RecordKind, value: &T) -> Vec<u8> {
-    let mut bytes = vec![VERSION, kind as u8, 0, 0, 0, 0];
-    value.write(&mut bytes);
-    let sum = checksum(&bytes);
-    if let Some(place) = bytes.get_mut(2..HEADER) {
-        place.copy_from_slice(&sum.to_le_bytes());
-    }
-    bytes
+/// A type that can be stored in a record.
+pub trait StoredValue: Encode<RecordSource> + for<'b> Decode<'b, RecordSource> {}
+
+impl<T: Encode<RecordSource> + for<'b> Decode<'b, RecordSource>> StoredValue for T {}
+
+/// Encodes a value with its kind, versions and checksum.
+pub fn seal_record<T: StoredValue>(kind: RecordKind, value: &T) -> Bytes {
+    let mut bytes = header(kind);
+    // proof: writing to a vector does not fail, and no stored type reports an error of its own
+    let _ = minicbor::encode_with(value, &mut bytes, &mut RecordSource::default());
+    write_checksum(&mut bytes);
+    bytes.into()
 }
 
-/// Decodes what [`seal_record`] made.
+fn header(kind: RecordKind) -> Vec<u8> {
+    vec![OLDEST_READER, VERSION, kind as u8, 0, 0, 0, 0]
+}
+
+/// Makes a record of a payload that is encoded already, or damaged: for tests.
+#[cfg(any(test, feature = "conformance"))]
+#[must_use]
+pub fn seal_payload(kind: RecordKind, payload: &[u8]) -> Bytes {
+    let mut bytes = header(kind);
+    bytes.extend_from_slice(payload);
+    write_checksum(&mut bytes);
+    bytes.into()
+}
+
+/// Decodes what [`seal_record`] made. Texts of the value are slices of `bytes`.
 ///
 /// # Errors
-/// `unsupported_version` for a newer layout, `corrupt_record` for anything that is damaged or of another kind.
-pub fn open_record<T: Stored>(kind: RecordKind, bytes: &[u8]) -> Result<T> {
-    let mut payload = Reader::new(payload_of(kind, bytes)?);
-    let value = T::read(&mut payload);
-    if payload.is_broken() { Err(corrupt("payload")) } else { Ok(value) }
+/// `unsupported_version` for a record that this build may not read, or of a newer build that it cannot read; `corrupt_record` for one
+/// that is damaged or of another kind.
+pub fn open_record<T: StoredValue>(kind: RecordKind, bytes: &Bytes) -> Result<T> {
+    let payload = payload_of(kind, bytes)?;
+    let decoded = minicbor::decode_with(&payload, &mut RecordSource::new(payload.clone()));
+    decoded.map_err(|_| match bytes.get(1) {
+        // A variant that was added.
+        Some(version) if *version > VERSION => unsupported(*version),
+        _ => corrupt("payload"),
+    })
 }
 
-fn payload_of(kind: RecordKind, bytes: &[u8]) -> Result<&[u8]> {
-    let [version, own_kind, a, b, c, d, payload @ ..] = bytes else { return Err(corrupt("too short")) };
-    if *version > VERSION {
-        return Err(Error::new(
-            Code::UnsupportedVersion,
-            format!(
-                "a record has schema version {version} and this build reads up to {VERSION}; update rethread to write to this session"
-            ),
-        ));
+/// As [`open_record`], for a value whose content is going to be written to another record.
+///
+/// # Errors
+/// As [`open_record`]; `unsupported_version` also for a value with fields of a newer build, which would be lost.
+pub fn open_whole_record<T: StoredValue>(kind: RecordKind, bytes: &Bytes) -> Result<T> {
+    let value = open_record(kind, bytes)?;
+    match bytes.get(1) {
+        Some(version) if *version > VERSION => {
+            let known = seal_record(kind, &value);
+            if known.get(HEADER..) == bytes.get(HEADER..) { Ok(value) } else { Err(unsupported(*version)) }
+        }
+        _ => Ok(value),
+    }
+}
+
+fn payload_of(kind: RecordKind, bytes: &Bytes) -> Result<Bytes> {
+    let [oldest_reader, version, stored_kind, a, b, c, d, ..] = bytes.as_ref() else {
+        return Err(corrupt("too short"));
+    };
+    if *oldest_reader > VERSION {
+        return Err(unsupported(*version));
     }
     if u32::from_le_bytes([*a, *b, *c, *d]) != checksum(bytes) {
         return Err(corrupt("checksum"));
     }
-    if *own_kind != kind as u8 {
+    if *stored_kind != kind as u8 {
         return Err(corrupt("kind"));
     }
-    Ok(payload)
+    Ok(bytes.slice(HEADER..))
+}
+
+fn unsupported(version: u8) -> Error {
+    Error::new(
+        Code::UnsupportedVersion,
+        format!(
+            "a record was written by format version {version} and this build has version {VERSION}; update rethread to write to this session"
+        ),
+    )
 }
 
 fn corrupt(what: &str) -> Error {
@@ -80,11 +134,19 @@ fn corrupt(what: &str) -> Error {
     )
 }
 
-/// CRC-32 (IEEE 802.3, reflected) over everything but the sum's own place.
+/// Writes the checksum of a record into its header.
+fn write_checksum(bytes: &mut [u8]) {
+    let sum = checksum(bytes);
+    if let Some(place) = bytes.get_mut(CHECKSUM..HEADER) {
+        place.copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+/// CRC-32 (IEEE 802.3, reflected) of everything but the checksum itself.
 fn checksum(bytes: &[u8]) -> u32 {
     let table = TABLE.get_or_init(table);
     let mut sum = !0_u32;
-    for part in [bytes.get(..2), bytes.get(HEADER..)] {
+    for part in [bytes.get(..CHECKSUM), bytes.get(HEADER..)] {
         for byte in part.unwrap_or(&[]) {
             let at = usize::from(sum.to_le_bytes()[0] ^ byte); // proof: a byte, and the table has 256 entries
             sum = table.get(at).copied().unwrap_or(0) ^ (sum >> 8);
@@ -113,38 +175,56 @@ mod tests {
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
+    use crate::session_head::SessionHead;
     use proptest::prelude::*;
 
     #[test]
     fn checks_as_everybody_does() {
-        // The check value of CRC-32/ISO-HDLC: "123456789", of which the first two stand for version and kind.
-        let mut bytes = b"12----".to_vec();
-        bytes.extend_from_slice(b"3456789");
+        // The check value of CRC-32/ISO-HDLC: "123456789", of which the first three stand for kind and versions.
+        let mut bytes = b"123----".to_vec();
+        bytes.extend_from_slice(b"456789");
         assert_eq!(checksum(&bytes), 0xcbf4_3926);
     }
 
+    fn seal_as(version: u8, oldest_reader: u8, value: &impl StoredValue) -> Bytes {
+        let mut bytes = seal_record(RecordKind::Log, value).to_vec();
+        bytes[0] = oldest_reader;
+        bytes[1] = version;
+        write_checksum(&mut bytes);
+        bytes.into()
+    }
+
     #[test]
-    fn tells_newer_from_broken() {
-        let mut bytes = seal_record(RecordKind::Log, &(1_u32, "two".to_owned()));
-        assert_eq!(open_record::<(u32, String)>(RecordKind::Log, &bytes).unwrap(), (1, "two".into()));
-        assert_eq!(open_record::<(u32, String)>(RecordKind::Head, &bytes).unwrap_err().code, Code::CorruptRecord);
-        bytes[0] = VERSION + 1;
-        assert_eq!(open_record::<(u32, String)>(RecordKind::Log, &bytes).unwrap_err().code, Code::UnsupportedVersion);
+    fn r67_a_record_of_a_newer_build_is_read_if_it_may_be() {
+        let value = (1_u32, "two".to_owned());
+        assert_eq!(
+            open_record::<(u32, String)>(RecordKind::Log, &seal_record(RecordKind::Log, &value)).unwrap(),
+            value
+        );
+        assert_eq!(
+            open_record::<(u32, String)>(RecordKind::Log, &seal_as(VERSION + 1, VERSION, &value)).unwrap(),
+            value
+        );
+        let refused = |bytes: &Bytes| open_record::<(u32, String)>(RecordKind::Log, bytes).unwrap_err().code;
+        assert_eq!(refused(&seal_as(VERSION + 1, VERSION + 1, &value)), Code::UnsupportedVersion);
+        assert_eq!(refused(&seal_as(VERSION + 1, VERSION, &5_u64)), Code::UnsupportedVersion);
+        assert_eq!(refused(&seal_as(VERSION, VERSION, &5_u64)), Code::CorruptRecord);
+        assert_eq!(refused(&seal_record(RecordKind::Head, &value)), Code::CorruptRecord);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_decode_or_err(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = open_record::<crate::session_head::SessionHead>(RecordKind::Head, &bytes);
+        fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = open_record::<SessionHead>(RecordKind::Head, &bytes.into());
         }
 
         #[test]
-        fn a_flipped_bit_is_seen(at in 0_usize..200, bit in 0_u8..8) {
-            let mut bytes = seal_record(RecordKind::Head, &crate::session_head::SessionHead::new("s", 1));
+        fn a_flipped_bit_is_detected(at in 0_usize..200, bit in 0_u8..8) {
+            let mut bytes = seal_record(RecordKind::Head, &SessionHead::new("s", 1)).to_vec();
             let at = at % bytes.len();
             bytes[at] ^= 1 << bit;
-            let read = open_record::<crate::session_head::SessionHead>(RecordKind::Head, &bytes);
-            prop_assert!(read.is_err());
+            let error = open_record::<SessionHead>(RecordKind::Head, &bytes.into()).unwrap_err();
+            prop_assert!(at == 0 || error.code == Code::CorruptRecord, "{error}");
         }
     }
 }

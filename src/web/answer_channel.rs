@@ -103,7 +103,7 @@ impl AnswerBroadcast {
         let Some(message) = run.partial().and_then(without_calls) else { return };
         *self.sent.borrow_mut() = Some(message.id.clone());
         let bytes = JournalEntry::Partial(message).seal();
-        self.post(run, None, "message", &Uint8Array::from(bytes.as_slice()));
+        self.post(run, None, "message", &Uint8Array::from(bytes.as_ref()));
     }
 
     fn send_piece(&self, run: &RunInner, piece: Option<(bool, JsonStr)>) {
@@ -153,7 +153,7 @@ fn receive(context: &StoreContext, value: &JsValue) {
 /// The message that an owner sent; none if it says that there is none, or if its build writes messages otherwise.
 fn message_of(value: &JsValue) -> Option<Message> {
     let bytes = foreign::bytes("an answer of another tab", value).ok()??;
-    match open_record::<JournalEntry>(RecordKind::Journal, &bytes).ok()? {
+    match open_record::<JournalEntry>(RecordKind::Journal, &bytes.into()).ok()? {
         JournalEntry::Partial(message) => Some(message),
         _ => None,
     }

@@ -134,7 +134,7 @@ async fn r48_a_damaged_row_costs_that_row_alone() {
     store.append("t", 0, batch(vec![log(0, b"other")]), "one").await.unwrap();
     for which in 0..6 {
         put(&raw, "heads", &"s".into(), &odd(which)).await.unwrap();
-        assert_eq!(store.head("s").await.unwrap(), Some(StoredHead { revision: 0, value: vec![] }));
+        assert_eq!(store.head("s").await.unwrap(), Some(StoredHead { revision: 0, value: vec![].into() }));
         assert_eq!(store.append("s", 0, batch(vec![log(3, b"over")]), "two").await.unwrap(), Appended::Occupied);
         let listed = store.sessions(None, 10, None).await.unwrap().items;
         assert_eq!(listed.iter().map(|row| row.id.as_str()).collect::<Vec<_>>(), ["s", "t"]);
@@ -175,11 +175,11 @@ async fn r48_a_head_that_is_gone_hides_no_session() {
             }
         }
         assert_eq!(listed.iter().map(|row| &row.id).collect::<Vec<_>>(), want, "in pages of {limit}");
-        let lost = listed.iter().filter(|row| row.head == StoredHead { revision: 0, value: vec![] }).count();
+        let lost = listed.iter().filter(|row| row.head == StoredHead { revision: 0, value: vec![].into() }).count();
         assert_eq!(lost, 6);
     }
     for id in ["s10", "s12"] {
-        assert_eq!(store.head(id).await.unwrap(), Some(StoredHead { revision: 0, value: vec![] }));
+        assert_eq!(store.head(id).await.unwrap(), Some(StoredHead { revision: 0, value: vec![].into() }));
         store.delete_session(id).await.unwrap();
         assert!(store.head(id).await.unwrap().is_none(), "its records went with it");
     }

@@ -25,8 +25,14 @@ fn open(store: &dyn LogStore) -> RefCell<SessionLog> {
 /// Writes another head past the log, as a disk that rots does.
 fn set_head(store: &MemoryStore, change: impl Fn(Vec<u8>) -> Vec<u8>) {
     let head = block_on(store.head("s")).unwrap().unwrap();
-    let batch = Batch { head: change(head.value), ..Batch::default() };
+    let batch = Batch { head: change(head.value.to_vec()).into(), ..Batch::default() };
     block_on(store.append("s", head.revision, batch, &format!("damage{}", head.revision))).unwrap();
+}
+
+fn flipped(bytes: &[u8], at: usize, bits: u8) -> bytes::Bytes {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= bits;
+    bytes.into()
 }
 
 fn flip(store: &MemoryStore, at: usize) {
@@ -178,7 +184,7 @@ fn r47_the_next_append_overwrites_nothing() {
     let mut host = Host::open(&store, "s", "third");
     host.ask(setup("three", CHAT, false), "More", two_rounds);
     let before = records(&store, Table::Log);
-    set_head(&store, |_| early.clone());
+    set_head(&store, |_| early.to_vec());
     let mut host = Host::open(&store, "s", "fourth");
     assert_eq!(host.log.borrow().history.messages().len(), 6);
     assert_eq!(host.ask(setup("four", CHAT, false), "Again", two_rounds).status, RunStatus::Finished);
@@ -234,7 +240,7 @@ fn r07_numbering_goes_on_where_head_and_last_record_are_lost() {
     filled(&store, None);
     let mut last = records(&store, Table::Log).pop().unwrap();
     let middle = last.value.len() / 2;
-    last.value[middle] ^= 1;
+    last.value = flipped(&last.value, middle, 1);
     let head = block_on(store.head("s")).unwrap().unwrap();
     let batch = Batch { head: head.value, replace: vec![last.clone()], ..Batch::default() };
     block_on(store.append("s", head.revision, batch, "rot")).unwrap();
@@ -272,8 +278,8 @@ fn r07_a_head_of_a_newer_build_is_read_only_and_shows_everything() {
     let store = MemoryStore::default();
     filled(&store, Some(4));
     set_head(&store, |head| {
-        let session = open_record::<SessionHead>(RecordKind::Head, &head).unwrap();
-        let mut newer = seal_record(RecordKind::Head, &session);
+        let session = open_record::<SessionHead>(RecordKind::Head, &head.into()).unwrap();
+        let mut newer = seal_record(RecordKind::Head, &session).to_vec();
         newer[0] += 1;
         newer
     });

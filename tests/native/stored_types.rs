@@ -11,12 +11,11 @@ use rethread::message::{
 };
 use rethread::run::{JournalEntry, RunStart, StoredProvider};
 use rethread::session_head::{HeadMark, Owner, RunEntry, SessionHead};
-use rethread::store::{AuditRow, JournalMark, RecordKind, open_record, seal_record};
-use rethread::stored::Stored;
+use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_record};
 use rethread::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult, Window};
 use std::path::PathBuf;
 
-fn fixed<T: Stored + PartialEq + std::fmt::Debug>(name: &str, kind: RecordKind, value: &T) {
+fn fixed<T: StoredValue + PartialEq + std::fmt::Debug>(name: &str, kind: RecordKind, value: &T) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/native/fixtures").join(format!("{name}.bin"));
     let bytes = seal_record(kind, value);
     if std::env::var_os("BLESS").is_some() {
@@ -24,7 +23,8 @@ fn fixed<T: Stored + PartialEq + std::fmt::Debug>(name: &str, kind: RecordKind, 
         std::fs::write(&path, &bytes).unwrap();
     }
     let stored = std::fs::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let read: T = open_record(kind, &stored).unwrap_or_else(|error| panic!("{name} is not read any more: {error}"));
+    let read: T = open_record(kind, &stored.clone().into())
+        .unwrap_or_else(|error| panic!("{name} is not read any more: {error}"));
     assert_eq!(&read, value, "{name} reads as something else");
     assert_eq!(bytes, stored, "{name} is written otherwise");
 }
@@ -186,6 +186,7 @@ fn heads() {
         lease_until: 4,
         started_at: 5,
         failed: Some(("model_error".into(), "the provider answered 500".into())),
+        ..RunEntry::default()
     }];
     fixed("head_full", RecordKind::Head, &session);
 }

@@ -37,7 +37,7 @@ fn r46_sqlite_conforms_with_two_connections_on_one_file() {
 }
 
 fn record(key: u64, value: &[u8]) -> Record {
-    Record { table: Table::Log, key, last_key: None, index: None, value: value.to_vec() }
+    Record { table: Table::Log, key, last_key: None, index: None, value: value.to_vec().into() }
 }
 
 fn audit_row(key: u64) -> Record {
@@ -58,22 +58,22 @@ fn fill(store: &SqlStore) {
         audit_row(3),
         Record { table: Table::Runs, ..record(4, b"a run") },
     ];
-    append("chat", 0, Batch { head: b"head 1".to_vec(), put: first, ..Batch::default() }, "one");
+    append("chat", 0, Batch { head: b"head 1".as_slice().into(), put: first, ..Batch::default() }, "one");
     let second = Batch {
-        head: vec![7; 3000],
+        head: vec![7; 3000].into(),
         channel: Some("web".into()),
         put: vec![record(10, &[8; 2500])],
         remove: vec![(Table::Runs, 4)],
         ..Batch::default()
     };
     append("chat", 1, second, "two");
-    append("deleted", 0, Batch { head: b"gone".to_vec(), ..Batch::default() }, "three");
+    append("deleted", 0, Batch { head: b"gone".as_slice().into(), ..Batch::default() }, "three");
     block_on(store.delete_session("deleted")).unwrap();
 }
 
 fn check_filled(store: &SqlStore) {
     let head = block_on(store.head("chat")).unwrap();
-    assert_eq!(head, Some(StoredHead { revision: 2, value: vec![7; 3000] }));
+    assert_eq!(head, Some(StoredHead { revision: 2, value: vec![7; 3000].into() }));
     let log = block_on(store.read("chat", Query::all(Table::Log))).unwrap();
     let segment = Record { last_key: Some(9), ..record(1, b"a segment") };
     assert_eq!(log, [record(0, b"first"), segment, record(10, &[8; 2500])]);
@@ -130,7 +130,7 @@ fn files_of_every_schema_version_are_opened() {
         std::fs::copy(fixture(*version), &file).unwrap();
         let store = store(&SqliteDriver::open(&file));
         check_filled(&store);
-        let next = Batch { head: b"head 3".to_vec(), replace: vec![record(10, b"short")], ..Batch::default() };
+        let next = Batch { head: b"head 3".as_slice().into(), replace: vec![record(10, b"short")], ..Batch::default() };
         assert_eq!(block_on(store.append("chat", 2, next, "three")).unwrap(), Appended::Revision(3));
         let log = block_on(store.read("chat", Query { from: 10, ..Query::all(Table::Log) })).unwrap();
         assert_eq!(log, [record(10, b"short")], "a chunk was left");
@@ -178,13 +178,13 @@ fn a_failure_at_any_statement_changes_nothing() {
     let driver = SqliteDriver::in_memory(limits);
     let store = store(&driver);
     let before = Batch {
-        head: vec![1; 100],
+        head: vec![1; 100].into(),
         put: (0..40).map(|key| record(key * 2, &[1; 70])).chain((0..9).map(audit_row)).collect(),
         ..Batch::default()
     };
     block_on(store.append("s", 0, before, "first")).unwrap();
     let batch = Batch {
-        head: vec![2; 300],
+        head: vec![2; 300].into(),
         channel: Some("web".into()),
         put: (100..140).map(|key| record(key * 2, &[2; 90])).chain((20..40).map(audit_row)).collect(),
         replace: vec![record(2, b"replaced"), audit_row(4)],
@@ -234,7 +234,7 @@ fn r48_a_lost_head_is_reported_and_listed() {
         block_on(store.append(session, 0, batch, "one")).unwrap();
     }
     driver.execute("DELETE FROM rethread_heads WHERE session IN (CAST('b' AS BLOB), CAST('e' AS BLOB))");
-    let damaged = StoredHead { revision: 0, value: Vec::new() };
+    let damaged = StoredHead { revision: 0, value: Vec::new().into() };
     assert_eq!(block_on(store.head("b")).unwrap(), Some(damaged.clone()));
     assert_eq!(block_on(store.head("x")).unwrap(), None);
     for limit in 1..7 {
@@ -254,7 +254,7 @@ fn r48_a_lost_head_is_reported_and_listed() {
     let blind = Batch { put: vec![record(0, b"x")], ..Batch::default() };
     assert_eq!(block_on(store.append("b", 0, blind, "two")).unwrap(), Appended::Occupied);
     assert_eq!(block_on(store.head("b")).unwrap(), Some(damaged));
-    let rebuilt = Batch { head: b"new".to_vec(), at_least: 90, ..Batch::default() };
+    let rebuilt = Batch { head: b"new".as_slice().into(), at_least: 90, ..Batch::default() };
     assert_eq!(block_on(store.append("b", 0, rebuilt, "three")).unwrap(), Appended::Revision(90));
     block_on(store.delete_session("e")).unwrap();
     assert_eq!(block_on(store.head("e")).unwrap(), None);

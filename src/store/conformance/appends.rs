@@ -26,8 +26,8 @@ pub(super) async fn an_append_overwrites_no_record(context: &StoreCheckContext) 
         segment(2, 3, b"over"),
         log(4, b"over"),
         segment(4, 9, b"over"),
-        Record { value: b"over".to_vec(), ..run.clone() },
-        Record { value: b"over".to_vec(), ..row.clone() },
+        Record { value: b"over".as_slice().into(), ..run.clone() },
+        Record { value: b"over".as_slice().into(), ..row.clone() },
     ];
     for record in taken {
         let told = told(std::slice::from_ref(&record));
@@ -40,7 +40,10 @@ pub(super) async fn an_append_overwrites_no_record(context: &StoreCheckContext) 
     let rows = context.store.read(session, Query::all(Table::ToolInvocations)).await?;
     ensure!(runs == [run] && rows == [row], "a refused put left {} and {}", told(&runs), told(&rows));
     let head = context.store.head(session).await?;
-    ensure!(head == Some(StoredHead { revision: 1, value: b"1".to_vec() }), "a refused put left the head {head:?}");
+    ensure!(
+        head == Some(StoredHead { revision: 1, value: b"1".as_slice().into() }),
+        "a refused put left the head {head:?}"
+    );
     // What the batch removes makes place, and a conflict comes first.
     let moved = || Batch { remove: vec![(Table::Log, 2)], ..batch(b"2", vec![log(2, b"over")]) };
     ensure!(context.append(session, 0, moved()).await? == Appended::Conflict(1), "a stale append was no conflict");

@@ -3,6 +3,7 @@
 use super::{StoreCheck, StoreCheckContext, appends, audit, batch, ensure, log, range, replacement, segment, told};
 use crate::error::{Code, Error, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, StoredHead, Table};
+use bytes::Bytes;
 
 /// Every check by its name.
 pub const CHECKS: &[(&str, StoreCheck)] = &[
@@ -57,7 +58,7 @@ async fn revisions_count_from_one(context: &StoreCheckContext) -> Result<()> {
         context.written(session, revision.into(), batch(&head, vec![log(revision.into(), &head)])).await?;
         for store in [&context.store, &context.other] {
             let got = store.head(session).await?;
-            let want = StoredHead { revision: u64::from(revision).saturating_add(1), value: head.to_vec() };
+            let want = StoredHead { revision: u64::from(revision).saturating_add(1), value: head.to_vec().into() };
             ensure!(got.as_ref() == Some(&want), "the head is {got:?} after an append, and should be {want:?}");
         }
     }
@@ -70,7 +71,7 @@ async fn a_conflict_changes_nothing(context: &StoreCheckContext) -> Result<()> {
     context.written(session, 0, batch(b"first", kept.to_vec())).await?;
     for wrong in [0, 2, 3, MAX_KEY] {
         let torn = Batch {
-            head: b"wrong".to_vec(),
+            head: b"wrong".as_slice().into(),
             channel: Some("wrong".into()),
             put: vec![log(1, b"wrong"), log(3, b"wrong")],
             remove: vec![(Table::Log, 2)],
@@ -82,7 +83,7 @@ async fn a_conflict_changes_nothing(context: &StoreCheckContext) -> Result<()> {
     context.holds(session, &kept).await?;
     let head = context.other.head(session).await?;
     ensure!(
-        head == Some(StoredHead { revision: 1, value: b"first".to_vec() }),
+        head == Some(StoredHead { revision: 1, value: b"first".as_slice().into() }),
         "conflicts changed the head to {head:?}"
     );
     ensure!(context.listed(100, Some("wrong")).await?.is_empty(), "a conflict changed the channel");
@@ -100,7 +101,7 @@ async fn a_batch_puts_and_removes_at_once(context: &StoreCheckContext) -> Result
     let mut want: Vec<_> = [0, 3, 4, 5, 6, 8, 12].map(|key| log(key, &[0])).to_vec();
     for record in &mut want {
         if matches!(record.key, 3 | 12) {
-            record.value = vec![u8::try_from(record.key).unwrap_or(0)];
+            record.value = vec![u8::try_from(record.key).unwrap_or(0)].into();
         }
     }
     context.holds(session, &want).await?;
@@ -283,7 +284,7 @@ async fn no_session_reaches_another(context: &StoreCheckContext) -> Result<()> {
             let gone = is_gone(at);
             context.holds(&session, &if gone { vec![] } else { vec![log(0, &value), log(MAX_KEY, &value)] }).await?;
             let head = context.store.head(&session).await?.map(|head| head.value);
-            ensure!(head == (!gone).then_some(value), "{name:?} has the head {head:?}");
+            ensure!(head == (!gone).then_some(Bytes::from(value)), "{name:?} has the head {head:?}");
             let rows = context.audited(AuditQuery { session: Some(session), ..AuditQuery::default() }).await?;
             let want: &[(String, u64)] = if gone { &[] } else { &[((*name).to_owned(), 1)] };
             ensure!(rows == want, "{name:?} has the audit rows {rows:?}");
@@ -454,7 +455,7 @@ async fn bytes_come_back_as_they_were(context: &StoreCheckContext) -> Result<()>
     context.written(session, 0, batch(&every, records.to_vec())).await?;
     context.holds(session, &records).await?;
     let head = context.other.head(session).await?.map(|head| head.value);
-    ensure!(head.as_ref() == Some(&every), "a head of all bytes came back as {head:?}");
+    ensure!(head.as_ref() == Some(&Bytes::from(every.clone())), "a head of all bytes came back as {head:?}");
     context.written(session, 1, batch(b"", vec![])).await?;
     let head = context.other.head(session).await?.map(|head| head.value);
     ensure!(head.as_deref() == Some(b""), "an empty head came back as {head:?}");

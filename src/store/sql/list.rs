@@ -1,11 +1,12 @@
 //! Pages over all sessions: their heads, and the audit table.
 
 use super::driver::{SqlColumns, SqlDialect, SqlRow, SqlStatement};
-use super::read::{HeadParts, audit_index};
+use super::read::{HeadParts, append_chunk, audit_index};
 use super::schema::table_number;
 use super::statement::SqlWriter;
 use crate::error::Result;
 use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
+use bytes::Bytes;
 
 /// A page of sessions that is being read.
 pub(super) struct SessionList<'a> {
@@ -106,7 +107,7 @@ impl SessionList<'_> {
         for row in headless {
             let columns = SqlColumns::new(self.dialect, row);
             let key = columns.bytes(0)?.unwrap_or_default().to_vec();
-            let head = StoredHead { revision: 0, value: Vec::new() };
+            let head = StoredHead { revision: 0, value: Bytes::new() };
             listed
                 .push(ListedSession { row: SessionRow { id: String::from_utf8_lossy(&key).into_owned(), head }, key });
         }
@@ -190,10 +191,10 @@ pub(super) fn audit_page(dialect: SqlDialect, query: &AuditQuery, rows: &[SqlRow
         let chunk = columns.bytes(9)?;
         match items.last_mut() {
             Some((of, record)) if *of == session && record.key == key => {
-                record.value.extend_from_slice(chunk.unwrap_or_default());
+                append_chunk(&mut record.value, chunk.unwrap_or_default());
             }
             _ => {
-                let value = chunk.or(columns.bytes(4)?).unwrap_or_default().to_vec();
+                let value = chunk.or(columns.bytes(4)?).unwrap_or_default().to_vec().into();
                 let (last_key, index) = (columns.integer(3)?, audit_index(&columns, 5)?);
                 items.push((session, Record { table: Table::ToolInvocations, key, last_key, index, value }));
             }

@@ -5,6 +5,7 @@ use super::schema::{table_name, table_number};
 use super::statement::SqlWriter;
 use crate::error::Result;
 use crate::store::{AuditIndex, MAX_KEY, Query, Record, StoredHead, Table};
+use bytes::{Bytes, BytesMut};
 
 /// How much one statement reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +132,7 @@ impl RangeRead {
                 self.records.push(record_of(&columns, self.query.table, row_key)?);
             }
             if let (Some(chunk), Some(record)) = (columns.bytes(8)?, self.records.last_mut()) {
-                record.value.extend_from_slice(chunk);
+                append_chunk(&mut record.value, chunk);
             }
         }
         let page_is_full = found >= self.page.records || page_bytes >= left;
@@ -143,9 +144,16 @@ impl RangeRead {
     }
 }
 
+/// Appends a chunk to a value; in place, since nothing shares the value yet.
+pub(super) fn append_chunk(value: &mut Bytes, chunk: &[u8]) {
+    let mut grown = BytesMut::from(std::mem::take(value));
+    grown.extend_from_slice(chunk);
+    *value = grown.freeze();
+}
+
 /// A record without its chunks. Columns as in [`COLUMNS`], from `last_key` on.
 fn record_of(columns: &SqlColumns<'_>, table: Table, key: u64) -> Result<Record> {
-    let value = columns.bytes(3)?.unwrap_or_default().to_vec();
+    let value = columns.bytes(3)?.unwrap_or_default().to_vec().into();
     Ok(Record { table, key, last_key: columns.integer(2)?, index: audit_index(columns, 4)?, value })
 }
 
@@ -184,7 +192,7 @@ pub(super) fn read_head_rows(dialect: SqlDialect, rows: &[SqlRow]) -> Result<Opt
     for row in rows {
         let columns = SqlColumns::new(dialect, row);
         if columns.integer(5)? == Some(1) {
-            return Ok(Some(StoredHead { revision: 0, value: Vec::new() }));
+            return Ok(Some(StoredHead { revision: 0, value: Bytes::new() }));
         }
         if columns.integer(0)?.is_none() || columns.integer(1)? == Some(1) {
             return Ok(None);
@@ -218,6 +226,6 @@ impl HeadParts {
     /// The head; without bytes if a part of it is missing.
     pub(super) fn head(self) -> StoredHead {
         let is_whole = self.value.len() as u64 == self.size;
-        StoredHead { revision: self.revision, value: if is_whole { self.value } else { Vec::new() } }
+        StoredHead { revision: self.revision, value: if is_whole { self.value.into() } else { Bytes::new() } }
     }
 }

@@ -91,11 +91,11 @@ pub fn hasty() -> IndexedDbOptions {
 }
 
 pub fn log(key: u64, value: &[u8]) -> Record {
-    Record { table: Table::Log, key, last_key: None, index: None, value: value.to_vec() }
+    Record { table: Table::Log, key, last_key: None, index: None, value: value.to_vec().into() }
 }
 
 pub fn batch(put: Vec<Record>) -> Batch {
-    Batch { head: b"head".to_vec(), put, ..Batch::default() }
+    Batch { head: b"head".as_slice().into(), put, ..Batch::default() }
 }
 
 pub async fn all(store: &IndexedDbStore, session: &str) -> Vec<Record> {

@@ -3,23 +3,9 @@
 use rethread::history::LogRecord;
 use rethread::run::JournalEntry;
 use rethread::session_head::SessionHead;
-use rethread::store::{AuditRow, JournalMark, RecordKind, open_record, seal_record};
-use rethread::stored::{Reader, Stored};
+use rethread::store::{AuditRow, JournalMark, RecordKind, StoredValue, open_record, seal_payload, seal_record};
 
-/// Bytes as they are: sealed, they get a checksum that fits. No mutation would hit upon it.
-struct Payload<'a>(&'a [u8]);
-
-impl Stored for Payload<'_> {
-    fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.0);
-    }
-
-    fn read(_: &mut Reader<'_>) -> Self {
-        Self(&[])
-    }
-}
-
-/// Any bytes are read or refused; what was read is written so that it reads the same.
+/// Any bytes are decoded or rejected; what was decoded is encoded so that it decodes to the same.
 pub fn record(data: &[u8]) {
     let [head, payload @ ..] = data else { return };
     match head % 5 {
@@ -31,13 +17,14 @@ pub fn record(data: &[u8]) {
     }
 }
 
-fn read<T: Stored + std::fmt::Debug>(kind: RecordKind, payload: &[u8]) {
-    assert!(open_record::<T>(kind, payload).is_err() || payload.len() > 6, "a record without its head");
-    let sealed = seal_record(kind, &Payload(payload));
-    let Ok(value) = open_record::<T>(kind, &sealed) else { return };
+fn read<T: StoredValue + std::fmt::Debug>(kind: RecordKind, payload: &[u8]) {
+    let bare = bytes::Bytes::copy_from_slice(payload);
+    assert!(open_record::<T>(kind, &bare).is_err() || payload.len() > 7, "a record without its header");
+    // With a checksum that fits, which no mutation would find.
+    let Ok(value) = open_record::<T>(kind, &seal_payload(kind, payload)) else { return };
     let again = seal_record(kind, &value);
     let same: T = open_record(kind, &again).expect("what was written can be read");
-    // By their words: a number may be written in more bytes than it needs, and not every type compares.
+    // As text: a number may be written in more bytes than it needs, and not every type compares.
     assert_eq!(format!("{value:?}"), format!("{same:?}"));
     assert_eq!(seal_record(kind, &same), again);
 }

@@ -159,7 +159,9 @@ fn corrupt(store: &MemoryStore, key: u64) {
     let mut record =
         block_on(store.read("s", Query { from: key, to: key, ..Query::all(Table::Log) })).unwrap().remove(0);
     let middle = record.value.len() / 2;
-    record.value[middle] ^= 0x40;
+    let mut bytes = record.value.to_vec();
+    bytes[middle] ^= 0x40;
+    record.value = bytes.into();
     let head = block_on(store.head("s")).unwrap().unwrap();
     let batch = Batch { head: head.value, replace: vec![record], ..Batch::default() };
     block_on(store.append("s", head.revision, batch, "corrupt")).unwrap();
@@ -256,9 +258,9 @@ fn r07_r09_the_mark_is_kept_by_whoever_reads_and_whoever_writes() {
     assert_eq!(log_lines(&stale).1, Some(40));
     // A head that cannot be read: the log says it, and numbering goes on.
     let head = block_on(store.head("s")).unwrap().unwrap();
-    let mut value = head.value;
+    let mut value = head.value.to_vec();
     value[8] ^= 1;
-    block_on(store.append("s", head.revision, Batch { head: value, ..Batch::default() }, "tamper")).unwrap();
+    block_on(store.append("s", head.revision, Batch { head: value.into(), ..Batch::default() }, "tamper")).unwrap();
     let log = open(&store);
     assert_eq!(log_lines(&log).1, Some(40));
     append(&store, &log, "f", &[user("f"), says("done")]);

@@ -238,7 +238,9 @@ fn r18_a_journal_that_lost_an_entry_is_not_trusted() {
     };
     block_on(store.append("s", head.revision, batch, "tear")).unwrap();
     assert_eq!(block_on(read_journal(&store, "s", &entry)).unwrap_err().code, Code::CorruptRecord);
-    bytes[1][9] ^= 1;
+    let mut flipped = bytes[1].to_vec();
+    flipped[9] ^= 1;
+    bytes[1] = flipped.into();
     assert_eq!(rethread::run::recover(&bytes, SEED).unwrap_err().code, Code::CorruptRecord);
     assert_eq!(rethread::run::recover(&[], SEED).unwrap_err().code, Code::CorruptRecord);
     assert_eq!(rethread::run::recover(&bytes[2..], SEED).unwrap_err().code, Code::CorruptRecord);

@@ -53,7 +53,7 @@ fn record() -> impl Strategy<Value = Record> {
             channel: has_channel.then(|| "web".into()),
             at,
         });
-        Record { table, key, last_key: width.map(|width| key + width), index, value }
+        Record { table, key, last_key: width.map(|width| key + width), index, value: value.into() }
     })
 }
 
@@ -63,7 +63,7 @@ fn batch() -> impl Strategy<Value = Batch> {
     let records = || prop::collection::vec(record(), 0..12);
     (head, any::<bool>(), prop_oneof![4 => Just(0), 1 => 0..40_u64], records(), records(), removed).prop_map(
         |(head, has_channel, at_least, put, replace, removed)| Batch {
-            head,
+            head: head.into(),
             channel: has_channel.then(|| "web".into()),
             at_least,
             put,

@@ -9,6 +9,7 @@ use super::transaction::{Script, ScriptStep};
 use crate::error::Error;
 use crate::sorted::in_order;
 use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
+use bytes::Bytes;
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
@@ -150,7 +151,7 @@ impl PageQuery {
             let Some((id, ..)) = rows::place(key) else { continue };
             let lower = around(&JsValue::from_str(&id)).1;
             if !self.sessions.iter().any(|row| row.id == id) {
-                self.sessions.push(SessionRow { id, head: StoredHead { revision: 0, value: Vec::new() } });
+                self.sessions.push(SessionRow { id, head: StoredHead { revision: 0, value: Bytes::new() } });
             }
             if gap.found < self.limit {
                 self.gaps.push(HeadlessRange { lower, found: gap.found + 1, ..gap });

@@ -15,6 +15,7 @@ use super::transaction::ScriptStep;
 use crate::store::{AuditIndex, MAX_KEY, Operations, Record, StoredHead, Table};
 use crate::web::convert::set;
 use crate::web::foreign::member;
+use bytes::Bytes;
 use js_sys::{Array, Object, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{IdbKeyRange, IdbTransaction};
@@ -152,14 +153,14 @@ fn write(record: &Record) -> JsValue {
 }
 
 /// The bytes of a value, if it is any.
-fn bytes_of(value: &JsValue) -> Option<Vec<u8>> {
-    value.dyn_ref::<Uint8Array>().map(Uint8Array::to_vec)
+fn bytes_of(value: &JsValue) -> Option<Bytes> {
+    value.dyn_ref::<Uint8Array>().map(|array| array.to_vec().into())
 }
 
 /// Reads a record back. A value that is not of our making comes without bytes: the record codec then reports this one
 /// record as corrupt, and its neighbours stay readable.
 pub(super) fn read(table: Table, key: u64, last_key: Option<u64>, value: &JsValue) -> Record {
-    let mut record = Record { table, key, last_key, index: None, value: Vec::new() };
+    let mut record = Record { table, key, last_key, index: None, value: Bytes::new() };
     if let Some(value) = bytes_of(value) {
         record.value = value;
     } else if value.is_object() {
@@ -248,7 +249,7 @@ pub(super) fn delete(
 #[derive(Default)]
 pub(super) struct HeadRow {
     pub(super) revision: u64,
-    pub(super) value: Vec<u8>,
+    pub(super) value: Bytes,
     pub(super) channel: Option<String>,
     pub(super) operations: Operations,
     pub(super) deleted: bool,

@@ -1,0 +1,153 @@
+//! How stored values are encoded: CBOR maps and arrays whose fields have numbers, as [`minicbor`] derives them.
+//!
+//! A number is never used twice. A reader skips fields that it does not know, and a field that is absent reads as its default, so two
+//! builds work on one database. Texts are not copied: they are slices of the record's bytes.
+
+use bytes::Bytes;
+use bytestring::ByteString;
+use minicbor::data::Int;
+use minicbor::decode::{Decoder, Error};
+use minicbor::encode::{Encoder, Write};
+
+/// Lists inside lists that a stored value may have. More would exhaust the stack.
+const MAX_DEPTH: u32 = 64;
+
+/// The context of decoding: where texts come from, and how deep the decoder is.
+pub trait TextSource {
+    /// Returns the text as a slice of the record.
+    ///
+    /// # Errors
+    /// If the text is not part of the record.
+    fn share(&self, text: &str) -> Result<ByteString, Error>;
+
+    /// Enters a value that may contain values of its own type.
+    ///
+    /// # Errors
+    /// If values are nested too deeply.
+    fn enter(&mut self) -> Result<(), Error>;
+
+    /// Leaves the value entered last.
+    fn leave(&mut self);
+}
+
+/// The bytes of one record, which its texts share.
+#[derive(Clone, Debug, Default)]
+pub struct RecordSource {
+    record: Bytes,
+    depth: u32,
+}
+
+impl RecordSource {
+    /// Shares slices of `record`.
+    #[must_use]
+    pub fn new(record: Bytes) -> Self {
+        Self { record, depth: 0 }
+    }
+}
+
+impl TextSource for RecordSource {
+    fn share(&self, text: &str) -> Result<ByteString, Error> {
+        // `slice_ref` panics for bytes of another buffer.
+        let record = self.record.as_ptr_range();
+        let slice = text.as_bytes().as_ptr_range();
+        if slice.start < record.start || slice.end > record.end {
+            return Ok(ByteString::from(text));
+        }
+        ByteString::try_from(self.record.slice_ref(text.as_bytes())).map_err(|_| Error::message("a text is not UTF-8"))
+    }
+
+    fn enter(&mut self) -> Result<(), Error> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH { Err(Error::message("values are nested too deeply")) } else { Ok(()) }
+    }
+
+    fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+}
+
+/// Returns true for a value that is not written, since its absence reads as the same.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Fields of a newer build, kept as they were read, so that writing the value again does not lose them. In order of their numbers as
+/// the writer had them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnknownFields(Vec<(Int, Bytes)>);
+
+impl UnknownFields {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Reads the value of a field that this build does not know.
+    ///
+    /// # Errors
+    /// If the value is not CBOR.
+    pub fn read(&mut self, number: Int, from: &mut Decoder<'_>) -> Result<(), Error> {
+        let start = from.position();
+        from.skip()?;
+        let value = from.input().get(start..from.position()).unwrap_or(&[]);
+        self.0.push((number, Bytes::copy_from_slice(value)));
+        Ok(())
+    }
+
+    /// Writes all fields back.
+    ///
+    /// # Errors
+    /// If `out` cannot be written to.
+    pub fn write<W: Write>(&self, out: &mut Encoder<W>) -> Result<(), minicbor::encode::Error<W::Error>> {
+        for (number, value) in &self.0 {
+            out.int(*number)?;
+            out.writer_mut().write_all(value).map_err(minicbor::encode::Error::write)?;
+        }
+        Ok(())
+    }
+}
+
+/// Encodes and decodes a struct that is read, changed and written again (a session's head). The fields of a newer build stay in
+/// `unknown`. A field with its default value is not written.
+macro_rules! rewritten {
+    (struct $name:ident { $($number:literal => $field:ident),* $(,)? }) => {
+        impl<Ctx: $crate::encoding::TextSource> minicbor::Encode<Ctx> for $name {
+            fn encode<W: minicbor::encode::Write>(
+                &self,
+                out: &mut minicbor::Encoder<W>,
+                context: &mut Ctx,
+            ) -> std::result::Result<(), minicbor::encode::Error<W::Error>> {
+                let known = 0 $(+ u64::from(!$crate::encoding::is_default(&self.$field)))*;
+                out.map(known + self.unknown.count())?;
+                $(if !$crate::encoding::is_default(&self.$field) {
+                    out.u32($number)?;
+                    minicbor::Encode::encode(&self.$field, out, context)?;
+                })*
+                self.unknown.write(out)
+            }
+        }
+
+        impl<'b, Ctx: $crate::encoding::TextSource> minicbor::Decode<'b, Ctx> for $name {
+            fn decode(
+                from: &mut minicbor::Decoder<'b>,
+                context: &mut Ctx,
+            ) -> std::result::Result<Self, minicbor::decode::Error> {
+                let mut value = Self::default();
+                let count = from.map()?.ok_or_else(|| minicbor::decode::Error::message("a map without a length"))?;
+                for _ in 0..count {
+                    let number = from.int()?;
+                    match i128::from(number) {
+                        $($number => value.$field = minicbor::Decode::decode(from, context)?,)*
+                        _ => value.unknown.read(number, from)?,
+                    }
+                }
+                Ok(value)
+            }
+        }
+    };
+}
+pub(crate) use rewritten;
+
+#[cfg(test)]
+mod tests;
