@@ -1,25 +1,26 @@
-//! What Anthropic's messages endpoint refuses, and the edit that mends it.
+//! What Anthropic's Messages endpoint rejects, and the edit that fixes each violation.
 //!
-//! Sources: the sentences that its API answers with (claude-code#2697, #13460, #59812, #64383, cua#524,
-//! language-servers#1235, opencode#3077, forgecode#1853), corrected by recorded exchanges: an id may come again in a later
-//! turn, an assistant message may be first, assistant messages in a row are one turn, text may follow the results, foreign
-//! ids pass, a server's call may stand unpaired beside a client's, system messages may stand in the middle.
+//! Sources: the error messages of the API (claude-code#2697, #13460, #59812, #64383, cua#524, language-servers#1235,
+//! opencode#3077, forgecode#1853), corrected by recorded exchanges. Those show that Anthropic accepts an id that a later turn uses
+//! again, an assistant message in the first place, consecutive assistant messages (as one turn), text after results, ids of other
+//! providers, a server call without a result next to a client call, and system messages among the others.
 
+mod cache_marks;
 mod content;
-mod end;
-mod marks;
-mod server;
+mod last_message;
+mod server_tools;
 
+pub(crate) use cache_marks::MAX_CACHE_MARKS;
 pub(crate) use content::EMPTY_ERROR_TEXT;
-pub(crate) use marks::MAX_CACHE_MARKS;
 
 use crate::finding::FindingCode;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Plan, Speaker, TurnGrammar, TurnReader, Violation,
-    WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
+    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, Speaker, TurnGrammar, TurnReader,
+    Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
 };
+use content::TEXT_BLOCK_START;
 
 const IDS: IdRule = IdRule {
     optional: false,
@@ -41,14 +42,11 @@ const ERROR_TEMPLATES: ErrorTemplates = ErrorTemplates {
 /// A member that a result repeats from its call.
 pub(crate) const TOOLSET_NAME: &str = "toolset_name";
 
-/// How a text block begins.
-const TEXT: &str = "{\"type\":\"text\",\"text\":";
-
 const GRAMMAR: TurnGrammar = TurnGrammar {
     user: "{\"role\":\"user\",\"content\":[",
     model: "{\"role\":\"assistant\",\"content\":[",
     close: "]}",
-    text: TEXT,
+    text: TEXT_BLOCK_START,
     role: "assistant",
     roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::System)],
     lax: false,
@@ -59,56 +57,66 @@ const GRAMMAR: TurnGrammar = TurnGrammar {
     only_model: |_, kind| {
         ["tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"].contains(&kind)
     },
-    content: message,
-    stays: content::stays,
-    block,
+    content: read_content,
+    stays: content::is_kept,
+    block: read_block,
 };
 
-const MAX_NAME: usize = 128;
+/// The longest name of a tool.
+const MAX_NAME_LENGTH: usize = 128;
 
 /// Plans the repair of an Anthropic body.
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
-    let text = quoted(plan.options.text());
-    let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, text.clone(), &GRAMMAR);
+    let closing_text = quoted(plan.options.text());
+    let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, closing_text.clone(), &GRAMMAR);
     pairs.settle(plan, &IDS);
-    // The server holds the turns before these.
-    let held = plan.body.find("thread").is_some_and(|thread| thread.says("type", "continue"));
-    for answer in
-        pairs.results.iter_mut().filter(|answer| held && answer.pairing == Pairing::Orphan && answer.has_valid_id)
-    {
-        answer.pairing = Pairing::HeldByServer;
+    // `"thread":{"type":"continue",…}`: the server has the turns before those of the list.
+    let has_held_turns = plan.body.find("thread").is_some_and(|thread| thread.says("type", "continue"));
+    if has_held_turns {
+        keep_results_of_held_calls(&mut pairs);
     }
     let sentence = "tool_result.tool_use_id: Field required: the id of its `tool_use` block.";
-    pairs.write_ids(plan, &|_, calls| if calls { "id" } else { "tool_use_id" }, sentence);
-    let made = |call: &WireCall<'_>| {
-        let id = quoted(&call.new_id);
-        let toolset = call
-            .value
-            .find(TOOLSET_NAME)
-            .map_or_else(String::new, |name| format!(",\"{TOOLSET_NAME}\":{}", name.as_raw()));
-        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true{toolset}}}")
-    };
-    let mut turns = place_blocks(plan, list, turns, &pairs, &ERROR_TEMPLATES, &made, false);
-    content::leave_blank(plan, &mut turns);
-    server::mend(plan, &mut turns, held);
-    content::leave_empty(plan);
-    end::mend(plan, &mut turns);
-    marks::mend(plan, list, &turns);
+    pairs.write_ids(plan, &|_, is_call| if is_call { "id" } else { "tool_use_id" }, sentence);
+    let synthesize = |call: &WireCall<'_>| synthesize_result(call, &closing_text);
+    let mut turns = place_blocks(plan, list, turns, &pairs, &ERROR_TEMPLATES, &synthesize, false);
+    content::remove_blank_texts(plan, &mut turns);
+    server_tools::remove_unpaired(plan, &mut turns, has_held_turns);
+    content::remove_empty_system_texts(plan);
+    last_message::repair(plan, &mut turns);
+    cache_marks::remove_excess(plan, list, &turns);
     write_turns(plan, list, &mut turns, &GRAMMAR);
 }
 
-/// A message's content: a text or a list of blocks.
-fn message<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
-    let given = fields.get("content");
-    if let Some(turn) = reader.turns.last_mut() {
-        turn.content = given;
+/// Marks results without a call as answers to calls that the server has.
+fn keep_results_of_held_calls(pairs: &mut Pairs<'_>) {
+    for result in &mut pairs.results {
+        if result.pairing == Pairing::Orphan && result.has_valid_id {
+            result.pairing = Pairing::HeldByServer;
+        }
     }
-    let Some(content) = given else { return empty(reader, fields) };
-    let (value, sentence) = (fields.object, "messages.{at}.content: Input should be a valid list");
+}
+
+/// Returns an error result for a call without a result. `text` is a JSON string.
+fn synthesize_result(call: &WireCall<'_>, text: &str) -> String {
+    let id = quoted(&call.new_id);
+    let toolset = match call.value.find(TOOLSET_NAME) {
+        Some(name) => format!(",\"{TOOLSET_NAME}\":{}", name.as_raw()),
+        None => String::new(),
+    };
+    format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{text},\"is_error\":true{toolset}}}")
+}
+
+/// Reads a message's content, a text or a list of blocks, into the last turn.
+fn read_content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
+    let content = fields.get("content");
+    if let Some(turn) = reader.turns.last_mut() {
+        turn.content = content;
+    }
+    let Some(content) = content else { return read_empty_message(reader, fields) };
     match content.kind() {
-        Kind::Null => empty(reader, fields),
-        Kind::String if content.is_text("") => empty(reader, fields),
-        Kind::Array if content.items().next().is_none() => empty(reader, fields),
+        Kind::Null => read_empty_message(reader, fields),
+        Kind::String if content.is_text("") => read_empty_message(reader, fields),
+        Kind::Array if content.items().next().is_none() => read_empty_message(reader, fields),
         Kind::String => {
             reader.text(content);
             let text = reader.turns.last_mut().and_then(|turn| turn.blocks.last_mut());
@@ -118,98 +126,85 @@ fn message<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
         }
         Kind::Array => reader.blocks(fields, content),
         Kind::Object => {
-            reader
-                .plan
-                .report(Violation::error(FindingCode::Malformed, sentence).at_member(value, "content").rewritten());
+            let sentence = "messages.{at}.content: Input should be a valid list";
+            let violation = Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "content");
+            reader.plan.report(violation.rewritten());
             reader.plan.edits.wrap(content, "[", "]");
             reader.blocks(fields, content);
         }
-        _ => {
+        Kind::Number | Kind::Bool => {
             let sentence = "messages.{at}.content: Input should be a valid string or list";
-            reader.plan.rewrite(
-                Violation::error(FindingCode::Malformed, sentence).at_member(value, "content"),
-                as_quoted(content),
-            );
+            let violation = Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "content");
+            reader.plan.rewrite(violation, as_quoted(content));
             reader.text(content);
         }
     }
 }
 
-/// A message without content goes, unless it is the assistant's and the last, where nothing will stand behind it.
-fn empty<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
-    let calls =
+/// Removes a message without content. Anthropic accepts an empty assistant message as the last one, if no result is added after
+/// it, and an empty system message with an `output_config`.
+fn read_empty_message<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
+    let speaker = reader.turns.last().map(|turn| turn.speaker);
+    let extends_calls =
         reader.last == Some(Speaker::Model) && reader.pairs.calls.last().is_some_and(|call| call.group == reader.run);
-    let model = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::Model);
-    let directs = fields.find("output_config").is_some();
-    let aside = reader.turns.last().is_some_and(|turn| turn.speaker == Speaker::System);
-    if reader.is_last() && model && !calls && fields.find("content").is_some() || aside && directs {
+    let is_final_answer = reader.is_last() && speaker == Some(Speaker::Model) && !extends_calls;
+    let has_settings = speaker == Some(Speaker::System) && fields.find("output_config").is_some();
+    if is_final_answer && fields.find("content").is_some() || has_settings {
         return;
     }
-    reader.plan.report(
-        Violation::error(
-            FindingCode::EmptyContent,
-            "messages.{at}: all messages must have non-empty content except for the optional final assistant message",
-        )
-        .at(fields.object)
-        .dropped(),
-    );
+    let sentence =
+        "messages.{at}: all messages must have non-empty content except for the optional final assistant message";
+    reader.plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(fields.object).dropped());
     reader.drop_turn();
 }
 
-fn block<'a>(
+/// Reads a block that is kept.
+fn read_block<'a>(
     reader: &mut TurnReader<'_, 'a, '_>,
     fields: &Fields<'a>,
     kind: &str,
     speaker: Speaker,
 ) -> Option<Block<'a>> {
     let value = fields.object;
+    if kind == "tool_result" {
+        content::repair_result(reader.plan, fields);
+        let (id, content) = (fields.get("tool_use_id"), fields.get("content"));
+        let result = reader.pairs.add_result(value, id, "", reader.reply_to, String::new(), content);
+        let piece = reader.plan.edits.source(value);
+        return Some(Block { kind: BlockKind::ToolResult(result), value: Some(value), piece });
+    }
+    // Results after any other block are not at the place of a reply.
+    reader.reply_to = None;
     let kind = match kind {
-        "tool_result" => {
-            content::result(reader.plan, fields);
-            let id = fields.get("tool_use_id");
-            let content = fields.get("content");
-            let near = reader.reply_to;
-            BlockKind::ToolResult(reader.pairs.add_result(value, id, "", near, String::new(), content))
+        "tool_use" => {
+            repair_call(reader.plan, fields);
+            BlockKind::ToolCall(reader.pairs.add_call(value, fields.get("id"), "", reader.run, String::new()))
         }
-        // The reply that is read now ends, for results, at its first block that is none.
+        "thinking" | "redacted_thinking" => BlockKind::Thinking,
+        "text" if content::is_blank(fields.get("text")) => BlockKind::EmptyText,
+        "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::ServerCall,
+        "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
+        _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::ServerResult,
         _ => {
-            reader.reply_to = None;
-            match kind {
-                "tool_use" => {
-                    call(reader.plan, fields);
-                    BlockKind::ToolCall(reader.pairs.add_call(value, fields.get("id"), "", reader.run, String::new()))
-                }
-                "thinking" | "redacted_thinking" => BlockKind::Thinking,
-                "text" if content::is_blank(fields.get("text")) => BlockKind::EmptyText,
-                "server_tool_use" | "mcp_tool_use" if fields.text("id").is_some() => BlockKind::ServerCall,
-                "server_tool_use" | "mcp_tool_use" => BlockKind::Other,
-                _ if speaker == Speaker::Model && kind.ends_with("_tool_result") => BlockKind::ServerResult,
-                _ => {
-                    let piece = content::block(reader.plan, fields, kind, speaker == Speaker::Model);
-                    return Some(Block { kind: BlockKind::Other, value: Some(value), piece });
-                }
-            }
+            let piece = content::repair_block(reader.plan, fields, kind, speaker == Speaker::Model);
+            return Some(Block { kind: BlockKind::Other, value: Some(value), piece });
         }
     };
     Some(Block { kind, value: Some(value), piece: reader.plan.edits.source(value) })
 }
 
-/// Mends a call's name and arguments.
-fn call<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
+/// Repairs the `name` and the `input` of a call.
+fn repair_call<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     let name = fields.owned_text("name");
-    if !name_valid(&name, MAX_NAME) {
+    if !name_valid(&name, MAX_NAME_LENGTH) {
         let sentence = "messages.{at}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$': '{}'";
-        plan.rewrite(
-            Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "name").quoting(&name),
-            quoted(&name_fit(&name, MAX_NAME)),
-        );
+        let violation = Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "name");
+        plan.rewrite(violation.quoting(&name), quoted(&name_fit(&name, MAX_NAME_LENGTH)));
     }
     let input = fields.get("input");
     if !input.is_some_and(JsonRef::is_object) {
         let sentence = "messages.{at}.tool_use.input: Input should be a valid dictionary";
-        plan.rewrite(
-            Violation::error(FindingCode::InvalidArguments, sentence).at_member(fields.object, "input"),
-            object_text(input),
-        );
+        let violation = Violation::error(FindingCode::InvalidArguments, sentence).at_member(fields.object, "input");
+        plan.rewrite(violation, object_text(input));
     }
 }

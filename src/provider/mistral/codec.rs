@@ -1,18 +1,16 @@
-//! Mistral's chat endpoint: its variant of Chat Completions.
+//! Mistral's chat endpoint as a variant of Chat Completions.
 
+use super::ids::{ID_LENGTH, is_valid_id};
 use crate::id::short_name;
 use crate::message::Dialect;
 use crate::provider::openai_chat::ChatVariant;
 
-/// An id has so many letters and digits (gptel#1203).
-pub(super) const ID: usize = 9;
-
-/// The codec.
+/// The format of Mistral's chat API.
 pub(crate) static MISTRAL: ChatVariant = ChatVariant {
     dialect: Dialect::Mistral,
-    accepts_call_id: is_legal_id,
-    legal_call_id: |id| short_name(id, ID),
-    // Its schema forbids what it does not name ("Extra inputs are not permitted").
+    accepts_call_id: is_valid_id,
+    legal_call_id: |id| short_name(id, ID_LENGTH),
+    // Mistral rejects every parameter that its schema does not name: "Extra inputs are not permitted".
     unknown_params: &[
         "stream_options",
         "seed",
@@ -38,8 +36,3 @@ pub(crate) static MISTRAL: ChatVariant = ChatVariant {
     empty_content: "\"\"",
     content_chunks: true,
 };
-
-/// "Tool call id was … but must be a-z, A-Z, 0-9, with a length of 9."
-pub(super) fn is_legal_id(id: &str) -> bool {
-    id.len() == ID && id.bytes().all(|b| b.is_ascii_alphanumeric())
-}

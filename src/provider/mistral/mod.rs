@@ -1,6 +1,7 @@
-//! Mistral chat: OpenAI's format with ids of its own and content in chunks.
+//! Mistral chat: OpenAI's Chat Completions with ids and content chunks of its own.
 
 mod codec;
+mod ids;
 pub(crate) mod rules;
 
 pub(crate) use codec::MISTRAL;

@@ -1,24 +1,26 @@
-//! What Mistral's chat endpoint refuses: OpenAI's format with ids of nine letters and digits (gptel#1203), as many results
-//! as calls (client-ts#106), and a last message that is not a finished answer; `prefix` in no other message and a tool
-//! message's name in `[a-zA-Z0-9_-]` (mistral-common, which is its own validator). Recorded: a user message after a tool
-//! message, `tool_calls: []` and `content: []` are accepted.
+//! What Mistral's chat endpoint rejects, in addition to OpenAI's rules.
+//!
+//! Call ids must have nine letters and digits (gptel#1203), there must be as many results as calls (client-ts#106), and the last
+//! message must not be a finished answer. `prefix` is accepted in the last message only, and the name of a tool message must match
+//! `[a-zA-Z0-9_-]` (mistral-common, which validates requests itself). Recorded exchanges show that Mistral accepts a user message
+//! after a tool message, `"tool_calls":[]` and `"content":[]`.
 
-use super::codec::{ID, is_legal_id};
+use super::ids::{ID_LENGTH, is_valid_id};
 use crate::id::short_name;
 use crate::json::JsonRef;
 use crate::provider::openai_chat::rules::{ChatRules, plan_as};
 use crate::provider::rules::{ErrorTemplates, IdRule, Plan};
 
-/// Its content chunks, whatever the role.
-const CHUNKS: &[&str] = &["text", "image_url", "document_url", "file", "thinking", "reference", "input_audio"];
+/// The types of Mistral's content chunks, for every role.
+const CHUNK_TYPES: &[&str] = &["text", "image_url", "document_url", "file", "thinking", "reference", "input_audio"];
 
 const MISTRAL: ChatRules = ChatRules {
     ids: IdRule {
         optional: false,
-        valid: is_legal_id,
-        fit: |id| short_name(id, ID),
-        derive: |seed| short_name(seed, ID),
-        variant: |base, count| short_name(&format!("{base}#{count}"), ID),
+        valid: is_valid_id,
+        fit: |id| short_name(id, ID_LENGTH),
+        derive: |seed| short_name(seed, ID_LENGTH),
+        variant: |base, count| short_name(&format!("{base}#{count}"), ID_LENGTH),
         missing: "Tool call id has to be defined: it must be a-z, A-Z, 0-9, with a length of 9.",
         invalid: "Tool call id was {} but must be a-z, A-Z, 0-9, with a length of 9.",
         double: "Duplicate tool call id {} in assistant message.",
@@ -29,7 +31,7 @@ const MISTRAL: ChatRules = ChatRules {
         duplicate: "Not the same number of function calls and responses: more than one response to {}.",
     },
     lenient: true,
-    allowed_parts: |_, _| Some(CHUNKS),
+    allowed_parts: |_, _| Some(CHUNK_TYPES),
     developer_role: false,
     strict_order: true,
 };

@@ -15,7 +15,7 @@ mod violation;
 pub(crate) use blocks::{Block, BlockKind, Speaker, Turn, TurnGrammar, TurnReader, place_blocks, write_turns};
 pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
 pub(crate) use mentions::Mention;
-pub(crate) use pair::{IdRule, Pairing, Pairs, WireCall};
+pub(crate) use pair::{IdRule, Pairing, Pairs, WireCall, WireResult};
 pub(crate) use place::{ErrorTemplates, ListItem, ListMessage, ListMessageKind, place_messages, report_pairs};
 pub(crate) use splice::{BodyPiece, Edits, quoted};
 

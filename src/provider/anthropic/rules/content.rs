@@ -1,14 +1,15 @@
-//! The content of one block.
+//! The content of Anthropic's blocks.
 
-use super::TEXT;
-use super::end::text_of;
 use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::rules::{Block, BlockKind, BodyPiece, Fields, Plan, Turn, Violation, as_quoted, quoted};
 
-/// Blocks of other wire formats. New blocks of Anthropic's own keep coming, so only these are refused.
-const FOREIGN: &[&str] = &[
+/// The start of a text block, before the token of its text.
+pub(super) const TEXT_BLOCK_START: &str = "{\"type\":\"text\",\"text\":";
+
+/// Block types of other formats, which Anthropic rejects. Types that are in neither list are kept, since Anthropic often adds some.
+const FOREIGN_TYPES: &[&str] = &[
     "image_url",
     "input_audio",
     "file",
@@ -21,8 +22,9 @@ const FOREIGN: &[&str] = &[
     "function_call_output",
     "reasoning",
 ];
-/// Blocks that the endpoint is known to take, beside results of a server's tools.
-const KNOWN: &[&str] = &[
+
+/// Block types that Anthropic accepts, in addition to the results of its server tools (`*_tool_result`).
+const KNOWN_TYPES: &[&str] = &[
     "text",
     "image",
     "document",
@@ -38,35 +40,40 @@ const KNOWN: &[&str] = &[
     "tool_addition",
     "tool_reference",
 ];
-/// Up to this size a block that cannot stay is kept as its JSON text.
-const QUOTABLE: usize = 4096;
-/// An error result must say something.
+
+/// The largest block, in bytes, whose JSON becomes a text when Anthropic rejects the block.
+const MAX_QUOTED_BYTES: usize = 4096;
+
+/// The content of an error result that has none: Anthropic rejects it empty.
 pub(crate) const EMPTY_ERROR_TEXT: &str = "The tool reported an error without a text.";
 
-/// Whether a block stays at all; reports it otherwise.
-pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> bool {
+const NOT_A_BLOCK: &str = "messages.{at}.content: Input should be a valid dictionary or object to extract fields from";
+const NO_TYPE: &str = "messages.{at}.content.type: Field required";
+const NO_SIGNATURE: &str =
+    "messages.{at}.content.thinking.signature: Field required: Invalid `signature` in `thinking` block";
+
+/// Returns true if a block can be kept. Otherwise reports why it is removed.
+pub(super) fn is_kept<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> bool {
     let block = fields.object;
-    let text = |name: &str| fields.get(name).filter(|value| value.kind() == Kind::String && !value.is_text(""));
+    let has_text =
+        |name: &str| fields.get(name).is_some_and(|value| value.kind() == Kind::String && !value.is_text(""));
     let (code, sentence) = match kind {
         _ if !block.is_object() => {
             if !block.is_null() && !block.is_text("") {
                 return true;
             }
-            (FindingCode::Malformed, NO_BLOCK)
+            (FindingCode::Malformed, NOT_A_BLOCK)
         }
         "text" if fields.find("text").is_none_or(|text| text.is_text("")) => {
             (FindingCode::EmptyContent, "messages: text content blocks must be non-empty")
         }
-        // A block from another provider, or from a stream that was cut, has no signature.
+        // Thinking of another provider, or of a stream that was cut, has no signature.
         "thinking"
-            if text("signature").is_none() || fields.get("thinking").is_none_or(|text| text.kind() != Kind::String) =>
+            if !has_text("signature") || fields.get("thinking").is_none_or(|text| text.kind() != Kind::String) =>
         {
-            (
-                FindingCode::UnsignedThinking,
-                "messages.{at}.content.thinking.signature: Field required: Invalid `signature` in `thinking` block",
-            )
+            (FindingCode::UnsignedThinking, NO_SIGNATURE)
         }
-        "redacted_thinking" if text("data").is_none() => {
+        "redacted_thinking" if !has_text("data") => {
             (FindingCode::UnsignedThinking, "messages.{at}.content.redacted_thinking.data: Field required")
         }
         "" if fields.members().is_empty() => (FindingCode::Malformed, NO_TYPE),
@@ -76,31 +83,36 @@ pub(super) fn stays<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
     false
 }
 
-const NO_BLOCK: &str = "messages.{at}.content: Input should be a valid dictionary or object to extract fields from";
-const NO_TYPE: &str = "messages.{at}.content.type: Field required";
+/// Returns the token of the text of a text block, or of a message's content that is a string.
+pub(super) fn text_token(value: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    match value.kind() {
+        Kind::String => Some(value),
+        _ if value.text("type")? == "text" => value.get("text").filter(|text| text.kind() == Kind::String),
+        _ => None,
+    }
+}
 
-/// Whether a text is white space alone.
+/// Returns true if a text is white space only.
 pub(super) fn is_blank(text: Option<JsonRef<'_>>) -> bool {
-    // Most texts say so by how they begin.
+    // The first byte rules out most texts without decoding them.
     let text = text.filter(|text| matches!(text.as_raw().as_bytes().get(1), Some(b' ' | b'\\' | 0x80..)));
     text.and_then(JsonRef::as_text).is_some_and(|text| text.trim().is_empty())
 }
 
-/// Leaves out texts of white space alone (home-assistant/core#175637), where neither other words nor a client's call stand
-/// beside them: with those the provider was seen to take them.
-pub(super) fn leave_blank<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
+/// Removes blank texts from messages without other text and without a call of the client (home-assistant/core#175637). Recorded
+/// requests show that Anthropic accepts blank text beside those.
+pub(super) fn remove_blank_texts<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     for turn in turns.iter_mut().filter(|turn| !turn.removed) {
-        let keeps = |block: &Block<'a>| match block.kind {
+        let permits_blank = |block: &Block<'a>| match block.kind {
             BlockKind::ToolCall(_) => true,
-            BlockKind::Other => block.value.is_some_and(|value| text_of(value).is_some()),
+            BlockKind::Other => block.value.is_some_and(|value| text_token(value).is_some()),
             _ => false,
         };
-        if !turn.blocks.iter().any(|block| block.kind == BlockKind::EmptyText) || turn.blocks.iter().any(keeps) {
+        let is_blank = |block: &&Block<'a>| block.kind == BlockKind::EmptyText;
+        if !turn.blocks.iter().any(|block| is_blank(&block)) || turn.blocks.iter().any(permits_blank) {
             continue;
         }
-        for value in
-            turn.blocks.iter().filter(|block| block.kind == BlockKind::EmptyText).filter_map(|block| block.value)
-        {
+        for value in turn.blocks.iter().filter(is_blank).filter_map(|block| block.value) {
             let sentence = "messages: text content blocks must contain non-whitespace text";
             plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(value).dropped());
         }
@@ -109,17 +121,14 @@ pub(super) fn leave_blank<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<'a>]) {
     }
 }
 
-/// Leaves out the empty texts of the top-level `system`.
-pub(super) fn leave_empty(plan: &mut Plan<'_, '_>) {
+/// Removes empty texts from the top-level `system`.
+pub(super) fn remove_empty_system_texts(plan: &mut Plan<'_, '_>) {
     let Some(system) = plan.body.get("system").filter(|system| system.kind() == Kind::Array) else { return };
     let (mut items, count) = (Vec::new(), system.items().count());
     for item in system.items() {
-        if text_of(item).is_some_and(|text| text.is_text("")) {
-            plan.report(
-                Violation::error(FindingCode::EmptyContent, "system: text content blocks must be non-empty")
-                    .at(item)
-                    .dropped(),
-            );
+        if text_token(item).is_some_and(|text| text.is_text("")) {
+            let sentence = "system: text content blocks must be non-empty";
+            plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(item).dropped());
         } else {
             items.push(plan.edits.source(item));
         }
@@ -131,12 +140,12 @@ pub(super) fn leave_empty(plan: &mut Plan<'_, '_>) {
     }
 }
 
-/// What stands for a block that is neither call nor result nor thinking.
-pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str, model: bool) -> BodyPiece {
+/// Returns what is written for a block that is neither a call, a result nor thinking. `in_answer`: it is in an assistant message.
+pub(super) fn repair_block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str, in_answer: bool) -> BodyPiece {
     let value = fields.object;
     if !value.is_object() {
-        plan.report(Violation::error(FindingCode::Malformed, NO_BLOCK).at(value).rewritten());
-        return plan.as_text(TEXT, value);
+        plan.report(Violation::error(FindingCode::Malformed, NOT_A_BLOCK).at(value).rewritten());
+        return plan.as_text(TEXT_BLOCK_START, value);
     }
     if kind == "text"
         && let Some(text) = fields.find("text").filter(|text| text.kind() != Kind::String)
@@ -144,10 +153,11 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
         let sentence = "messages.{at}.content.text: Input should be a valid string";
         plan.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(value, "text"), as_quoted(text));
     }
-    let image_of_model = model && kind == "image";
-    let unknown = plan.is_foreign_block(fields) || !kind.is_empty() && !is_provider_type(kind);
-    if !kind.is_empty() && !FOREIGN.contains(&kind) && !image_of_model && !unknown {
-        if !KNOWN.contains(&kind) && !kind.ends_with("_tool_result") {
+    let is_answer_image = in_answer && kind == "image";
+    let is_unknown = plan.is_foreign_block(fields) || !kind.is_empty() && !is_provider_type(kind);
+    let is_rejected = kind.is_empty() || is_answer_image || is_unknown || FOREIGN_TYPES.contains(&kind);
+    if !is_rejected {
+        if !KNOWN_TYPES.contains(&kind) && !kind.ends_with("_tool_result") {
             let sentence = "Blocks of type '{}' are not known here: kept, because the provider may take them.";
             plan.report(Violation::warning(FindingCode::UnknownShape, sentence).at(value).quoting(kind));
         }
@@ -155,98 +165,118 @@ pub(super) fn block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str
     }
     let sentence = if kind.is_empty() {
         NO_TYPE
-    } else if image_of_model {
+    } else if is_answer_image {
         "messages.{at}.content: '{}' blocks are not permitted within assistant turns"
     } else {
         "messages.{at}.content: Input tag '{}' found using 'type' does not match any of the expected tags"
     };
-    let code = if unknown { FindingCode::UnknownShape } else { FindingCode::UnsupportedPart };
+    let code = if is_unknown { FindingCode::UnknownShape } else { FindingCode::UnsupportedPart };
     plan.report(Violation::error(code, sentence).at(value).quoting(kind).rewritten());
     for name in ["text", "refusal"] {
         if let Some(text) = fields.get(name).filter(|text| text.kind() == Kind::String && !text.is_text("")) {
-            return plan.as_text(TEXT, text);
+            return plan.as_text(TEXT_BLOCK_START, text);
         }
     }
-    BodyPiece::New(image(fields).filter(|_| !model).unwrap_or_else(|| note(value, kind)))
+    let image = convert_openai_image(fields).filter(|_| !in_answer);
+    BodyPiece::New(image.unwrap_or_else(|| quote_block(value, kind)))
 }
 
-fn note(value: JsonRef<'_>, kind: &str) -> String {
-    let left_out = format!("[A block of type '{kind}' was left out: the model cannot read it.]");
-    let text = if value.as_raw().len() <= QUOTABLE { value.as_raw() } else { &left_out };
-    format!("{TEXT}{}}}", quoted(text))
+/// Returns a text block with the JSON of a block, or with a note if that is too long.
+fn quote_block(value: JsonRef<'_>, kind: &str) -> String {
+    let note = format!("[A block of type '{kind}' was left out: the model cannot read it.]");
+    let text = if value.as_raw().len() <= MAX_QUOTED_BYTES { value.as_raw() } else { &note };
+    format!("{TEXT_BLOCK_START}{}}}", quoted(text))
 }
 
-/// OpenAI's image part as Anthropic's block.
-fn image(fields: &Fields<'_>) -> Option<String> {
+/// Converts an image part of OpenAI's format:
+///
+/// ```json
+/// {"type":"image_url","image_url":{"url":"https://example.com/a.png"}}
+/// ```
+///
+/// becomes `{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}`.
+fn convert_openai_image(fields: &Fields<'_>) -> Option<String> {
     let image = fields.get("image_url")?;
     let url = image.text("url").or_else(|| image.as_text())?;
     let source = if url.starts_with("http") {
         format!("\"url\",\"url\":{}", quoted(&url))
     } else {
-        let (media, data) = crate::text::cut(url.strip_prefix("data:")?, ";base64,")?;
-        format!("\"base64\",\"media_type\":{},\"data\":{}", quoted(media), quoted(data))
+        let (media_type, data) = crate::text::cut(url.strip_prefix("data:")?, ";base64,")?;
+        format!("\"base64\",\"media_type\":{},\"data\":{}", quoted(media_type), quoted(data))
     };
     Some(format!("{{\"type\":\"image\",\"source\":{{\"type\":{source}}}}}"))
 }
 
-/// A result's own content.
-pub(super) fn result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
-    let value = fields.object;
-    let flag = fields.get("is_error");
-    let failed = match flag.map(|flag| (flag, flag.as_bool())) {
-        None => false,
-        Some((_, Some(failed))) => failed,
-        Some((flag, None)) => {
-            let failed = !flag.is_null() && !flag.is_text("false") && !flag.is_text("") && flag.as_u64() != Some(0);
-            let sentence = "tool_result.is_error: Input should be a valid boolean";
-            plan.rewrite(
-                Violation::error(FindingCode::Malformed, sentence).at_member(value, "is_error"),
-                failed.to_string(),
-            );
-            failed
-        }
+/// Repairs the `is_error` and the `content` of a result.
+pub(super) fn repair_result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
+    let is_error = repair_error_flag(plan, fields);
+    let is_empty = match fields.get("content") {
+        Some(content) => repair_result_content(plan, fields.object, content, is_error),
+        None => true,
     };
-    let mut empty = true;
-    if let Some(content) = fields.get("content") {
-        let kind = content.kind();
-        match kind {
-            Kind::String => empty = content.is_text(""),
-            Kind::Array => {
-                let (mut items, mut same, at) = (Vec::new(), true, plan.at);
-                for (k, part) in content.items().enumerate() {
-                    let inner = Fields::of(part);
-                    let kind = inner.owned_text("type");
-                    plan.at = k;
-                    if !stays(plan, &inner, &kind) {
-                        same = false;
-                        continue;
-                    }
-                    let piece = block(plan, &inner, &kind, false);
-                    same &= piece.is_source();
-                    items.push(piece);
-                }
-                plan.at = at;
-                empty = items.is_empty();
-                if !(same || empty && failed) {
-                    plan.edits.rebuild(content, items);
-                }
+    if is_error && is_empty {
+        let sentence = "tool_result: content cannot be empty if `is_error` is true";
+        let violation = Violation::error(FindingCode::EmptyContent, sentence).at_member(fields.object, "content");
+        plan.rewrite(violation, quoted(EMPTY_ERROR_TEXT));
+    }
+}
+
+/// Returns the value of `is_error`; one that is not a boolean is rewritten.
+fn repair_error_flag<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
+    let Some(flag) = fields.get("is_error") else { return false };
+    if let Some(is_error) = flag.as_bool() {
+        return is_error;
+    }
+    let is_false = flag.is_null() || flag.is_text("false") || flag.is_text("") || flag.as_u64() == Some(0);
+    let sentence = "tool_result.is_error: Input should be a valid boolean";
+    let violation = Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "is_error");
+    plan.rewrite(violation, (!is_false).to_string());
+    !is_false
+}
+
+/// Repairs the `content` of a result. Returns true if it is empty after that; then that of an error is left to the caller.
+fn repair_result_content<'a>(
+    plan: &mut Plan<'a, '_>,
+    result: JsonRef<'a>,
+    content: JsonRef<'a>,
+    is_error: bool,
+) -> bool {
+    match content.kind() {
+        Kind::String => content.is_text(""),
+        Kind::Array => repair_result_blocks(plan, content, is_error),
+        kind => {
+            let sentence = "tool_result.content: Input should be a valid list";
+            plan.report(Violation::error(FindingCode::Malformed, sentence).at_member(result, "content").rewritten());
+            let is_empty = kind == Kind::Null;
+            if !(is_empty && is_error) {
+                let text = if is_empty { "\"\"".into() } else { as_quoted(content) };
+                plan.edits.replace(content, BodyPiece::New(text));
             }
-            _ => {
-                let sentence = "tool_result.content: Input should be a valid list";
-                plan.report(Violation::error(FindingCode::Malformed, sentence).at_member(value, "content").rewritten());
-                empty = kind == Kind::Null;
-                if !(empty && failed) {
-                    let text = if empty { "\"\"".into() } else { as_quoted(content) };
-                    plan.edits.replace(content, BodyPiece::New(text));
-                }
-            }
+            is_empty
         }
     }
-    if failed && empty {
-        let sentence = "tool_result: content cannot be empty if `is_error` is true";
-        plan.rewrite(
-            Violation::error(FindingCode::EmptyContent, sentence).at_member(value, "content"),
-            quoted(EMPTY_ERROR_TEXT),
-        );
+}
+
+/// Repairs a result's list of blocks. Returns true if none is left.
+fn repair_result_blocks<'a>(plan: &mut Plan<'a, '_>, content: JsonRef<'a>, is_error: bool) -> bool {
+    let (mut pieces, mut is_unchanged) = (Vec::new(), true);
+    let message_at = plan.at;
+    for (at, block) in content.items().enumerate() {
+        let fields = Fields::of(block);
+        let kind = fields.owned_text("type");
+        plan.at = at;
+        if !is_kept(plan, &fields, &kind) {
+            is_unchanged = false;
+            continue;
+        }
+        let piece = repair_block(plan, &fields, &kind, false);
+        is_unchanged &= piece.is_source();
+        pieces.push(piece);
     }
+    plan.at = message_at;
+    let is_empty = pieces.is_empty();
+    if !(is_unchanged || is_empty && is_error) {
+        plan.edits.rebuild(content, pieces);
+    }
+    is_empty
 }

@@ -1,6 +1,6 @@
-//! Cache marks: a request holds four at most.
+//! Cache marks (`cache_control`). Anthropic accepts four in a request.
 
-use super::end::text_of;
+use super::content::text_token;
 use crate::finding::FindingCode;
 use crate::json::JsonRef;
 use crate::provider::rules::{Plan, Turn, Violation};
@@ -8,21 +8,21 @@ use crate::provider::rules::{Plan, Turn, Violation};
 /// "A maximum of 4 blocks with cache_control may be provided."
 pub(crate) const MAX_CACHE_MARKS: usize = 4;
 
-/// Takes the oldest marks of messages where there are too many, then those of the system text and of the tools: the
-/// newest message marks are what the next request reads from. Histories gather them, a new one each turn.
-pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &[Turn<'a>]) {
+/// Removes excess cache marks: the oldest ones of messages first, then those of the system text and of the tools. The newest marks
+/// of messages stay, since the next request reads the cache from them. Histories accumulate marks, a new one with each turn.
+pub(super) fn remove_excess<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &[Turn<'a>]) {
     let mut marked: Vec<JsonRef<'a>> = Vec::new();
     for turn in turns.iter().filter(|turn| !turn.removed) {
         for block in turn.blocks.iter().filter(|block| block.piece.is_source()) {
             let Some(value) = block.value.filter(|value| value.is_object()) else { continue };
-            gather(value.get("content"), &mut marked);
+            push_marked(value.get("content"), &mut marked);
             if is_marked(value) {
                 marked.push(value);
             }
         }
     }
-    gather(plan.body.get("system"), &mut marked);
-    gather(plan.body.get("tools"), &mut marked);
+    push_marked(plan.body.get("system"), &mut marked);
+    push_marked(plan.body.get("tools"), &mut marked);
     let Some(excess) = marked.len().checked_sub(MAX_CACHE_MARKS).filter(|excess| *excess > 0) else { return };
     let sentence =
         format!("A maximum of {MAX_CACHE_MARKS} blocks with cache_control may be provided. Found {}.", marked.len());
@@ -36,11 +36,11 @@ fn is_marked(block: JsonRef<'_>) -> bool {
     block.find("cache_control").is_some()
 }
 
-fn gather<'a>(list: Option<JsonRef<'a>>, marked: &mut Vec<JsonRef<'a>>) {
+fn push_marked<'a>(list: Option<JsonRef<'a>>, marked: &mut Vec<JsonRef<'a>>) {
     let Some(list) = list else { return };
     for block in list.items() {
-        // An empty text goes, and its mark with it.
-        if is_marked(block) && !text_of(block).is_some_and(|text| text.is_text("")) {
+        // An empty text is removed together with its mark.
+        if is_marked(block) && !text_token(block).is_some_and(|text| text.is_text("")) {
             marked.push(block);
         }
     }
