@@ -4,6 +4,7 @@ import { RethreadError } from './error.js';
 import { isBytes, reasonOf } from './foreign.js';
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && !isBytes(value);
+/** @type {(code: import('./types.js').ErrorCode, message: string, cause?: unknown) => never} */
 const fail = (code, message, cause) => {
   throw new RethreadError(code, message, {}, cause === undefined ? undefined : { cause });
 };

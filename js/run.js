@@ -41,7 +41,11 @@ export class Run {
     return this.#handle.step((run) => run.effects());
   }
 
-  /** The effects opened and the ids of the effects closed since the last call, for `drive`. */
+  /**
+   * The effects opened and the ids of the effects closed since the last call.
+   *
+   * @type {PublicRun['takeEffects']}
+   */
   takeEffects() {
     return this.#handle.call((run) => run.takeEffects());
   }

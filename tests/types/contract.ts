@@ -234,6 +234,8 @@ export async function run(session: Session): Promise<RunResult> {
   const driven = drive(one, driving);
   for await (const event of driven) readEvent(event);
   same<ReturnType<typeof one.isErrorResponse>, boolean>(true);
+  same<ReturnType<typeof one.takeEffects>, { opened: Effect[]; closed: string[] }>(true);
+  console.log(one.maxResponseBytes + 1);
   await one.cancel();
   await one.save();
   console.log(one.id, one.status === "running", one.tools?.["form"]?.description);
