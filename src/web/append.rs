@@ -3,11 +3,12 @@
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
 use super::foreign::error_from_thrown;
-use super::option_reader::read_optional;
-use super::options::{WindowOption, words};
+use super::option_reader::{read_optional, words};
+use super::options::WindowOption;
 use super::promise::promise;
 use super::results::{AppendResult, RevisionResult, result_to_js};
-use super::session::{JsSession, SessionInner};
+use super::session::JsSession;
+use super::session_inner::SessionInner;
 use crate::error::{Code, Error, Result};
 use crate::finding::FindingCode;
 use crate::history::{HistoryEntry, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};

@@ -3,7 +3,7 @@
 use super::convert::page;
 use super::option_reader::read_optional;
 use super::options::MessagePageOptions;
-use super::session::SessionInner;
+use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{MessageFormat, write_message};
 use crate::json::ArrayWriter;

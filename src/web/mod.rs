@@ -5,28 +5,36 @@
 //! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 
 #[cfg(feature = "web")]
-mod answer_channel;
+mod answer_broadcast;
 #[cfg(feature = "web")]
 mod append;
 mod assembler;
-// Sessions use what is left over.
+#[cfg(feature = "web")]
+mod audit;
+// Sessions use the rest of it.
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod convert;
 mod error;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod foreign;
 #[cfg(feature = "web")]
+mod journals;
+#[cfg(feature = "web")]
+mod listeners;
+#[cfg(feature = "web")]
+mod live_run;
+#[cfg(feature = "web")]
 mod message_page;
 #[cfg(feature = "web")]
 mod offered_effects;
+#[cfg(feature = "web")]
+mod open_store;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod option_reader;
 #[cfg(feature = "web")]
 mod options;
 #[cfg(feature = "web")]
 mod payloads;
-#[cfg(feature = "web")]
-mod pending;
 #[cfg(feature = "web")]
 mod platform;
 #[cfg(feature = "web")]
@@ -40,13 +48,21 @@ mod render;
 #[cfg(feature = "web")]
 mod results;
 #[cfg(feature = "web")]
+mod resume;
+#[cfg(feature = "web")]
 mod rethread;
 #[cfg(feature = "web")]
 mod run;
 #[cfg(feature = "web")]
+mod run_inner;
+#[cfg(feature = "web")]
+mod run_lock;
+#[cfg(feature = "web")]
 mod run_request;
 #[cfg(feature = "web")]
 mod session;
+#[cfg(feature = "web")]
+mod session_inner;
 #[cfg(feature = "web")]
 mod state_bag;
 #[cfg(feature = "web")]
@@ -56,9 +72,15 @@ pub mod store;
 #[cfg(feature = "web")]
 mod store_context;
 #[cfg(feature = "web")]
-mod unfinished;
+mod tab_channel;
+#[cfg(feature = "web")]
+mod unfinished_run;
+#[cfg(feature = "web")]
+mod unfinished_runs;
 #[cfg(feature = "web")]
 mod view;
+#[cfg(feature = "web")]
+mod view_state;
 mod wire;
 #[cfg(feature = "web")]
 mod write_queue;

@@ -456,3 +456,35 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
         Ok(entries)
     }
 }
+
+/// A whole number, at least 1.
+#[derive(Clone, Copy)]
+pub struct AtLeastOne(pub u64);
+
+impl<'de> Deserialize<'de> for AtLeastOne {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u64::deserialize(deserializer)? {
+            0 => Err(de::Error::invalid_value(de::Unexpected::Unsigned(0), &"a whole number, 1 or more")),
+            number => Ok(Self(number)),
+        }
+    }
+}
+
+/// Declares an option that is one of several words, with the value that each stands for.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident: $value:ty { $($word:literal => $meaning:expr),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name(pub $value);
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+                match String::deserialize(deserializer)?.as_str() {
+                    $($word => Ok(Self($meaning)),)+
+                    other => Err(serde::de::Error::unknown_variant(other, &[$($word),+])),
+                }
+            }
+        }
+    };
+}
+pub(super) use words;

@@ -1,6 +1,7 @@
 //! The options of opening a store, opening a session and replaying history.
 
-use super::option_reader::{BoundFunction, Entries, UnreadValue, read_options};
+use super::option_reader::{AtLeastOne, BoundFunction, Entries, UnreadValue, read_options, words};
+use super::reducers::ReducerOptions;
 use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
@@ -9,25 +10,6 @@ use crate::tool::Window;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wasm_bindgen::JsValue;
-
-/// Declares an option that is one of several words, with the value that each stands for.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident: $value:ty { $($word:literal => $meaning:expr),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy)]
-        pub struct $name(pub $value);
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-                match String::deserialize(deserializer)?.as_str() {
-                    $($word => Ok(Self($meaning)),)+
-                    other => Err(serde::de::Error::unknown_variant(other, &[$($word),+])),
-                }
-            }
-        }
-    };
-}
-pub(super) use words;
 
 words!(
     /// `store`.
@@ -72,11 +54,6 @@ words!(
         "store" => Citations::Store,
     }
 );
-words!(
-    /// `systems` of the reducer `message_count`: true for `"first"`.
-    FirstSystemOnly: bool { "all" => false, "first" => true }
-);
-
 /// A freshness window in milliseconds: 0 for never, `Infinity` for always.
 pub struct WindowOption(pub Window);
 
@@ -84,19 +61,6 @@ impl<'de> Deserialize<'de> for WindowOption {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let millis = f64::deserialize(deserializer)?;
         Window::from_millis(millis).map(Self).map_err(|error| D::Error::custom(error.into_message()))
-    }
-}
-
-/// A whole number, at least 1.
-#[derive(Clone, Copy)]
-pub struct AtLeastOne(pub u64);
-
-impl<'de> Deserialize<'de> for AtLeastOne {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        match u64::deserialize(deserializer)? {
-            0 => Err(D::Error::invalid_value(serde::de::Unexpected::Unsigned(0), &"a whole number, 1 or more")),
-            number => Ok(Self(number)),
-        }
     }
 }
 
@@ -147,7 +111,7 @@ pub struct ReplayOptions {
     stale_unit: Option<StaleUnitOption>,
     dangling_calls: Option<DanglingCallsOption>,
     citations: Option<CitationsOption>,
-    reducers: Option<Vec<super::reducers::ReducerOptions>>,
+    reducers: Option<Vec<ReducerOptions>>,
 }
 
 impl From<ReplayOptions> for PolicyLayer {

@@ -3,11 +3,10 @@
 //! One record may hold the calls of many pages, and is decoded once: the records of the last session of a page are kept for the next
 //! page while the session's revision is unchanged.
 
-use super::store_context::StoreContext;
 use crate::error::Result;
 use crate::history::{HistoryEntry, LogRecord};
 use crate::id::{IdMap, Seed};
-use crate::store::{AuditRow, MAX_KEY, Query, RecordKind, Table, open_record};
+use crate::store::{AuditRow, LogStore, MAX_KEY, Query, RecordKind, Table, open_record};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
@@ -41,16 +40,16 @@ impl RecordCalls {
 
 impl AuditPayloads {
     /// Reads the records of the rows, except those that are kept from an earlier page.
-    pub async fn read(&mut self, context: &StoreContext, rows: &[(&str, AuditRow)]) -> Result<()> {
+    pub async fn read(&mut self, store: &dyn LogStore, seed: Seed, rows: &[(&str, AuditRow)]) -> Result<()> {
         if let Some((session, revision)) = self.kept.take()
-            && revision_of(context, &session).await? != Some(revision)
+            && revision_of(store, &session).await? != Some(revision)
         {
             self.records.clear();
         }
         let last = rows.last().map(|(session, _)| *session);
         let revision = match last {
             // Before its records: one that is written meanwhile is not missed by the next page.
-            Some(session) => revision_of(context, session).await?,
+            Some(session) => revision_of(store, session).await?,
             None => None,
         };
         let mut used = BTreeMap::new();
@@ -62,7 +61,7 @@ impl AuditPayloads {
                 }
                 let record = match self.records.remove(&place) {
                     Some(record) => record,
-                    None => read_record(context, session, key).await?,
+                    None => read_record(store, seed, session, key).await?,
                 };
                 used.insert(place, record);
             }
@@ -97,13 +96,13 @@ fn keys_of(row: &AuditRow) -> impl Iterator<Item = u64> {
     [Some(row.record), row.result_record].into_iter().flatten()
 }
 
-async fn revision_of(context: &StoreContext, session: &str) -> Result<Option<u64>> {
-    Ok(context.store.head(session).await?.map(|head| head.revision))
+async fn revision_of(store: &dyn LogStore, session: &str) -> Result<Option<u64>> {
+    Ok(store.head(session).await?.map(|head| head.revision))
 }
 
-async fn read_record(context: &StoreContext, session: &str, key: u64) -> Result<Option<RecordCalls>> {
+async fn read_record(store: &dyn LogStore, seed: Seed, session: &str, key: u64) -> Result<Option<RecordCalls>> {
     let query = Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) };
-    let records = context.store.read(session, query).await?;
+    let records = store.read(session, query).await?;
     let record = records.first().and_then(|record| open_record::<LogRecord>(RecordKind::Log, &record.value).ok());
-    Ok(record.map(|record| RecordCalls::of(record, context.seed)))
+    Ok(record.map(|record| RecordCalls::of(record, seed)))
 }

@@ -2,8 +2,7 @@
 
 use super::convert::{object_to_js, to_js, to_json};
 use super::foreign::{callback_failed, get, items, string};
-use super::option_reader::BoundFunction;
-use super::options::{AtLeastOne, FirstSystemOnly};
+use super::option_reader::{AtLeastOne, BoundFunction, words};
 use super::promise::await_settled;
 use crate::error::{Error, Result};
 use crate::replay::{Callback, QuestionKind, Reducer, ReducerQuestion, ReducerReply};
@@ -51,6 +50,11 @@ impl From<BoundFunction> for Callback {
         Self { id, hook: Rc::new(function) }
     }
 }
+
+words!(
+    /// `systems` of the reducer `message_count`: true for `"first"`.
+    FirstSystemOnly: bool { "all" => false, "first" => true }
+);
 
 /// An element of `reducers`, as in `{ type: "sliding_turns", turns: 3 }`.
 #[derive(Deserialize)]

@@ -4,10 +4,11 @@ use super::convert::{object_to_js, set};
 use super::option_reader::read_options;
 use super::reducers::ask_application;
 use super::run_request::{RenderOptions, input_items};
-use super::session::SessionInner;
+use super::session_inner::SessionInner;
+use super::store_context::concerns_settings;
 use super::wire::report_to_js;
 use crate::error::Result;
-use crate::finding::{Finding, FindingCode};
+use crate::finding::Finding;
 use crate::history::{History, Origin, join};
 use crate::render::{RenderRequest, RenderStep, Rendered};
 use crate::replay::ReducerReplies;
@@ -49,8 +50,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
 }
 
 fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
-    let mut warnings = Vec::new();
-    append_warnings(&rendered.report, &mut warnings);
+    let warnings: Vec<Finding> = rendered.report.iter().filter(|finding| concerns_settings(finding)).cloned().collect();
     inner.context.warn(&warnings);
     let out = js_sys::Object::new();
     #[allow(clippy::cast_precision_loss)]
@@ -67,13 +67,4 @@ fn rendered_to_js(inner: &SessionInner, rendered: &Rendered) -> JsValue {
     set(&out, "sources", &sources);
     set(&out, "stablePrefix", &JsValue::from_f64(f64::from(rendered.stable_prefix)));
     out.into()
-}
-
-/// Appends the findings of a rendered body that are also reported to `onWarning`.
-pub fn append_warnings(report: &[Finding], out: &mut Vec<Finding>) {
-    for finding in report {
-        if matches!(finding.code, FindingCode::StaleDefault | FindingCode::CallbackFailed) {
-            out.push(finding.clone());
-        }
-    }
 }

@@ -1,15 +1,17 @@
 //! `Rethread`: the class of an open store.
 
+use super::audit::{MAX_PAGE, audit_page};
 use super::convert::to_js;
 use super::foreign::member;
+use super::journals::pending_runs;
+use super::open_store::OpenStore;
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, open_options};
-use super::pending::{MAX_PAGE, audit_page, pending_runs};
 use super::promise::promise;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
-use super::session::{JsSession, SessionInner};
+use super::session::JsSession;
 use super::store::{IndexedDbStore, StorageStatus, persist, storage_status};
-use super::store_context::{DEFAULT_NAME, StoreContext};
+use super::store_context::DEFAULT_NAME;
 use crate::error::{Code, Error};
 use crate::session_head::SessionHead;
 use crate::store::{LogStore, MemoryStore, RecordKind, open_record, unreadable_head};
@@ -20,7 +22,7 @@ use wasm_bindgen::prelude::*;
 /// An open store.
 #[wasm_bindgen(js_name = Rethread, skip_typescript)]
 pub struct JsRethread {
-    context: Rc<StoreContext>,
+    open: Rc<OpenStore>,
 }
 
 /// Opens a store.
@@ -36,7 +38,7 @@ pub fn open_rethread(options: JsValue) -> Promise {
                 Rc::new(IndexedDbStore::open(options.name.as_deref().unwrap_or(DEFAULT_NAME), durability).await?)
             }
         };
-        Ok(JsRethread { context: StoreContext::new(store, kind, options)? }.into())
+        Ok(JsRethread { open: OpenStore::new(store, kind, options)? }.into())
     }))
 }
 
@@ -53,17 +55,17 @@ fn store_kind(options: &OpenOptions) -> &'static str {
 impl JsRethread {
     /// Opens a session. One that is not stored yet is empty, and is written with its first append.
     pub fn session(&self, id: String, options: JsValue) -> Promise {
-        let context = self.context.clone();
-        self.context.promise(Box::pin(async move {
-            let inner = SessionInner::open(&context, &id, &options).await?;
+        let open = self.open.clone();
+        self.open.context.promise(Box::pin(async move {
+            let inner = open.open_session(&id, &options).await?;
             Ok(JsSession { inner }.into())
         }))
     }
 
     /// Lists sessions in the order of their ids.
     pub fn sessions(&self, query: JsValue) -> Promise {
-        let context = self.context.clone();
-        self.context.promise(Box::pin(async move {
+        let context = self.open.context.clone();
+        self.open.context.promise(Box::pin(async move {
             let SessionQuery { cursor, channel, limit } = read_optional("the query", &query)?;
             let limit = limit.map_or(100, |option| option.0).min(MAX_PAGE);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -80,33 +82,33 @@ impl JsRethread {
     /// Deletes a session and all its records.
     #[wasm_bindgen(js_name = deleteSession)]
     pub fn delete_session(&self, id: String) -> Promise {
-        let context = self.context.clone();
-        self.context.promise(Box::pin(async move {
-            if context.session(&id).is_some_and(|session| session.has_live_run()) {
+        let open = self.open.clone();
+        self.open.context.promise(Box::pin(async move {
+            if open.session(&id).is_some_and(|session| session.has_live_run()) {
                 return Err(Error::new(Code::Busy, "a run of this session is under way here; cancel it first"));
             }
-            context.store.delete_session(&id).await?;
-            let open = context.session(&id);
-            context.forget(&id);
-            if let Some(session) = open {
+            open.context.store.delete_session(&id).await?;
+            let deleted = open.session(&id);
+            open.unregister(&id);
+            if let Some(session) = deleted {
                 session.refresh().await?;
                 session.notify();
             }
-            context.announce_change(&id, 0, true);
+            open.context.announce_change(&id, 0, true);
             Ok(JsValue::UNDEFINED)
         }))
     }
 
     /// Returns a page of the audit table of all sessions.
     pub fn invocations(&self, query: JsValue) -> Promise {
-        audit_page(&self.context, query, None)
+        audit_page(&self.open.context, query, None)
     }
 
     /// Lists runs that were interrupted, that failed, or that are live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self, query: JsValue) -> Promise {
-        let context = self.context.clone();
-        self.context.promise(Box::pin(async move {
+        let context = self.open.context.clone();
+        self.open.context.promise(Box::pin(async move {
             let mut heads = Vec::new();
             let query: PendingRunQuery = read_optional("the query", &query)?;
             if let Some(id) = query.session {
@@ -126,40 +128,42 @@ impl JsRethread {
 
     /// Calls the listener after each change of a session, in any tab. Returns the function that unsubscribes it.
     pub fn subscribe(&self, listener: js_sys::Function) -> js_sys::Function {
-        self.context.subscribe(listener)
+        self.open.context.subscribe(listener)
     }
 
     /// Asks the platform to keep the data.
     pub fn persist(&self) -> Promise {
-        let durable = self.context.is_durable();
+        let durable = self.open.context.is_durable();
         promise(Box::pin(async move { Ok((durable && persist().await?).into()) }))
     }
 
     /// Reports the state of the store.
     pub fn status(&self) -> Promise {
-        let context = self.context.clone();
-        self.context.promise(Box::pin(async move {
+        let open = self.open.clone();
+        self.open.context.promise(Box::pin(async move {
+            let context = &open.context;
             let status = storage_status().await;
             for row in context.all_heads().await? {
                 if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &row.head.value) {
                     context.report_unreadable(unreadable_head(&row.id, &error));
                 }
             }
-            Ok(result_to_js(&status_of(&context, &status)))
+            Ok(result_to_js(&status_of(&open, &status)))
         }))
     }
 
     /// Closes the store. Its sessions and runs reject further calls.
     pub fn close(&self) -> Promise {
-        let context = self.context.clone();
+        let open = self.open.clone();
         promise(Box::pin(async move {
-            context.close();
+            open.close();
             Ok(JsValue::UNDEFINED)
         }))
     }
 }
 
-fn status_of(context: &StoreContext, storage: &StorageStatus) -> StatusResult {
+fn status_of(open: &OpenStore, storage: &StorageStatus) -> StatusResult {
+    let context = &open.context;
     let durable = context.is_durable();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
@@ -168,7 +172,7 @@ fn status_of(context: &StoreContext, storage: &StorageStatus) -> StatusResult {
         persisted: storage.persisted.filter(|_| durable),
         usage_bytes: bytes(storage.usage),
         quota_bytes: bytes(storage.quota),
-        state: context.state(),
+        state: open.state(),
         findings: context.damage_to_js(),
     }
 }

@@ -3,9 +3,9 @@
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
 use super::foreign;
-use super::option_reader::{BoundFunction, Entries, UnreadObject, UnreadValue};
-use super::options::{AtLeastOne, OnStopOption, PersistenceOption, ReplayOptions, WindowOption, words};
-use super::session::SessionInner;
+use super::option_reader::{AtLeastOne, BoundFunction, Entries, UnreadObject, UnreadValue, words};
+use super::options::{OnStopOption, PersistenceOption, ReplayOptions, WindowOption};
+use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage, IncomingPart, read_part};
 use crate::json::{Json, JsonRef, JsonStr};

@@ -1,7 +1,7 @@
 //! `StateBag`: provider-scoped state of a session.
 
 use super::convert::{to_js, to_json};
-use super::session::SessionInner;
+use super::session_inner::SessionInner;
 use crate::sorted::Sorted;
 use js_sys::Array;
 use std::rc::Rc;

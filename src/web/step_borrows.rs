@@ -1,6 +1,6 @@
 //! What a step of a run works on: the session's log and renderer, borrowed until the step is done.
 
-use super::session::SessionInner;
+use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
 use crate::clock::Ms;
 use crate::render::Renderer;

@@ -1,13 +1,14 @@
-//! `SessionView`: a session as a page paints it (R56).
+//! The class `SessionView`: snapshots of a session for a page (R56).
 //!
 //! A message becomes a JavaScript object once, and again only when something about it changes; the
 //! snapshot is the same object until anything does.
 
 use super::convert::{object_to_js, set};
+use super::live_run::LiveRun;
 use super::promise::promise;
-use super::run::RunInner;
-use super::session::SessionInner;
-use super::unfinished::{UnfinishedRun, UnfinishedState};
+use super::session_inner::SessionInner;
+use super::unfinished_run::{UnfinishedRun, UnfinishedState};
+use super::view_state::{ViewMessage, ViewState, WINDOW};
 use crate::history::{History, MessageFormat, write_message};
 use crate::id::hash_words;
 use crate::message::Message;
@@ -17,46 +18,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
-/// So many messages are shown at first, and at least so many more by each `older`.
-const WINDOW: usize = 100;
-
-/// What is shown, kept between changes.
-pub struct ViewState {
-    snapshot: Option<JsValue>,
-    messages: Vec<ViewMessage>,
-    window: usize,
-    /// Nothing is painted any more: what is shown stays.
-    released: bool,
-}
-
-/// A message as it was painted.
-struct ViewMessage {
-    id: String,
-    version: u64,
-    value: JsValue,
-}
-
-impl Default for ViewState {
-    fn default() -> Self {
-        Self { snapshot: None, messages: Vec::new(), window: WINDOW, released: false }
-    }
-}
-
-impl ViewState {
-    /// Something changed.
-    pub fn touch(&mut self) {
-        if !self.released {
-            self.snapshot = None;
-        }
-    }
-
-    /// The history was replaced.
-    pub fn clear(&mut self) {
-        *self = Self { window: self.window, ..Self::default() };
-    }
-}
-
-/// Paints for the last time, where a page shows the session, and keeps nothing else.
+/// Makes the last snapshot of a session whose store is closed, if a page shows it, and drops everything else.
 pub fn release_view(inner: &Rc<SessionInner>) {
     let shown = !inner.view.borrow().messages.is_empty();
     let kept = shown.then(|| inner.view.borrow().snapshot.clone()).flatten();
@@ -64,7 +26,7 @@ pub fn release_view(inner: &Rc<SessionInner>) {
     *inner.view.borrow_mut() = ViewState { snapshot: last, released: true, ..ViewState::default() };
 }
 
-/// For a page on screen.
+/// The view of a session.
 #[wasm_bindgen(js_name = SessionView, skip_typescript)]
 pub struct JsSessionView {
     inner: Rc<SessionInner>,
@@ -78,7 +40,7 @@ impl JsSessionView {
 
 #[wasm_bindgen(js_class = SessionView)]
 impl JsSessionView {
-    /// What to paint: the same object until something changes.
+    /// Returns the snapshot: the same object until something changes.
     #[wasm_bindgen(js_name = getSnapshot)]
     pub fn get_snapshot(&self) -> JsValue {
         if let Some(kept) = &self.inner.view.borrow().snapshot {
@@ -89,18 +51,18 @@ impl JsSessionView {
         snapshot
     }
 
-    /// Called after each change. Gives the function that ends it.
+    /// Adds a listener to changes; returns the function that removes it.
     pub fn subscribe(&self, listener: Function) -> Function {
         self.inner.listeners.add(listener)
     }
 
-    /// Shows older messages; false when there are none.
+    /// Shows older messages. Resolves to false if there are none.
     pub fn older(&self) -> Promise {
         let inner = self.inner.clone();
         promise(Box::pin(async move {
             let more = inner.log.borrow().history.messages().len() > inner.view.borrow().window;
             if more {
-                // In proportion to what is shown, which each snapshot lists: so paging to the end costs no square.
+                // Grows with the window, since each snapshot lists the whole window: paging to the end must not cost its square.
                 let mut view = inner.view.borrow_mut();
                 view.window += WINDOW.max(view.window / 2);
                 drop(view);
@@ -136,12 +98,12 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         if let Some(turn) = unfinished.turn() {
             builder.turn(&log.history, turn, unfinished.partial.as_ref(), unfinished.state == UnfinishedState::Live);
         }
-        shown_run = unfinished_run(unfinished);
+        shown_run = unfinished_run_to_js(unfinished);
     });
     if let Some(run) = &run {
-        let machine = run.machine.borrow();
+        let machine = run.machine();
         builder.turn(&log.history, machine.live(), partial.as_ref(), true);
-        shown_run = live_run(run, &machine);
+        shown_run = live_run_to_js(&**run, &machine);
     }
     view.messages = builder.new;
     let value = object_to_js(&|out| {
@@ -156,11 +118,11 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     value
 }
 
-/// The run that is under way here.
-fn live_run(run: &Rc<RunInner>, machine: &Run) -> JsValue {
+/// The run of this tab, for the snapshot.
+fn live_run_to_js(run: &dyn LiveRun, machine: &Run) -> JsValue {
     let value = object_to_js(&|out| {
-        out.text("id", &run.id).text("status", machine.status().as_str());
-        if let Some(at) = run.retry_at.get().filter(|_| machine.waits()) {
+        out.text("id", run.id()).text("status", machine.status().as_str());
+        if let Some(at) = run.retry_at().filter(|_| machine.waits()) {
             out.number("retryAt", at);
         }
     });
@@ -168,7 +130,7 @@ fn live_run(run: &Rc<RunInner>, machine: &Run) -> JsValue {
     value
 }
 
-fn unfinished_run(run: &UnfinishedRun) -> JsValue {
+fn unfinished_run_to_js(run: &UnfinishedRun) -> JsValue {
     object_to_js(&|out| {
         out.text("id", &run.id).text("status", run.state.as_str());
         if let UnfinishedState::Failed(code, message) = &run.state {
@@ -182,7 +144,7 @@ fn unfinished_run(run: &UnfinishedRun) -> JsValue {
 struct SnapshotBuilder<'v> {
     id: &'v str,
     old: Vec<ViewMessage>,
-    /// Where the next one of the old ones is looked for: their order stays.
+    /// The index at which the next message is expected: messages keep their order.
     at: usize,
     /// Indexes of the old messages by id, built when one is not at the expected index.
     places: Option<BTreeMap<String, usize>>,
@@ -191,14 +153,14 @@ struct SnapshotBuilder<'v> {
 }
 
 impl SnapshotBuilder<'_> {
-    /// Paints a turn that history does not hold, with the answer that is coming in or was cut.
+    /// Adds a turn that history does not hold, with the answer that is coming in or was cut.
     fn turn(&mut self, stored: &History, turn: &History, partial: Option<&Message>, live: bool) {
         let partial = partial.filter(|partial| turn.message(&partial.id).is_none());
         let all = turn.messages().iter().map(|message| (message, false)).chain(partial.map(|partial| (partial, live)));
         for (message, streaming) in all {
             // The append is there before the run hears of it.
             if stored.message(&message.id).is_none() {
-                let before = self.new.last().map(|painted| painted.id.clone());
+                let before = self.new.last().map(|shown| shown.id.clone());
                 self.message(message, turn, before.as_deref(), MessageFormat::View { saved: false, streaming });
             }
         }
@@ -212,7 +174,7 @@ impl SnapshotBuilder<'_> {
         }
         let old = &self.old;
         let places = self.places.get_or_insert_with(|| {
-            old.iter().enumerate().map(|(at, painted)| (painted.id.clone(), at)).collect::<BTreeMap<_, _>>()
+            old.iter().enumerate().map(|(at, shown)| (shown.id.clone(), at)).collect::<BTreeMap<_, _>>()
         });
         places.get(id).copied()
     }
@@ -230,7 +192,7 @@ impl SnapshotBuilder<'_> {
     }
 }
 
-/// Stands for all that can change about a message: its calls' fate, and, while it comes in, its text.
+/// Returns a hash of everything that may change about a message: its status, its calls and, while it is streamed, its size.
 fn version(message: &Message, history: &History, before: Option<&str>, showing: MessageFormat) -> u64 {
     let (saved, streaming) = match showing {
         MessageFormat::View { saved, streaming } => (saved, streaming),

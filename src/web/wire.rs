@@ -3,13 +3,12 @@
 use super::assembler::dialect;
 use super::convert::{list_to_js, set};
 use super::foreign;
-use super::option_reader::read_optional;
+use super::option_reader::{read_optional, words};
 use crate::error::Result;
 use crate::finding::{Finding, Report};
 use crate::provider::{Dangling, RepairOptions};
 use js_sys::{Object, Uint8Array};
 use serde::Deserialize;
-use serde::de::Error as _;
 use wasm_bindgen::prelude::*;
 
 /// Converts findings to a JavaScript array.
@@ -63,17 +62,10 @@ struct WireOptions {
     dangling_text: Option<String>,
 }
 
-struct DanglingOption(Dangling);
-
-impl<'de> Deserialize<'de> for DanglingOption {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "synthesize" => Ok(Self(Dangling::Synthesize)),
-            "omit" => Ok(Self(Dangling::Omit)),
-            other => Err(D::Error::unknown_variant(other, &["synthesize", "omit"])),
-        }
-    }
-}
+words!(
+    /// `danglingCalls`.
+    DanglingOption: Dangling { "synthesize" => Dangling::Synthesize, "omit" => Dangling::Omit }
+);
 
 fn repair_options(options: &JsValue) -> Result<RepairOptions> {
     let options: WireOptions = read_optional("the last argument, the options,", options)?;

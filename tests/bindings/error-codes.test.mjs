@@ -19,6 +19,6 @@ test('the details that the types name are those that Rust writes', () => {
   const types = between(read('js/types.d.ts'), 'interface KnownDetails', '\n}\n');
   const named = new Set([...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next));
   assert.ok(named.size >= 8, [...named].join());
-  const rust = ['src/run/answer.rs', 'src/run/state.rs', 'src/store/log.rs', 'src/web/pending.rs'].map(read).join('\n');
+  const rust = ['src/run/answer.rs', 'src/run/state.rs', 'src/store/log.rs', 'src/web/resume.rs'].map(read).join('\n');
   for (const fact of named) assert.ok(rust.includes(`"${fact}"`), `nothing writes \`details.${fact}\``);
 });

@@ -6,6 +6,7 @@
 mod connection;
 mod failure;
 mod head;
+mod options;
 mod pages;
 mod read;
 mod rows;
@@ -15,8 +16,8 @@ mod wait;
 mod write;
 
 pub use connection::delete_database;
+pub use options::{Durability, IndexedDbOptions};
 
-use crate::clock::Ms;
 use crate::error::{Code, Result};
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
@@ -32,42 +33,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use transaction::SharedScript;
 use write::AppendRequest;
-
-/// When a write counts as done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Durability {
-    /// When the operating system has it: outlives the tab and the browser, and may lose the last moments to a power cut.
-    #[default]
-    Relaxed,
-    /// When the disk has it.
-    Strict,
-}
-
-impl Durability {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Relaxed => "relaxed",
-            Self::Strict => "strict",
-        }
-    }
-}
-
-/// How an [`IndexedDbStore`] is opened.
-#[derive(Clone, Copy, Debug)]
-pub struct IndexedDbOptions {
-    /// When a write counts as done.
-    pub durability: Durability,
-    /// How long to wait for another tab to give way or for a disk, in milliseconds, before `busy`.
-    pub busy_after: Ms,
-    /// How long to wait for other tabs to close an old version, in milliseconds, before `upgrade_blocked`.
-    pub blocked_after: Ms,
-}
-
-impl Default for IndexedDbOptions {
-    fn default() -> Self {
-        Self { durability: Durability::Relaxed, busy_after: 10_000, blocked_after: 3_000 }
-    }
-}
 
 /// The store over one IndexedDB database.
 pub struct IndexedDbStore {

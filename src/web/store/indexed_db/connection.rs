@@ -1,9 +1,9 @@
 //! OpenRequest, losing and deleting the database.
 
 use super::failure::IdbFailure;
+use super::options::{Durability, IndexedDbOptions};
 use super::rows::STORES;
 use super::wait::{EventHandler, OneShot, Timeout, handler};
-use super::{Durability, IndexedDbOptions};
 use crate::clock::Ms;
 use crate::error::{Code, Result};
 use crate::web::convert::set;

@@ -3,8 +3,7 @@
 
 use super::convert::{object_to_js, parsed, set};
 use super::foreign::{self, member};
-use super::platform_hold::PlatformHold;
-use super::run::RunInner;
+use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
 use crate::json::JsonStr;
 use crate::message::{Message, PartBody};
@@ -13,49 +12,25 @@ use crate::run::{JournalEntry, RunEvent, without_calls};
 use crate::store::{RecordKind, open_record};
 use js_sys::Uint8Array;
 use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
 
-/// A BroadcastChannel over all tabs of an origin that have the database open.
-pub struct AnswerChannel {
-    channel: web_sys::BroadcastChannel,
-    _on_message: Closure<dyn FnMut(web_sys::MessageEvent)>,
-    _hold: Option<PlatformHold>,
+/// Requests the answer so far from the tab that drives a run.
+pub fn request_answer(context: &StoreContext, session: &str, run: &str) {
+    let request = object_to_js(&|out| {
+        out.text("session", session).text("run", run).bool("ask", true);
+    });
+    context.post_answer(&request);
 }
 
-impl AnswerChannel {
-    /// Opens it; none where the platform has no such channels.
-    pub fn open(context: &Rc<StoreContext>) -> Option<Self> {
-        let channel = web_sys::BroadcastChannel::new(&format!("rethread:{}:answers", context.name)).ok()?;
-        let context: Weak<StoreContext> = Rc::downgrade(context);
-        let on_message = Closure::new(move |event: web_sys::MessageEvent| {
-            if let Some(context) = context.upgrade() {
-                receive(&context, &event.data());
-            }
-        });
-        channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-        Some(Self { _hold: PlatformHold::closing(&channel), channel, _on_message: on_message })
-    }
-
-    pub fn close(&self) {
-        self.channel.set_onmessage(None);
-        self.channel.close();
-    }
-
-    /// Requests the answer so far from the owner of a run.
-    pub fn request(&self, session: &str, run: &str) {
-        self.post(&object_to_js(&|out| {
-            out.text("session", session).text("run", run).bool("ask", true);
-        }));
-    }
-
-    fn post(&self, value: &JsValue) {
-        // Fails only if the channel is closed, which ends the broadcast.
-        let _ = self.channel.post_message(value);
-    }
+/// The run whose answer is sent.
+pub struct AnswerSource<'r> {
+    pub session: &'r SessionInner,
+    pub run: &'r str,
+    /// Returns the answer so far.
+    pub partial: &'r dyn Fn() -> Option<Message>,
 }
 
-/// The owner's record of the tabs that watch a run.
+/// What the tab that drives a run knows of the tabs that show it.
 #[derive(Default)]
 pub struct AnswerBroadcast {
     /// Whether any tab has requested the answer.
@@ -66,7 +41,7 @@ pub struct AnswerBroadcast {
 
 impl AnswerBroadcast {
     /// Sends the additions to the answer in `events`.
-    pub fn send_events(&self, run: &RunInner, events: &[RunEvent]) {
+    pub fn send_events(&self, run: &AnswerSource<'_>, events: &[RunEvent]) {
         if !self.requested.get() {
             return;
         }
@@ -98,15 +73,21 @@ impl AnswerBroadcast {
         self.send_piece(run, text);
     }
 
+    /// Sends the answer so far, and from now on each addition.
+    pub fn start(&self, run: &AnswerSource<'_>) {
+        self.requested.set(true);
+        self.send_all(run);
+    }
+
     /// Sends the answer so far.
-    fn send_all(&self, run: &RunInner) {
-        let Some(message) = run.partial().and_then(without_calls) else { return };
+    fn send_all(&self, run: &AnswerSource<'_>) {
+        let Some(message) = (run.partial)().and_then(without_calls) else { return };
         *self.sent.borrow_mut() = Some(message.id.clone());
         let bytes = JournalEntry::Partial(message).seal();
         self.post(run, None, "message", &Uint8Array::from(bytes.as_ref()));
     }
 
-    fn send_piece(&self, run: &RunInner, piece: Option<(bool, JsonStr)>) {
+    fn send_piece(&self, run: &AnswerSource<'_>, piece: Option<(bool, JsonStr)>) {
         if let Some((reasoning, text)) = piece {
             let key = if reasoning { "reasoning" } else { "text" };
             let message = self.sent.borrow().clone();
@@ -114,29 +95,25 @@ impl AnswerBroadcast {
         }
     }
 
-    fn post(&self, run: &RunInner, message: Option<&str>, key: &str, what: &JsValue) {
-        let context = &run.session.context;
-        if let Some(answers) = &*context.answers.borrow() {
-            let value = object_to_js(&|out| {
-                out.text("session", &run.session.id).text("run", &run.id);
-                if let Some(message) = message {
-                    out.text("id", message);
-                }
-            });
-            set(&value, key, what);
-            answers.post(&value);
-        }
+    fn post(&self, run: &AnswerSource<'_>, message: Option<&str>, key: &str, what: &JsValue) {
+        let value = object_to_js(&|out| {
+            out.text("session", &run.session.id).text("run", run.run);
+            if let Some(message) = message {
+                out.text("id", message);
+            }
+        });
+        set(&value, key, what);
+        run.session.context.post_answer(&value);
     }
 }
 
-fn receive(context: &StoreContext, value: &JsValue) {
+/// Handles a message of another tab about an answer of the session.
+pub fn receive_answer(session: &SessionInner, value: &JsValue) {
     let text = |key: &str| member(value, key).as_string();
-    let (Some(session), Some(run)) = (text("session"), text("run")) else { return };
-    let Some(session) = context.session(&session) else { return };
+    let Some(run) = text("run") else { return };
     if member(value, "ask").is_truthy() {
-        if let Some(live) = session.live_run().filter(|live| live.id == run) {
-            live.broadcast.requested.set(true);
-            live.broadcast.send_all(&live);
+        if let Some(live) = session.live_run().filter(|live| live.id() == run) {
+            live.send_answer();
         }
     } else if let Some(message) = text("id") {
         let text = text("text").map(|text| PartBody::Text(JsonStr::new(&text)));

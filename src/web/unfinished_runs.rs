@@ -1,160 +1,26 @@
-//! The unfinished runs of a session that are not under way here, as the view shows them (R69): interrupted, failed, stopped, or
-//! under way in another tab. A run that ended here is shown from memory, any other one from its journal.
+//! Finds the unfinished runs of a session that are not under way in this tab, and keeps them up to date (R69).
 
-use super::pending::{is_over, journal_of};
+use super::answer_broadcast::request_answer;
+use super::journals::{is_over, journal_of};
+use super::live_run::LiveRun;
 use super::platform::{held_locks, sleep, wait_until_released};
 use super::promise::in_background;
-use super::run::{RunInner, liveness_lock_name, lock_name};
-use super::session::SessionInner;
-use crate::history::History;
-use crate::message::{Message, MessageStatus, PartBody};
-use crate::run::{RecoveredRun, RunStatus, mark_open_calls, without_calls};
+use super::run_lock::{held_by_other_tabs, liveness_lock_name, lock_name};
+use super::session_inner::SessionInner;
+use super::unfinished_run::{JournalProgress, TurnSource, UnfinishedRun, UnfinishedState};
+use crate::message::{Message, PartBody};
+use crate::run::{RunStatus, without_calls};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal_from;
-use crate::tool::InvocationStatus;
 
 /// Number of waits for a run's liveness lock before waiting for its owner lock.
 const MAX_LIVENESS_WAITS: u32 = 8;
 
-/// The state of an unfinished run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum UnfinishedState {
-    /// Another tab drives it.
-    Live,
-    /// Nobody drives it.
-    Interrupted,
-    /// The user stopped it.
-    Stopped,
-    /// It failed: the error's code and sentence.
-    Failed(String, String),
-}
-
-impl UnfinishedState {
-    fn of(entry: &RunEntry, live: bool) -> Self {
-        match &entry.failed {
-            _ if live => Self::Live,
-            Some(_) if entry.is_stopped() => Self::Stopped,
-            Some((code, message)) => Self::Failed(code.clone(), message.clone()),
-            None => Self::Interrupted,
-        }
-    }
-
-    /// The name in the public types.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Live => "running",
-            Self::Interrupted => "interrupted",
-            Self::Stopped => "cancelled",
-            Self::Failed(..) => "failed",
-        }
-    }
-
-    /// The status of calls that were started and have no result.
-    fn open_calls(&self) -> Option<InvocationStatus> {
-        match self {
-            Self::Live => None,
-            Self::Stopped => Some(InvocationStatus::Aborted),
-            Self::Interrupted | Self::Failed(..) => Some(InvocationStatus::Interrupted),
-        }
-    }
-
-    /// The status of an answer that was cut.
-    fn cut_answer(&self) -> MessageStatus {
-        match self {
-            Self::Live | Self::Interrupted => MessageStatus::Truncated,
-            Self::Stopped => MessageStatus::Stopped,
-            Self::Failed(..) => MessageStatus::Failed,
-        }
-    }
-}
-
-/// An unfinished run and its turn.
-pub struct UnfinishedRun {
-    pub id: String,
-    /// Its number in the session; the highest for one that was never written.
-    number: u64,
-    pub state: UnfinishedState,
-    /// A copy of the turn so far with the status of open calls set; none while `source` holds the turn unchanged.
-    marked: Option<History>,
-    /// The answer that was coming in, or is.
-    pub partial: Option<Message>,
-    source: RunSource,
-}
-
-enum RunSource {
-    /// It ended here: the turn is what the user saw. `epoch` is the owner's in the head, none if it is not there.
-    Here { epoch: Option<u32>, next_run: u64 },
-    /// It was read from its journal: the first `read` entries.
-    Journal { recovered: Box<RecoveredRun>, read: u64, epoch: u32 },
-}
-
-/// How much of a run is known without reading its journal.
-enum JournalProgress {
-    /// The run ended here and has no other owner since: memory holds more of it than the journal does.
-    InMemory,
-    /// The first entries of its journal, this many.
-    Entries(u64),
-    Unread,
-}
-
-impl UnfinishedRun {
-    fn journal_progress(&self, entry: &RunEntry, state: &UnfinishedState) -> JournalProgress {
-        match &self.source {
-            RunSource::Here { epoch, .. } if *epoch == Some(entry.epoch) && *state != UnfinishedState::Live => {
-                JournalProgress::InMemory
-            }
-            RunSource::Journal { read, .. } if *read <= entry.entries => JournalProgress::Entries(*read),
-            RunSource::Here { .. } | RunSource::Journal { .. } => JournalProgress::Unread,
-        }
-    }
-
-    /// Whether the view shows the run: until it is resumed or discarded, or the next run starts.
-    fn is_shown(&self, head: &SessionHead) -> bool {
-        let entry = head.run(&self.id);
-        match &self.source {
-            RunSource::Here { epoch, next_run } => {
-                entry.map(|entry| entry.epoch) == *epoch && head.next_run <= *next_run
-            }
-            RunSource::Journal { .. } => {
-                entry.is_some() && (self.state == UnfinishedState::Live || self.number + 1 == head.next_run)
-            }
-        }
-    }
-
-    /// The turn so far, if it is known.
-    pub fn turn(&self) -> Option<&History> {
-        match (&self.marked, &self.source) {
-            (None, RunSource::Journal { recovered, .. }) => Some(&recovered.live),
-            (marked, _) => marked.as_ref(),
-        }
-    }
-
-    fn mark(&mut self) {
-        if let (Some(status), Some(turn)) = (self.state.open_calls(), &mut self.marked) {
-            mark_open_calls(turn, status);
-        }
-        if let Some(partial) = &mut self.partial {
-            partial.status = self.state.cut_answer();
-        }
-    }
-
-    /// Updates the shown turn from the journal entries read so far.
-    fn show_journal(&mut self) {
-        let RunSource::Journal { recovered, .. } = &self.source else { return };
-        // A run that goes on grows by each entry of its journal: it is not copied.
-        self.marked = self.state.open_calls().map(|_| recovered.live.clone());
-        if !matches!(self.state, UnfinishedState::Live | UnfinishedState::Interrupted) {
-            self.partial.clone_from(&recovered.partial);
-        }
-        self.mark();
-    }
-}
-
 impl SessionInner {
     /// Keeps the turn of a run that ended here or was given up without being appended, so that the view still shows it.
-    pub fn keep_ended_run(&self, run: &RunInner) {
+    pub fn keep_ended_run(&self, run: &dyn LiveRun) {
         let (status, error, saved) = {
-            let outcome = run.machine.borrow().outcome();
+            let outcome = run.machine().outcome();
             (outcome.status, outcome.error, outcome.saved)
         };
         let state = match (status, error) {
@@ -167,15 +33,15 @@ impl SessionInner {
             _ => UnfinishedState::Interrupted,
         };
         let partial = run.partial().and_then(without_calls);
-        let marked = Some(run.machine.borrow().live().clone());
+        let marked = Some(run.machine().live().clone());
         let log = self.log.borrow();
-        let entry = log.head.run(&run.id);
+        let entry = log.head.run(run.id());
         let (epoch, number) = (entry.map(|entry| entry.epoch), entry.map_or(u64::MAX, |entry| entry.number));
-        let source = RunSource::Here { epoch, next_run: log.head.next_run };
-        let mut ended = UnfinishedRun { id: run.id.clone(), number, state, marked, partial, source };
+        let source = TurnSource::Memory { epoch, next_run: log.head.next_run };
+        let mut ended = UnfinishedRun { id: run.id().to_owned(), number, state, marked, partial, source };
         ended.mark();
         let mut unfinished = self.unfinished.borrow_mut();
-        unfinished.retain(|other| other.id != run.id);
+        unfinished.retain(|other| other.id != run.id());
         unfinished.push(ended);
     }
 
@@ -183,7 +49,7 @@ impl SessionInner {
     pub fn forget_unwritten(&self, id: &str) -> bool {
         let mut unfinished = self.unfinished.borrow_mut();
         let before = unfinished.len();
-        unfinished.retain(|run| run.id != id || !matches!(run.source, RunSource::Here { epoch: None, .. }));
+        unfinished.retain(|run| run.id != id || !matches!(run.source, TurnSource::Memory { epoch: None, .. }));
         unfinished.len() < before
     }
 
@@ -191,7 +57,7 @@ impl SessionInner {
     pub fn each_unfinished(&self, head: &SessionHead, paint: &mut dyn FnMut(&UnfinishedRun)) {
         let live_here = self.live_run();
         for run in &*self.unfinished.borrow() {
-            let own = live_here.as_ref().is_some_and(|live| live.id == run.id);
+            let own = live_here.as_ref().is_some_and(|live| live.id() == run.id);
             // The run here is the next turn.
             let superseded = live_here.is_some() && run.state != UnfinishedState::Live;
             if !own && !superseded && run.is_shown(head) {
@@ -224,16 +90,15 @@ impl SessionInner {
             *self.runs_at_last_update.borrow_mut() = runs;
             return false;
         }
-        let asks = self.context.is_durable() && !runs.is_empty();
-        let held = if asks { held_locks().await } else { None };
-        let now = self.context.now();
+        let may_be_live = self.context.is_durable() && !runs.is_empty();
+        let held = if may_be_live { held_locks().await } else { None };
         let mut changed = false;
         for entry in &runs {
             let name = lock_name(&self.context, &self.id, &entry.id);
             if self.context.live.borrow().contains(&name) {
                 continue;
             }
-            let live = held.as_ref().map_or(entry.lease_until > now, |held| held.contains(&name));
+            let live = held_by_other_tabs(&self.context, held.as_deref(), &name, entry);
             let newest = entry.number + 1 == self.log.borrow().head.next_run;
             if live || newest {
                 changed |= self.update_unfinished_run(entry, UnfinishedState::of(entry, live)).await;
@@ -276,7 +141,7 @@ impl SessionInner {
             .find(|run| run.id == entry.id)
             .map(|run| run.journal_progress(entry, &state));
         let more = match known.unwrap_or(JournalProgress::Unread) {
-            JournalProgress::InMemory => None,
+            JournalProgress::NotNeeded => None,
             JournalProgress::Entries(from) if from == entry.entries => Some(Ok(Vec::new())),
             JournalProgress::Entries(from) => {
                 Some(read_journal_from(&*self.context.store, &self.id, entry, from).await)
@@ -285,7 +150,7 @@ impl SessionInner {
         };
         let mut unfinished = self.unfinished.borrow_mut();
         let Some(run) = unfinished.iter_mut().find(|run| run.id == entry.id) else { return false };
-        let RunSource::Journal { recovered, read, epoch } = &mut run.source else { return false };
+        let TurnSource::Journal { recovered, read, epoch } = &mut run.source else { return false };
         let grows = match more {
             Some(Ok(records)) if !records.is_empty() && recovered.extend(&records).is_ok() => {
                 *read = entry.entries;
@@ -307,7 +172,7 @@ impl SessionInner {
         let asks = run.state == UnfinishedState::Live && (taken_over || moved);
         drop(unfinished);
         if asks {
-            self.context.ask_for_answer(&self.id, &entry.id);
+            request_answer(&self.context, &self.id, &entry.id);
         }
         true
     }
@@ -324,7 +189,7 @@ impl SessionInner {
         unfinished.insert(at, run);
         drop(unfinished);
         if asks {
-            self.context.ask_for_answer(&self.id, &entry.id);
+            request_answer(&self.context, &self.id, &entry.id);
         }
         true
     }
@@ -340,13 +205,13 @@ impl SessionInner {
                 return Some(self.unreadable_run(entry));
             }
         };
-        let source = RunSource::Journal { recovered: Box::new(recovered), read: entry.entries, epoch: entry.epoch };
+        let source = TurnSource::Journal { recovered: Box::new(recovered), read: entry.entries, epoch: entry.epoch };
         Some(UnfinishedRun { source, ..self.unreadable_run(entry) })
     }
 
-    /// A run whose journal cannot be read: how it stands is known from the head.
+    /// A run whose journal cannot be read: the head's entry is all that is known of it.
     fn unreadable_run(&self, entry: &RunEntry) -> UnfinishedRun {
-        let source = RunSource::Here { epoch: Some(entry.epoch), next_run: self.log.borrow().head.next_run };
+        let source = TurnSource::Unreadable { epoch: entry.epoch, next_run: self.log.borrow().head.next_run };
         UnfinishedRun {
             id: entry.id.clone(),
             number: entry.number,

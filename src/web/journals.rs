@@ -1,0 +1,75 @@
+//! Lists the unfinished runs of a store, read from their journals.
+
+use super::convert::parsed;
+use super::platform::held_locks;
+use super::promise::Work;
+use super::run_lock::{held_by_other_tabs, lock_name};
+use super::store_context::StoreContext;
+use crate::error::{Code, Result};
+use crate::json::ArrayWriter;
+use crate::run::{RecoveredRun, recover};
+use crate::session_head::{RunEntry, SessionHead};
+use crate::store::read_journal;
+use std::rc::Rc;
+use wasm_bindgen::JsValue;
+
+/// Lists the unfinished runs of these sessions.
+pub fn pending_runs(context: &Rc<StoreContext>, sessions: Vec<(String, SessionHead)>) -> Work<'_, Result<JsValue>> {
+    Box::pin(async move {
+        let mut items = String::new();
+        let mut array = ArrayWriter::new(&mut items);
+        for (session, head) in sessions {
+            if !head.runs.is_empty() {
+                write_pending_runs(context, &session, &head, &mut array).await?;
+            }
+        }
+        array.end();
+        Ok(parsed(&items))
+    })
+}
+
+async fn write_pending_runs(
+    context: &StoreContext,
+    session: &str,
+    head: &SessionHead,
+    out: &mut ArrayWriter<'_>,
+) -> Result<()> {
+    let held = held_locks().await;
+    for run in head.pending_runs() {
+        let name = lock_name(context, session, &run.id);
+        let is_live = context.live.borrow().contains(&name) || held_by_other_tabs(context, held.as_deref(), &name, run);
+        let state = if is_live {
+            "live"
+        } else if run.failed.is_some() {
+            "failed"
+        } else {
+            "interrupted"
+        };
+        match journal_of(context, session, run).await {
+            Ok(recovered) => out.object(|out| recovered.write(out, session, state)),
+            // A journal that cannot be read must not hide the other runs.
+            Err(error) if !matches!(error.code, Code::CorruptRecord | Code::UnsupportedVersion) => return Err(error),
+            // The run ended meanwhile, and its journal with it.
+            Err(_) if is_over(context, session, &run.id).await? => {}
+            Err(error) => {
+                context.report_unreadable(format!("the journal of run {} cannot be read: {}", run.id, error.message))
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the journal of an unfinished run.
+pub fn journal_of<'a>(
+    context: &'a StoreContext,
+    session: &'a str,
+    run: &'a RunEntry,
+) -> Work<'a, Result<RecoveredRun>> {
+    Box::pin(async move { recover(&read_journal(&*context.store, session, run).await?, context.seed) })
+}
+
+/// Reads the session's head again; returns true if it does not have the run any more.
+pub async fn is_over(context: &StoreContext, session: &str, id: &str) -> Result<bool> {
+    let Some(stored) = context.store.head(session).await? else { return Ok(true) };
+    Ok(context.head(session, &stored).await?.run(id).is_none())
+}

@@ -1,0 +1,31 @@
+//! A run that is live in a session, as the session, its view and other tabs see it.
+
+use crate::clock::Ms;
+use crate::message::Message;
+use crate::run::Run;
+use std::cell::Ref;
+use wasm_bindgen::JsValue;
+
+/// A live run. Implemented by `RunInner`, which knows its session.
+pub trait LiveRun {
+    /// Returns the run's id.
+    fn id(&self) -> &str;
+
+    /// Returns the state machine.
+    fn machine(&self) -> Ref<'_, Run>;
+
+    /// Returns the answer that is coming in.
+    fn partial(&self) -> Option<Message>;
+
+    /// Returns the time of the next attempt, if the last one failed.
+    fn retry_at(&self) -> Option<Ms>;
+
+    /// Returns the JavaScript function that cancels the run, the same one at each call.
+    fn cancel_function(&self) -> JsValue;
+
+    /// Sends the answer so far, and from now on each addition, to other tabs.
+    fn send_answer(&self);
+
+    /// Releases the run's lock and everything that it holds in memory, because its store was closed.
+    fn release(&self);
+}

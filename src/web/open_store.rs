@@ -1,0 +1,137 @@
+//! An open store: its sessions, and the messages of other tabs about them.
+
+use super::answer_broadcast::receive_answer;
+use super::convert::to_json;
+use super::foreign::member;
+use super::option_reader::read_optional;
+use super::options::{OpenOptions, SessionOptions};
+use super::session_inner::{HeadFields, SessionInner};
+use super::store_context::StoreContext;
+use super::tab_channel::TabChannel;
+use super::view::release_view;
+use crate::error::{Error, Result};
+use crate::sorted::Sorted;
+use crate::store::{LogStore, open_session};
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use wasm_bindgen::JsValue;
+
+/// An open store and the registry of its open sessions.
+pub struct OpenStore {
+    pub context: Rc<StoreContext>,
+    sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
+}
+
+impl OpenStore {
+    /// # Errors
+    /// `store_error` if the platform has no source of randomness.
+    pub fn new(store: Rc<dyn LogStore>, kind: &'static str, options: OpenOptions) -> Result<Rc<Self>> {
+        let context = StoreContext::new(store, kind, options)?;
+        let open = Rc::new(Self { context: context.clone(), sessions: RefCell::default() });
+        context.keep_registry(open.clone());
+        if context.is_durable() {
+            let name = format!("rethread:{}", context.name);
+            let changes = open.channel(&name, |open, session, value| {
+                if let Some(session) = open.session(session) {
+                    session.on_change_elsewhere();
+                }
+                open.context.forward_change(value);
+            });
+            let answers = open.channel(&format!("{name}:answers"), |open, session, value| {
+                if let Some(session) = open.session(session) {
+                    receive_answer(&session, value);
+                }
+            });
+            context.connect(changes, answers);
+        }
+        Ok(open)
+    }
+
+    /// Opens a channel whose messages name a session.
+    fn channel(self: &Rc<Self>, name: &str, on_message: fn(&Self, &str, &JsValue)) -> Option<TabChannel> {
+        let open: Weak<Self> = Rc::downgrade(self);
+        TabChannel::open(name, move |value| {
+            if let (Some(open), Some(session)) = (open.upgrade(), member(value, "session").as_string()) {
+                on_message(&open, &session, value);
+            }
+        })
+    }
+
+    /// Returns the session that is open under this id.
+    pub fn session(&self, id: &str) -> Option<Rc<SessionInner>> {
+        self.sessions.borrow().get(id).cloned()
+    }
+
+    /// Opens a session, or returns the open one.
+    pub async fn open_session(&self, id: &str, options: &JsValue) -> Result<Rc<SessionInner>> {
+        if id.is_empty() {
+            return Err(Error::invalid("a session's id is any text but the empty one"));
+        }
+        let options: SessionOptions = read_optional("the options", options)?;
+        let metadata = options.metadata.map(|metadata| to_json(&metadata.0)).transpose()?;
+        let fields = HeadFields { title: options.title, channel: options.channel, metadata };
+        let session = match self.open_already(id).await? {
+            Some(open) => open,
+            None => {
+                let context = &self.context;
+                let log = open_session(&*context.store, id, context.seed, context.now()).await?;
+                context.report_damage(&log.findings);
+                self.register(SessionInner::new(context, id, log))
+            }
+        };
+        session.configure(fields, options.replay.map(Into::into), options.on_stop.map(|option| option.0));
+        if session.runs_changed() && session.update_unfinished().await {
+            session.notify();
+        }
+        Ok(session)
+    }
+
+    /// Returns the session that is open under this id, brought up to date, unless it was deleted.
+    async fn open_already(&self, id: &str) -> Result<Option<Rc<SessionInner>>> {
+        let Some(open) = self.session(id) else { return Ok(None) };
+        if open.refresh().await? {
+            open.notify();
+        }
+        Ok(if open.is_deleted() { None } else { Some(open) })
+    }
+
+    /// Registers an opened session. Of two that were opened at once the first is kept.
+    fn register(&self, session: Rc<SessionInner>) -> Rc<SessionInner> {
+        if let Some(kept) = self.session(&session.id).filter(|kept| !kept.is_deleted()) {
+            return kept;
+        }
+        self.sessions.borrow_mut().insert(session.id.clone(), session.clone());
+        session
+    }
+
+    /// Removes a deleted session from the registry.
+    pub fn unregister(&self, id: &str) {
+        self.sessions.borrow_mut().remove(id);
+    }
+
+    /// Returns the state of the store, as far as it was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`.
+    pub fn state(&self) -> &'static str {
+        let is_writable = |session: &Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
+        if self.context.store.was_evicted() {
+            "evicted"
+        } else if !self.sessions.borrow().values().all(is_writable) {
+            "read_only"
+        } else if self.context.is_damaged() {
+            "degraded"
+        } else {
+            "ready"
+        }
+    }
+
+    /// Closes the store and its sessions. A page keeps the last snapshot of each session that it shows.
+    pub fn close(&self) {
+        self.context.disconnect();
+        // Taken first: closing a session wakes code that may call back.
+        let sessions = self.sessions.take();
+        for session in sessions.values() {
+            release_view(session);
+            session.close();
+        }
+        self.context.close();
+    }
+}

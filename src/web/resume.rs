@@ -1,0 +1,88 @@
+//! Resumes or discards an unfinished run.
+
+use super::journals::journal_of;
+use super::promise::Work;
+use super::run_inner::RunInner;
+use super::run_lock::{RunLock, acquire_run_lock};
+use super::run_request::RunOptions;
+use super::session_inner::SessionInner;
+use crate::error::{Code, Error, Result};
+use crate::message::MessageStatus;
+use crate::run::{Run, stopped_entries};
+use crate::session_head::RunEntry;
+use crate::store::{Change, JournalChange, JournalStep};
+use std::rc::Rc;
+
+fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
+    session.log.borrow().head.run(id).cloned().ok_or_else(|| {
+        Error::new(Code::NotFound, "there is no unfinished run of that id: it was finished or discarded")
+    })
+}
+
+/// An interrupted run, locked by this tab.
+struct LockedRun {
+    entry: RunEntry,
+    lock: Option<RunLock>,
+}
+
+fn lock_run<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<LockedRun>> {
+    Box::pin(async move {
+        session.refresh().await?;
+        entry_of(session, id)?;
+        let lock = acquire_run_lock(session, id).await?;
+        // Read again: whoever owned it until now may have ended it.
+        session.refresh().await?;
+        let entry = entry_of(session, id)?;
+        if lock.is_none() && entry.lease_until > session.context.now() {
+            return Err(Error::new(
+                Code::Busy,
+                "the run's owner was alive a moment ago; try again when its lease has run out",
+            )
+            .with(|details| {
+                details.number("leaseUntil", entry.lease_until);
+            }));
+        }
+        Ok(LockedRun { entry, lock })
+    })
+}
+
+/// Acquires an interrupted run and resumes it.
+pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOptions) -> Result<Rc<RunInner>> {
+    let setup = options.into_setup(session, id.to_owned())?;
+    setup.provider.check()?;
+    let LockedRun { entry, lock } = lock_run(session, id).await?;
+    let recovered = journal_of(&session.context, &session.id, &entry).await?;
+    recovered.check_credentials(&setup.provider)?;
+    let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
+    session.context.announce_change(&session.id, revision, false);
+    session.notify();
+    let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
+    Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, lock))
+}
+
+/// Discards an unfinished run. With `keep`, its input and what there is of the answer are stored.
+pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result<()> {
+    if !keep && session.forget_unwritten(id) {
+        return Ok(());
+    }
+    let LockedRun { entry, lock: _lock } = lock_run(session, id).await?;
+    let mut change = journal_change(session, &entry, JournalStep::End);
+    if keep {
+        let recovered = journal_of(&session.context, &session.id, &entry).await?;
+        let failed = entry.failed.is_some() && !entry.is_stopped();
+        let status = if failed { MessageStatus::Failed } else { MessageStatus::Stopped };
+        change.entries = stopped_entries(&recovered.live, recovered.partial, status);
+    }
+    let revision = session.commit(change).await?;
+    session.context.announce_change(&session.id, revision, false);
+    Ok(())
+}
+
+fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -> Change {
+    session.context.ids.draw();
+    let run = entry.id.clone();
+    let mut change = session.change();
+    change.run = Some(run.clone());
+    change.journal = Some(JournalChange { run, epoch: entry.epoch, lease_until: 0, step });
+    change
+}

@@ -1,0 +1,337 @@
+//! A run under way in this tab: the state machine and the loop that does its writes and asks its questions.
+
+use super::answer_broadcast::{AnswerBroadcast, AnswerSource};
+use super::live_run::LiveRun;
+use super::offered_effects::OfferedEffects;
+use super::platform::random_id;
+use super::promise::{Work, in_background, promise};
+use super::reducers::{ask_application, call_persist};
+use super::run_lock::{RunLock, acquire_run_lock, lock_name};
+use super::run_request::{RunOptions, input_items};
+use super::session_inner::SessionInner;
+use super::store_context::concerns_settings;
+use crate::clock::Ms;
+use crate::error::{Code, Error, Result};
+use crate::id::IdSource;
+use crate::message::Message;
+use crate::run::{Run, RunEvent, RunInput, RunStatus, RunWriter, change_for};
+use crate::store::{Change, HeadEdit};
+use js_sys::{Function, Promise};
+use std::cell::{Cell, Ref, RefCell};
+use std::rc::{Rc, Weak};
+use wasm_bindgen::prelude::*;
+
+/// On a platform without locks: how long an owner counts as alive after its last write, in milliseconds.
+const LEASE: Ms = 30_000;
+
+/// A run under way in this tab.
+pub struct RunInner {
+    /// A weak reference to itself, for the function `run.cancel`.
+    own: Weak<RunInner>,
+    pub session: Rc<SessionInner>,
+    pub id: String,
+    /// Names its appends.
+    name: String,
+    pub machine: RefCell<Run>,
+    epoch: Cell<u32>,
+    retry_at: Cell<Option<Ms>>,
+    pub events: RefCell<Vec<RunEvent>>,
+    pub effects: RefCell<OfferedEffects>,
+    /// Resolve the promises that `changed` returned.
+    pub waiting: RefCell<Vec<Function>>,
+    lock: RefCell<Option<RunLock>>,
+    /// The function `run.cancel` of the view's snapshot.
+    cancel: RefCell<Option<JsValue>>,
+    /// The tabs that show the answer.
+    broadcast: AnswerBroadcast,
+    has_lock: bool,
+    /// The owner gave the run up; only a resumed run may write its journal.
+    given_up: Cell<bool>,
+}
+
+impl RunInner {
+    /// Makes a run when no other is under way here, and sets it going.
+    pub async fn launch(session: &SessionInner, queue: bool, starting: Work<'_, Result<Rc<Self>>>) -> Result<Rc<Self>> {
+        session.enter(queue).await?;
+        let started = starting.await;
+        session.entered(started.as_ref().ok().map(|run| run.clone() as Rc<dyn LiveRun>));
+        let run = started?;
+        // The run's events report what could not be written.
+        let _ = run.pump().await;
+        Ok(run)
+    }
+
+    /// Makes a new run.
+    pub async fn begin(session: &Rc<SessionInner>, mut options: RunOptions) -> Result<Rc<Self>> {
+        session.context.ids.draw();
+        let drawn = session.context.ids.new_id();
+        // Checked before anything is written or read.
+        let (input, input_id) = (options.input.take(), options.input_id.take());
+        let mut setup = options.into_setup(session, drawn.clone())?;
+        let items = input_items(input.as_ref(), setup.provider.dialect)?;
+        // What other tabs appended belongs into the request.
+        session.refresh().await?;
+        let (id, lock) = Self::acquire_new(session, drawn).await?;
+        setup.id.clone_from(&id);
+        let machine = {
+            let mut borrows = session.borrow_for_step();
+            borrows.log.writable()?;
+            Run::start(setup, items, input_id, &mut borrows.run_context())?
+        };
+        Ok(Self::new(session, id, machine, 1, lock))
+    }
+
+    /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
+    async fn acquire_new(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
+        if !session.has_run(&drawn) {
+            match acquire_run_lock(session, &drawn).await {
+                Ok(lock) => return Ok((drawn, lock)),
+                Err(error) if error.code == Code::Busy => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let id = format!("{drawn}-{}", random_id());
+        let lock = acquire_run_lock(session, &id).await?;
+        Ok((id, lock))
+    }
+
+    pub fn new(session: &Rc<SessionInner>, id: String, machine: Run, epoch: u32, lock: Option<RunLock>) -> Rc<Self> {
+        session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id), ());
+        Rc::new_cyclic(|own| Self {
+            own: own.clone(),
+            name: random_id(),
+            session: session.clone(),
+            id,
+            machine: RefCell::new(machine),
+            epoch: Cell::new(epoch),
+            retry_at: Cell::new(None),
+            events: RefCell::default(),
+            effects: RefCell::default(),
+            waiting: RefCell::default(),
+            has_lock: lock.is_some(),
+            lock: RefCell::new(lock),
+            given_up: Cell::new(false),
+            cancel: RefCell::default(),
+            broadcast: AnswerBroadcast::default(),
+        })
+    }
+
+    /// Stops it.
+    pub fn cancel(self: &Rc<Self>) -> Promise {
+        let run = self.clone();
+        promise(Box::pin(async move {
+            // What cannot be written is told by an event.
+            let _ = run.handle(RunInput::Cancel).await;
+            Ok(JsValue::UNDEFINED)
+        }))
+    }
+
+    fn step(&self, input: RunInput) -> Result<()> {
+        if self.given_up.get() {
+            return Err(Error::new(
+                Code::Closed,
+                "this run was disposed before its end; it is in `pendingRuns()`, and `resume` goes on with it",
+            ));
+        }
+        let mut borrows = self.session.borrow_for_step();
+        self.machine.borrow_mut().handle(input, &mut borrows.run_context())
+    }
+
+    pub fn handle(self: &Rc<Self>, input: RunInput) -> Work<'_, Result<()>> {
+        let taken = self.step(input);
+        Box::pin(async move {
+            taken?;
+            self.pump().await
+        })
+    }
+
+    /// Does the machine's writes until none is left. Fails as the first one that could not be done.
+    fn pump(self: &Rc<Self>) -> Work<'_, Result<()>> {
+        Box::pin(self.write())
+    }
+
+    async fn write(self: &Rc<Self>) -> Result<()> {
+        let mut failure = None;
+        let mut wrote = false;
+        while !self.given_up.get() {
+            self.ask_persist();
+            let save = self.machine.borrow_mut().take_save();
+            let Some(save) = save else { break };
+            let now = self.session.context.now();
+            let lease = if self.has_lock || !self.session.context.is_durable() { 0 } else { now + LEASE };
+            let writer =
+                RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until: lease };
+            let outcome = match change_for(&save, &writer) {
+                Ok(change) => self.session.commit(change).await,
+                Err(error) => Err(error),
+            };
+            let id = save.id;
+            match &outcome {
+                // What is pending changed, here and in other tabs.
+                Ok(revision) => {
+                    wrote = true;
+                    self.session.context.announce_change(&self.session.id, *revision, false);
+                }
+                Err(error) => {
+                    failure.get_or_insert_with(|| error.clone());
+                    if error.code != Code::Conflict {
+                        self.machine.borrow_mut().keep_unsaved(save);
+                    }
+                }
+            }
+            if let Err(error) = self.step(RunInput::Saved { save: id, outcome }) {
+                failure.get_or_insert(error);
+            }
+        }
+        let ask = self.machine.borrow_mut().take_question();
+        if let Some(ask) = ask {
+            // Nobody waits for it: the run can be cancelled meanwhile.
+            let run = self.clone();
+            in_background(Box::pin(async move {
+                let given = ask_application(&ask).await;
+                // What fails now is told by the run's events.
+                let _ = run.handle(RunInput::ReducerReply(given)).await;
+            }));
+        }
+        self.collect(wrote);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Asks the tools' `persist` about what is written next.
+    fn ask_persist(&self) {
+        loop {
+            let ask = self.machine.borrow_mut().take_persist_question();
+            let Some(ask) = ask else { return };
+            let reply = call_persist(&ask);
+            // It changes what is stored, and nothing else.
+            let _ = self.step(RunInput::PersistReply(ask, reply));
+        }
+    }
+
+    /// Takes events over, lets go when it is over, and tells who watches.
+    fn collect(self: &Rc<Self>, wrote: bool) {
+        let events = self.machine.borrow_mut().take_events();
+        let shows = wrote || !events.is_empty();
+        self.broadcast.send_events(&self.answer_source(&|| self.partial()), &events);
+        let mut warnings = Vec::new();
+        for event in &events {
+            match event {
+                RunEvent::Retrying { at, .. } => self.retry_at.set(Some(*at)),
+                RunEvent::MessageStarted { .. } | RunEvent::Finished(_) => self.retry_at.set(None),
+                RunEvent::Warning(finding) => warnings.push(finding.clone()),
+                RunEvent::ModelCalled { report, .. } => {
+                    warnings.extend(report.iter().filter(|finding| concerns_settings(finding)).cloned());
+                }
+                _ => {}
+            }
+        }
+        self.events.borrow_mut().extend(events);
+        let closed = self.machine.borrow_mut().take_closed_effects();
+        self.effects.borrow_mut().close(closed);
+        if self.machine.borrow().status() != RunStatus::Running {
+            let context = &self.session.context;
+            context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
+            *self.lock.borrow_mut() = None;
+            self.session.left(&**self);
+        }
+        self.session.context.warn(&warnings);
+        // A listener that calls back, and changes nothing, is not called again.
+        if shows {
+            self.session.notify();
+        }
+        self.wake();
+    }
+
+    /// Releases the run's lock, as a kill would: whoever opens the store may resume it.
+    fn release_lock(&self) {
+        *self.lock.borrow_mut() = None;
+        self.wake();
+    }
+
+    /// Gives up a run that is under way: its lock and its place in the session are free, and it can be resumed.
+    pub fn give_up(self: &Rc<Self>) {
+        if self.given_up.get() || self.machine.borrow().status() != RunStatus::Running {
+            return;
+        }
+        self.given_up.set(true);
+        let context = &self.session.context;
+        context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
+        self.release_lock();
+        self.session.left(&**self);
+        let run = self.clone();
+        in_background(Box::pin(async move { run.announce_given_up().await }));
+    }
+
+    /// Ends the lease, if there is one, and tells who watches.
+    async fn announce_given_up(&self) {
+        let session = &self.session;
+        if !self.has_lock && session.context.is_durable() {
+            session.context.ids.draw();
+            let (id, epoch) = (self.id.clone(), self.epoch.get());
+            let edit: HeadEdit = Box::new(move |head| {
+                if let Some(entry) = head.runs.iter_mut().find(|entry| entry.id == id && entry.epoch == epoch) {
+                    entry.lease_until = 0;
+                }
+            });
+            // Not written, the lease runs out by itself.
+            let _ = session.commit(Change { edit: Some(edit), ..session.change() }).await;
+        }
+        session.update_unfinished().await;
+        let revision = session.log.borrow().head.history_revision;
+        session.context.announce_change(&session.id, revision, false);
+        session.notify();
+    }
+
+    fn answer_source<'r>(&'r self, partial: &'r dyn Fn() -> Option<Message>) -> AnswerSource<'r> {
+        AnswerSource { session: &self.session, run: &self.id, partial }
+    }
+
+    fn wake(&self) {
+        for waiting in self.waiting.take() {
+            // Resolving a promise does not throw.
+            let _ = waiting.call0(&JsValue::NULL);
+        }
+    }
+}
+
+impl LiveRun for RunInner {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn machine(&self) -> Ref<'_, Run> {
+        self.machine.borrow()
+    }
+
+    fn partial(&self) -> Option<Message> {
+        let mut borrows = self.session.borrow_for_step();
+        self.machine.borrow().partial(&borrows.run_context())
+    }
+
+    fn retry_at(&self) -> Option<Ms> {
+        self.retry_at.get()
+    }
+
+    fn cancel_function(&self) -> JsValue {
+        let mut kept = self.cancel.borrow_mut();
+        let make = || {
+            let run = self.own.clone();
+            Closure::<dyn FnMut() -> Promise>::new(move || match run.upgrade() {
+                Some(run) => run.cancel(),
+                None => Promise::resolve(&JsValue::UNDEFINED),
+            })
+            .into_js_value()
+        };
+        kept.get_or_insert_with(make).clone()
+    }
+
+    fn send_answer(&self) {
+        self.broadcast.start(&self.answer_source(&|| self.partial()));
+    }
+
+    fn release(&self) {
+        self.release_lock();
+        self.machine.borrow_mut().release();
+        self.events.take();
+    }
+}

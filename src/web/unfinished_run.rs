@@ -1,0 +1,157 @@
+//! An unfinished run as the view shows it: interrupted, failed, stopped, or under way in another tab. A run that ended in this tab is shown
+//! from memory, any other from its journal.
+
+use crate::history::History;
+use crate::message::{Message, MessageStatus};
+use crate::run::{RecoveredRun, mark_open_calls};
+use crate::session_head::{RunEntry, SessionHead};
+use crate::tool::InvocationStatus;
+
+/// The state of an unfinished run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UnfinishedState {
+    /// Another tab drives it.
+    Live,
+    /// Nobody drives it.
+    Interrupted,
+    /// The user stopped it.
+    Stopped,
+    /// It failed: the error's code and sentence.
+    Failed(String, String),
+}
+
+impl UnfinishedState {
+    /// Returns the state of a run of the head. `live` says whether another tab drives it.
+    pub fn of(entry: &RunEntry, live: bool) -> Self {
+        match &entry.failed {
+            _ if live => Self::Live,
+            Some(_) if entry.is_stopped() => Self::Stopped,
+            Some((code, message)) => Self::Failed(code.clone(), message.clone()),
+            None => Self::Interrupted,
+        }
+    }
+
+    /// The name in the public types.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Live => "running",
+            Self::Interrupted => "interrupted",
+            Self::Stopped => "cancelled",
+            Self::Failed(..) => "failed",
+        }
+    }
+
+    /// The status of calls that were started and have no result.
+    fn open_calls(&self) -> Option<InvocationStatus> {
+        match self {
+            Self::Live => None,
+            Self::Stopped => Some(InvocationStatus::Aborted),
+            Self::Interrupted | Self::Failed(..) => Some(InvocationStatus::Interrupted),
+        }
+    }
+
+    /// The status of an answer that was cut.
+    fn cut_answer(&self) -> MessageStatus {
+        match self {
+            Self::Live | Self::Interrupted => MessageStatus::Truncated,
+            Self::Stopped => MessageStatus::Stopped,
+            Self::Failed(..) => MessageStatus::Failed,
+        }
+    }
+}
+
+/// An unfinished run and its turn.
+pub struct UnfinishedRun {
+    pub id: String,
+    /// Its number in the session; the highest for one that was never written.
+    pub number: u64,
+    pub state: UnfinishedState,
+    /// A copy of the turn so far with the status of open calls set; none while `source` holds the turn unchanged.
+    pub marked: Option<History>,
+    /// The answer that was coming in, or is.
+    pub partial: Option<Message>,
+    pub source: TurnSource,
+}
+
+/// Where the turn of an unfinished run comes from.
+pub enum TurnSource {
+    /// The run ended in this tab, and the turn is what the user saw. `epoch` is the owner's in the head; none if the run was never
+    /// written. `next_run` is the head's at that time.
+    Memory { epoch: Option<u32>, next_run: u64 },
+    /// The first `read` entries of the run's journal.
+    Journal { recovered: Box<RecoveredRun>, read: u64, epoch: u32 },
+    /// The journal of the owner `epoch` cannot be read, so only the head's entry is shown, without a turn.
+    Unreadable { epoch: u32, next_run: u64 },
+}
+
+/// How much of a run is known without reading its journal.
+pub enum JournalProgress {
+    /// Nothing is read: memory holds more of the run than its journal, or this owner's journal is known to be unreadable.
+    NotNeeded,
+    /// The first entries of its journal, this many.
+    Entries(u64),
+    /// Nothing of the journal was read.
+    Unread,
+}
+
+impl UnfinishedRun {
+    pub fn journal_progress(&self, entry: &RunEntry, state: &UnfinishedState) -> JournalProgress {
+        match &self.source {
+            TurnSource::Memory { epoch, .. } if *epoch == Some(entry.epoch) && *state != UnfinishedState::Live => {
+                JournalProgress::NotNeeded
+            }
+            TurnSource::Unreadable { epoch, .. } if *epoch == entry.epoch && *state != UnfinishedState::Live => {
+                JournalProgress::NotNeeded
+            }
+            TurnSource::Journal { read, .. } if *read <= entry.entries => JournalProgress::Entries(*read),
+            TurnSource::Memory { .. } | TurnSource::Journal { .. } | TurnSource::Unreadable { .. } => {
+                JournalProgress::Unread
+            }
+        }
+    }
+
+    /// Returns true if the view shows the run: until it is resumed or discarded, or the next run starts.
+    pub fn is_shown(&self, head: &SessionHead) -> bool {
+        let entry = head.run(&self.id);
+        match &self.source {
+            TurnSource::Memory { epoch, next_run } => {
+                entry.map(|entry| entry.epoch) == *epoch && head.next_run <= *next_run
+            }
+            TurnSource::Unreadable { epoch, next_run } => {
+                entry.is_some_and(|entry| entry.epoch == *epoch) && head.next_run <= *next_run
+            }
+            TurnSource::Journal { .. } => {
+                entry.is_some() && (self.state == UnfinishedState::Live || self.number + 1 == head.next_run)
+            }
+        }
+    }
+
+    /// The turn so far, if it is known.
+    pub fn turn(&self) -> Option<&History> {
+        match (&self.marked, &self.source) {
+            (None, TurnSource::Journal { recovered, .. }) => Some(&recovered.live),
+            (marked, _) => marked.as_ref(),
+        }
+    }
+
+    /// Sets the status of open calls and of a cut answer.
+    pub fn mark(&mut self) {
+        if let (Some(status), Some(turn)) = (self.state.open_calls(), &mut self.marked) {
+            mark_open_calls(turn, status);
+        }
+        if let Some(partial) = &mut self.partial {
+            partial.status = self.state.cut_answer();
+        }
+    }
+
+    /// Updates the shown turn from the journal entries read so far.
+    pub fn show_journal(&mut self) {
+        let TurnSource::Journal { recovered, .. } = &self.source else { return };
+        // A run that goes on grows by each entry of its journal: it is not copied.
+        self.marked = self.state.open_calls().map(|_| recovered.live.clone());
+        if !matches!(self.state, UnfinishedState::Live | UnfinishedState::Interrupted) {
+            self.partial.clone_from(&recovered.partial);
+        }
+        self.mark();
+    }
+}
