@@ -60,7 +60,7 @@ impl<'a> AnthropicEvent<'a> {
 }
 
 impl AnswerReader for AnthropicAssembler {
-    fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+    fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // Events after the end belong to another response.
         if self.stopped || self.meta.error.is_some() {
             return None;
@@ -98,14 +98,14 @@ impl AnswerReader for AnthropicAssembler {
         None
     }
 
-    fn again(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
+    fn read_fragment(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
         if let Some(block) = self.blocks.get_mut(self.last_extended) {
             block.append_fragment(fragment);
             block.emit_new_text(out);
         }
     }
 
-    fn whole(&mut self, body: JsonRef<'_>) {
+    fn read_body(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         if let Some(error) = body.find("error").or_else(|| Some(body).filter(|body| body.get("content").is_none())) {
             self.meta.report_error_object(error, out);

@@ -46,17 +46,17 @@ struct AnswerText {
 }
 
 impl AnswerReader for GeminiAssembler {
-    fn event<'a>(&mut self, _name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+    fn read_event<'a>(&mut self, _name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         if self.meta.error.is_none() {
             self.read(data, out);
         }
         None
     }
 
-    /// Never called, since [`event`](Self::event) returns no fragment: nearly every event of Gemini has other token counts.
-    fn again(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
+    /// Never called, since [`read_event`](Self::read_event) returns no fragment: nearly every event of Gemini has other token counts.
+    fn read_fragment(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
 
-    fn whole(&mut self, body: JsonRef<'_>) {
+    fn read_body(&mut self, body: JsonRef<'_>) {
         self.whole = true;
         self.read(body, &mut Vec::new());
         if self.meta.error.is_none() && !self.prompt_blocked && body.get("candidates").and_then(candidate).is_none() {
@@ -68,7 +68,7 @@ impl AnswerReader for GeminiAssembler {
         &mut self.meta
     }
 
-    fn takes_lists(&self) -> bool {
+    fn accepts_array(&self) -> bool {
         true
     }
 

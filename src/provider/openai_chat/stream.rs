@@ -76,14 +76,14 @@ enum ChoiceResult<'a> {
 }
 
 impl AnswerReader for ChatAnswer {
-    fn event<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+    fn read_event<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         if self.meta.error.is_some() {
             return None;
         }
         self.chunk(name, chunk, out)
     }
 
-    fn again(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
+    fn read_fragment(&mut self, fragment: &str, out: &mut Vec<StreamEvent>) {
         match self.growing_call {
             Some(position) => self.calls.append_arguments(position, fragment, out),
             None => {
@@ -93,7 +93,7 @@ impl AnswerReader for ChatAnswer {
         }
     }
 
-    fn whole(&mut self, body: JsonRef<'_>) {
+    fn read_body(&mut self, body: JsonRef<'_>) {
         self.whole = true;
         self.chunk("", body, &mut Vec::new());
         let has_choices = body.get("choices").is_some_and(|choices| choices.items().next().is_some());
@@ -331,7 +331,7 @@ impl ChatAnswer {
         }
         has_content |= self.reasoning.write_texts(&mut message);
         has_content |= self.reasoning.write_details(&mut message);
-        has_content |= self.extra.write_said(&mut message);
+        has_content |= self.extra.write_occupied(&mut message);
         if has_calls {
             let mut list = ArrayWriter::new(message.key("tool_calls"));
             for call in self.calls.iter().filter(is_sent) {

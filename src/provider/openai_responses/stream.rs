@@ -111,7 +111,7 @@ fn output_of(response: JsonRef<'_>) -> Option<JsonRef<'_>> {
 
 impl AnswerReader for ResponseAnswer {
     /// Events are numbered, so no two are alike: it never returns a fragment to compare the next event with.
-    fn event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
+    fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // Events after the end belong to another response.
         if self.ended.is_none() && self.meta.error.is_none() {
             self.apply(&ResponseEvent::read(name, data), out);
@@ -119,9 +119,9 @@ impl AnswerReader for ResponseAnswer {
         None
     }
 
-    fn again(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
+    fn read_fragment(&mut self, _fragment: &str, _out: &mut Vec<StreamEvent>) {}
 
-    fn whole(&mut self, body: JsonRef<'_>) {
+    fn read_body(&mut self, body: JsonRef<'_>) {
         let out = &mut Vec::new();
         let error = body.find("error");
         if output_of(body).is_some() {

@@ -1,9 +1,9 @@
-//! Rejects credentials in the address and the headers of a request, which are stored with a run.
+//! Rejects credentials in the URL and the headers of a request, which are stored with a run.
 
 use crate::error::{Error, Result};
 use std::borrow::Cow;
 
-/// Headers that are known to hold no credential, in lower case. `js/credentials.js` has the same list.
+/// Headers that are known to contain no credential, in lower case. `js/credentials.js` has the same list.
 const PLAIN_HEADERS: [&str; 34] = [
     "accept",
     "accept-encoding",
@@ -70,13 +70,13 @@ const SECRET_SUFFIXES: [&str; 22] = [
     "sessionid",
 ];
 
-/// Names of credentials that are harmless as suffixes: `key` is one, `monkey` is none.
+/// Names of credentials that are harmless as suffixes: `key` is a credential, `monkey` is not.
 const SECRET_NAMES: [&str; 4] = ["key", "sig", "pass", "sid"];
 
 /// Prefixes of the API keys of known providers.
 pub(crate) const KEY_PREFIXES: [&str; 6] = ["sk-", "sk_", "gsk_", "xai-", "AIza", "pk-"];
 
-/// Whether a header is known to hold no credential.
+/// Returns true if a header is known to contain no credential.
 #[must_use]
 pub fn is_plain_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
@@ -88,7 +88,7 @@ pub(super) fn bare_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Whether a header or a query parameter of that name holds a credential.
+/// Returns true if a header or a query parameter of that name contains a credential.
 fn names_secret(name: &str) -> bool {
     let name = bare_name(name);
     let without_x = name.strip_prefix('x').unwrap_or(&name);
@@ -97,12 +97,12 @@ fn names_secret(name: &str) -> bool {
         || SECRET_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
 }
 
-/// Whether a query parameter of that name holds a credential. In a query, any name that ends in `key` does.
+/// Returns true if a query parameter of that name contains a credential. In a query, any name that ends in `key` does.
 fn names_secret_parameter(name: &str) -> bool {
     names_secret(name) || bare_name(name).ends_with("key")
 }
 
-/// Whether a value has the form of a credential, whatever its name.
+/// Returns true if a value has the form of a credential, such as `Bearer …` or `sk-…`.
 fn is_secret_value(value: &str) -> bool {
     let value = value.trim_start();
     let scheme = value.split_once(' ').map_or("", |(scheme, _)| scheme);
@@ -111,7 +111,7 @@ fn is_secret_value(value: &str) -> bool {
         || KEY_PREFIXES.iter().any(|prefix| value.starts_with(prefix) && value.len() > prefix.len() + 8)
 }
 
-/// Decodes `%41` and the like in a part of an address.
+/// Decodes percent escapes such as `%41`.
 fn percent_decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -128,38 +128,38 @@ fn percent_decoded(text: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the authority of an address (`user@host:port`), empty if it has none. As URL parsers of browsers do, this takes `\` for `/`
-/// and does not need the slashes after a scheme.
-fn authority(address: &str) -> &str {
+/// Returns the authority of a URL (`user@host:port`), empty if it has none. Like the URL parsers of browsers, this reads `\` as `/`
+/// and does not require slashes after a scheme.
+fn authority(url: &str) -> &str {
     let is_scheme = |scheme: &str| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
     };
     let slashes = ['/', '\\'];
-    let rest = match address.split_once(':') {
+    let rest = match url.split_once(':') {
         Some((scheme, rest)) if is_scheme(scheme) => rest,
-        _ if address.starts_with(slashes) && address.get(1..).is_some_and(|rest| rest.starts_with(slashes)) => address,
+        _ if url.starts_with(slashes) && url.get(1..).is_some_and(|rest| rest.starts_with(slashes)) => url,
         _ => return "",
     };
     rest.trim_start_matches(slashes).split(slashes).next().unwrap_or_default()
 }
 
-/// Whether an address holds a credential: user information, a key in its query, or a value in the form of a key in its path.
-pub(super) fn address_holds_secret(url: &str) -> bool {
+/// Returns true if a URL contains a credential: user information, a key in its query, or a value in the form of a key in its path.
+pub(super) fn url_contains_secret(url: &str) -> bool {
     let without_fragment = url.split('#').next().unwrap_or_default();
-    let (address, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
+    let (base, query) = without_fragment.split_once('?').unwrap_or((without_fragment, ""));
     let in_query = query.split(['&', ';']).any(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         names_secret_parameter(&percent_decoded(name)) || is_secret_value(&percent_decoded(value))
     });
-    let in_path = address.split(['/', '\\']).any(|part| is_secret_value(&percent_decoded(part)));
-    in_query || in_path || authority(address).contains('@')
+    let in_path = base.split(['/', '\\']).any(|part| is_secret_value(&percent_decoded(part)));
+    in_query || in_path || authority(base).contains('@')
 }
 
-/// Checks the address of a request.
+/// Checks the URL of a request.
 ///
 /// # Errors
-/// `config_invalid`. The message does not quote the address.
+/// `config_invalid`. The message does not quote the URL.
 pub(super) fn check_url(url: &str) -> Result<()> {
     if url.is_empty() {
         return Err(Error::config("`provider.url` is empty; give the address that takes the request"));
@@ -167,7 +167,7 @@ pub(super) fn check_url(url: &str) -> Result<()> {
     if url.contains(|c: char| c.is_control()) {
         return Err(Error::config("`provider.url` holds a line break or another control character; leave it out"));
     }
-    if address_holds_secret(url) {
+    if url_contains_secret(url) {
         return Err(Error::config(
             "the address holds a credential; it would be stored with the run. Give it to the host instead (`headers` of `drive`)",
         ));
@@ -193,7 +193,7 @@ pub(super) fn check_headers(headers: &[(String, String)]) -> Result<()> {
     }
 }
 
-/// Checks that each header is known to hold no credential, or is among those that the application `allowed`.
+/// Checks that each header is known to contain no credential, or is one of those that the application `allowed`.
 ///
 /// # Errors
 /// `config_invalid`. The message names the header and does not quote its value.

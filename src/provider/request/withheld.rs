@@ -1,6 +1,7 @@
-//! Finds the members of `params` that hold credentials. They are sent and never stored, so the caller gives them again to resume a run.
+//! Finds the members of `params` that contain credentials. They are sent but never stored, so the caller passes them again to resume
+//! a run.
 
-use super::credentials::{address_holds_secret, bare_name};
+use super::credentials::{bare_name, url_contains_secret};
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::registry::codec;
@@ -8,7 +9,7 @@ use crate::provider::registry::codec;
 /// A path from `params` to a member. Each step is a member's name, or `*` for any item of a list or any member.
 pub(crate) type MemberPath = &'static [&'static str];
 
-/// Members that hold credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs read them.
+/// Members that contain credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs read them.
 const SECRET_MEMBERS: [&str; 29] = [
     "apikey",
     "xapikey",
@@ -41,7 +42,7 @@ const SECRET_MEMBERS: [&str; 29] = [
     "extraquery",
 ];
 
-/// Members that hold a JSON Schema, where names are those of a tool's arguments, in the form of [`bare_name`].
+/// Members that contain a JSON Schema, in the form of [`bare_name`]. Names inside of them are those of a tool's arguments.
 const SCHEMA_MEMBERS: [&str; 11] = [
     "parameters",
     "parametersjsonschema",
@@ -59,10 +60,10 @@ const SCHEMA_MEMBERS: [&str; 11] = [
 /// Members below this depth are withheld without being searched.
 const MAX_DEPTH: usize = 48;
 
-/// `params` without the members that hold credentials.
+/// `params` without the members that contain credentials.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Withheld {
-    /// What may be stored.
+    /// The members that may be stored.
     pub params: Json,
     /// Paths of the withheld members, such as `tools[0].authorization`.
     pub members: Vec<String>,
@@ -70,17 +71,21 @@ pub(crate) struct Withheld {
     pub values: Vec<String>,
 }
 
-/// Removes the members that hold credentials from `params`.
+/// Removes the members that contain credentials from `params`.
 pub(crate) fn withhold(dialect: Dialect, params: &Json) -> Withheld {
     let mut search =
         CredentialSearch { paths: codec(dialect).credential_members(), members: Vec::new(), values: Vec::new() };
     let mut out = String::new();
-    search.copy(params.view(), &mut out, &Location { path: String::new(), open: search.paths.to_vec(), depth: 0 });
+    search.copy(
+        params.view(),
+        &mut out,
+        &Location { path: String::new(), remaining_paths: search.paths.to_vec(), depth: 0 },
+    );
     let params = if search.members.is_empty() { params.clone() } else { Json::trusted(out) };
     Withheld { params, members: search.members, values: search.values }
 }
 
-/// Returns the first path in `members` that `params` do not hold. Indexes of lists are ignored: the caller may reorder its tools.
+/// Returns the first path in `members` that `params` do not contain. Indexes of lists are ignored: the caller may reorder its tools.
 pub(crate) fn first_missing<'m>(dialect: Dialect, members: &'m [String], params: &Json) -> Option<&'m String> {
     let mut present: Vec<String> = withhold(dialect, params).members.iter().map(|path| without_indexes(path)).collect();
     members.iter().find(|member| {
@@ -112,8 +117,8 @@ fn without_indexes(path: &str) -> String {
 /// The location of a value in `params`.
 struct Location {
     path: String,
-    /// The remaining steps of those of the dialect's paths that lead through this value.
-    open: Vec<MemberPath>,
+    /// The remaining steps of the dialect's paths that lead through this value.
+    remaining_paths: Vec<MemberPath>,
     depth: usize,
 }
 
@@ -121,25 +126,26 @@ impl Location {
     /// Returns the location of a member, or of an item whose index is `step`.
     fn below(&self, step: &str, is_item: bool) -> Self {
         let bare = bare_name(step);
-        let leads = |path: &&MemberPath| {
+        let leads_here = |path: &&MemberPath| {
             path.first().is_some_and(|first| *first == "*" || (!is_item && bare_name(first) == bare))
         };
-        let open = self.open.iter().filter(leads).map(|path| path.get(1..).unwrap_or_default()).collect();
+        let remaining_paths =
+            self.remaining_paths.iter().filter(leads_here).map(|path| path.get(1..).unwrap_or_default()).collect();
         let path = match (is_item, self.path.is_empty()) {
             (true, _) => format!("{}[{step}]", self.path),
             (false, true) => step.to_owned(),
             (false, false) => format!("{}.{step}", self.path),
         };
-        Self { path, open, depth: self.depth + 1 }
+        Self { path, remaining_paths, depth: self.depth + 1 }
     }
 
-    /// Whether one of the dialect's paths ends at this value.
-    fn is_named(&self) -> bool {
-        self.open.iter().any(|rest| rest.is_empty())
+    /// Returns true if one of the dialect's paths ends at this value.
+    fn is_credential_path(&self) -> bool {
+        self.remaining_paths.iter().any(|rest| rest.is_empty())
     }
 }
 
-/// A copy of `params` in progress, and what was left out of it.
+/// Copies `params` without credentials, and records what it leaves out.
 struct CredentialSearch {
     paths: &'static [MemberPath],
     members: Vec<String>,
@@ -156,7 +162,7 @@ impl CredentialSearch {
                     let below = location.below(&name, false);
                     if is_secret(&name, value, &below) {
                         self.withhold(value, below.path);
-                    } else if SCHEMA_MEMBERS.contains(&bare_name(&name).as_str()) && below.open.is_empty() {
+                    } else if SCHEMA_MEMBERS.contains(&bare_name(&name).as_str()) && below.remaining_paths.is_empty() {
                         object.copy(key, value);
                     } else {
                         self.copy(value, object.key_token(key.as_raw()), &below);
@@ -181,21 +187,21 @@ impl CredentialSearch {
     }
 }
 
-/// Whether a member holds a credential: by the dialect, by its name, or as an address with one in it.
+/// Returns true if a member contains a credential: its path or its name says so, or it is a URL that contains one.
 fn is_secret(name: &str, value: JsonRef<'_>, location: &Location) -> bool {
-    if holds_nothing(value) {
+    if is_vacant(value) {
         return false;
     }
     let bare = bare_name(name);
-    let is_address = bare.ends_with("url") || bare.ends_with("uri");
+    let is_url = bare.ends_with("url") || bare.ends_with("uri");
     location.depth > MAX_DEPTH
-        || location.is_named()
+        || location.is_credential_path()
         || SECRET_MEMBERS.contains(&bare.as_str())
-        || (is_address && value.as_text().is_some_and(|url| address_holds_secret(&url)))
+        || (is_url && value.as_text().is_some_and(|url| url_contains_secret(&url)))
 }
 
-/// Whether a value is null, a boolean or empty, and so holds no credential.
-fn holds_nothing(value: JsonRef<'_>) -> bool {
+/// Returns true if a value is null, a boolean or empty, and so contains no credential.
+fn is_vacant(value: JsonRef<'_>) -> bool {
     match value.kind() {
         Kind::Null | Kind::Bool => true,
         Kind::Number => false,

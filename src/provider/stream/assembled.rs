@@ -1,74 +1,74 @@
-//! What a response, streamed or whole, comes to.
+//! Events of a streamed response, and the assembled response.
 
 use crate::json::{Json, JsonStr};
 use crate::message::Usage;
 
-/// What the bytes of a stream completed.
+/// An event that a chunk of a stream completed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StreamEvent {
-    /// More of the answer's text. Never ends inside a surrogate pair.
+    /// A fragment of the answer's text. Never ends inside a surrogate pair.
     TextDelta(JsonStr),
-    /// More of the model's reasoning.
+    /// A fragment of the model's reasoning.
     ReasoningDelta(JsonStr),
-    /// A call begins.
+    /// The start of a call.
     CallStarted {
-        /// Counts the calls of this response, from 0.
+        /// The position of the call among those of the response.
         index: u32,
-        /// As the provider gave it; may be empty.
+        /// The id that the provider gave it; may be empty.
         call_id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
     },
-    /// More of a call's arguments: JSON text, or a piece of it.
+    /// A fragment of a call's arguments.
     ArgumentsDelta {
-        /// Which call.
+        /// The position of the call among those of the response.
         index: u32,
-        /// Its id.
+        /// The id of the call.
         call_id: String,
-        /// The piece.
+        /// The fragment of JSON text, as a string token.
         json: JsonStr,
     },
-    /// A call is whole. Only the end of the stream says whether it may be executed.
+    /// A call is complete. Whether it may be executed is known only at the end of the stream.
     CallReady {
-        /// Which call.
+        /// The position of the call among those of the response.
         index: u32,
         /// The call.
         call: AssembledCall,
     },
-    /// Tokens so far; the last one counts.
+    /// The token counts so far; they replace earlier ones.
     Usage(Usage),
-    /// The provider reported a failure inside the stream.
+    /// An error that the provider reported inside the stream.
     Error(WireError),
 }
 
-/// A failure in the provider's words.
+/// An error that a provider reported, or the reason why bytes are not a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError {
-    /// The provider's code or type.
+    /// The provider's code, type or status.
     pub code: Option<String>,
-    /// Its message.
+    /// The provider's message.
     pub message: String,
 }
 
 /// How a response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerStatus {
-    /// Whole.
+    /// The answer is complete.
     Complete,
-    /// The stream ended before the provider said that it was done.
+    /// The stream ended before the answer, or the application stopped it.
     Truncated,
-    /// The provider stopped it: length, context window, a paused turn.
+    /// The provider ended the answer early: token limit, context window, paused turn.
     Incomplete,
     /// The model refused.
     Refused,
-    /// A filter withheld it.
+    /// A filter of the provider blocked the answer or the prompt.
     Blocked,
-    /// The provider reported a failure, or sent what is no response.
+    /// The provider reported an error, or sent bytes that are not a response.
     Failed,
 }
 
 impl AnswerStatus {
-    /// The name in the public types.
+    /// Returns the name in the public types.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -82,38 +82,38 @@ impl AnswerStatus {
     }
 }
 
-/// A call as it came.
+/// A call of a response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssembledCall {
-    /// As the provider gave it; may be empty.
+    /// The id that the provider gave it; may be empty.
     pub call_id: String,
-    /// The tool.
+    /// The name of the tool.
     pub name: String,
-    /// JSON text as the model wrote it, as a string token (its `decode` is the JSON text).
+    /// The JSON text that the model wrote, as a string token: decode it to get the JSON.
     pub arguments: JsonStr,
-    /// False where the response was cut: such a call must never run.
+    /// False if the response or the call is incomplete or invalid: then the call must not run.
     pub executable: bool,
 }
 
-/// A whole response.
+/// An assembled response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assembled {
-    /// How it ended.
+    /// How the response ended.
     pub status: AnswerStatus,
-    /// The provider's own reason, as sent.
+    /// The provider's finish or stop reason, as sent.
     pub finish_reason: Option<String>,
     /// The provider's id of the response.
     pub response_id: Option<String>,
-    /// The model that answered, as it names itself.
+    /// The name of the model, as the provider reports it.
     pub model: Option<String>,
     /// All text of the answer.
     pub text: JsonStr,
-    /// The calls, in order. Calls that are not executable are here, and not in `wire`.
+    /// All calls, in order. `wire` has only those that are executable.
     pub calls: Vec<AssembledCall>,
-    /// What it cost.
+    /// The token counts.
     pub usage: Option<Usage>,
-    /// The failure, if there was one.
+    /// The error, if there was one.
     pub error: Option<WireError>,
-    /// The assistant message in the dialect's own shape, ready to be part of the next body; none where nothing came.
+    /// The assistant message in the dialect's format, for the next request. `None` if there is no content.
     pub wire: Option<Json>,
 }

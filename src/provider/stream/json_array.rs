@@ -1,13 +1,13 @@
-//! One JSON list whose items come one after the other, in any split.
+//! Splits a JSON array that arrives in arbitrary chunks into its items.
 
 use std::borrow::Cow;
 
-/// Cuts a list into its items, and looks into none of them.
+/// The splitter of one array of objects and arrays. It does not validate its input, and skips items of other types.
 #[derive(Debug, Default)]
 pub(crate) struct JsonArraySplitter {
-    /// The item that has begun.
+    /// The item that has started.
     item: Vec<u8>,
-    /// Open brackets, the list's own among them.
+    /// The number of open brackets, including the array's own.
     depth: u32,
     in_string: bool,
     escaped: bool,
@@ -15,7 +15,7 @@ pub(crate) struct JsonArraySplitter {
 }
 
 impl JsonArraySplitter {
-    /// Takes the next bytes; hands on each item that they complete.
+    /// Reads the next chunk and passes each completed item to `sink`.
     pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str)) {
         for byte in bytes {
             if self.depth > 1 {
@@ -53,7 +53,7 @@ impl JsonArraySplitter {
         }
     }
 
-    /// Whether the list has ended, or was cut, without an item.
+    /// Returns true if the array has ended without an item, or has not started.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0 && self.depth == 0
     }

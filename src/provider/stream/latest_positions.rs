@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// Positions in a list of items, by stream index and by id. Where several items share an index or an id, the last one counts.
+/// Positions in a list of items, by stream index and by id. If several items share an index or an id, the last one counts.
 #[derive(Debug, Default)]
 pub(crate) struct LatestPositions {
     by_index: BTreeMap<u64, usize>,

@@ -1,4 +1,4 @@
-//! What an answer has beside its words, in every dialect.
+//! The members that responses of all dialects have beside their content.
 
 use super::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
 use super::json_text::non_empty_text;
@@ -6,28 +6,28 @@ use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::Usage;
 use std::borrow::Cow;
 
-/// As far as they have come.
+/// Metadata received so far; any member may still be missing.
 #[derive(Default)]
 pub(crate) struct ResponseMeta {
     pub id: Option<String>,
     pub model: Option<String>,
-    /// The provider's own word for how it ended.
+    /// The provider's finish or stop reason, as sent.
     pub finish_reason: Option<String>,
     pub usage: Option<Usage>,
     pub error: Option<WireError>,
 }
 
 impl ResponseMeta {
-    /// Takes the id and the model of the object, under those names. What is known stays.
+    /// Reads the response's id and model from the members with these names, unless they are set.
     pub fn set_id_and_model(&mut self, object: JsonRef<'_>, id: &str, model: &str) {
-        for (own, name) in [(&mut self.id, id), (&mut self.model, model)] {
-            if own.is_none() {
-                *own = non_empty_text(object.get(name)).map(Into::into);
+        for (member, name) in [(&mut self.id, id), (&mut self.model, model)] {
+            if member.is_none() {
+                *member = non_empty_text(object.get(name)).map(Into::into);
             }
         }
     }
 
-    /// Takes counts, and tells them where they are new.
+    /// Sets the token counts, and emits them if they changed.
     pub fn update_usage(&mut self, usage: Option<Usage>, out: &mut Vec<StreamEvent>) {
         if usage.is_some() && usage != self.usage {
             self.usage = usage;
@@ -35,25 +35,25 @@ impl ResponseMeta {
         }
     }
 
-    /// The response has failed; the first failure counts.
+    /// Sets the error, unless there is one already.
     pub fn set_error(&mut self, error: WireError) {
         self.error.get_or_insert(error);
     }
 
-    /// As [`fail`](Self::fail), told.
+    /// Sets the error, unless there is one already, and emits it.
     pub fn report_error(&mut self, error: WireError, out: &mut Vec<StreamEvent>) {
         out.push(StreamEvent::Error(error.clone()));
         self.set_error(error);
     }
 
-    /// As [`failed`](Self::failed), in the words of an error object, if it has any.
+    /// Reports the error that an error object describes, if it describes one.
     pub fn report_error_object(&mut self, error: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
         if let Some(error) = read_error(error) {
             self.report_error(error, out);
         }
     }
 
-    /// What they come to, with the answer itself.
+    /// Returns the assembled response. `text` is the content of a string token.
     pub fn assembled(
         &self,
         status: AnswerStatus,
@@ -75,17 +75,18 @@ impl ResponseMeta {
     }
 }
 
-/// The failure of what is no response.
+/// Returns the error for bytes that are not a response.
 pub(crate) fn malformed(message: impl Into<String>) -> WireError {
     WireError { code: Some("malformed".to_owned()), message: message.into() }
 }
 
-/// A message of the model, its list of blocks written already; none where there are none.
+/// Returns a message of the model with these encoded blocks in the member `list`, or `None` if there are none.
 pub(crate) fn message_of(role: &str, list: &str, blocks: &[String]) -> Option<Json> {
     (!blocks.is_empty()).then(|| ObjectWriter::build(|message| _ = message.text("role", role).list(list, blocks)))
 }
 
-/// A failure in the words of an error object, of whatever shape; none where it says nothing.
+/// Reads the error that a provider or gateway reports, as an object such as `{"code":429,"message":"Slow down"}` or as a text.
+/// Returns `None` for an empty one.
 pub(crate) fn read_error(error: JsonRef<'_>) -> Option<WireError> {
     match error.kind() {
         Kind::String => error
@@ -93,16 +94,16 @@ pub(crate) fn read_error(error: JsonRef<'_>) -> Option<WireError> {
             .filter(|text| !text.is_empty())
             .map(|text| WireError { code: None, message: text.into_owned() }),
         Kind::Object if error.entries().next().is_some() => {
-            let word = |name| error.get(name).and_then(word);
-            let message = word("message").or_else(|| word("detail")).unwrap_or_else(|| error.as_raw().to_owned());
-            Some(WireError { code: word("code").or_else(|| word("type")).or_else(|| word("status")), message })
+            let text = |name| error.get(name).and_then(text_or_number);
+            let message = text("message").or_else(|| text("detail")).unwrap_or_else(|| error.as_raw().to_owned());
+            Some(WireError { code: text("code").or_else(|| text("type")).or_else(|| text("status")), message })
         }
         _ => None,
     }
 }
 
-/// A string's text or a number's digits.
-fn word(value: JsonRef<'_>) -> Option<String> {
+/// Returns the text of a string that is not empty, or the digits of a number.
+fn text_or_number(value: JsonRef<'_>) -> Option<String> {
     match value.kind() {
         Kind::String => value.as_text().filter(|text| !text.is_empty()).map(Cow::into_owned),
         Kind::Number => Some(value.as_raw().to_owned()),

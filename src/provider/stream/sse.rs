@@ -1,38 +1,46 @@
-//! Server-sent events, cut out of bytes that arrive in any split.
+//! Parses server-sent events from bytes that arrive in arbitrary chunks.
 //!
-//! Lines may end in LF, CR or CRLF, a character may be cut anywhere, the last blank line may be missing.
-//! Each byte is looked at once. What ends within the push it came in is handed on where it lies.
+//! Lines may end in LF, CR or CRLF, a chunk may end inside a character, and the last blank line may be missing. Each byte is read
+//! once. The data of an event that lies within one chunk is not copied.
 
 use std::borrow::Cow;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The framing of one stream.
+/// An event of a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SseEvent<'e> {
+    /// The value of its `event` field; empty if it has none.
+    pub name: &'e str,
+    /// The values of its `data` fields, joined by line feeds.
+    pub data: &'e str,
+}
+
+/// The parser of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct SseParser {
-    /// The beginning of a line whose end has not come.
-    carry: Vec<u8>,
-    /// The event's name, where it has one.
+    /// The start of a line whose end has not arrived.
+    partial_line: Vec<u8>,
     name: Vec<u8>,
-    /// Data lines of an event that an earlier push began, or that has several.
+    /// The data of an event that an earlier chunk started, or that has several `data` fields.
     data: Vec<u8>,
     has_data: bool,
-    /// The first line has been read: a byte order mark can no longer come.
-    begun: bool,
-    /// The last byte was a CR: an LF that comes next belongs to it.
+    /// The first line was read. Only that line can have a byte order mark.
+    started: bool,
+    /// The last byte was a CR. If an LF follows, both are one line end.
     after_cr: bool,
 }
 
 impl SseParser {
-    /// Hands each event that is now whole to `sink`, as name and data.
-    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(&str, &str)) {
+    /// Parses the next chunk and passes each completed event to `sink`.
+    pub(crate) fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(SseEvent<'_>)) {
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             self.after_cr = false;
         }
-        // The only data line so far, still in the caller's bytes.
-        let mut lent: Option<&[u8]> = None;
+        // The event's only data so far, not copied from `bytes` yet.
+        let mut borrowed: Option<&[u8]> = None;
         while let Some(at) = line_end(rest) {
             let (line, tail) = rest.split_at(at);
             let ended_by_cr = tail.first() == Some(&b'\r');
@@ -41,45 +49,50 @@ impl SseParser {
                 self.after_cr = rest.is_empty();
                 rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             }
-            if self.carry.is_empty() {
-                self.line(line, &mut lent, sink);
+            if self.partial_line.is_empty() {
+                self.read_line(line, &mut borrowed, sink);
             } else {
-                self.carry.extend_from_slice(line);
-                self.carried_line(sink);
+                self.partial_line.extend_from_slice(line);
+                self.read_partial_line(sink);
             }
         }
-        self.carry.extend_from_slice(rest);
-        if let Some(line) = lent {
-            self.keep(line);
+        self.partial_line.extend_from_slice(rest);
+        if let Some(data) = borrowed {
+            self.append_data(data);
         }
     }
 
-    /// The stream has ended: what it left open is handed on too.
-    pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(&str, &str)) {
-        if !self.carry.is_empty() {
-            self.carried_line(sink);
+    /// Ends the stream: an unfinished line and event count as complete.
+    pub(crate) fn finish(&mut self, sink: &mut dyn FnMut(SseEvent<'_>)) {
+        if !self.partial_line.is_empty() {
+            self.read_partial_line(sink);
         }
-        self.line(b"", &mut None, sink);
+        self.read_line(b"", &mut None, sink);
     }
 
-    fn carried_line(&mut self, sink: &mut dyn FnMut(&str, &str)) {
-        let mut carry = std::mem::take(&mut self.carry);
-        let mut lent = None;
-        self.line(&carry, &mut lent, sink);
-        if let Some(line) = lent {
-            self.keep(line);
+    fn read_partial_line(&mut self, sink: &mut dyn FnMut(SseEvent<'_>)) {
+        let mut line = std::mem::take(&mut self.partial_line);
+        let mut borrowed = None;
+        self.read_line(&line, &mut borrowed, sink);
+        if let Some(data) = borrowed {
+            self.append_data(data);
         }
-        carry.clear();
-        self.carry = carry;
+        line.clear();
+        self.partial_line = line;
     }
 
-    fn line<'a>(&mut self, mut line: &'a [u8], lent: &mut Option<&'a [u8]>, sink: &mut dyn FnMut(&str, &str)) {
-        if !self.begun {
-            self.begun = true;
+    fn read_line<'a>(
+        &mut self,
+        mut line: &'a [u8],
+        borrowed: &mut Option<&'a [u8]>,
+        sink: &mut dyn FnMut(SseEvent<'_>),
+    ) {
+        if !self.started {
+            self.started = true;
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {
-            self.dispatch(lent.take(), sink);
+            self.dispatch(borrowed.take(), sink);
             return;
         }
         let (field, value) = match line.iter().position(|byte| *byte == b':') {
@@ -87,15 +100,15 @@ impl SseParser {
             None => (line, <&[u8]>::default()),
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);
-        // A comment is a field without a name; `id` and `retry` are for clients that connect again.
+        // A comment is a field without a name. `id` and `retry` are for clients that reconnect.
         match field {
-            b"data" if self.has_data || lent.is_some() => {
-                if let Some(first) = lent.take() {
-                    self.keep(first);
+            b"data" if self.has_data || borrowed.is_some() => {
+                if let Some(first) = borrowed.take() {
+                    self.append_data(first);
                 }
-                self.keep(value);
+                self.append_data(value);
             }
-            b"data" => *lent = Some(value),
+            b"data" => *borrowed = Some(value),
             b"event" => {
                 self.name.clear();
                 self.name.extend_from_slice(value);
@@ -104,7 +117,7 @@ impl SseParser {
         }
     }
 
-    fn keep(&mut self, line: &[u8]) {
+    fn append_data(&mut self, line: &[u8]) {
         if self.has_data {
             self.data.push(b'\n');
         }
@@ -112,10 +125,10 @@ impl SseParser {
         self.has_data = true;
     }
 
-    fn dispatch(&mut self, lent: Option<&[u8]>, sink: &mut dyn FnMut(&str, &str)) {
-        let data = lent.or(self.has_data.then_some(self.data.as_slice()));
+    fn dispatch(&mut self, borrowed: Option<&[u8]>, sink: &mut dyn FnMut(SseEvent<'_>)) {
+        let data = borrowed.or(self.has_data.then_some(self.data.as_slice()));
         if let Some(data) = data {
-            sink(&text(&self.name), &text(data));
+            sink(SseEvent { name: &decode_utf8(&self.name), data: &decode_utf8(data) });
         }
         self.name.clear();
         self.data.clear();
@@ -123,17 +136,16 @@ impl SseParser {
     }
 }
 
-/// Where the line ends. Sixteen bytes at a time, which compilers turn into few instructions.
+/// Returns the position of the first line end. Checks sixteen bytes at a time, which compilers vectorize.
 fn line_end(bytes: &[u8]) -> Option<usize> {
-    let ends = |byte: &u8| (*byte == b'\n') | (*byte == b'\r');
-    let clean =
-        bytes.chunks_exact(16).take_while(|chunk| !chunk.iter().fold(false, |any, byte| any | ends(byte))).count();
-    let from = clean * 16;
-    bytes.get(from..)?.iter().position(ends).map(|at| from + at)
+    let is_end = |byte: &u8| (*byte == b'\n') | (*byte == b'\r');
+    let has_end = |chunk: &[u8]| chunk.iter().fold(false, |any, byte| any | is_end(byte));
+    let from = bytes.chunks_exact(16).take_while(|chunk| !has_end(chunk)).count() * 16;
+    bytes.get(from..)?.iter().position(is_end).map(|at| from + at)
 }
 
-/// As the standard reads it: what is no UTF-8 becomes U+FFFD.
-fn text(bytes: &[u8]) -> Cow<'_, str> {
+/// Decodes UTF-8 as the standard for server-sent events requires: invalid bytes become U+FFFD.
+fn decode_utf8(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
@@ -146,12 +158,12 @@ mod tests {
 
     fn events(pushes: &[&[u8]]) -> Vec<(String, String)> {
         let mut found = Vec::new();
-        let mut frames = SseParser::default();
-        let mut sink = |name: &str, data: &str| found.push((name.to_owned(), data.to_owned()));
+        let mut parser = SseParser::default();
+        let mut sink = |event: SseEvent<'_>| found.push(pair(event.name, event.data));
         for bytes in pushes {
-            frames.push(bytes, &mut sink);
+            parser.push(bytes, &mut sink);
         }
-        frames.finish(&mut sink);
+        parser.finish(&mut sink);
         found
     }
 

@@ -1,11 +1,11 @@
-//! The members of an object that arrives in fragments.
+//! An object that arrives in fragments.
 
 use super::StringBuffer;
 use super::json_text::inside;
 use crate::json::{JsonRef, Kind, ObjectWriter, list_of};
 use std::collections::BTreeMap;
 
-/// The members of an object whose values grow by deltas, in the order they came.
+/// The members of an object that deltas extend, in their order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct StreamedFields {
     entries: Vec<(String, StreamedValue)>,
@@ -19,11 +19,11 @@ const MAX_LINEAR_SEARCH: usize = 16;
 /// One member's value.
 #[derive(Debug)]
 pub(crate) enum StreamedValue {
-    /// As it was written.
+    /// JSON text as received.
     Raw(String),
     /// A string.
     Text(StringBuffer),
-    /// An array that a delta has touched.
+    /// The JSON texts of the items of an array that a delta has extended.
     List(Vec<String>),
 }
 
@@ -35,11 +35,11 @@ impl StreamedValue {
         }
     }
 
-    /// The items, if it is an array that may be added to.
+    /// Returns the items if the value is an array.
     fn items(&mut self) -> Option<&mut Vec<String>> {
         if let Self::Raw(raw) = self {
             let array = JsonRef::parse(raw).ok().filter(|value| value.kind() == Kind::Array)?;
-            *self = Self::List(items(array, Vec::new()));
+            *self = Self::List(array.items().map(|item| item.as_raw().to_owned()).collect());
         }
         match self {
             Self::List(items) => Some(items),
@@ -47,6 +47,7 @@ impl StreamedValue {
         }
     }
 
+    /// Appends the value's JSON text.
     pub(crate) fn write(&self, out: &mut String) {
         match self {
             Self::Raw(raw) => out.push_str(raw),
@@ -59,8 +60,8 @@ impl StreamedValue {
         }
     }
 
-    /// Whether it is `null`, an empty string or an empty array.
-    pub(crate) fn says_nothing(&self) -> bool {
+    /// Returns true if the value is `null`, an empty string or an empty array.
+    pub(crate) fn is_vacant(&self) -> bool {
         match self {
             Self::Raw(raw) => raw == "null" || raw.strip_prefix('[').is_some_and(|rest| rest.trim_start() == "]"),
             Self::Text(text) => text.is_empty(),
@@ -70,6 +71,7 @@ impl StreamedValue {
 }
 
 impl StreamedFields {
+    /// Reads the members of an object; of duplicate ones the last counts.
     pub(crate) fn read(object: JsonRef<'_>) -> Self {
         let mut fields = Self::default();
         for (key, value) in object.entries() {
@@ -78,17 +80,19 @@ impl StreamedFields {
         fields
     }
 
+    /// Returns a member's value. Keys are the content of their string tokens.
     pub(crate) fn get(&self, key: &str) -> Option<&StreamedValue> {
         self.entries.get(self.position(key)?).map(|(_, value)| value)
     }
 
     fn position(&self, key: &str) -> Option<usize> {
         if self.entries.len() <= MAX_LINEAR_SEARCH {
-            return self.entries.iter().position(|(own, _)| own == key);
+            return self.entries.iter().position(|(name, _)| name == key);
         }
         self.positions.get(key).copied()
     }
 
+    /// Returns a member that is a string.
     pub(crate) fn text(&self, key: &str) -> Option<&StringBuffer> {
         match self.get(key) {
             Some(StreamedValue::Text(text)) => Some(text),
@@ -96,13 +100,13 @@ impl StreamedFields {
         }
     }
 
-    /// A string member's text, decoded.
+    /// Returns the decoded text of a string member; empty if there is none.
     pub(crate) fn decoded(&self, key: &str) -> String {
         self.text(key).map(|text| text.to_str().decode().into_owned()).unwrap_or_default()
     }
 
     pub(crate) fn text_mut(&mut self, key: &str) -> Option<&mut StringBuffer> {
-        match self.slot(key) {
+        match self.get_mut(key) {
             Some(StreamedValue::Text(text)) => Some(text),
             _ => None,
         }
@@ -112,44 +116,44 @@ impl StreamedFields {
         &self.entries
     }
 
-    /// Writes those that say something; gives whether there is one.
-    pub(crate) fn write_said(&self, object: &mut ObjectWriter<'_>) -> bool {
+    /// Writes the members that are not vacant. Returns true if there is one.
+    pub(crate) fn write_occupied(&self, object: &mut ObjectWriter<'_>) -> bool {
         let mut any = false;
-        for (key, value) in self.entries.iter().filter(|(_, value)| !value.says_nothing()) {
+        for (key, value) in self.entries.iter().filter(|(_, value)| !value.is_vacant()) {
             value.write(object.key_inside(key));
             any = true;
         }
         any
     }
 
-    /// Writes all of them.
+    /// Writes all members.
     pub(crate) fn write(&self, object: &mut ObjectWriter<'_>) {
         for (key, value) in &self.entries {
             value.write(object.key_inside(key));
         }
     }
 
-    fn slot(&mut self, key: &str) -> Option<&mut StreamedValue> {
+    fn get_mut(&mut self, key: &str) -> Option<&mut StreamedValue> {
         let position = self.position(key)?;
         self.entries.get_mut(position).map(|(_, value)| value)
     }
 
-    /// The last one wins.
+    /// Sets a member.
     pub(crate) fn set(&mut self, key: JsonRef<'_>, value: JsonRef<'_>) {
         self.put(inside(key).unwrap_or_default(), StreamedValue::read(value));
     }
 
-    /// As [`set`](Self::set), for a key without escapes.
+    /// Sets a member. `key` is the content of its string token.
     pub(crate) fn put(&mut self, key: &str, value: StreamedValue) {
-        match self.slot(key) {
-            Some(own) => *own = value,
+        match self.get_mut(key) {
+            Some(current) => *current = value,
             None => self.add(key, value),
         }
     }
 
     fn add(&mut self, key: &str, value: StreamedValue) {
         self.entries.push((key.to_owned(), value));
-        // The first name beyond the limit indexes those before it, too.
+        // The first name beyond the limit adds those before it, too.
         let from = if self.entries.len() == MAX_LINEAR_SEARCH + 1 { 0 } else { self.entries.len() - 1 };
         if self.entries.len() > MAX_LINEAR_SEARCH {
             for (position, (name, _)) in self.entries.iter().enumerate().skip(from) {
@@ -158,33 +162,28 @@ impl StreamedFields {
         }
     }
 
-    /// A string goes on, an array too, where both sides are one; otherwise the last one that says something wins.
-    pub(crate) fn merge(&mut self, key: JsonRef<'_>, value: JsonRef<'_>, goes_on: bool) {
-        let Some(own) = self.slot(inside(key).unwrap_or_default()) else { return self.set(key, value) };
-        match (own, inside(value)) {
-            (StreamedValue::Text(own), Some(more)) if goes_on => own.append(more),
+    /// Applies a delta to a member: extends a string by a string if `extends_text`, and an array by an array; otherwise replaces
+    /// the value, unless the new one is `null` or an empty string.
+    pub(crate) fn merge(&mut self, key: JsonRef<'_>, value: JsonRef<'_>, extends_text: bool) {
+        let Some(current) = self.get_mut(inside(key).unwrap_or_default()) else { return self.set(key, value) };
+        match (current, inside(value)) {
+            (StreamedValue::Text(text), Some(more)) if extends_text => text.append(more),
             (_, Some("")) => {}
             (_, None) if value.is_null() => {}
-            (own, _) => match own.items() {
-                Some(list) if value.kind() == Kind::Array => *list = items(value, std::mem::take(list)),
-                _ => *own = StreamedValue::read(value),
+            (current, _) => match current.items() {
+                Some(list) if value.kind() == Kind::Array => {
+                    list.extend(value.items().map(|item| item.as_raw().to_owned()));
+                }
+                _ => *current = StreamedValue::read(value),
             },
         }
     }
 
-    /// One more item of an array member.
+    /// Appends an item to an array member.
     pub(crate) fn push_item(&mut self, key: &str, item: JsonRef<'_>) {
-        match self.slot(key).and_then(StreamedValue::items) {
+        match self.get_mut(key).and_then(StreamedValue::items) {
             Some(list) => list.push(item.as_raw().to_owned()),
             None => self.put(key, StreamedValue::List(vec![item.as_raw().to_owned()])),
         }
     }
-}
-
-/// Those of an array behind those that are there.
-fn items(array: JsonRef<'_>, mut there: Vec<String>) -> Vec<String> {
-    for item in array.items() {
-        there.push(item.as_raw().to_owned());
-    }
-    there
 }

@@ -3,16 +3,15 @@
 use super::StreamEvent;
 use crate::json::{JsonStr, ends_in_high_surrogate};
 
-/// A string that grows by fragments, kept as the inside of its token.
+/// A string in progress, stored as the content of its JSON token: escaped, without quotes. Tracks how much of it was emitted.
 #[derive(Debug, Default)]
 pub(crate) struct StringBuffer {
     inside: String,
-    /// How much of it has been handed out.
     emitted_bytes: usize,
 }
 
 impl StringBuffer {
-    /// A text of which nothing was emitted yet. `inside` is the content of a JSON string token.
+    /// Creates a buffer with the content of a string token, none of it emitted.
     pub(crate) fn new(inside: &str) -> Self {
         Self { inside: inside.to_owned(), emitted_bytes: 0 }
     }
@@ -27,23 +26,26 @@ impl StringBuffer {
         self.emitted_bytes = bytes;
     }
 
+    /// Appends the content of a string token.
     pub(crate) fn append(&mut self, fragment: &str) {
         self.inside.push_str(fragment);
     }
 
+    /// Replaces the string by an unescaped text, none of it emitted.
     pub(crate) fn replace(&mut self, text: &str) {
         self.inside.clear();
         crate::json::push_escaped(&mut self.inside, text);
         self.emitted_bytes = 0;
     }
 
-    /// What it comes to in the end: where that goes on from what was told, the rest is told.
+    /// Sets the final string. If it continues what was emitted, the rest is still to be emitted; otherwise nothing is.
     pub(crate) fn set_final(&mut self, inside: &str) {
         self.emitted_bytes = if inside.starts_with(self.emitted()) { self.emitted_bytes } else { inside.len() };
         self.inside.clear();
         self.inside.push_str(inside);
     }
 
+    /// Returns the content of the string token.
     pub(crate) fn inside(&self) -> &str {
         &self.inside
     }
@@ -56,28 +58,28 @@ impl StringBuffer {
         JsonStr::from_inside(&self.inside)
     }
 
-    /// Tells what has not been handed out yet.
+    /// Emits the rest of the text, if any.
     pub(crate) fn emit(&mut self, event: fn(JsonStr) -> StreamEvent, out: &mut Vec<StreamEvent>) {
-        if let Some(news) = self.take_unemitted() {
-            out.push(event(news));
+        if let Some(rest) = self.take_unemitted() {
+            out.push(event(rest));
         }
     }
 
-    /// As [`tell`](Self::tell), of the arguments of a call.
+    /// Emits the rest of the arguments of a call, if any.
     pub(crate) fn emit_arguments(&mut self, index: u32, call_id: &str, out: &mut Vec<StreamEvent>) {
         if let Some(json) = self.take_unemitted() {
             out.push(StreamEvent::ArgumentsDelta { index, call_id: call_id.to_owned(), json });
         }
     }
 
-    /// What has not been handed out yet. The first half of a surrogate pair waits for the second.
+    /// Returns the rest that was not emitted, and counts it as emitted. The first half of a surrogate pair waits for the second.
     pub(crate) fn take_unemitted(&mut self) -> Option<JsonStr> {
-        let fresh = self.inside.get(self.emitted_bytes..)?;
-        let fresh = if ends_in_high_surrogate(fresh) { fresh.get(..fresh.len() - 6)? } else { fresh };
-        if fresh.is_empty() {
+        let rest = self.inside.get(self.emitted_bytes..)?;
+        let rest = if ends_in_high_surrogate(rest) { rest.get(..rest.len() - 6)? } else { rest };
+        if rest.is_empty() {
             return None;
         }
-        self.emitted_bytes += fresh.len();
-        Some(JsonStr::from_inside(fresh))
+        self.emitted_bytes += rest.len();
+        Some(JsonStr::from_inside(rest))
     }
 }

@@ -1,4 +1,4 @@
-//! Stream events and assembled responses, in the shapes of the TypeScript types.
+//! Writes stream events and assembled responses as the TypeScript types declare them.
 
 use super::{Assembled, AssembledCall, StreamEvent, WireError};
 use crate::history::write_usage;

@@ -205,7 +205,7 @@ impl StreamBlock {
             if let (Some(input), "input") = (&input, key.as_str()) {
                 block.raw("input", input);
                 input_written = true;
-            } else if !(key == "citations" && self.kind == StreamBlockKind::Text && value.says_nothing()) {
+            } else if !(key == "citations" && self.kind == StreamBlockKind::Text && value.is_vacant()) {
                 value.write(block.key_inside(key));
             }
         }

@@ -49,7 +49,7 @@ impl ChunkedText {
     /// Adds a delta of a reasoning chunk and returns the text of the chunk that it belongs to.
     pub(crate) fn apply_thinking(&mut self, delta: JsonRef<'_>) -> Option<&mut StringBuffer> {
         // Recorded: every delta may have `"closed":true`. Only a signature ends a chunk.
-        let is_open = |chunk: &ContentChunk| matches!(chunk, ContentChunk::Thinking { extra, .. } if extra.get("signature").is_none_or(StreamedValue::says_nothing));
+        let is_open = |chunk: &ContentChunk| matches!(chunk, ContentChunk::Thinking { extra, .. } if extra.get("signature").is_none_or(StreamedValue::is_vacant));
         if !self.chunks.last().is_some_and(is_open) {
             self.push(ContentChunk::Thinking { text: Self::default(), extra: StreamedFields::default() });
         }

@@ -73,7 +73,7 @@ impl StreamedReasoning {
     /// is not empty.
     pub(super) fn write_texts(&self, message: &mut ObjectWriter<'_>) -> bool {
         self.texts.write(message);
-        self.texts.entries().iter().any(|(_, value)| !value.says_nothing())
+        self.texts.entries().iter().any(|(_, value)| !value.is_vacant())
     }
 
     /// Writes `reasoning_details`. Returns false if there are none.
@@ -99,6 +99,6 @@ fn continues_block(last: &StreamedFields, detail: JsonRef<'_>) -> bool {
         (Some(StreamedValue::Text(own)), Some(new)) => inside(new) == Some(own.inside()),
         _ => true,
     };
-    let has_index = last.get("index").is_some_and(|index| !index.says_nothing());
+    let has_index = last.get("index").is_some_and(|index| !index.is_vacant());
     has_index == detail.find("index").is_some() && ["type", "index", "id"].into_iter().all(is_same)
 }

@@ -141,8 +141,8 @@ impl OutputItem {
     /// The complete item has `encrypted_content`; the response at the end may omit it.
     fn keep_encrypted_content(&mut self, old: &StreamedFields) {
         let name = "encrypted_content";
-        if let Some(own) = old.get(name).filter(|own| !own.says_nothing())
-            && self.fields.get(name).is_none_or(StreamedValue::says_nothing)
+        if let Some(own) = old.get(name).filter(|own| !own.is_vacant())
+            && self.fields.get(name).is_none_or(StreamedValue::is_vacant)
         {
             let mut kept = String::new();
             own.write(&mut kept);
@@ -276,7 +276,7 @@ impl OutputItem {
     /// Returns true for reasoning without text and without `encrypted_content`: only a server that stored it can read it.
     pub fn is_bare_reasoning(&self) -> bool {
         self.kind == OutputKind::Reasoning
-            && self.fields.get("encrypted_content").is_none_or(StreamedValue::says_nothing)
+            && self.fields.get("encrypted_content").is_none_or(StreamedValue::is_vacant)
             && self.content.is_empty()
     }
 
