@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use bytestring::ByteString;
+use minicbor::Decode;
 use minicbor::data::Int;
 use minicbor::decode::{Decoder, Error};
 use minicbor::encode::{Encoder, Write};
@@ -64,6 +65,23 @@ impl TextSource for RecordSource {
     fn leave(&mut self) {
         self.depth = self.depth.saturating_sub(1);
     }
+}
+
+/// Lists of up to so many items are allocated at their exact size; longer ones grow, since a damaged record may claim any length.
+const MAX_EXACT_ITEMS: u64 = 64;
+
+/// Decodes a list without spare capacity, of which there would be much in lists of one or two items.
+pub(crate) fn exact_list<'b, Ctx, T: Decode<'b, Ctx>>(
+    from: &mut Decoder<'b>,
+    context: &mut Ctx,
+) -> Result<Vec<T>, Error> {
+    let count = from.array()?.ok_or_else(|| Error::message("a list without a length"))?;
+    let capacity = usize::try_from(count.min(MAX_EXACT_ITEMS)).unwrap_or_default();
+    let mut list = Vec::with_capacity(capacity);
+    for _ in 0..count {
+        list.push(T::decode(from, context)?);
+    }
+    Ok(list)
 }
 
 /// Returns true for a value that is not written, since its absence reads as the same.

@@ -1,7 +1,7 @@
 //! Messages: data only. Neutral in what an application reads; the shape a provider gave it stays beside it.
 
 use crate::clock::Ms;
-use crate::encoding::{TextSource, is_default};
+use crate::encoding::{TextSource, exact_list, is_default};
 use crate::json::{Json, JsonStr};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
@@ -204,7 +204,7 @@ pub struct Message {
     #[n(3)]
     pub role: Role,
     /// In the model's own order.
-    #[cbor(n(4), skip_if = "is_default")]
+    #[cbor(n(4), skip_if = "is_default", decode_with = "exact_list")]
     pub parts: Vec<Part>,
     /// When it was made.
     #[cbor(n(5), skip_if = "is_default")]
@@ -381,8 +381,7 @@ impl<Ctx: TextSource> Encode<Ctx> for WireTemplate {
 impl<'b, Ctx: TextSource> Decode<'b, Ctx> for WireTemplate {
     fn decode(from: &mut Decoder<'b>, context: &mut Ctx) -> Result<Self, decode::Error> {
         context.enter()?;
-        let mut members = Vec::decode(from, context)?;
-        members.shrink_to_fit();
+        let members = exact_list(from, context)?;
         context.leave();
         Ok(Self(members))
     }

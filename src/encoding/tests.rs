@@ -5,7 +5,7 @@ use super::*;
 use crate::json::{Json, JsonStr};
 use crate::message::{Message, Role, WireTemplate};
 use crate::session_head::{RunEntry, SessionHead};
-use minicbor::{Decode, Encode};
+use minicbor::Encode;
 use proptest::prelude::*;
 
 fn encoded(value: &impl Encode<RecordSource>) -> Vec<u8> {

@@ -13,6 +13,7 @@
 use crate::encoding::RecordSource;
 use crate::error::{Code, Error, Result};
 use bytes::Bytes;
+use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use minicbor::{Decode, Encode};
 use std::sync::OnceLock;
 
@@ -142,32 +143,16 @@ fn write_checksum(bytes: &mut [u8]) {
     }
 }
 
-/// CRC-32 (IEEE 802.3, reflected) of everything but the checksum itself.
+/// CRC-32 (IEEE 802.3) of everything but the checksum itself.
 fn checksum(bytes: &[u8]) -> u32 {
-    let table = TABLE.get_or_init(table);
-    let mut sum = !0_u32;
-    for part in [bytes.get(..CHECKSUM), bytes.get(HEADER..)] {
-        for byte in part.unwrap_or(&[]) {
-            let at = usize::from(sum.to_le_bytes()[0] ^ byte); // proof: a byte, and the table has 256 entries
-            sum = table.get(at).copied().unwrap_or(0) ^ (sum >> 8);
-        }
-    }
-    !sum
+    let mut digest = CRC.get_or_init(|| Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC)).digest();
+    digest.update(bytes.get(..CHECKSUM).unwrap_or(bytes));
+    digest.update(bytes.get(HEADER..).unwrap_or(&[]));
+    digest.finalize()
 }
 
-/// Made when it is first needed: as a part of the wasm it would weigh its whole kilobyte.
-static TABLE: OnceLock<[u32; 256]> = OnceLock::new();
-
-fn table() -> [u32; 256] {
-    let mut table = [0_u32; 256];
-    for (at, sum) in (0_u32..).zip(&mut table) {
-        *sum = at;
-        for _ in 0..8 {
-            *sum = if *sum & 1 == 1 { 0xedb8_8320 ^ (*sum >> 1) } else { *sum >> 1 };
-        }
-    }
-    table
-}
+/// The tables of the checksum, 16 KB. Built when first needed: as constants they would make the wasm larger.
+static CRC: OnceLock<Crc<u32, Table<16>>> = OnceLock::new();
 
 #[cfg(test)]
 mod tests {
