@@ -2,7 +2,7 @@
 
 use super::kinds::{is_known, kind_of};
 use super::params::UNKNOWN;
-use super::{decode, encode, stream};
+use super::{Responses, decode, encode, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
@@ -23,9 +23,6 @@ const MAX_CALL_ID: usize = 64;
 
 /// Whose models, by their names, have ids of items and rules of their own (recorded).
 const OTHERS: [&str; 2] = ["deepseek", "grok"];
-
-/// The codec.
-pub(crate) struct Responses;
 
 /// Whether an item holds an id and nothing that would be lost.
 fn says_nothing(item: &Fields<'_>) -> bool {

@@ -1,35 +1,43 @@
-//! OpenAI Responses: from items to neutral messages.
+//! OpenAI Responses: items to neutral messages.
 //!
-//! What the model says in a row is one message: reasoning, words, calls and the items of server tools are its parts, in
-//! their order. A part has the shape of its item; where an item holds a list of texts, each is a part, and the first has
-//! the item's shape. In that shape the list is a hole:
+//! Consecutive items of the model are one message: reasoning, text, calls and the items of server tools are its parts, in
+//! their order. A part has the template of its item. If an item holds a list of texts, each of them is a part, and the first
+//! has the item's template. In that template the list is a slot:
 //!
 //! | slot | the list |
 //! |---|---|
-//! | `WireTemplate` | its first entry has that shape, further parts follow |
+//! | `Object` | its first entry has that template, further parts follow |
 //! | `Content` | its first entry is the part's opaque value, further parts follow |
-//! | `Text` | it is no list: the text itself |
+//! | `Text` | it is a string: the part's text |
 //!
-//! The shape of a further part is two members: `Parts` for a mark, then its own `WireTemplate` or `Content`.
+//! The template of a further part has two members: a `Parts` slot as a mark, then its own `Object` or `Content`. So
+//!
+//! ```json
+//! {"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"},{"type":"output_text","text":"b"}]}
+//! ```
+//!
+//! becomes two text parts, with the templates `{"type":…,"role":…,"content":Object({"type":…,"text":Text})}` and
+//! `{"":Parts,"":Object({"type":…,"text":Text})}`.
 
-use super::kinds::{CallKind, FUNCTION, kind_of, runs_there};
-use super::{Responses, encode};
+use super::Responses;
+use super::kinds::{CallKind, FUNCTION, kind_of, runs_on_server};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
+use crate::provider::neutral::text_of;
 use crate::provider::template::{is_shape, shape_of, shape_with, without_plain_shape};
 use crate::sorted::in_order;
 use crate::tool::Arguments;
 use std::borrow::Cow;
 
-/// What is written of the model's words, of a call and of an output that have no shape.
-const PLAIN_SAID: &str = r##"{"role":"assistant","content":#text}"##;
+/// A message of the model, a call and an output as they are encoded without a template. These need none.
+const PLAIN_MESSAGE: &str = r##"{"role":"assistant","content":#text}"##;
 const PLAIN_CALL: &str = r##"{"type":"function_call","call_id":#id,"name":#name,"arguments":#arguments}"##;
-const PLAIN_RESULT: &str = r##"{"type":"function_call_output","call_id":#id,"output":#content}"##;
+const PLAIN_OUTPUT: &str = r##"{"type":"function_call_output","call_id":#id,"output":#content}"##;
 
-/// The text of a body beside its items: a system message, marked by its shape.
-pub fn decode_instructions(instructions: JsonRef<'_>) -> Option<Incoming> {
+/// Decodes the `instructions` of a body: a system message, which its template marks.
+pub(super) fn decode_instructions(instructions: JsonRef<'_>) -> Option<Incoming> {
     let text = instructions.as_json_str().filter(|text| !text.is_empty())?;
     Some(Incoming::Message(IncomingMessage {
         role: Role::System,
@@ -39,17 +47,14 @@ pub fn decode_instructions(instructions: JsonRef<'_>) -> Option<Incoming> {
     }))
 }
 
-/// Whether a message came as `instructions`.
-pub fn is_instructions(message: &Message) -> bool {
-    message.dialect == Some(Dialect::OpenAiResponses)
-        && message
-            .template
-            .as_ref()
-            .is_some_and(|template| matches!(template.0.as_slice(), [(key, TemplateSlot::Part(0))] if key.inside() == "instructions"))
+/// Returns true if a message was decoded from `instructions`.
+pub(super) fn is_instructions(message: &Message) -> bool {
+    let is_mark = |template: &WireTemplate| matches!(template.0.as_slice(), [(key, TemplateSlot::Part(0))] if key.inside() == "instructions");
+    message.dialect == Some(Dialect::OpenAiResponses) && message.template.as_ref().is_some_and(is_mark)
 }
 
-/// An `input` that is one text: the user says it.
-pub fn decode_text(text: JsonStr) -> Incoming {
+/// Decodes an `input` that is a string: a user message.
+pub(super) fn decode_text(text: JsonStr) -> Incoming {
     Incoming::Message(IncomingMessage {
         role: Role::User,
         parts: vec![IncomingPart::Part(PartBody::Text(text).into())],
@@ -58,133 +63,157 @@ pub fn decode_text(text: JsonStr) -> Incoming {
     })
 }
 
-/// Decodes items. What is no item comes back as it is.
-pub fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
-    let mut work = Decoding {
+/// Decodes the items of an `input` or `output`. A value that is no item is returned as unknown.
+pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
+    let mut decoder = ItemDecoder {
         items,
         answer: Vec::new(),
-        answered: Ids::default(),
-        asked: Ids::default(),
-        held: Ids::default(),
-        told: Ids::default(),
-        refers: false,
+        calls: CallIndex::of(wires),
+        has_references: wires.iter().any(|wire| kind_of(*wire) == "item_reference"),
     };
     for wire in wires {
-        work.refers |= kind_of(*wire) == "item_reference";
-        if let Some(kind) = CallKind::of_output(&kind_of(*wire)).filter(|kind| kind.is_hosted()) {
-            work.answered.0.extend(wire.text("call_id").map(|id| (kind.kind, id)));
-        }
+        decoder.item(*wire);
     }
-    work.answered.sort();
-    for wire in wires {
-        let kind = kind_of(*wire);
-        let own = CallKind::of(&kind);
-        let Some(id) = wire.text("call_id").filter(|_| kind.ends_with("_call")) else { continue };
-        match own {
-            Some(own) if !own.is_hosted() => work.told.0.push(("", id)),
-            Some(own) if work.is_asked(*wire, own) => work.asked.0.push((own.kind, id)),
-            _ => work.held.0.push(("", id)),
-        }
-    }
-    work.told.sort();
-    work.asked.sort();
-    work.held.sort();
-    for wire in wires {
-        work.item(*wire);
-    }
-    work.end_answer();
+    decoder.end_answer();
 }
 
-/// Call ids with their kind of call, sorted.
-#[derive(Default)]
-struct Ids<'w>(Vec<(&'static str, Cow<'w, str>)>);
+/// Pairs of a call kind and a call id, sorted.
+struct CallIdSet<'w>(Vec<(&'static str, Cow<'w, str>)>);
 
-impl Ids<'_> {
-    fn sort(&mut self) {
-        self.0 = in_order(std::mem::take(&mut self.0), &Ord::cmp);
+impl<'w> CallIdSet<'w> {
+    fn new(ids: Vec<(&'static str, Cow<'w, str>)>) -> Self {
+        Self(in_order(ids, &Ord::cmp))
     }
 
-    fn have(&self, kind: &str, id: Option<&str>) -> bool {
+    fn contains(&self, kind: &str, id: Option<&str>) -> bool {
         id.is_some_and(|id| self.0.binary_search_by(|(own, own_id)| (*own, &**own_id).cmp(&(kind, id))).is_ok())
     }
 }
 
-struct Decoding<'i, 'w> {
-    items: &'i mut Vec<Incoming>,
-    /// What the model has said since anybody else spoke.
-    answer: Vec<IncomingPart>,
-    /// Calls that have an output of one of OpenAI's own tools among these items.
-    answered: Ids<'w>,
-    /// Of these, the calls that a client answered.
-    asked: Ids<'w>,
-    /// Calls that are kept as they are, and so are their outputs, whatever they are (recorded: a function's).
-    held: Ids<'w>,
+/// The calls among some items, by who answers them. Sets that are not by kind have the kind `""`.
+struct CallIndex<'w> {
+    /// Calls of OpenAI's own tools (shell, computer, …) that have an output of their kind among the items.
+    hosted_with_output: CallIdSet<'w>,
+    /// Those of them that a client answered: they are decoded as calls.
+    answered_hosted: CallIdSet<'w>,
+    /// Calls that stay opaque parts. So do their outputs, whatever their type (recorded: `function_call_output`).
+    opaque: CallIdSet<'w>,
     /// Calls of functions and of custom tools.
-    told: Ids<'w>,
-    /// Some items are references.
-    refers: bool,
+    functions: CallIdSet<'w>,
 }
 
-impl<'w> Decoding<'_, 'w> {
-    /// Whether a call is one of OpenAI's own tools, and the client has answered it. One that the server ran, or whose
-    /// output is not there or has no id to name it by, is kept as it is: nobody else could word an output of its kind.
-    fn is_asked(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
-        let id = wire.text("call_id").filter(|id| !id.is_empty());
-        id.is_some() && self.answered.have(kind.kind, id.as_deref()) && !runs_there(wire)
+impl<'w> CallIndex<'w> {
+    fn of(wires: &[JsonRef<'w>]) -> Self {
+        let with_output = wires.iter().filter_map(|wire| {
+            let kind = CallKind::of_output(&kind_of(*wire)).filter(|kind| kind.is_hosted())?;
+            Some((kind.kind, wire.text("call_id")?))
+        });
+        let mut index = Self {
+            hosted_with_output: CallIdSet::new(with_output.collect()),
+            answered_hosted: CallIdSet::new(Vec::new()),
+            opaque: CallIdSet::new(Vec::new()),
+            functions: CallIdSet::new(Vec::new()),
+        };
+        let (mut answered_hosted, mut opaque, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+        for wire in wires {
+            let kind = kind_of(*wire);
+            let Some(id) = wire.text("call_id").filter(|_| kind.ends_with("_call")) else { continue };
+            match CallKind::of(&kind) {
+                Some(own) if !own.is_hosted() => functions.push(("", id)),
+                Some(own) if index.is_client_call(*wire, own) => answered_hosted.push((own.kind, id)),
+                _ => opaque.push(("", id)),
+            }
+        }
+        index.answered_hosted = CallIdSet::new(answered_hosted);
+        index.opaque = CallIdSet::new(opaque);
+        index.functions = CallIdSet::new(functions);
+        index
     }
 
+    /// Returns true if an item is a call that is decoded as one: of a function or custom tool, or of one of OpenAI's own tools
+    /// that a client answered. A call that the server ran, or that has no output or no id, stays opaque: no other output of its
+    /// kind could be made.
+    fn is_client_call(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
+        if !kind.is_hosted() {
+            return true;
+        }
+        let id = wire.text("call_id").filter(|id| !id.is_empty());
+        self.hosted_with_output.contains(kind.kind, id.as_deref()) && !runs_on_server(wire)
+    }
+
+    /// Returns true if an output is decoded as the result of a call.
+    fn is_client_output(&self, wire: JsonRef<'_>, kind: &CallKind) -> bool {
+        let call_id = wire.text("call_id");
+        if kind.is_hosted() {
+            self.answered_hosted.contains(kind.kind, call_id.as_deref())
+        } else {
+            !self.opaque.contains("", call_id.as_deref())
+        }
+    }
+}
+
+struct ItemDecoder<'i, 'w> {
+    items: &'i mut Vec<Incoming>,
+    /// The parts of the model since the last item of anybody else.
+    answer: Vec<IncomingPart>,
+    calls: CallIndex<'w>,
+    /// Some items are references to items that the server stores.
+    has_references: bool,
+}
+
+impl<'w> ItemDecoder<'_, 'w> {
     fn item(&mut self, wire: JsonRef<'w>) {
         let kind = kind_of(wire);
         if !wire.is_object() || kind.is_empty() {
             return self.items.push(Incoming::Unknown(wire.to_owned()));
         }
         if kind == "message" {
-            return match wire.text("role").as_deref() {
-                Some("assistant") => decode_said(wire, &mut self.answer),
-                Some("user") => self.input(wire, Role::User),
-                Some("system") => self.input(wire, Role::System),
-                Some("developer") => self.input(wire, Role::Developer),
-                _ => self.items.push(Incoming::Unknown(wire.to_owned())),
-            };
+            return self.message(wire);
         }
         if kind == "reasoning" {
             return decode_reasoning(wire, &mut self.answer);
         }
-        if let Some(own) = CallKind::of(&kind) {
-            if !own.is_hosted() || self.is_asked(wire, own) {
-                return self.answer.push(IncomingPart::Call(decode_call(wire, own)));
+        match (CallKind::of(&kind), CallKind::of_output(&kind)) {
+            (Some(call), _) if self.calls.is_client_call(wire, call) => {
+                self.answer.push(IncomingPart::Call(decode_call(wire, call)));
             }
-        } else if let Some(own) = CallKind::of_output(&kind) {
-            let call_id = wire.text("call_id");
-            let call_id = call_id.as_deref();
-            let ours = match own.is_hosted() {
-                true => self.asked.have(own.kind, call_id),
-                false => !self.held.have("", call_id),
-            };
-            if ours {
-                // Beside references to what the server holds, the call may be there.
-                let apart = self.refers && !self.told.have("", call_id);
+            (None, Some(call)) if self.calls.is_client_output(wire, call) => {
+                // Beside references, the call may be one that the server stores.
+                let is_known = self.calls.functions.contains("", wire.text("call_id").as_deref());
+                let apart = self.has_references && !is_known;
                 self.end_answer();
-                return self.items.push(Incoming::Result(IncomingResult { apart, ..decode_result(wire, own) }));
+                self.items.push(Incoming::Result(IncomingResult { apart, ..decode_output(wire, call) }));
             }
+            _ => self.answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into())),
         }
-        self.answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into()));
     }
 
+    fn message(&mut self, wire: JsonRef<'w>) {
+        match wire.text("role").as_deref() {
+            Some("assistant") => decode_answer_message(wire, &mut self.answer),
+            Some("user") => self.input(wire, Role::User),
+            Some("system") => self.input(wire, Role::System),
+            Some("developer") => self.input(wire, Role::Developer),
+            _ => self.items.push(Incoming::Unknown(wire.to_owned())),
+        }
+    }
+
+    /// Decodes a message of the user or the system.
     fn input(&mut self, wire: JsonRef<'_>, role: Role) {
         self.end_answer();
         let mut parts = Vec::new();
         let template =
             shape_of(wire, &mut |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
-        let plain = encode::is_plain_message(role, &parts, &template);
+        let is_plain = is_plain_message(role, &parts, &template);
         self.items.push(Incoming::Message(IncomingMessage {
             role,
             parts,
             dialect: Some(Dialect::OpenAiResponses),
-            template: (!plain).then_some(template),
+            template: (!is_plain).then_some(template),
         }));
     }
 
+    /// Ends the message of the model: an item of somebody else follows.
     fn end_answer(&mut self) {
         if !self.answer.is_empty() {
             self.items.push(Incoming::Message(IncomingMessage {
@@ -197,6 +226,7 @@ impl<'w> Decoding<'_, 'w> {
     }
 }
 
+/// Decodes the content of a message and returns its slot. Of a repeated member the last one counts.
 fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<TemplateSlot> {
     match content.kind() {
         Kind::String => {
@@ -207,55 +237,56 @@ fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option
         }
         Kind::Array => {
             parts.clear();
-            for block in content.items() {
-                parts.push(IncomingPart::Part(decode_block(block)));
-            }
+            parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(block))));
             Some(TemplateSlot::Parts)
         }
         _ => None,
     }
 }
 
-/// Decodes a part of a user's message, or of an output. One that has no neutral meaning stays opaque.
-pub fn decode_block(block: JsonRef<'_>) -> Part {
-    let media = |url: &'static str| {
-        let url = block.find(url).is_some().then_some(url);
-        let media = Media {
-            url: url.and_then(|url| block.json_str(url)),
-            file_id: block.json_str("file_id"),
-            name: block.text("filename").map(Cow::into_owned),
-            ..Media::default()
-        };
-        (media, url.unwrap_or_default())
-    };
-    let text = |name| block.json_str(name).map(|text| (text, name));
-    let found = match block.text("type").as_deref() {
+/// Decodes a part of a user's message, or of an output. One of a type without a neutral meaning stays opaque.
+pub(super) fn decode_block(block: JsonRef<'_>) -> Part {
+    // The part, and the member that is its slot.
+    let text = |name: &'static str| block.json_str(name).map(|text| (text, name));
+    let decoded = match block.text("type").as_deref() {
         Some("input_text" | "output_text" | "text") => text("text").map(|(text, name)| (PartBody::Text(text), name)),
         Some("refusal") => text("refusal").map(|(text, name)| (PartBody::Refusal(text), name)),
         Some("input_image" | "computer_screenshot") => {
-            let (media, hole) = media("image_url");
-            (media.url.is_some() || media.file_id.is_some()).then_some((PartBody::Image(media), hole))
+            decode_media(block, "image_url").map(|(media, slot)| (PartBody::Image(media), slot))
         }
         Some("input_file") => {
-            let (media, hole) = media(if block.find("file_data").is_some() { "file_data" } else { "file_url" });
-            (media.url.is_some() || media.file_id.is_some()).then_some((PartBody::File(media), hole))
+            let url_member = if block.find("file_data").is_some() { "file_data" } else { "file_url" };
+            decode_media(block, url_member).map(|(media, slot)| (PartBody::File(media), slot))
         }
         _ => None,
     };
-    let Some((body, hole)) = found else { return PartBody::Opaque(block.to_owned()).into() };
-    let template =
-        shape_of(block, &mut |key, value| (key == hole && value.kind() == Kind::String).then_some(TemplateSlot::Text));
+    let Some((body, slot_member)) = decoded else { return PartBody::Opaque(block.to_owned()).into() };
+    let template = shape_of(block, &mut |key, value| {
+        (key == slot_member && value.kind() == Kind::String).then_some(TemplateSlot::Text)
+    });
     without_plain_shape(&|out, part, native| Responses.write_block(out, part, native), body, template)
 }
 
-/// A message of the model: each of its texts is a part.
-fn decode_said(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
+/// Decodes an image or a file, with the member that is its slot: `url_member`, or none for a file that has only an id.
+fn decode_media(block: JsonRef<'_>, url_member: &'static str) -> Option<(Media, &'static str)> {
+    let slot = if block.find(url_member).is_some() { url_member } else { "" };
+    let media = Media {
+        url: block.find(url_member).and_then(JsonRef::as_json_str),
+        file_id: block.json_str("file_id"),
+        name: block.text("filename").map(Cow::into_owned),
+        ..Media::default()
+    };
+    (media.url.is_some() || media.file_id.is_some()).then_some((media, slot))
+}
+
+/// Decodes a message of the model. Each of its texts is a part.
+fn decode_answer_message(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let content = item.get("content");
     if let Some(text) = content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
         let template = shape_with(item, &[("content", TemplateSlot::Text)]);
-        let plain = is_shape(&template, PLAIN_SAID);
-        return parts
-            .push(IncomingPart::Part(Part { body: PartBody::Text(text), template: (!plain).then_some(template) }));
+        let is_plain = is_shape(&template, PLAIN_MESSAGE);
+        let template = (!is_plain).then_some(template);
+        return parts.push(IncomingPart::Part(Part { body: PartBody::Text(text), template }));
     }
     let body = |block: JsonRef<'_>| match block.text("type").as_deref() {
         Some("refusal") => block.json_str("refusal").map(|text| (PartBody::Refusal(text), "refusal")),
@@ -264,27 +295,27 @@ fn decode_said(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
         }
         _ => None,
     };
-    let says = |block| {
+    let has_content = |block| {
         body(block)
             .is_none_or(|(body, _)| !matches!(body, PartBody::Text(text) | PartBody::Refusal(text) if text.is_empty()))
     };
-    match content.filter(|content| content.items().any(says)) {
-        Some(content) => decode_entries(item, "content", content, &body, parts),
-        // One that says nothing stays whole.
+    match content.filter(|content| content.items().any(has_content)) {
+        Some(content) => decode_entries(item, ("content", content), &body, parts),
+        // A message without text stays as received.
         None => parts.push(IncomingPart::Part(PartBody::Opaque(item.to_owned()).into())),
     }
 }
 
-/// Its summary, or else its text, is what can be read of reasoning.
+/// Decodes reasoning. Its readable text is its `summary`, or else its `content`.
 fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let body = |block: JsonRef<'_>| Some((PartBody::Reasoning(block.json_str("text")?), "text"));
     let list = ["summary", "content"].into_iter().find_map(|name| {
         let list = item.get(name)?;
-        list.items().all(|block| body(block).is_some()).then_some(())?;
-        list.items().next().map(|_| (name, list))
+        let is_readable = list.items().next().is_some() && list.items().all(|block| body(block).is_some());
+        is_readable.then_some((name, list))
     });
     match list {
-        Some((name, list)) => decode_entries(item, name, list, &body, parts),
+        Some(list) => decode_entries(item, list, &body, parts),
         None => parts.push(IncomingPart::Part(Part {
             body: PartBody::Reasoning(JsonStr::new("")),
             template: Some(shape_with(item, &[])),
@@ -292,17 +323,17 @@ fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     }
 }
 
-/// An item with a list: each entry becomes a part. `body` reads one and names the member that is its text.
+/// Decodes an item with a list: each entry of the list becomes a part. `body` reads an entry and names the member that is its
+/// text.
 fn decode_entries(
     item: JsonRef<'_>,
-    member: &str,
-    list: JsonRef<'_>,
+    (member, list): (&str, JsonRef<'_>),
     body: &dyn Fn(JsonRef<'_>) -> Option<(PartBody, &'static str)>,
     parts: &mut Vec<IncomingPart>,
 ) {
     for (at, entry) in list.items().enumerate() {
         let (body, slot) = match body(entry) {
-            Some((body, hole)) => (body, TemplateSlot::Object(shape_with(entry, &[(hole, TemplateSlot::Text)]))),
+            Some((body, text)) => (body, TemplateSlot::Object(shape_with(entry, &[(text, TemplateSlot::Text)]))),
             None => (PartBody::Opaque(entry.to_owned()), TemplateSlot::Content),
         };
         let template = match at {
@@ -314,62 +345,76 @@ fn decode_entries(
 }
 
 fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
-    // A computer is told one action, or several (SDK: `actions`).
-    let several = kind.arguments == "action" && item.find("action").is_none() && item.find("actions").is_some();
-    let asked = if several { "actions" } else { kind.arguments };
-    let given = item.find(asked);
-    let mut holes = vec![("call_id", TemplateSlot::Id), ("name", TemplateSlot::Name), (asked, TemplateSlot::Arguments)];
-    if kind.is_hosted() {
-        holes.remove(1);
-        // What is not there is no hole: only a function's arguments can be written where none were.
-        holes.truncate(1 + usize::from(given.is_some()));
+    // A computer call has one `action`, or a list of `actions` (SDK).
+    let has_actions = kind.arguments == "action" && item.find("action").is_none() && item.find("actions").is_some();
+    let arguments_member = if has_actions { "actions" } else { kind.arguments };
+    let value = item.find(arguments_member);
+    let mut slots = vec![("call_id", TemplateSlot::Id)];
+    if !kind.is_hosted() {
+        slots.push(("name", TemplateSlot::Name));
     }
-    let mut template = shape_with(item, &holes);
-    for (key, slot) in holes {
+    // Only the arguments of a function or custom tool can be written if there were none.
+    if !kind.is_hosted() || value.is_some() {
+        slots.push((arguments_member, TemplateSlot::Arguments));
+    }
+    let mut template = shape_with(item, &slots);
+    for (key, slot) in slots {
         if item.get(key).is_none() {
             template.0.push((JsonStr::new(key), slot));
         }
     }
-    let arguments = match given {
+    let arguments = match value {
         None if kind == FUNCTION => Arguments::Text(JsonStr::new("")),
         None => Arguments::Value(JsonStr::new("").to_json()),
         Some(value) => match value.as_json_str() {
             Some(text) if kind == FUNCTION => Arguments::Text(text),
-            // Free text is a value, and no text that holds one.
+            // The input of a custom tool is free text, not JSON in a string.
             _ => Arguments::Value(value.to_owned()),
         },
     };
-    let named = kind.name.map_or_else(|| item.text("name").unwrap_or_default(), Cow::Borrowed);
-    let plain = item.get("type").is_none() || is_shape(&template, PLAIN_CALL);
+    let name = kind.name.map_or_else(|| item.text("name").unwrap_or_default(), Cow::Borrowed);
+    let is_plain = item.get("type").is_none() || is_shape(&template, PLAIN_CALL);
     IncomingCall {
         call_id: item.string("call_id"),
-        name: named.into_owned(),
+        name: name.into_owned(),
         arguments,
-        template: (!plain).then_some(template),
+        template: (!is_plain).then_some(template),
     }
 }
 
-fn decode_result(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
+/// Decodes the output of a call of that kind.
+fn decode_output(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
     let mut template = shape_with(item, &[("call_id", TemplateSlot::Id), ("output", TemplateSlot::Content)]);
     let output = item.get("output");
     if output.is_none() && !kind.is_hosted() {
         template.0.push((JsonStr::new("output"), TemplateSlot::Content));
     }
-    let plain = item.get("type").is_none() || item.get("call_id").is_none() || is_shape(&template, PLAIN_RESULT);
+    let is_plain = item.get("type").is_none() || item.get("call_id").is_none() || is_shape(&template, PLAIN_OUTPUT);
     IncomingResult {
         call_id: item.string("call_id"),
         name: None,
         content: output.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: item.says("status", "failed"),
         dialect: Some(Dialect::OpenAiResponses),
-        template: (!plain).then_some(template),
+        template: (!is_plain).then_some(template),
         raw: item.to_owned(),
         apart: false,
     }
 }
 
-/// The value of a member that is kept as it came.
-pub fn raw<'s>(template: &'s WireTemplate, name: &str) -> Option<&'s Json> {
+/// Returns true if a message of the user or the system is encoded to the same JSON without its template.
+fn is_plain_message(role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
+    let is_single_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), .. })]);
+    let is_empty = parts
+        .iter()
+        .all(|part| !matches!(part, IncomingPart::Part(part) if text_of(part).is_none_or(|text| !text.is_empty())));
+    let slot = if is_single_text { "part" } else { "parts" };
+    (is_single_text || !is_empty)
+        && is_shape(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
+}
+
+/// Returns the value of a template's member that is no slot.
+pub(super) fn raw_member<'s>(template: &'s WireTemplate, name: &str) -> Option<&'s Json> {
     template.0.iter().find_map(|(key, slot)| match slot {
         TemplateSlot::Raw(value) if key.inside() == name => Some(value),
         _ => None,

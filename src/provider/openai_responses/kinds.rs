@@ -1,18 +1,23 @@
-//! The kinds of call that a client answers.
+//! The types of items, and the kinds of call that a client answers.
 
 use crate::json::JsonRef;
 use std::borrow::Cow;
 
-/// One kind of call: its output is an item of the type `{kind}_output` with the same `call_id`.
+/// A kind of call. Its output is an item of the type `{kind}_output` with the same `call_id`:
+///
+/// ```json
+/// {"type":"function_call","call_id":"call_1","name":"search","arguments":"{}"}
+/// {"type":"function_call_output","call_id":"call_1","output":"…"}
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CallKind {
     /// The item's `type`.
     pub kind: &'static str,
-    /// The tool, where the item does not name one.
+    /// The tool, for items that do not name one.
     pub name: Option<&'static str>,
-    /// The member that says what is asked.
+    /// The member that holds the arguments.
     pub arguments: &'static str,
-    /// Whether an output of text says enough; otherwise only what came as such an output can be one.
+    /// An output of text answers the call. Otherwise only an output that was received can (a screenshot, say).
     pub takes_text: bool,
 }
 
@@ -33,65 +38,64 @@ pub(super) const HOSTED: [&CallKind; 4] = [
 ];
 
 impl CallKind {
-    /// The kind of that `type`.
-    pub fn of(kind: &str) -> Option<&'static Self> {
-        [FUNCTION, CUSTOM].into_iter().chain(HOSTED).find(|own| own.kind == kind)
+    /// Returns the kind of call that items of that `type` are.
+    pub fn of(item_type: &str) -> Option<&'static Self> {
+        [FUNCTION, CUSTOM].into_iter().chain(HOSTED).find(|own| own.kind == item_type)
     }
 
-    /// The kind that an output of that `type` answers.
-    pub fn of_output(kind: &str) -> Option<&'static Self> {
-        Self::of(kind.strip_suffix("_output")?)
+    /// Returns the kind of call that outputs of that `type` answer.
+    pub fn of_output(item_type: &str) -> Option<&'static Self> {
+        Self::of(item_type.strip_suffix("_output")?)
     }
 
-    /// Whether it is one of OpenAI's own tools.
+    /// Returns true for a tool that OpenAI defines.
     pub fn is_hosted(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Whether its output is a text or a list of parts.
+    /// Returns true if the output is a string or a list of parts: those of functions and custom tools.
     pub fn takes_parts(&self) -> bool {
         !self.is_hosted()
     }
 }
 
-/// The kind of call that an item of that type is (true) or answers (false): the kinds of above, and those that are kept as
-/// they came.
-pub(super) fn pair_of(kind: &str) -> Option<(&str, bool)> {
-    Some(match kind {
-        "tool_search_call" | "mcp_approval_request" => (kind, true),
+/// Returns the `type` of the calls that items of a type pair with, and true if such an item is the call itself. Beside
+/// [`CallKind`]s these are the client's tool search and MCP approvals.
+pub(super) fn pair_of(item_type: &str) -> Option<(&str, bool)> {
+    Some(match item_type {
+        "tool_search_call" | "mcp_approval_request" => (item_type, true),
         "tool_search_output" => ("tool_search_call", false),
         "mcp_approval_response" => ("mcp_approval_request", false),
-        _ => match CallKind::of(kind) {
+        _ => match CallKind::of(item_type) {
             Some(own) => (own.kind, true),
-            None => (CallKind::of_output(kind)?.kind, false),
+            None => (CallKind::of_output(item_type)?.kind, false),
         },
     })
 }
 
-/// Whether an item's `type` is one that this endpoint is known to take. New ones come.
-pub(super) fn is_known(kind: &str) -> bool {
-    let families =
-        ["_call", "_call_output", "_output"].iter().any(|end| kind.ends_with(end)) || kind.starts_with("mcp_");
+/// Returns true for a `type` that this endpoint is known to take. OpenAI keeps adding types, so an unknown one may be valid, too.
+pub(super) fn is_known(item_type: &str) -> bool {
+    let has_known_suffix = ["_call", "_call_output", "_output"].iter().any(|suffix| item_type.ends_with(suffix));
     let others = ["message", "reasoning", "item_reference", "compaction", "additional_tools", "program"];
-    families || others.contains(&kind)
+    has_known_suffix || item_type.starts_with("mcp_") || others.contains(&item_type)
 }
 
-/// The member by which such an item is paired.
-pub(super) fn id_name(label: &str, calls: bool) -> &'static str {
-    match label {
-        "mcp_approval_request" if calls => "id",
+/// Returns the member by which an item pairs, given the type of the call (see [`pair_of`]) and whether the item is the call.
+pub(super) fn id_name(call_type: &str, is_call: bool) -> &'static str {
+    match call_type {
+        "mcp_approval_request" if is_call => "id",
         "mcp_approval_request" => "approval_request_id",
         _ => "call_id",
     }
 }
 
-/// Whether a call runs where the model runs, so that nobody answers it here: in a container, or by a server's own search.
-pub(super) fn runs_there(item: JsonRef<'_>) -> bool {
+/// Returns true if OpenAI runs the call itself, so that no client answers it: in a container, or as a search of its own.
+pub(super) fn runs_on_server(item: JsonRef<'_>) -> bool {
     item.find("environment").is_some_and(|place| !place.says("type", "local"))
         || item.says("type", "tool_search_call") && !item.says("execution", "client")
 }
 
-/// An item's `type`; of one without, what its members say. Empty for what is no item.
+/// Returns an item's `type`. Without one, guesses it from the members; empty for what is no item.
 pub(super) fn kind_of(item: JsonRef<'_>) -> Cow<'_, str> {
     if let Some(kind) = item.text("type").filter(|kind| !kind.is_empty()) {
         return kind;

@@ -8,4 +8,5 @@ mod params;
 pub(crate) mod rules;
 mod stream;
 
-pub(crate) use codec::Responses;
+/// The dialect of OpenAI Responses.
+pub(crate) struct Responses;

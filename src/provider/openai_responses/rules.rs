@@ -9,7 +9,7 @@
 mod items;
 mod order;
 
-use super::kinds::{CallKind, HOSTED, id_name, is_known, kind_of, pair_of, runs_there};
+use super::kinds::{CallKind, HOSTED, id_name, is_known, kind_of, pair_of, runs_on_server};
 use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
@@ -248,7 +248,7 @@ impl<'a> Reader<'_, 'a, '_> {
             .or_else(|| fields.get("id").filter(|_| kind == "local_shell_call_output"));
         let (own, sound) = id_of(id);
         let own = format!("{label} {}", own.unwrap_or_default());
-        let there = self.held || !sound || runs_there(fields.object) || !calls && self.served.get(&own) == Some(&1);
+        let there = self.held || !sound || runs_on_server(fields.object) || !calls && self.served.get(&own) == Some(&1);
         match (takes_parts(label), calls) {
             (true, true) => {
                 items::call(self.plan, kind, fields);

@@ -1,0 +1,266 @@
+//! The items of an answer.
+
+use super::calls::{has_output, write_function_call, write_own_call};
+use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::json::{ArrayWriter, JsonStr, ObjectWriter};
+use crate::message::{Message, Part, PartBody, TemplateSlot, WireTemplate};
+use crate::provider::Wire;
+use crate::provider::neutral::text_of;
+use crate::provider::openai_responses::decode::raw_member;
+use crate::provider::template::write_part;
+use crate::replay::DraftMessage;
+
+/// What an item of an answer is to the items beside it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ItemClass {
+    /// A message with or without an item id.
+    Message {
+        has_id: bool,
+    },
+    /// Reasoning with or without an id of OpenAI's (`rs_…`).
+    Reasoning {
+        has_id: bool,
+    },
+    Call,
+    Other,
+    /// The item is not sent.
+    Omitted,
+}
+
+/// An item that is to be written, with the range of the message's parts that it consists of.
+struct PlannedItem {
+    class: ItemClass,
+    from: usize,
+    to: usize,
+    /// The item is written without its id, because its reasoning is omitted. Call and output still pair by `call_id`
+    /// (laravel/ai#1052).
+    without_id: bool,
+}
+
+/// Writes the items of an answer of this dialect.
+pub(super) fn encode_own(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+    let message = item.message;
+    let mut planned = plan_items(item, report);
+    omit_orphaned_reasoning(&mut planned, message, report);
+    for PlannedItem { class, from, to, without_id } in planned {
+        let parts = message.parts.get(from..to).unwrap_or_default();
+        let Some(first) = parts.first().filter(|_| class != ItemClass::Omitted) else { continue };
+        match (&first.body, first.template.as_ref().filter(|_| !continues_item(first))) {
+            (PartBody::ToolCall { .. }, _) => {
+                if let Some(call) = item.call(&first.body) {
+                    write_own_call(wire.begin(), call.invocation, without_id);
+                }
+            }
+            (_, Some(template)) => write_item(wire.begin(), parts, template, without_id),
+            (PartBody::Opaque(value), None) if first.template.is_none() => wire.begin().push_str(value.as_str()),
+            (_, None) => {
+                if let Some(text) = text_of(first).filter(|text| !text.is_empty()) {
+                    write_message(wire, text, matches!(first.body, PartBody::Refusal(_)));
+                }
+            }
+        }
+    }
+}
+
+/// Groups the parts of an answer into items.
+fn plan_items(item: &DraftMessage<'_>, report: &mut Report) -> Vec<PlannedItem> {
+    let parts = &item.message.parts;
+    let mut planned: Vec<PlannedItem> = Vec::with_capacity(parts.len());
+    for (at, part) in parts.iter().enumerate() {
+        if matches!(part.body, PartBody::Data { .. }) {
+            continue;
+        }
+        if continues_item(part)
+            && let Some(last) = planned.last_mut().filter(|last| last.to == at && last.class != ItemClass::Call)
+        {
+            last.to = at + 1;
+            continue;
+        }
+        planned.push(PlannedItem { class: class_of(part, item, report), from: at, to: at + 1, without_id: false });
+    }
+    planned
+}
+
+/// Returns true if a part is a further entry in the list of the item before it (see `decode.rs`).
+fn continues_item(part: &Part) -> bool {
+    part.template.as_ref().is_some_and(|template| matches!(template.0.first(), Some((_, TemplateSlot::Parts))))
+}
+
+fn class_of(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> ItemClass {
+    let id = part.template.as_ref().and_then(|template| raw_member(template, "id"));
+    match &part.body {
+        PartBody::ToolCall { .. } => match item.call(&part.body) {
+            Some(call) if has_output(call, true) => ItemClass::Call,
+            Some(call) => {
+                report.push(
+                    Finding::info(
+                        FindingCode::UnsupportedPart,
+                        "no output of this kind of call can be made from text; call and result are left out",
+                    )
+                    .of_message(&item.message.id)
+                    .of_call(&call.invocation.call_id)
+                    .with_action(Action::Dropped),
+                );
+                ItemClass::Omitted
+            }
+            None => ItemClass::Omitted,
+        },
+        PartBody::Text(text) | PartBody::Refusal(text) if part.template.is_none() && text.is_empty() => {
+            ItemClass::Omitted
+        }
+        PartBody::Text(_) | PartBody::Refusal(_) => ItemClass::Message { has_id: id.is_some() },
+        PartBody::Reasoning(_) => match &part.template {
+            // The provider did not store the answer, and the item holds nothing that it could read.
+            Some(template) if item.message.run_id.is_some() && is_unreadable(template) => ItemClass::Omitted,
+            Some(_) => ItemClass::Reasoning { has_id: id.is_some_and(|id| id.as_str().starts_with("\"rs_")) },
+            None => ItemClass::Omitted,
+        },
+        PartBody::Opaque(_) => ItemClass::Other,
+        PartBody::Image(_) | PartBody::File(_) | PartBody::Data { .. } => ItemClass::Omitted,
+    }
+}
+
+/// Returns true for reasoning without id, `encrypted_content` and `content`.
+fn is_unreadable(template: &WireTemplate) -> bool {
+    let is_blank = |slot: &TemplateSlot| matches!(slot, TemplateSlot::Raw(value) if matches!(value.as_str(), "null" | "\"\"" | "[]"));
+    !template
+        .0
+        .iter()
+        .any(|(key, slot)| ["id", "encrypted_content", "content"].contains(&key.inside()) && !is_blank(slot))
+}
+
+/// Omits reasoning that nothing follows, and the ids of the items that belonged to it. OpenAI rejects it: "Item 'rs_…' of type
+/// 'reasoning' was provided without its required following item" (continue#8933), also if the message that follows has lost its
+/// own id (recorded).
+fn omit_orphaned_reasoning(items: &mut [PlannedItem], message: &Message, report: &mut Report) {
+    let (mut follower, mut in_reasoning) = (None, false);
+    for item in items.iter_mut().rev() {
+        if let ItemClass::Reasoning { has_id } = item.class {
+            in_reasoning = true;
+            if follower.is_none() || has_id && follower == Some(ItemClass::Message { has_id: false }) {
+                item.class = ItemClass::Omitted;
+                item.without_id = true;
+                report.push(
+                    Finding::info(
+                        FindingCode::OrphanReasoning,
+                        "reasoning is refused without what follows it; it is left out",
+                    )
+                    .of_message(&message.id)
+                    .with_action(Action::Dropped),
+                );
+            }
+            continue;
+        }
+        if std::mem::take(&mut in_reasoning) {
+            follower = None;
+        }
+        if item.class != ItemClass::Omitted {
+            follower = Some(item.class);
+        }
+    }
+    let mut lost_reasoning = false;
+    for item in items {
+        match item.class {
+            ItemClass::Reasoning { .. } => lost_reasoning = false,
+            ItemClass::Omitted => lost_reasoning |= item.without_id,
+            _ => item.without_id = lost_reasoning,
+        }
+    }
+}
+
+/// Writes an item in its original form; `parts` are the entries of its list.
+fn write_item(out: &mut String, parts: &[Part], template: &WireTemplate, without_id: bool) {
+    let mut object = ObjectWriter::new(out);
+    for (key, slot) in template.0.iter().filter(|(key, _)| !(without_id && key.inside() == "id")) {
+        let out = object.key_token(key.token());
+        match slot {
+            TemplateSlot::Raw(value) => out.push_str(value.as_str()),
+            TemplateSlot::Object(_) | TemplateSlot::Content => write_entries(out, parts, slot),
+            _ => out.push_str(parts.first().and_then(text_of).map_or("\"\"", JsonStr::token)),
+        }
+    }
+    object.end();
+}
+
+/// Writes the list of an item. `first_slot` is the form of its first entry; further entries have it in their template.
+fn write_entries(out: &mut String, parts: &[Part], first_slot: &TemplateSlot) {
+    let mut slot = first_slot;
+    let mut list = ArrayWriter::new(out);
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0
+            && let Some((_, own)) = part.template.as_ref().and_then(|template| template.0.get(1))
+        {
+            slot = own;
+        }
+        let out = list.item();
+        match (slot, &part.body) {
+            (TemplateSlot::Object(template), _) => write_part(out, part, template),
+            (_, PartBody::Opaque(value)) => out.push_str(value.as_str()),
+            _ => out.push_str("null"),
+        }
+    }
+    list.end();
+}
+
+/// Writes a message of the model without an id: `{"role":"assistant","content":"…"}`.
+fn write_message(wire: &mut Wire<'_>, text: &JsonStr, is_refusal: bool) {
+    let mut object = ObjectWriter::new(wire.begin());
+    object.text("role", "assistant");
+    if is_refusal {
+        object.array("content", |list| {
+            list.object(|part| _ = part.text("type", "refusal").token("refusal", text));
+        });
+    } else {
+        object.token("content", text);
+    }
+    object.end();
+}
+
+/// Writes the text and calls of an answer of another dialect. Text between calls is placed before them: DeepSeek rejects a message
+/// there (recorded).
+pub(super) fn encode_foreign(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+    let message = item.message;
+    let is_call = |part: &Part| item.call(&part.body).is_some();
+    let last = message.parts.iter().rposition(is_call).unwrap_or(message.parts.len());
+    let (before, after) = message.parts.split_at_checked(last).unwrap_or_default();
+    write_foreign_text(wire, before, message, report);
+    for call in &item.calls {
+        write_function_call(wire.begin(), call.invocation);
+    }
+    write_foreign_text(wire, after, message, report);
+}
+
+/// Writes the text of some parts as messages. Adjacent texts are concatenated; others become paragraphs.
+fn write_foreign_text(wire: &mut Wire<'_>, parts: &[Part], message: &Message, report: &mut Report) {
+    let (mut inside, mut is_interrupted) = (String::new(), false);
+    for part in parts {
+        match &part.body {
+            PartBody::Text(text) if !text.is_empty() => {
+                if std::mem::take(&mut is_interrupted) && !inside.is_empty() {
+                    inside.push_str("\\n\\n");
+                }
+                inside.push_str(text.inside());
+                continue;
+            }
+            PartBody::Refusal(text) if !text.is_empty() => {
+                if !inside.is_empty() {
+                    write_message(wire, &JsonStr::from_inside(&std::mem::take(&mut inside)), false);
+                }
+                write_message(wire, text, true);
+            }
+            PartBody::Image(_) | PartBody::File(_) => report.push(
+                Finding::info(
+                    FindingCode::UnsupportedPart,
+                    "an assistant message of this dialect holds no image or file",
+                )
+                .of_message(&message.id)
+                .with_action(Action::Dropped),
+            ),
+            _ => {}
+        }
+        is_interrupted = true;
+    }
+    if !inside.is_empty() {
+        write_message(wire, &JsonStr::from_inside(&inside), false);
+    }
+}
