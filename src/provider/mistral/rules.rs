@@ -25,7 +25,7 @@ const MISTRAL: ChatRules = ChatRules {
         invalid: "Tool call id was {} but must be a-z, A-Z, 0-9, with a length of 9.",
         double: "Duplicate tool call id {} in assistant message.",
     },
-    words: ErrorTemplates {
+    errors: ErrorTemplates {
         dangling: "Not the same number of function calls and responses: no response to {}.",
         orphan: "Unexpected tool call id {} in tool results: a tool message must answer a call of the assistant message before it.",
         duplicate: "Not the same number of function calls and responses: more than one response to {}.",

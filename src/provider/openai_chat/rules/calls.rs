@@ -1,4 +1,4 @@
-//! The shape of one call: its type, name and arguments.
+//! The form of a call: its type, name and arguments.
 
 use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
@@ -6,77 +6,99 @@ use crate::provider::rules::{Fields, Plan, Violation, as_quoted, name_fit, name_
 
 const MAX_NAME: usize = 64;
 
-/// Mends a call where the provider would refuse it; `loose` for Mistral, which needs no type and takes object arguments.
-pub(super) fn mend<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, loose: bool) {
-    let value = fields.object;
-    let object = |name: &str| fields.get(name).filter(|inner| inner.is_object());
-    let given = fields.owned_text("type");
-    let custom =
-        given == "custom" || (given != "function" && object("custom").is_some() && object("function").is_none());
-    // Kimi's server runs such a tool itself; its name begins with a `$`.
-    let builtin = given == "builtin_function" && !loose && object("function").is_some();
-    let (kind, argument) = if custom { ("custom", "input") } else { ("function", "arguments") };
-    if given != kind && !builtin && !(loose && fields.find("type").is_none()) {
-        let sentence = "Invalid value: '{}' in 'type'. Supported values are: 'function' and 'custom'.";
-        plan.rewrite(
-            Violation::error(FindingCode::Malformed, sentence).at_member(value, "type").quoting(&given),
-            quoted(kind),
-        );
-    }
-    let Some(inner) = object(kind) else {
-        // Flat calls ({name, arguments}) come from Workers AI and the like.
-        let name = quoted(&name_fit(&fields.owned_text("name"), MAX_NAME));
-        let arguments = argument_text(fields.find("arguments").or_else(|| fields.find("input")), custom);
-        let sentence = if custom {
-            "Missing required parameter: 'custom' must be an object with a name and input."
-        } else {
-            "Missing required parameter: 'function' must be an object with a name and arguments."
-        };
-        let text = format!("{{\"name\":{name},\"{argument}\":{arguments}}}");
-        plan.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(value, kind), text);
-        return;
-    };
-    let inside = Fields::of(inner);
-    let name = inside.owned_text("name");
-    if !builtin && !name_valid(&name, MAX_NAME) {
-        let sentence = "Invalid call name '{}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$', 64 at most.";
-        plan.rewrite(
-            Violation::error(FindingCode::Malformed, sentence).at_member(inner, "name").quoting(&name),
-            quoted(&name_fit(&name, MAX_NAME)),
-        );
-    }
-    arguments_of(plan, &inside, custom, loose);
+/// What a call calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CalledTool {
+    /// A function: its arguments are a string of JSON text.
+    Function,
+    /// A custom tool: its input is a string of free text.
+    Custom,
 }
 
-/// Mends a call's arguments, in either format of OpenAI's.
-pub(crate) fn arguments_of<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, custom: bool, loose: bool) {
-    let (value, key) = (fields.object, if custom { "input" } else { "arguments" });
-    let arguments = fields.get(key);
+impl CalledTool {
+    /// The call's `type`, and the member that holds name and arguments.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::Custom => "custom",
+        }
+    }
+
+    fn arguments_member(self) -> &'static str {
+        match self {
+            Self::Function => "arguments",
+            Self::Custom => "input",
+        }
+    }
+
+    /// Returns arguments in the form that the provider requires: a string. A value that is none becomes its JSON text.
+    fn arguments_text(self, value: Option<JsonRef<'_>>) -> String {
+        match (value.filter(|value| !value.is_null()), self) {
+            (Some(value), _) => as_quoted(value),
+            (None, Self::Custom) => "\"\"".into(),
+            (None, Self::Function) => "\"{}\"".into(),
+        }
+    }
+}
+
+/// Fixes a call. `lenient`: it may lack a type and have an object as arguments (Mistral).
+pub(super) fn fix_call<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, lenient: bool) {
+    let object = |name: &str| call.get(name).filter(|inner| inner.is_object());
+    let given_type = call.owned_text("type");
+    let has_only_custom = object("custom").is_some() && object("function").is_none();
+    let is_custom = given_type == "custom" || given_type != "function" && has_only_custom;
+    let tool = if is_custom { CalledTool::Custom } else { CalledTool::Function };
+    // Kimi's server runs such a tool itself. Its name begins with `$`.
+    let is_kimi_builtin = given_type == "builtin_function" && !lenient && object("function").is_some();
+    let may_lack_type = lenient && call.find("type").is_none();
+    if given_type != tool.name() && !is_kimi_builtin && !may_lack_type {
+        let sentence = "Invalid value: '{}' in 'type'. Supported values are: 'function' and 'custom'.";
+        let violation = Violation::error(FindingCode::Malformed, sentence);
+        plan.rewrite(violation.at_member(call.object, "type").quoting(&given_type), quoted(tool.name()));
+    }
+    let Some(inner) = object(tool.name()) else { return fix_flat_call(plan, call, tool) };
+    let inner = Fields::of(inner);
+    let name = inner.owned_text("name");
+    if !is_kimi_builtin && !name_valid(&name, MAX_NAME) {
+        let sentence = "Invalid call name '{}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$', 64 at most.";
+        let violation = Violation::error(FindingCode::Malformed, sentence);
+        plan.rewrite(violation.at_member(inner.object, "name").quoting(&name), quoted(&name_fit(&name, MAX_NAME)));
+    }
+    fix_arguments(plan, &inner, tool, lenient);
+}
+
+/// Fixes a call without an inner object, such as Workers AI's `{"name":"search","arguments":{…}}`.
+fn fix_flat_call<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool: CalledTool) {
+    let name = quoted(&name_fit(&call.owned_text("name"), MAX_NAME));
+    let arguments = tool.arguments_text(call.find("arguments").or_else(|| call.find("input")));
+    let sentence = match tool {
+        CalledTool::Custom => "Missing required parameter: 'custom' must be an object with a name and input.",
+        CalledTool::Function => "Missing required parameter: 'function' must be an object with a name and arguments.",
+    };
+    let violation = Violation::error(FindingCode::Malformed, sentence).at_member(call.object, tool.name());
+    plan.rewrite(violation, format!("{{\"name\":{name},\"{}\":{arguments}}}", tool.arguments_member()));
+}
+
+/// Fixes the arguments of a call of Chat Completions or Responses; `call` is the object that holds them. `lenient`: they may be
+/// an object.
+pub(crate) fn fix_arguments<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool: CalledTool, lenient: bool) {
+    let member = tool.arguments_member();
+    let arguments = call.get(member);
     match arguments.map(JsonRef::kind) {
         Some(Kind::String) => {
-            // OpenAI takes any text here; the tool's own parser will not.
+            // OpenAI accepts any text here; the tool's own parser does not.
             let text = arguments.and_then(JsonRef::as_text).unwrap_or_default();
-            if !custom && crate::json::check(&text).is_err() {
+            if tool == CalledTool::Function && crate::json::check(&text).is_err() {
                 let sentence = "The arguments are not JSON: accepted as text, yet no tool can read them.";
-                plan.report(Violation::warning(FindingCode::InvalidArguments, sentence).at_member(value, key));
+                let violation = Violation::warning(FindingCode::InvalidArguments, sentence);
+                plan.report(violation.at_member(call.object, member));
             }
         }
-        Some(Kind::Object) if loose => {}
+        Some(Kind::Object) if lenient => {}
         _ => {
             let sentence = "Invalid type for '{}': expected a string.";
-            plan.rewrite(
-                Violation::error(FindingCode::InvalidArguments, sentence).at_member(value, key).quoting(key),
-                argument_text(arguments, custom),
-            );
+            let violation = Violation::error(FindingCode::InvalidArguments, sentence);
+            plan.rewrite(violation.at_member(call.object, member).quoting(member), tool.arguments_text(arguments));
         }
-    }
-}
-
-/// Arguments as the string that the format wants: a value's own JSON text, in quotes.
-fn argument_text(value: Option<JsonRef<'_>>, custom: bool) -> String {
-    match value.filter(|value| !value.is_null()) {
-        Some(value) => as_quoted(value),
-        None if custom => "\"\"".into(),
-        None => "\"{}\"".into(),
     }
 }
