@@ -250,7 +250,7 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
             report.push(
                 Finding::info(
                     FindingCode::UnsupportedPart,
-                    "a tool message takes text only; the image follows in a user message",
+                    "a tool message holds only text; the image or file follows in a user message",
                 )
                 .of_call(&call.call_id)
                 .with_action(Action::Moved),

@@ -46,11 +46,12 @@ impl<'a> PendingAssistant<'a> {
             plan.edits.replace(content, BodyPiece::New("null".into()));
         }
         let is_empty_text = self.content.is_some_and(|content| content.is_text(""));
-        let has_content = !self.lacks_content(strict) && !(is_empty_text && has_omitted_calls);
-        if !is_answer && !has_content {
+        let is_blank = self.lacks_content(strict) || is_empty_text && has_omitted_calls;
+        if !is_answer && is_blank {
             self.fix_empty(plan, message, EmptyCause { strict, reported: has_omitted_calls || self.content_removed });
         } else if !is_answer && is_empty_text {
-            let sentence = "An assistant message with neither text nor calls: accepted, yet it says nothing.";
+            let sentence =
+                "The assistant message has neither text nor calls: the provider accepts it, but it is empty.";
             plan.report(Violation::warning(FindingCode::EmptyContent, sentence).at_member(self.value, "content"));
         }
     }

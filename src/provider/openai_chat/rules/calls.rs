@@ -89,7 +89,8 @@ pub(crate) fn fix_arguments<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool
             // OpenAI accepts any text here; the tool's own parser does not.
             let text = arguments.and_then(JsonRef::as_text).unwrap_or_default();
             if tool == CalledTool::Function && crate::json::check(&text).is_err() {
-                let sentence = "The arguments are not JSON: accepted as text, yet no tool can read them.";
+                let sentence =
+                    "The arguments are not JSON: the provider accepts them as text, but no tool can read them.";
                 let violation = Violation::warning(FindingCode::InvalidArguments, sentence);
                 plan.report(violation.at_member(call.object, member));
             }

@@ -157,7 +157,8 @@ impl PartReader {
         if is_media || !is_compatible || is_unknown(plan, part, &kind) {
             return self.remove(plan, part, &kind);
         }
-        let sentence = "Content parts of type '{}' are no part of this format: some servers take them.";
+        let sentence =
+            "Content parts of type '{}' are not in OpenAI's format, but some compatible servers accept them.";
         plan.report(Violation::warning(FindingCode::UnsupportedPart, sentence).at(part.object).quoting(&kind));
         self.keep(plan, part.object);
     }

@@ -95,7 +95,7 @@ fn class_of(part: &Part, item: &DraftMessage<'_>, report: &mut Report) -> ItemCl
                 report.push(
                     Finding::info(
                         FindingCode::UnsupportedPart,
-                        "no output of this kind of call can be made from text; call and result are left out",
+                        "text cannot answer this kind of call; the call and its result were removed",
                     )
                     .of_message(&item.message.id)
                     .of_call(&call.invocation.call_id)
@@ -143,7 +143,7 @@ fn omit_orphaned_reasoning(items: &mut [PlannedItem], message: &Message, report:
                 report.push(
                     Finding::info(
                         FindingCode::OrphanReasoning,
-                        "reasoning is refused without what follows it; it is left out",
+                        "reasoning is rejected without the item that follows it; it was removed",
                     )
                     .of_message(&message.id)
                     .with_action(Action::Dropped),
