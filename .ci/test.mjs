@@ -3,6 +3,7 @@
 //   npm test                                  all, stopping at the first failure
 //   npm test -- --only native --only browser  these
 //   npm test -- --keep-going                  all, whatever fails
+//   npm test -- --long                        properties with four times as many cases
 //   npm test -- --list                        the steps, and what each protects
 
 import { readFileSync } from 'node:fs';
@@ -131,12 +132,14 @@ const STEPS = [
 ];
 
 const { values } = parseArgs({
-  options: { only: { type: 'string', multiple: true, default: [] }, 'keep-going': { type: 'boolean' }, list: { type: 'boolean' } },
+  options: { only: { type: 'string', multiple: true, default: [] }, 'keep-going': { type: 'boolean' }, long: { type: 'boolean' }, list: { type: 'boolean' } },
 });
 if (values.list) {
   for (const [name, why] of STEPS) console.log(`${name.padEnd(10)} ${why}`);
   process.exit(0);
 }
+// Read by the tests that generate their cases.
+if (values.long) process.env.RETHREAD_LONG = '1';
 const only = values.only.flatMap((name) => name.split(','));
 const unknown = only.filter((name) => !STEPS.some(([step]) => step === name));
 if (unknown.length) {

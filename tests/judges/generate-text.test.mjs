@@ -12,7 +12,7 @@ import { requests } from './recorded.mjs';
 /** The dialects, and how many recorded requests each has at least. */
 const LEAST = { 'openai-chat': 170, 'openai-responses': 130, anthropic: 120, gemini: 100, mistral: 30 };
 const DIALECTS = Object.keys(LEAST);
-const CASES = Number(process.env.RETHREAD_CASES ?? 2000);
+const CASES = Number(process.env.RETHREAD_CASES ?? (process.env.RETHREAD_LONG ? 2000 : 500));
 const SEED = Number(process.env.RETHREAD_SEED ?? 20261121);
 
 /** Bodies that their own provider takes and `ai` does not, and why. */

@@ -198,8 +198,10 @@ pub fn is_taken(dialect: Dialect, item: &Value) -> bool {
     decode_body(dialect, JsonRef::parse(&list).unwrap()).is_ok()
 }
 
-/// How many cases a property gets: `PROPTEST_CASES` for a long run, otherwise what a suite has time for.
+/// Returns how many cases a property gets: `in_long_mode` with `npm test -- --long`, a quarter of it otherwise. `PROPTEST_CASES` sets
+/// another number.
 #[allow(clippy::disallowed_methods)] // native tests have an environment
-pub fn many(usual: u32) -> u32 {
+pub fn many(in_long_mode: u32) -> u32 {
+    let usual = if std::env::var_os("RETHREAD_LONG").is_some() { in_long_mode } else { in_long_mode / 4 };
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
