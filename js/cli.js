@@ -1,16 +1,16 @@
 #!/usr/bin/env node
-// `npx rethread`: looks at a saved body or a file of messages, mends it, and writes it for another provider.
+// `npx rethread`: checks, repairs and converts a saved body or a file of messages.
 
 import { main } from './cli/main.js';
 
-// Whoever reads may stop early: `rethread check chat.json | head -1`.
+// The reader of a pipe may close it early: `rethread check chat.json | head -1`.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error) => {
     if (error.code !== 'EPIPE') throw error;
   });
 }
 
-// Not `process.exit`: what was written to a pipe would be cut.
+// Not `process.exit`, which discards output that a pipe has not taken yet.
 process.exitCode = await main(process.argv.slice(2), {
   stdin: process.stdin, stdout: process.stdout, stderr: process.stderr, env: process.env,
 });

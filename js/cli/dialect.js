@@ -1,10 +1,10 @@
-// Which dialect a conversation is in, where its shape says so.
+// Recognizes the dialect of a conversation by its shape.
 
-/** Every dialect, with the key of a body that holds its conversation. */
+/** Every dialect, with the member of a body that contains the conversation. */
 export const DIALECTS = {
   'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages',
 };
-/** What of a conversation a body may say beside that list. */
+/** Members that contain a part of the conversation outside of that list. */
 export const ASIDE = ['system', 'instructions', 'systemInstruction', 'system_instruction'];
 export const LISTS = [...new Set(Object.values(DIALECTS))];
 
@@ -15,9 +15,9 @@ const ANTHROPIC_BLOCKS = /^(tool_use|tool_result|thinking|redacted_thinking|docu
 const GEMINI_DATA = ['text', 'functionCall', 'functionResponse', 'function_call', 'function_response', 'inlineData', 'inline_data', 'fileData', 'file_data', 'executableCode', 'codeExecutionResult'];
 const CHAT_PARTS = /^(image_url|input_audio|refusal)$/;
 
-/** What of one message belongs to one dialect alone, as [dialect, sentence]; "chat" is openai-chat or mistral. */
+/** Returns a sign of the dialect of a message, as [dialect, sentence], or null. "chat" means openai-chat or mistral. */
 function signOf(message) {
-  // Parts that say their type are those of an SDK's messages.
+  // Parts with a `type` are those of an SDK's messages.
   const part = [message?.parts].flat().find((one) => has(one, 'type') === false && GEMINI_DATA.some((key) => has(one, key)));
   if (part) return ['gemini', `a part has \`${GEMINI_DATA.find((key) => has(part, key))}\` and no type`];
   if (/^(function_call|function_call_output|custom_tool_call|custom_tool_call_output|reasoning|item_reference)$/.test(message?.type)) {
@@ -27,7 +27,7 @@ function signOf(message) {
   if (array(message?.tool_calls).length) return ['chat', 'a message has `tool_calls`'];
   if (message?.role === 'tool' && has(message, 'tool_call_id')) return ['chat', 'a message has the role `tool`'];
   if (message?.role === 'developer') return ['chat', 'a message has the role `developer`'];
-  // Bedrock's blocks say what they are by their key: looks like Anthropic's from afar, and is none of ours.
+  // Blocks of Bedrock, which name their type by a key, look like Anthropic's but are not a supported dialect.
   if (array(message?.content).some((block) => typeof block === 'object' && !has(block, 'type'))) return ['other', ''];
   for (const { type, source, thinking } of array(message?.content).filter((block) => typeof block === 'object' && block !== null)) {
     if (type === 'thinking' && Array.isArray(thinking)) return ['mistral', 'a message has `thinking` with parts'];
@@ -51,19 +51,19 @@ function signs(body, items) {
   return found;
 }
 
-/** {dialect, why}, or null when the shape leaves it open or contradicts itself. */
+/** Returns {dialect, why}, or null if the signs are missing or contradict each other. */
 export function guessDialect({ value, items }) {
   const body = items || typeof value !== 'object' ? null : value;
   const list = items ?? array(body?.messages ?? body?.contents ?? body?.input);
   let found = signs(body, list);
-  // Mistral's is the chat format with keys and models of its own.
+  // Mistral's format is the chat format with additional keys and other models.
   if (found.some(([dialect]) => dialect === 'mistral')) found = found.filter(([dialect]) => dialect !== 'chat');
   const dialects = new Set(found.map(([dialect]) => dialect));
   if (dialects.size !== 1 || dialects.has('other')) return null;
   const [dialect, why] = found[0];
   if (dialect !== 'chat') return { dialect, why };
   const ids = list.flatMap((message) => array(message?.tool_calls).map((call) => call?.id));
-  // Two services in one shape: ids of nine letters and digits are Mistral's.
+  // Both services have this shape: ids of nine letters and digits are Mistral's.
   if (ids.length && ids.every((id) => /^[A-Za-z0-9]{9}$/.test(id))) return { dialect: 'mistral', why: `${why}, with ids of nine characters` };
   return { dialect: 'openai-chat', why };
 }

@@ -1,19 +1,28 @@
-// The pages of rules, as `npx rethread explain` prints them.
+// The pages of rules: `npx rethread explain` prints them, and findings refer to them.
 
 import { readFileSync } from 'node:fs';
 import { DIALECTS } from './dialect.js';
 import { Misuse } from './misuse.js';
 
 const HEADING = '## ';
+const PAGES = 'https://github.com/rethread/rethread/blob/main/docs/rules';
 
-/** The sections of a dialect's page, by code: docs/rules holds a page for each dialect. */
+/** The sections of a dialect's page in docs/rules, by code. */
 function sectionsOf(dialect) {
   const page = readFileSync(new URL(`../../docs/rules/${dialect}.md`, import.meta.url), 'utf8');
   const sections = page.split(`\n${HEADING}`).slice(1);
   return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), `${HEADING}${section.trimEnd()}\n`]));
 }
 
-/** What a finding's code means: the provider's sentence, a broken body, the repaired one, and why. `dialect`: of that one alone. */
+/** Lines that point to the rules behind these findings: a command for each code that has a rule, and the address of the page. */
+export function seeAlso(findings, dialect) {
+  const sections = sectionsOf(dialect);
+  const codes = [...new Set(findings.map(({ code }) => code))].filter((code) => sections.has(code));
+  if (!codes.length) return [];
+  return [...codes.map((code) => `see: npx rethread explain ${code} --dialect ${dialect}`), `rules: ${PAGES}/${dialect}.md`];
+}
+
+/** Returns the text of a rule from the page of each dialect that has it, or of the given one alone. */
 export function explanation(code, dialect) {
   const pages = (dialect ? [dialect] : Object.keys(DIALECTS)).map((name) => [name, sectionsOf(name)]);
   const known = [...new Set(pages.flatMap(([, sections]) => [...sections.keys()]))].sort();

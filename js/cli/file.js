@@ -1,18 +1,18 @@
-// What is read and written: files, standard input, and the three forms in which a conversation lies in them.
+// Reads and writes conversations: files and standard input, in three forms.
 //
-// Text goes through as it was written: only a copy is parsed, to see what it is.
+// Text is passed on as it is written; it is parsed only to recognize its form.
 
 import { readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { RethreadError, validate } from '../entry/node.js';
+import { RethreadError, validate } from '../entry/formats-node.js';
 import { LISTS } from './dialect.js';
 import { Misuse } from './misuse.js';
 
-const REASONS = { ENOENT: 'there is no such file', EISDIR: 'it is a folder', EACCES: 'reading it is not allowed' };
+const REASONS = { ENOENT: 'there is no such file', EISDIR: 'it is a folder', EACCES: 'access is denied' };
 
 async function bytesOf(file, stdin) {
   if (file === '-') {
-    if (stdin.isTTY) throw new Misuse('`-` reads standard input, and nothing is piped into it');
+    if (stdin.isTTY) throw new Misuse('`-` reads standard input, but nothing is piped into it');
     const pieces = [];
     for await (const piece of stdin) pieces.push(piece);
     return Buffer.concat(pieces);
@@ -28,7 +28,7 @@ function textOf(bytes, name) {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new Misuse(`${name} is not UTF-8 text; a body and a file of messages are JSON in UTF-8`);
+    throw new Misuse(`${name} is not UTF-8 text; pass JSON in UTF-8`);
   }
 }
 
@@ -42,8 +42,8 @@ const parsed = (text) => {
   }
 };
 
-/** Where a text stops being JSON, as line and column. */
-function whereItStops(text) {
+/** Returns the place of the first syntax error of a text, as line and column. */
+function syntaxErrorPlace(text) {
   let at = null;
   try {
     const [{ message }] = validate(text, 'openai-chat');
@@ -51,36 +51,36 @@ function whereItStops(text) {
   } catch (error) {
     if (!(error instanceof RethreadError)) throw error;
   }
-  if (at === null || at === undefined) return 'somewhere';
+  if (at === null || at === undefined) return 'an unknown place';
   const before = Buffer.from(text).subarray(0, Number(at)).toString('utf8');
   const line = before.split('\n').length;
-  return `at line ${line}, column ${before.length - before.lastIndexOf('\n')}`;
+  return `line ${line}, column ${before.length - before.lastIndexOf('\n')}`;
 }
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 const isMessage = (value) => isObject(value) && !LISTS.some((list) => Object.hasOwn(value, list)) && (typeof value.role === 'string' || typeof value.type === 'string');
 
-/** The messages of JSON Lines; null when the text is none. */
+/** The messages of JSON Lines; null if the text is not JSON Lines. */
 function linesOf(text, name) {
   const lines = text.replace(/^\ufeff/, '').split('\n').map((line, i) => ({ text: line.trim(), number: i + 1 })).filter((line) => line.text);
   const read = lines.map((line) => ({ ...line, ...parsed(line.text) }));
-  // One line that is no JSON by itself at the very beginning: a body over many lines, and broken.
+  // If the first line alone is not JSON, the text is a broken body of several lines.
   if (read.length < 2 || !isObject(read[0].value)) return null;
   const bad = read.find((line) => !('value' in line));
-  if (bad) throw new Misuse(`${name} is not JSON, and as JSON Lines it stops at line ${bad.number}, which is no JSON`);
+  if (bad) throw new Misuse(`${name} is neither JSON nor JSON Lines: line ${bad.number} is not JSON`);
   const other = read.find((line) => !isMessage(line.value));
-  if (other) throw new Misuse(`${name}: line ${other.number} is no message; JSON Lines hold one message a line. Give a whole body as a file of its own`);
+  if (other) throw new Misuse(`${name}: line ${other.number} is not a message; JSON Lines have one message per line. Pass a whole body as a separate file`);
   return read;
 }
 
 /** Reads a file: {name, form, given, text, value, items, lines}. `form`: "body", "list" (a bare array) or "lines" (JSON Lines);
- *  `given` is the text as it came, `text` the body or the array; `items` are the parsed messages of the last two forms, `lines`
- *  the line of each. */
+ *  `given` is the text of the file, `text` the body or the array; `items` are the parsed messages of the last two forms, `lines`
+ *  their line numbers. */
 export async function readConversation(file, stdin) {
   const name = file === '-' ? 'standard input' : file;
   const given = textOf(await bytesOf(file, stdin), name);
   const text = bare(given);
-  if (!text) throw new Misuse(`${name} is empty; give a body, an array of messages, or a message a line`);
+  if (!text) throw new Misuse(`${name} is empty; pass a body, an array of messages, or one message per line`);
   const whole = parsed(text);
   if (whole && isMessage(whole.value)) {
     return { name, form: 'lines', given, text: `[${text}]`, items: [whole.value], lines: [1] };
@@ -88,45 +88,13 @@ export async function readConversation(file, stdin) {
   if (whole && Array.isArray(whole.value)) return { name, form: 'list', given, text, items: whole.value };
   if (whole) return { name, form: 'body', given, text: given, value: whole.value };
   const lines = linesOf(given, name);
-  if (!lines) throw new Misuse(`${name} is not JSON: it stops being it ${whereItStops(given)}`);
+  if (!lines) throw new Misuse(`${name} is not JSON: syntax error at ${syntaxErrorPlace(given)}`);
   return {
     name, form: 'lines', given, text: `[${lines.map((line) => line.text).join(',')}]`, items: lines.map(({ value }) => value), lines: lines.map(({ number }) => number),
   };
 }
 
-/** What stands between the commas of an array or an object, as it was written. The text is JSON. */
-function between(text) {
-  const pieces = [];
-  let depth = 0;
-  let start = 1;
-  for (let at = 0; at < text.length; at += 1) {
-    const c = text[at];
-    if (c === '"') {
-      at += 1;
-      while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-    } else if (c === '[' || c === '{') depth += 1;
-    else if (c === ']' || c === '}') depth -= 1;
-    if ((c === ',' && depth === 1) || depth === 0) {
-      const piece = text.slice(start, at).trim();
-      if (piece) pieces.push(piece);
-      start = at + 1;
-    }
-    if (depth === 0) break;
-  }
-  return pieces;
-}
-
-/** The texts of an array's items. */
-export const itemsOf = (array) => between(array);
-
-/** The text of a member's value. The key is spelled without escapes. */
-export function memberOf(object, key) {
-  const head = `"${key}"`;
-  const member = between(object).find((piece) => piece.startsWith(head) && piece.slice(head.length).trimStart().startsWith(':'));
-  return member?.slice(head.length).trimStart().slice(1).trim();
-}
-
-/** Writes to a file, or to standard output. A file that is there is replaced as a whole or not at all. */
+/** Writes to a file, or to standard output. An existing file is replaced as a whole or not at all. */
 export function write(text, out, stdout) {
   if (!out || out === '-') {
     stdout.write(text);
@@ -138,7 +106,7 @@ export function write(text, out, stdout) {
     place = realpathSync(out);
     plain = statSync(place).isFile();
   } catch {
-    // not there yet
+    // the file does not exist yet
   }
   const draft = plain ? path.join(path.dirname(place), `.${path.basename(place)}.${process.pid}`) : place;
   try {

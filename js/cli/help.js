@@ -1,4 +1,4 @@
-// What `rethread --help` says.
+// The text of `rethread --help`.
 
 import { DIALECTS } from './dialect.js';
 
@@ -7,26 +7,26 @@ export const HELP = `Usage: rethread check FILE [--dialect D] [--json]
        rethread convert FILE [--from D] --to D [-o OUT] [--json]
        rethread explain CODE [--dialect D]
 
-check    says what the provider would refuse, a line each, with JSON pointers
-repair   writes the nearest body that it accepts
+check    prints what the provider would refuse, a line each, with JSON pointers
+repair   writes the nearest body that the provider accepts
 convert  writes the body for another provider, repaired
-         (of these two, what was done goes to standard error)
+         (repair and convert print their findings to standard error)
 explain  prints the rule behind a finding: the provider's sentence, a broken body, the repaired one
 
-FILE is a request's body, an array of messages, or JSON Lines with a message each; "-" is
-standard input. Text that needs no repair comes out as it went in.
+FILE is the body of a request, an array of messages, or JSON Lines with one message each; "-" is
+standard input. Text that needs no repair is written unchanged.
 
   -d, --dialect D        ${Object.keys(DIALECTS).slice(0, 3).join(', ')},
-      --from D, --to D   ${Object.keys(DIALECTS).slice(3).join(' or ')}; where the shape says what FILE is, all but
-                         --to may be left out
-  -o, --out OUT          where to write; standard output if left out. OUT may be FILE
-      --dangling-calls   what becomes of a call without a result: "synthesize" one that says
-                         so (the default), or "omit" the call
-      --dangling-text T  the text of such a result
+      --from D, --to D   ${Object.keys(DIALECTS).slice(3).join(' or ')}; only --to is required if the dialect of
+                         FILE can be recognized
+  -o, --out OUT          the file to write (default: standard output). OUT may be FILE
+      --dangling-calls   for a call without a result: "synthesize" an error result (default),
+                         or "omit" the call
+      --dangling-text T  the text of a synthesized result
       --json             the report as JSON
-  -h, --help             this
-  -v, --version          the version
+  -h, --help             prints this text
+  -v, --version          prints the version
 
-Exit code: 0 accepted, repaired or converted (warnings do not count), 1 refused, 2 used wrongly.
-Colours are for terminals; NO_COLOR switches them off.
+Exit code: 0 accepted, repaired or converted (warnings do not count), 1 refused, 2 wrong usage.
+Colors are used in terminals; NO_COLOR switches them off.
 `;

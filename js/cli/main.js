@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { convert, RethreadError, repair, validate } from '../entry/formats-node.js';
 import { ASIDE, DIALECTS, guessDialect } from './dialect.js';
-import { explanation } from './explain.js';
-import { itemsOf, memberOf, readConversation, write } from './file.js';
+import { explanation, seeAlso } from './explain.js';
+import { readConversation, write } from './file.js';
 import { HELP } from './help.js';
+import { itemTexts, memberText } from './json.js';
 import { Misuse } from './misuse.js';
 import { count, lines, paintFor, plural, summary } from './report.js';
 
@@ -17,7 +18,7 @@ const OPTIONS = {
   help: { type: 'boolean', short: 'h' }, version: { type: 'boolean', short: 'v' },
 };
 const WRITING = ['json', 'out', 'dangling-calls', 'dangling-text'];
-const COMMANDS = { check: [check, ['dialect', 'json']], repair: [mend, ['dialect', ...WRITING]], convert: [translate, ['from', 'to', ...WRITING]], explain: [explain, ['dialect']] };
+const COMMANDS = { check: [check, ['dialect', 'json']], repair: [repairFile, ['dialect', ...WRITING]], convert: [convertFile, ['from', 'to', ...WRITING]], explain: [explain, ['dialect']] };
 
 function argumentsOf(given) {
   try {
@@ -30,11 +31,11 @@ function argumentsOf(given) {
 const oneOf = (names) => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 
 function known(dialect) {
-  if (!Object.hasOwn(DIALECTS, dialect)) throw new Misuse(`"${dialect}" is no dialect: say ${oneOf(Object.keys(DIALECTS))}`);
+  if (!Object.hasOwn(DIALECTS, dialect)) throw new Misuse(`"${dialect}" is not a dialect; use ${oneOf(Object.keys(DIALECTS))}`);
   return dialect;
 }
 
-/** What `validate` finds that is of no dialect: messages of an SDK, or of nobody. Empty where a dialect can be read. */
+/** Returns the `unknown_shape` errors: items that belong to no dialect, such as messages of an SDK. */
 function shapesOf(conversation, guess) {
   const dialect = guess?.dialect ?? 'openai-chat';
   const framed = frame(conversation, dialect);
@@ -42,27 +43,27 @@ function shapesOf(conversation, guess) {
   return placed(found, framed);
 }
 
-/** The dialect that was said, or that the shape says; none, with `shapes`, for what is of no dialect. */
+/** Returns the dialect of the option, else the one that the shape suggests; null, with the errors in `shapes`, if it is no dialect. */
 function chosenFor(given, conversation, say, option) {
   const guess = guessDialect(conversation);
   if (given !== undefined) return { dialect: known(given), why: null, guess };
   const shapes = shapesOf(conversation, guess);
   if (shapes.length) return { dialect: null, why: null, guess: null, shapes };
   if (!guess) {
-    throw new Misuse(`the dialect of ${conversation.name} does not show in its shape: say ${option} ${oneOf(Object.keys(DIALECTS))}`);
+    throw new Misuse(`the dialect of ${conversation.name} cannot be recognized; pass ${option} ${oneOf(Object.keys(DIALECTS))}`);
   }
-  say(`read as ${guess.dialect}, because ${guess.why}; ${option} says otherwise`);
+  say(`read as ${guess.dialect}, because ${guess.why}; ${option} overrides this`);
   return { ...guess, guess };
 }
 
-/** As `chosenFor`, for commands that need a dialect. */
+/** Like `chosenFor`, for commands that need a dialect. */
 function dialectOf(given, conversation, say, option) {
   const chosen = chosenFor(given, conversation, say, option);
-  if (chosen.dialect === null) throw new Misuse(`${conversation.name} is in no dialect: ${chosen.shapes[0].message}`);
+  if (chosen.dialect === null) throw new Misuse(`${conversation.name} is not in a dialect: ${chosen.shapes[0].message}`);
   return chosen;
 }
 
-/** The conversation as a body of the dialect, and back: what stood in a bare array is named from there. */
+/** Returns the conversation as a body of the dialect. `own` maps a path in that body to a path in the conversation. */
 function frame(conversation, dialect) {
   const list = DIALECTS[dialect];
   if (conversation.form === 'body') {
@@ -74,24 +75,26 @@ function frame(conversation, dialect) {
   return { text: `{"${list}":${conversation.text}}`, list: null, items: conversation.items, own };
 }
 
-/** A body that was made, in the form in which the conversation came. */
+/** Returns a repaired or converted body in the form of the conversation: a body, an array, or JSON Lines. */
 function unframed(body, framed, conversation, dialect, say) {
   if (body === framed.text) return conversation.given;
   if (conversation.form === 'body') return body;
   const aside = Object.keys(JSON.parse(body)).find((key) => ASIDE.includes(key));
-  const list = memberOf(body, DIALECTS[dialect]);
+  const list = memberText(body, DIALECTS[dialect]);
   if (aside || list === undefined) {
-    say(`in ${dialect} a part of the conversation stands beside the messages${aside ? `, in \`${aside}\`` : ''}: written as a whole body`);
+    say(`in ${dialect} a part of the conversation is outside of the messages${aside ? `, in \`${aside}\`` : ''}, so a whole body is written`);
     return `${body}\n`;
   }
   if (conversation.form === 'list') return `${list}\n`;
-  return itemsOf(list).map((item) => `${item.replace(/[\r\n]+/g, ' ')}\n`).join('');
+  return itemTexts(list).map((item) => `${item.replace(/[\r\n]+/g, ' ')}\n`).join('');
 }
 
-function told(findings, framed, conversation, paint) {
+/** Returns the findings as lines for people, and where their rules are explained. */
+function findingLines(findings, framed, conversation, { dialect, paint }) {
   const roleOf = (n) => framed.items[n]?.role ?? framed.items[n]?.type;
   const placeOf = (n) => (conversation.lines?.[n] ? `, line ${conversation.lines[n]}` : '');
-  return lines(findings, { list: framed.list, roleOf, placeOf }, paint);
+  const related = dialect === null ? [] : seeAlso(findings, dialect).map((line) => paint('dim', line));
+  return [...lines(findings, { list: framed.list, roleOf, placeOf }, paint), ...related];
 }
 
 const placed = (findings, framed) => findings.map((finding) => ('path' in finding ? { ...finding, path: framed.own(finding.path) } : finding));
@@ -113,15 +116,15 @@ async function check(file, values, { stdin, stdout, stderr, env }) {
   } else {
     const paint = paintFor(stdout, env);
     const title = `${conversation.name}: ${chosen.dialect ?? 'no dialect'}, ${plural(framed.items.length, 'message')}, ${summary(findings)}`;
-    stdout.write(`${[paint('bold', title), ...told(findings, framed, conversation, paint)].join('\n')}\n`);
+    stdout.write(`${[paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: chosen.dialect, paint })].join('\n')}\n`);
     const { guess } = chosen;
     if (errors && guess && guess.dialect !== chosen.dialect) note(`it looks like ${guess.dialect}: ${guess.why}`);
   }
   return errors ? 1 : 0;
 }
 
-/** Hands over a body that was made: it alone on standard output, what is to be told of it on standard error. */
-function hand({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env }) {
+/** Writes a repaired or converted body to the output, and its report to standard error. */
+function writeResult({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env }) {
   const findings = placed(report, framed);
   const left = count(validate(body, target)).errors;
   const to = target === chosen.dialect ? undefined : target;
@@ -129,9 +132,9 @@ function hand({ body, report, framed, conversation, chosen, target, say }, value
     stderr.write(asJson(conversation, chosen, findings, { to, ok: left === 0 }));
   } else {
     const paint = paintFor(stderr, env);
-    const mended = left === 0 && count(findings).errors ? ', mended' : '';
-    const title = `${conversation.name}: ${chosen.dialect}${to ? ` to ${to}` : ''}, ${summary(findings)}${mended}`;
-    stderr.write(`${[paint('bold', title), ...told(findings, framed, conversation, paint)].join('\n')}\n`);
+    const repaired = left === 0 && count(findings).errors ? ', repaired' : '';
+    const title = `${conversation.name}: ${chosen.dialect}${to ? ` to ${to}` : ''}, ${summary(findings)}${repaired}`;
+    stderr.write(`${[paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: target, paint })].join('\n')}\n`);
   }
   write(unframed(body, framed, conversation, target, say), values.out, stdout);
   return left ? 1 : 0;
@@ -145,7 +148,7 @@ function repairOptions(values) {
   return { danglingCalls, danglingText: values['dangling-text'] };
 }
 
-async function mend(file, values, { stdin, stdout, stderr, env }) {
+async function repairFile(file, values, { stdin, stdout, stderr, env }) {
   const options = repairOptions(values);
   const conversation = await readConversation(file, stdin);
   const note = (text) => stderr.write(`rethread: ${text}\n`);
@@ -153,19 +156,19 @@ async function mend(file, values, { stdin, stdout, stderr, env }) {
   const chosen = dialectOf(values.dialect, conversation, say, '--dialect');
   const framed = frame(conversation, chosen.dialect);
   const { body, report } = repair(framed.text, chosen.dialect, options);
-  return hand({ body, report, framed, conversation, chosen, target: chosen.dialect, say }, values, { stdout, stderr, env });
+  return writeResult({ body, report, framed, conversation, chosen, target: chosen.dialect, say }, values, { stdout, stderr, env });
 }
 
-async function translate(file, values, { stdin, stdout, stderr, env }) {
+async function convertFile(file, values, { stdin, stdout, stderr, env }) {
   const options = repairOptions(values);
-  if (values.to === undefined) throw new Misuse(`convert wants --to ${oneOf(Object.keys(DIALECTS))}`);
+  if (values.to === undefined) throw new Misuse(`convert needs --to ${oneOf(Object.keys(DIALECTS))}`);
   const target = known(values.to);
   const conversation = await readConversation(file, stdin);
   const say = values.json ? () => {} : (text) => stderr.write(`rethread: ${text}\n`);
   const chosen = dialectOf(values.from, conversation, say, '--from');
   const framed = frame(conversation, chosen.dialect);
   const { body, report } = convert(framed.text, chosen.dialect, target, options);
-  return hand({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env });
+  return writeResult({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env });
 }
 
 function explain(code, values, { stdout }) {
@@ -185,10 +188,10 @@ async function run(given, io) {
     return 0;
   }
   const [name, file, ...rest] = positionals;
-  if (name === undefined) throw new Misuse(`say what to do: ${oneOf(Object.keys(COMMANDS))}`);
-  if (!Object.hasOwn(COMMANDS, name)) throw new Misuse(`"${name}" is no command: say ${oneOf(Object.keys(COMMANDS))}`);
+  if (name === undefined) throw new Misuse(`name a command: ${oneOf(Object.keys(COMMANDS))}`);
+  if (!Object.hasOwn(COMMANDS, name)) throw new Misuse(`"${name}" is not a command; use ${oneOf(Object.keys(COMMANDS))}`);
   const isExplain = name === 'explain';
-  if (file === undefined) throw new Misuse(isExplain ? 'explain needs the code of a finding, such as dangling_call' : `${name} wants a file, or "-" for standard input`);
+  if (file === undefined) throw new Misuse(isExplain ? 'explain needs the code of a finding, such as dangling_call' : `${name} needs a file, or "-" for standard input`);
   if (rest.length) throw new Misuse(`${name} takes one ${isExplain ? 'code' : 'file'}, and ${rest.length + 1} were given`);
   const [command, takes] = COMMANDS[name];
   const other = Object.keys(values).find((option) => !takes.includes(option));
@@ -196,7 +199,7 @@ async function run(given, io) {
   return command(file, values, io);
 }
 
-/** Answers the exit code. */
+/** Runs the command line; returns the exit code. */
 export async function main(given, io) {
   try {
     return await run(given, io);

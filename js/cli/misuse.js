@@ -1,4 +1,4 @@
-// The one way in which the command line says that it was used wrongly.
+// The error for wrong usage of the command line.
 
 /** Ends the command with exit code 2; the message says what to do instead. */
 export class Misuse extends Error {}

@@ -1,15 +1,15 @@
-// Findings for people: grouped by message, a line each.
+// Findings as text: grouped by message, one line each.
 
 const CODES = { error: '31', warning: '33', info: '36', bold: '1', dim: '2' };
 
-/** Colours only where someone looks, and never against NO_COLOR (no-color.org). */
+/** Returns a function that colors text if the stream is a terminal and NO_COLOR is not set (no-color.org). */
 export function paintFor(stream, env) {
   const wanted = stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb';
   return (name, text) => (wanted ? `\u001b[${CODES[name]}m${text}\u001b[0m` : text);
 }
 
-/** What stands in a file may hold what a terminal obeys. */
-const harmless = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+/** Escapes control characters, which a terminal would obey. */
+const escaped = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 export const plural = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
@@ -24,14 +24,14 @@ export function summary(findings) {
   return parts.length ? parts.join(', ') : 'nothing wrong';
 }
 
-/** The message that a finding is about, as its number in the list; null for the whole. */
+/** The index of the message that a finding is about; null for the whole body. */
 function numberOf(path, list) {
   const rest = list && path?.startsWith(`/${list}/`) ? path.slice(list.length + 1) : list ? '' : (path ?? '');
   const number = /^\/(\d+)(\/|$)/.exec(rest)?.[1];
   return number === undefined ? null : Number(number);
 }
 
-/** `list`: the key that holds the messages, null for a bare array; `roleOf(n)` and `placeOf(n)` tell of message n. */
+/** `list`: the key that holds the messages, null for a bare array; `roleOf(n)` and `placeOf(n)` describe message n. */
 export function lines(findings, { list, roleOf, placeOf }, paint) {
   const groups = new Map();
   for (const finding of findings) {
@@ -42,11 +42,11 @@ export function lines(findings, { list, roleOf, placeOf }, paint) {
   const out = [];
   for (const number of [...groups.keys()].sort((a, b) => (a ?? -1) - (b ?? -1))) {
     const role = number === null ? null : roleOf(number);
-    out.push(paint('bold', harmless(number === null ? 'the whole' : `message ${number}${role ? `, ${role}` : ''}${placeOf(number)}`)));
+    out.push(paint('bold', escaped(number === null ? 'the whole' : `message ${number}${role ? `, ${role}` : ''}${placeOf(number)}`)));
     for (const { severity, code, path, action, message } of groups.get(number)) {
       const done = action && action !== 'kept' ? ` (${action})` : '';
-      const where = path ? `${paint('dim', harmless(path))}  ` : '';
-      out.push(`  ${paint(severity, (severity === 'info' ? 'note' : severity).padEnd(7))}  ${code.padEnd(width)}  ${where}${harmless(message)}${done}`);
+      const where = path ? `${paint('dim', escaped(path))}  ` : '';
+      out.push(`  ${paint(severity, (severity === 'info' ? 'note' : severity).padEnd(7))}  ${code.padEnd(width)}  ${where}${escaped(message)}${done}`);
     }
   }
   return out;

@@ -6,6 +6,7 @@ use super::foreign;
 use super::option_reader::{read_optional, words};
 use crate::error::Result;
 use crate::finding::{Finding, Report};
+use crate::json::JsonRef;
 use crate::provider::{Dangling, RepairOptions};
 use js_sys::{Object, Uint8Array};
 use serde::Deserialize;
@@ -52,6 +53,19 @@ pub fn convert(body: &JsValue, from: &str, to: &str, options: &JsValue) -> std::
     let bytes = body_bytes(body)?;
     let converted = crate::render::convert(&bytes, dialect(from)?, dialect(to)?, &repair_options(options)?)?;
     Ok(repaired_to_js(body, converted))
+}
+
+/// Returns the text of a member of a JSON object as it is written, if there is one. For the command line.
+#[wasm_bindgen(js_name = memberText, skip_typescript)]
+pub fn member_text(object: &str, name: &str) -> Option<String> {
+    JsonRef::parse(object).ok()?.get(name).map(|member| member.as_raw().to_owned())
+}
+
+/// Returns the texts of a JSON array's items as they are written. For the command line.
+#[wasm_bindgen(js_name = itemTexts, skip_typescript)]
+pub fn item_texts(array: &str) -> Vec<String> {
+    JsonRef::parse(array)
+        .map_or_else(|_| Vec::new(), |list| list.items().map(|item| item.as_raw().to_owned()).collect())
 }
 
 /// The options of `repair` and `convert`.

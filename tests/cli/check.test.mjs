@@ -1,4 +1,4 @@
-// `rethread check`: what is said of a file, and how the command ends.
+// `rethread check`: its report of a file, and its exit code.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -47,7 +47,11 @@ describe('r54_check', () => {
     assert.match(lines[2], /^ {2}error {4}dangling_call {2}\/messages\/1\/tool_calls\/0 {2}An assistant message with 'tool_calls' must be followed by tool messages/);
     assert.equal(lines[3], 'message 3, tool');
     assert.match(lines[4], /orphan_result {2}\/messages\/3 /);
-    assert.equal(lines.length, 5);
+    assert.deepEqual(lines.slice(5), [
+      'see: npx rethread explain dangling_call --dialect openai-chat',
+      'see: npx rethread explain orphan_result --dialect openai-chat',
+      'rules: https://github.com/rethread/rethread/blob/main/docs/rules/openai-chat.md',
+    ]);
   });
 
   test('warnings alone end with 0', async () => {
@@ -78,7 +82,7 @@ describe('r54_check', () => {
 
   test('the dialect is guessed where the shape says it, and that is said', async () => {
     const chat = await check('open.json');
-    assert.match(chat.err, /read as openai-chat, because a message has `tool_calls`; --dialect says otherwise/);
+    assert.match(chat.err, /read as openai-chat, because a message has `tool_calls`; --dialect overrides this/);
     assert.equal(chat.code, 1);
     const other = await check('anthropic.json');
     assert.match(other.err, /read as anthropic/);
@@ -88,7 +92,7 @@ describe('r54_check', () => {
   test('the dialect is asked for where the shape does not say it', async () => {
     const { code, out, err } = await check('plain.json');
     assert.deepEqual([code, out], [2, '']);
-    assert.match(err, /does not show in its shape: say --dialect openai-chat, openai-responses, anthropic, gemini or mistral/);
+    assert.match(err, /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini or mistral/);
   });
 
   test('another dialect than the shape\'s gets a hint', async () => {
@@ -126,18 +130,18 @@ describe('r54_check', () => {
 
 describe('r54_misuse ends with 2 and a sentence that helps', () => {
   const cases = [
-    ['no command', [], /say what to do: check/],
-    ['an unknown command', ['chekc', 'clean.json'], /"chekc" is no command/],
-    ['no file', ['check'], /check wants a file, or "-"/],
+    ['no command', [], /name a command: check/],
+    ['an unknown command', ['chekc', 'clean.json'], /"chekc" is not a command/],
+    ['no file', ['check'], /check needs a file, or "-"/],
     ['two files', ['check', 'clean.json', 'open.json'], /takes one file/],
     ['an unknown option', ['check', '--dialct', 'x', 'clean.json'], /Unknown option '--dialct'/],
     ['an option of another command', ['check', 'clean.json', '-o', 'x'], /check has no option --out/],
-    ['an unknown dialect', ['check', 'clean.json', '-d', 'openai'], /"openai" is no dialect: say openai-chat, /],
+    ['an unknown dialect', ['check', 'clean.json', '-d', 'openai'], /"openai" is not a dialect; use openai-chat, /],
     ['no such file', ['check', 'nowhere.json', '-d', 'openai-chat'], /nowhere\.json cannot be read: there is no such file/],
     ['a folder', ['check', '.', '-d', 'openai-chat'], /cannot be read: it is a folder/],
-    ['no JSON', ['check', 'cut.json', '-d', 'openai-chat'], /cut\.json is not JSON: it stops being it at line 3, column 17/],
-    ['broken JSON Lines', ['check', 'cut.jsonl', '-d', 'openai-chat'], /stops at line 2/],
-    ['many bodies', ['check', 'bodies.jsonl', '-d', 'openai-chat'], /line 1 is no message/],
+    ['no JSON', ['check', 'cut.json', '-d', 'openai-chat'], /cut\.json is not JSON: syntax error at line 3, column 17/],
+    ['broken JSON Lines', ['check', 'cut.jsonl', '-d', 'openai-chat'], /line 2 is not JSON/],
+    ['many bodies', ['check', 'bodies.jsonl', '-d', 'openai-chat'], /line 1 is not a message/],
     ['no UTF-8', ['check', 'latin.json', '-d', 'openai-chat'], /is not UTF-8/],
     ['nothing', ['check', 'empty.json', '-d', 'openai-chat'], /empty\.json is empty/],
     ['an unknown wish', ['repair', 'open.json', '--dangling-calls', 'drop'], /"synthesize" or "omit", not "drop"/],

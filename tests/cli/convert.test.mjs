@@ -31,12 +31,12 @@ describe('r54_convert', () => {
     assert.equal((await rethread(['check', '-', '-d', 'anthropic'], { input: out })).code, 0);
   });
 
-  test('what was broken is mended on the way, and told by its place in the file', async () => {
+  test('a broken file is repaired on the way, and the findings name places in the file', async () => {
     const { code, err } = await convert('open.json', '--to', 'anthropic', '-o', 'made.json');
     assert.equal(code, 0);
-    assert.match(err, /openai-chat to anthropic, 2 errors, .*mended/);
+    assert.match(err, /openai-chat to anthropic, 2 errors, .*repaired/);
     assert.match(err, /dangling_call .*\/messages\/1\/tool_calls\/0/);
-    assert.match(err, /read as openai-chat, .*; --from says otherwise/);
+    assert.match(err, /read as openai-chat, .*; --from overrides this/);
     const made = readFileSync(path.join(folder, 'made.json'), 'utf8');
     assert.ok(made.includes('tool_result') && !made.includes('nowhere'));
   });
@@ -48,10 +48,10 @@ describe('r54_convert', () => {
     assert.deepEqual(out.trimEnd().split('\n').map((line) => JSON.parse(line)), list);
   });
 
-  test('unless a part of it stands beside the messages there: then a body is written, and that is said', async () => {
+  test('unless a part of it is outside of the messages there: then a body is written, and a note says so', async () => {
     const { out, err } = await convert('system.json', '--from', 'openai-chat', '--to', 'anthropic');
     assert.ok(JSON.stringify(JSON.parse(out).system).includes('be kind'));
-    assert.match(err, /stands beside the messages, in `system`: written as a whole body/);
+    assert.match(err, /is outside of the messages, in `system`, so a whole body is written/);
   });
 
   test('to the dialect that it is in: as it was', async () => {
@@ -68,9 +68,9 @@ describe('r54_convert', () => {
   test('without a target, or with one that is none, it ends with 2', async () => {
     const none = await convert('chat.json');
     assert.equal(none.code, 2);
-    assert.match(none.err, /convert wants --to openai-chat, /);
+    assert.match(none.err, /convert needs --to openai-chat, /);
     const unknown = await convert('chat.json', '--to', 'claude');
     assert.equal(unknown.code, 2);
-    assert.match(unknown.err, /"claude" is no dialect/);
+    assert.match(unknown.err, /"claude" is not a dialect/);
   });
 });

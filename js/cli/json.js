@@ -1,0 +1,13 @@
+// Parts of JSON texts, as they are written: parsing and writing again would change digits, duplicate keys and escapes.
+
+import { Instance } from '../instance.js';
+import '../entry/formats-node.js'; // loads the wasm
+import { program } from '../formats-program.js';
+
+const instance = Instance.now(program, 'run the command again');
+
+/** The texts of the items of an array. */
+export const itemTexts = (array) => instance.call(() => instance.exports.itemTexts(array));
+
+/** The text of a member of an object, or undefined. */
+export const memberText = (object, name) => instance.call(() => instance.exports.memberText(object, name));
