@@ -77,6 +77,10 @@ const STEPS = [
     await rust();
     await run('cargo', ['test', '--locked', '--no-default-features', '--features', 'conformance']);
   }],
+  ['evolution', 'two builds of the crate on one database', async () => {
+    await rust();
+    await nodeTests('tests/evolution', 10);
+  }],
   ['wasm', 'the same core, as wasm in Node', () => wasmPackTest(['--node'], wasmTests(false))],
   ['browser', 'the web binding and its stores, in Chromium', async () => {
     const tests = wasmTests(true);

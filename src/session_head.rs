@@ -50,7 +50,24 @@ pub struct SessionHead {
     pub unknown: UnknownFields,
 }
 rewritten!(struct SessionHead {
-    0 => id, 1 => created_at, 2 => born, 3 => updated_at, 4 => title, 5 => channel, 6 => metadata, 7 => owner, 8 => state, 9 => history_revision, 10 => next_seq, 11 => next_record, 12 => next_invocation, 13 => next_run, 14 => turns, 15 => log_bytes, 16 => source_high_water, 17 => runs,
+    0 => id,
+    1 => created_at,
+    2 => born,
+    3 => updated_at,
+    4 => title,
+    5 => channel,
+    6 => metadata,
+    7 => owner,
+    8 => state,
+    9 => history_revision,
+    10 => next_seq,
+    11 => next_record,
+    12 => next_invocation,
+    13 => next_run,
+    14 => turns,
+    15 => log_bytes,
+    16 => source_high_water,
+    17 => runs,
 });
 
 impl SessionHead {
@@ -214,7 +231,13 @@ pub struct RunEntry {
     pub unknown: UnknownFields,
 }
 rewritten!(struct RunEntry {
-    0 => id, 1 => number, 2 => entries, 3 => epoch, 4 => lease_until, 5 => started_at, 6 => failed,
+    0 => id,
+    1 => number,
+    2 => entries,
+    3 => epoch,
+    4 => lease_until,
+    5 => started_at,
+    6 => failed,
 });
 
 impl RunEntry {
