@@ -174,6 +174,23 @@ export function componentImports() {
   return complaints;
 }
 
+/**
+ * R65: one place per dialect. A variant of `Dialect` is named where it is declared, in the registry and in the dialects' own folders.
+ * src/component maps it to the WIT's enum by a match that does not compile without a new variant.
+ */
+export function dialects() {
+  const declared = [...read('src/message.rs').matchAll(/^ {4}\d+ => (\w+) = "[\w-]+",/gm)].map((match) => match[1]);
+  if (declared.length < 5) return ['src/message.rs: the declaration of Dialect was not found'];
+  const folders = files('src/provider', '.rs').filter((file) => file.split('/').length > 3).map((file) => file.split('/')[2]);
+  const shared = new Set(['neutral', 'request', 'rules', 'stream']);
+  const own = (one) =>
+    (one.module[0] === 'provider' && folders.includes(one.module[1]) && !shared.has(one.module[1])) ||
+    ['provider/registry', 'message', 'component/finding'].includes(one.module.join('/'));
+  const variant = new RegExp(`\\bDialect::(?:${declared.join('|')})\\b`);
+  const rest = sources().filter(not(own));
+  return rest.flatMap((one) => matches(one, variant));
+}
+
 /** Checks that every test named in docs/requirements.md exists. */
 export function requirements() {
   const file = 'docs/requirements.md';
@@ -187,7 +204,7 @@ export function requirements() {
   });
 }
 
-export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, requirements };
+export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, dialects, requirements };
 
 /** Prints each check with its complaints; answers how many there were. */
 export function report(chosen) {

@@ -6,39 +6,80 @@ use crate::json::{Json, JsonStr};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
 
-/// The wire formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
-#[allow(missing_docs)]
-#[cbor(index_only)]
-pub enum Dialect {
-    #[n(0)]
-    OpenAiChat,
-    #[n(1)]
-    OpenAiResponses,
-    #[n(2)]
-    Anthropic,
-    #[n(3)]
-    Gemini,
-    #[n(4)]
-    Mistral,
+/// Declares [`Dialect`]: each wire format with its number in stored records, its public name, how its results name their calls, and what
+/// members of a message that this crate does not know may hold.
+macro_rules! dialects {
+    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal, $matching:ident, $members:ident;)*) => {
+        /// The wire formats.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
+        #[cbor(index_only)]
+        pub enum Dialect {
+            $($(#[$doc])* #[n($number)] $variant,)*
+        }
+
+        impl Dialect {
+            /// Every dialect.
+            pub const ALL: [Self; [$(Self::$variant),*].len()] = [$(Self::$variant),*];
+
+            /// Returns the name in the public types.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+
+            /// Returns how a result names the call that it answers.
+            #[must_use]
+            pub const fn call_matching(self) -> CallMatching {
+                match self {
+                    $(Self::$variant => CallMatching::$matching,)*
+                }
+            }
+
+            /// Returns what a message's unknown members may hold.
+            #[must_use]
+            pub const fn extra_members(self) -> ExtraMembers {
+                match self {
+                    $(Self::$variant => ExtraMembers::$members,)*
+                }
+            }
+        }
+    };
+}
+
+/// How a result names the call that it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallMatching {
+    /// By the call's id, which every call has.
+    ById,
+    /// By the call's id if there is one, else by the tool's name and the order: ids are optional.
+    ByName,
+}
+
+/// What the members of a message may hold that the neutral form has no place for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtraMembers {
+    /// Content: an answer may consist of nothing else, such as `"audio":{…}` or `"reasoning_details":[…]`.
+    Content,
+    /// Details of a message whose content is elsewhere.
+    Details,
+}
+
+dialects! {
+    /// OpenAI Chat Completions and compatible servers.
+    0 => OpenAiChat = "openai-chat", ById, Content;
+    /// OpenAI Responses.
+    1 => OpenAiResponses = "openai-responses", ById, Details;
+    /// Anthropic Messages.
+    2 => Anthropic = "anthropic", ById, Details;
+    /// Google Gemini.
+    3 => Gemini = "gemini", ByName, Details;
+    /// Mistral's chat completions.
+    4 => Mistral = "mistral", ById, Content;
 }
 
 impl Dialect {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini, Self::Mistral];
-
-    /// The name in the public types.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::OpenAiChat => "openai-chat",
-            Self::OpenAiResponses => "openai-responses",
-            Self::Anthropic => "anthropic",
-            Self::Gemini => "gemini",
-            Self::Mistral => "mistral",
-        }
-    }
-
     /// From the name in the public types.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -9,7 +9,7 @@ use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::id::IdMap;
 use crate::id::IdSource;
-use crate::message::{Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
+use crate::message::{CallMatching, Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 
 /// What all items of one append have in common.
@@ -221,8 +221,7 @@ impl<'h> Join<'h> {
         }
         let code = if call_id.is_empty() { FindingCode::InvalidCallId } else { FindingCode::DuplicateCallId };
         let own = Some(own_call_id(invocation));
-        // In Gemini a call without an id is as good as any.
-        if call_id.is_empty() && dialect == Some(Dialect::Gemini) {
+        if call_id.is_empty() && pairs_by_name(dialect) {
             return own;
         }
         self.joined.report.push(
@@ -349,10 +348,15 @@ impl<'h> Join<'h> {
     }
 }
 
-/// By what a result may name a call: its id; in Gemini, where most calls have none, its tool as well.
+/// Returns true if calls of the dialect need no id.
+fn pairs_by_name(dialect: Option<Dialect>) -> bool {
+    dialect.is_some_and(|dialect| dialect.call_matching() == CallMatching::ByName)
+}
+
+/// Returns the keys by which a result may name a call: its id and, where ids are optional, the name of its tool.
 fn keys_of(dialect: Option<Dialect>, call_id: &str, name: &str) -> Vec<String> {
     let mut keys = Vec::new();
-    let named = dialect == Some(Dialect::Gemini);
+    let named = pairs_by_name(dialect);
     if !named || !call_id.is_empty() {
         keys.push(call_id.to_owned());
     }

@@ -1,9 +1,12 @@
 //! One door to the dialects: which one decodes, encodes, names a call.
 
 use super::foreign_format::{ForeignFormat, body_shape, refuse_foreign, refused};
+use super::neutral::{OfferedMedia, split_media, text_or_json};
 use super::registry::codec;
-use super::request::{MemberPath, ProviderRequest, Settings, ToolChoice, ToolDefinition};
-use super::rules::{Fields, Mention};
+use super::request::{
+    AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, nested_schema,
+};
+use super::rules::{Fields, Mention, Plan};
 use super::stream::AnswerReader;
 
 use crate::error::{Error, Result};
@@ -13,7 +16,7 @@ use crate::id::{IdMap, Seed, short_name};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::replay::{DraftCall, DraftMessage};
-use crate::tool::ToolInvocation;
+use crate::tool::{ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
 /// Where wire messages are written, with commas between them.
@@ -42,6 +45,15 @@ impl<'o> Wire<'o> {
     pub fn count(&self) -> u32 {
         self.count
     }
+}
+
+/// What a provider expects after an answer that it paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// The same conversation again, with this answer: the provider goes on where it stopped.
+    Resumes,
+    /// Nothing: the request asked for an answer that ends here.
+    Ends,
 }
 
 /// One dialect's side of the door. What is common has a default here.
@@ -219,6 +231,103 @@ pub(crate) trait Codec: Sync {
         &[]
     }
 
+    /// Plans the edits that make a body valid: reports every violation and adds its edit to the plan.
+    fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>);
+
+    /// Returns the place of a parameter in the body: `temperature`, or `generationConfig.topP` for a member of an object. `None` if
+    /// the dialect does not have it.
+    fn parameter(&self, parameter: Parameter) -> Option<&'static str>;
+
+    /// Returns a member's name as [`parameter`](Self::parameter) spells it.
+    fn parameter_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        Cow::Borrowed(name)
+    }
+
+    /// Returns the JSON of a parameter's value that came from another dialect, for this dialect.
+    fn parameter_value(&self, _parameter: Parameter, value: JsonRef<'_>) -> String {
+        nested_schema(value)
+    }
+
+    /// Returns true if a body's member of that name holds the tool choice.
+    fn names_tool_choice(&self, member: &str) -> bool {
+        member == "tool_choice"
+    }
+
+    /// Returns true if a tool choice allows one call an answer only.
+    fn forbids_parallel_calls(&self, _choice: JsonRef<'_>) -> bool {
+        false
+    }
+
+    /// Returns the [reserved](Self::reserved) members that refer to messages which the provider stores.
+    fn server_state(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns true if a tool definition may ask for arguments that match its schema exactly (`"strict":true`).
+    fn has_strict_tools(&self) -> bool {
+        true
+    }
+
+    /// Returns true if the parameters name a tool choice in another member than `tool_choice`, which is then left out.
+    fn has_other_choice(&self, _params: JsonRef<'_>) -> bool {
+        false
+    }
+
+    /// Returns the form of a choice among some tools; none if the dialect does not have one.
+    fn allowed_tools_form(&self) -> Option<AllowedToolsForm> {
+        None
+    }
+
+    /// Returns true if one item may stand in place of the list of items.
+    fn takes_single_item(&self) -> bool {
+        false
+    }
+
+    /// Returns true if one text may stand in place of the list of items.
+    fn takes_text_list(&self) -> bool {
+        false
+    }
+
+    /// Returns true if a refusal has a form of its own; otherwise it is sent as text.
+    fn has_refusals(&self) -> bool {
+        true
+    }
+
+    /// Returns true if a result has a member that says that the tool failed. Otherwise its text says so.
+    fn flags_errors(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the provider knows the file ids of another dialect.
+    fn shares_files_with(&self, _other: Dialect) -> bool {
+        false
+    }
+
+    /// Returns true if an image or file of another dialect can be sent.
+    fn accepts_media(&self, media: &OfferedMedia<'_>) -> bool {
+        media.has_bytes_or_url || media.has_known_file_id
+    }
+
+    /// Decodes the content of a result of this dialect for another dialect: texts, and images and files.
+    fn decode_result(&self, result: &ToolResult) -> (Vec<JsonStr>, Vec<Part>) {
+        let view = result.content.view();
+        match view.kind() {
+            Kind::Array => split_media(view.items().map(|block| self.decode_block(block))),
+            Kind::Object => split_media([self.decode_block(view)]),
+            _ => (vec![text_or_json(&result.content)], Vec::new()),
+        }
+    }
+
+    /// Returns what the provider expects after an answer with this finish reason. `params` are those of the request.
+    fn pause_after(&self, _finish_reason: &str, _params: JsonRef<'_>) -> Option<Pause> {
+        None
+    }
+
+    /// Returns the parameters of a request that continues in a container of an earlier answer; `None` if `params` need no change.
+    fn params_in_container(&self, _params: JsonRef<'_>, _container: &str) -> Option<Json> {
+        None
+    }
+
     /// For one response.
     fn assembler(&self) -> Box<dyn AnswerReader>;
 }
@@ -259,8 +368,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
             return Ok(items);
         }
     }
-    // One content may stand without its list.
-    let alone = list.filter(|list| dialect == Dialect::Gemini && list.is_object());
+    let alone = list.filter(|list| codec.takes_single_item() && list.is_object());
     let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
         if let Some(template) = body_shape(codec, &Fields::of(body)) {
             return Err(refused(codec, template, "The body"));

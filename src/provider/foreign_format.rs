@@ -1,7 +1,7 @@
 //! Recognises items that are not of the dialect that was named: messages of other SDKs, and items of another dialect.
 
 use super::dialect::Codec;
-use super::registry::codec;
+use super::registry::{PLAIN_DIALECT, codec};
 use super::rules::Fields;
 use crate::error::{Error, Result};
 use crate::json::{JsonRef, Kind};
@@ -48,7 +48,7 @@ impl ForeignFormat {
             Self::BedrockConverse => "bedrock-converse",
             Self::Neutral => "neutral",
             Self::Dialect(dialect) => dialect.as_str(),
-            Self::Plain => Dialect::OpenAiChat.as_str(),
+            Self::Plain => PLAIN_DIALECT.as_str(),
             Self::Unknown => "unknown",
         }
     }
@@ -65,7 +65,7 @@ impl ForeignFormat {
             Self::BedrockConverse => "a message of Amazon Bedrock's Converse API",
             Self::Neutral => "a neutral message",
             Self::Dialect(dialect) => dialect.as_str(),
-            Self::Plain => Dialect::OpenAiChat.as_str(),
+            Self::Plain => PLAIN_DIALECT.as_str(),
             Self::Unknown => return None,
         })
     }

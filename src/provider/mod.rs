@@ -14,13 +14,13 @@ mod rules;
 mod stream;
 mod template;
 
-pub(crate) use dialect::{Codec, call_id, call_ids};
+pub(crate) use dialect::{Codec, Pause, call_id, call_ids};
 pub use dialect::{Wire, api_request, blocks_of, decode_answer, decode_body, tool_name};
 pub(crate) use registry::codec;
-pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, spelled, withhold};
+pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, withhold};
 pub use request::{
-    NO_PARALLEL, ProviderRequest, ReasoningField, Settings, ToolChoice, ToolDefinition, check_known_headers, is_group,
-    is_plain_header, place_in, value_in,
+    Parameter, ProviderRequest, ReasoningField, Settings, ToolChoice, ToolDefinition, check_known_headers, is_group,
+    is_plain_header, names_tool_choice, translate_parameter, translate_value,
 };
 pub(crate) use rules::repair_rendered;
 pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};

@@ -4,6 +4,9 @@ use super::dialect::Codec;
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
 use crate::message::Dialect;
 
+/// The dialect that a message `{"role":"user","content":"hi"}` is taken for, which most dialects accept.
+pub(crate) const PLAIN_DIALECT: Dialect = Dialect::OpenAiChat;
+
 /// Returns the implementation of a dialect.
 pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
     match dialect {

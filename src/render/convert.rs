@@ -8,8 +8,8 @@ use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
-    Dangling, NO_PARALLEL, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group,
-    place_in, repair, repair_rendered, value_in,
+    Dangling, Parameter, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group,
+    names_tool_choice, repair, repair_rendered, translate_parameter, translate_value,
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::sorted::in_order;
@@ -82,9 +82,11 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
     // By place: those of one group stand together.
     let mut places: Vec<(&'static str, String)> = Vec::new();
     let mut choice = None;
-    let mut take = |place: &str, value: JsonRef<'_>| match place_in(from, place, to) {
-        Some("stream") => {}
-        Some(place) if places.iter().all(|(own, _)| *own != place) => places.push((place, value_in(place, value))),
+    let mut take = |place: &str, value: JsonRef<'_>| match translate_parameter(from, place, to) {
+        Some(own) if own.parameter == Parameter::Stream => {}
+        Some(own) if places.iter().all(|(place, _)| *place != own.place) => {
+            places.push((own.place, translate_value(own.parameter, value, to)));
+        }
         _ => report.push(
             Finding::info(
                 FindingCode::UnsupportedKey,
@@ -98,14 +100,15 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
         let Some(key) = key.as_text() else { continue };
         match key.as_ref() {
             "tools" => {}
-            "tool_choice" | "toolConfig" | "tool_config" => {
+            key if names_tool_choice(key) => {
                 choice = Some(value);
-                if value.get("disable_parallel_tool_use").and_then(JsonRef::as_bool) == Some(true) {
-                    take(NO_PARALLEL, Json::trusted("false".into()).view());
+                let serial = codec(from).parameter(Parameter::SerialToolChoice);
+                if let Some(place) = serial.filter(|_| codec(from).forbids_parallel_calls(value)) {
+                    take(place, Json::trusted("false".into()).view());
                 }
             }
             // What a server holds is no part of the body, and lost with it.
-            key if said.contains(&key) && !matches!(key, "previous_response_id" | "conversation") => {}
+            key if said.contains(&key) && !codec(from).server_state().contains(&key) => {}
             group if is_group(from, group) && value.kind() == Kind::Object => {
                 for (name, value) in value.entries() {
                     take(&format!("{group}.{}", name.as_text().unwrap_or_default()), value);
@@ -160,7 +163,7 @@ fn tools(body: JsonRef<'_>, to: Dialect, report: &mut Report) -> Vec<ToolDefinit
         ToolDefinition::read(tool, &mut tools);
         let (what, member) = match tools.get(before) {
             None => ("a tool that is no function has no place in another dialect", ""),
-            Some(tool) if tool.strict && matches!(to, Dialect::Anthropic | Dialect::Gemini) => {
+            Some(tool) if tool.strict && !codec(to).has_strict_tools() => {
                 ("`strict` is left out; the arguments may differ from the schema", "/strict")
             }
             Some(_) => continue,

@@ -2,7 +2,7 @@
 //!
 //! Pairing is valid by construction: a result has no place of its own, it hangs on its call.
 
-use crate::message::{Dialect, Message, PartBody, Role, TemplateSlot};
+use crate::message::{ExtraMembers, Message, PartBody, Role, TemplateSlot};
 use crate::tool::{ToolInvocation, ToolResult};
 
 /// A draft over a history and, behind it, a turn that is not in it yet.
@@ -127,7 +127,7 @@ impl<'h> DraftMessage<'h> {
         }
         own && asked == self.calls.len()
             && message.role == Role::Assistant
-            && matches!(message.dialect, Some(Dialect::OpenAiChat | Dialect::Mistral))
+            && message.dialect.is_some_and(|dialect| dialect.extra_members() == ExtraMembers::Content)
     }
 
     /// Stands for everything that makes this draft differ from another one of the same message.

@@ -3,7 +3,7 @@
 use super::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 use super::policy::{DanglingCalls, Policy};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::message::{Dialect, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::message::{CallMatching, Message, PartBody, Role, TemplateSlot, WireTemplate};
 
 /// Closes a call of which nobody knows whether it ran.
 pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It may or may not have run; check before relying on it or repeating it.";
@@ -29,10 +29,7 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
                 call.result = Some(DraftResult::Closing(text));
                 report.push(finding.with_action(Action::Synthesized));
             }
-            // In Gemini a call without an id is as good as any.
-            if call.invocation.replay_id.is_some()
-                && !(id.is_empty() && item.message.dialect == Some(Dialect::Gemini))
-            {
+            if call.invocation.replay_id.is_some() && !(id.is_empty() && ids_are_optional(item.message)) {
                 let code = if id.is_empty() { FindingCode::InvalidCallId } else { FindingCode::DuplicateCallId };
                 report.push(
                     Finding::info(code, "the call's id is missing or was used by an earlier call; call and result go out under one of their own")
@@ -47,6 +44,11 @@ pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Repor
     draft.retain(&mut |item| item.says(true));
     join_results(draft);
     join_answers(draft);
+}
+
+/// Returns true if the calls of a message's dialect need no id.
+fn ids_are_optional(message: &Message) -> bool {
+    message.dialect.is_some_and(|dialect| dialect.call_matching() == CallMatching::ByName)
 }
 
 /// Results that came in one wire message with what follows them go out so again.

@@ -4,9 +4,8 @@ use super::retry::is_passing;
 use super::{Run, RunContext};
 use crate::error::{Code, Error};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, Origin, join};
-use crate::json::ObjectWriter;
 use crate::message::{AnswerFacts, Message, MessageStatus, Role};
-use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, decode_answer};
+use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, codec, decode_answer};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
@@ -15,17 +14,12 @@ impl Run {
     pub(super) fn next_provider(&self) -> Cow<'_, ProviderRequest> {
         let provider = &self.setup.provider;
         let mut answers = self.live.messages().iter().rev().filter_map(|message| message.answer.as_ref());
-        match answers.find_map(|answer| answer.container.as_ref()) {
-            Some(container) if provider.params.view().get("container").is_none() => {
-                let params = ObjectWriter::build(|object| {
-                    for (key, value) in provider.params.view().entries() {
-                        object.copy(key, value);
-                    }
-                    object.text("container", container);
-                });
-                Cow::Owned(ProviderRequest { params, ..provider.clone() })
-            }
-            _ => Cow::Borrowed(provider),
+        let container = answers.find_map(|answer| answer.container.as_ref());
+        let params = container
+            .and_then(|container| codec(provider.dialect).params_in_container(provider.params.view(), container));
+        match params {
+            Some(params) => Cow::Owned(ProviderRequest { params, ..provider.clone() }),
+            None => Cow::Borrowed(provider),
         }
     }
 

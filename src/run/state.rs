@@ -21,7 +21,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, Incoming, Origin, free_id, join};
 use crate::json::{JsonStr, fits_memory};
 use crate::message::{Message, MessageStatus, Role, Usage};
-use crate::provider::{AnswerStatus, Assembled, StreamAssembler, StreamEvent, read_whole};
+use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, codec, read_whole};
 use crate::replay::drop_uncited_sources;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -344,11 +344,10 @@ impl Run {
     fn answered(&mut self, assembled: Assembled, context: &mut RunContext<'_>) {
         let (message_id, asked_at) =
             if let RunState::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
-        // A server pauses in its own loop, or behind a summary; where the summary was asked for, it is the whole answer.
-        let reason = assembled.finish_reason.as_deref();
-        let paused = matches!(reason, Some("pause_turn" | "compaction"));
-        let goes_on =
-            paused && (reason == Some("pause_turn") || self.setup.provider.params.view().find("compaction").is_none());
+        let provider = &self.setup.provider;
+        let reason = assembled.finish_reason.as_deref().unwrap_or_default();
+        let pause = codec(provider.dialect).pause_after(reason, provider.params.view());
+        let (paused, goes_on) = (pause.is_some(), pause == Some(Pause::Resumes));
         let refusal = refusal_of(&assembled, paused);
         if let Some(why) = refusal {
             let error = cut_error(why, &assembled);

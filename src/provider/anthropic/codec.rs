@@ -1,23 +1,22 @@
 //! Anthropic Messages as a [`Codec`].
 
+use super::Anthropic;
 use super::encode::AnthropicEncoder;
 use super::rules::MAX_CACHE_MARKS;
-use super::{decode, encode, stream};
+use super::{decode, encode, parameters, rules, stream};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::dialect::{Codec, Wire, is_plain_id};
+use crate::provider::dialect::{Codec, Pause, Wire, is_plain_id};
+use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::MemberPath;
 use crate::provider::request::Settings;
-use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use crate::provider::rules::{Fields, Mention};
+use crate::provider::request::{Parameter, ProviderRequest, ToolChoice, ToolDefinition, nested_schema, stop_list};
+use crate::provider::rules::{Fields, Mention, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
-
-/// The format of Anthropic's Messages API.
-pub(crate) struct Anthropic;
 
 /// The value of `max_tokens`, which Anthropic requires, in a request whose parameters have none.
 const DEFAULT_MAX_TOKENS: u64 = 4096;
@@ -219,6 +218,59 @@ impl Codec for Anthropic {
 
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", "2023-06-01")]
+    }
+
+    fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
+        rules::plan(plan, list);
+    }
+
+    fn parameter(&self, parameter: Parameter) -> Option<&'static str> {
+        parameters::parameter(parameter)
+    }
+
+    fn parameter_value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
+        if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
+    }
+
+    fn forbids_parallel_calls(&self, choice: JsonRef<'_>) -> bool {
+        choice.get("disable_parallel_tool_use").and_then(JsonRef::as_bool) == Some(true)
+    }
+
+    fn has_strict_tools(&self) -> bool {
+        false
+    }
+
+    fn flags_errors(&self) -> bool {
+        true
+    }
+
+    /// Four types of images (`Base64ImageSource`) and PDF files (`Base64PDFSource`).
+    fn accepts_media(&self, media: &OfferedMedia<'_>) -> bool {
+        match media.inline_type {
+            Some(kind) if media.is_image => matches!(kind, "image/jpeg" | "image/png" | "image/gif" | "image/webp"),
+            Some(kind) => kind == "application/pdf",
+            None => media.has_bytes_or_url || media.has_known_file_id,
+        }
+    }
+
+    /// `pause_turn` stops the loop of server tools; `compaction` follows a summary, which is the whole answer if it was asked for.
+    fn pause_after(&self, finish_reason: &str, params: JsonRef<'_>) -> Option<Pause> {
+        match finish_reason {
+            "pause_turn" => Some(Pause::Resumes),
+            "compaction" if params.find("compaction").is_some() => Some(Pause::Ends),
+            "compaction" => Some(Pause::Resumes),
+            _ => None,
+        }
+    }
+
+    /// Code that called a tool waits in its container, and the API rejects a request that does not name it.
+    fn params_in_container(&self, params: JsonRef<'_>, container: &str) -> Option<Json> {
+        params.get("container").is_none().then(|| {
+            ObjectWriter::build(|object| {
+                object.copy_all(params, "");
+                object.text("container", container);
+            })
+        })
     }
 
     fn assembler(&self) -> Box<dyn AnswerReader> {

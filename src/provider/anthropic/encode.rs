@@ -1,11 +1,12 @@
 //! Encodes messages for Anthropic Messages. The results of a round of calls are one user message after the calling message.
 
+use super::Anthropic;
 use super::rules::{EMPTY_ERROR_TEXT, TOOLSET_NAME};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
-use crate::provider::neutral::{ResultText, arguments_object, refused, result_text};
+use crate::provider::neutral::{ResultText, arguments_object, rejected_media, result_text};
 use crate::provider::template::{write_filled, write_part};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -85,7 +86,7 @@ impl AnthropicEncoder<'_> {
                 )
                 .with_action(Action::Dropped)
             }
-            PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Anthropic) {
+            PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &Anthropic) {
                 Some(finding) => finding,
                 None => return true,
             },
@@ -124,7 +125,7 @@ impl AnthropicEncoder<'_> {
         {
             return native_result_block(&id, result);
         }
-        let mut result = result_text(Dialect::Anthropic, call, self.report);
+        let mut result = result_text(&Anthropic, call, self.report);
         // Anthropic rejects empty text blocks, and an error without content.
         result.texts.retain(|text| !text.is_empty());
         if result.is_error && result.texts.is_empty() {

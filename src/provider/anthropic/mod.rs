@@ -3,7 +3,9 @@
 mod codec;
 mod decode;
 mod encode;
+mod parameters;
 pub(crate) mod rules;
 pub(crate) mod stream;
 
-pub(crate) use codec::Anthropic;
+/// Anthropic Messages as a dialect.
+pub(crate) struct Anthropic;

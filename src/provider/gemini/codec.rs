@@ -1,25 +1,25 @@
 //! Gemini generateContent as a [`Codec`].
 
+use super::Gemini;
 use super::encode::{GeminiEncoder, function_name};
 use super::model_version::model_version;
 use super::part::is_part;
-use super::{config, decode, encode, sdk_request, stream};
+use super::{config, decode, encode, parameters, rules, sdk_request, stream};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
-use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{Codec, Wire};
+use crate::provider::neutral::text_or_json;
 use crate::provider::request::MemberPath;
 use crate::provider::request::Settings;
-use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use crate::provider::rules::Fields;
+use crate::provider::request::{Parameter, ProviderRequest, ToolChoice, ToolDefinition, nested_schema, stop_list};
+use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use crate::text::has;
+use crate::tool::ToolResult;
 use std::borrow::Cow;
-
-/// The format of Google's Gemini API.
-pub(crate) struct Gemini;
 
 impl Codec for Gemini {
     fn dialect(&self) -> Dialect {
@@ -225,6 +225,49 @@ impl Codec for Gemini {
                 "Gemini streams if the URL ends with `:streamGenerateContent?alt=sse` instead of `:generateContent`",
             ));
         }
+    }
+
+    fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
+        rules::plan(plan, list);
+    }
+
+    fn parameter(&self, parameter: Parameter) -> Option<&'static str> {
+        parameters::parameter(parameter)
+    }
+
+    /// Names in snake case are read, too.
+    fn parameter_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        Cow::Owned(config::camel_case(name))
+    }
+
+    fn parameter_value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
+        if parameter == Parameter::Stop { stop_list(value) } else { nested_schema(value) }
+    }
+
+    fn has_strict_tools(&self) -> bool {
+        false
+    }
+
+    fn names_tool_choice(&self, member: &str) -> bool {
+        matches!(member, "toolConfig" | "tool_config")
+    }
+
+    fn has_other_choice(&self, params: JsonRef<'_>) -> bool {
+        ["toolConfig", "tool_config"].iter().any(|name| params.get(name).is_some())
+    }
+
+    /// As in Google's own examples: `"contents":{"parts":[{"text":"hi"}]}`.
+    fn takes_single_item(&self) -> bool {
+        true
+    }
+
+    fn flags_errors(&self) -> bool {
+        true
+    }
+
+    /// A response is data: only its `parts` are images and files.
+    fn decode_result(&self, result: &ToolResult) -> (Vec<JsonStr>, Vec<Part>) {
+        (vec![text_or_json(&result.content)], decode::media_of_result(result))
     }
 
     fn assembler(&self) -> Box<dyn AnswerReader> {

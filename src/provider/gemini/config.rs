@@ -2,35 +2,49 @@
 
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::Dialect;
-use crate::provider::{place_in, spelled, value_in};
+use crate::provider::request::{TranslatedParameter, translate_parameter, translate_value};
 
 /// The two names of the member; it is written under the first.
 const NAMES: [&str; 2] = ["generationConfig", "generation_config"];
 
-/// Returns the name that a setting of another dialect has in `generationConfig`: `maxOutputTokens` for `max_tokens`.
-fn setting_name(name: &str) -> Option<&'static str> {
+/// Returns a name in camel case, as the API's reference has it; names in snake case are read, too.
+pub(super) fn camel_case(name: &str) -> String {
+    let (mut out, mut upper) = (String::new(), false);
+    for c in name.chars() {
+        if c == '_' {
+            upper = true;
+        } else {
+            out.push(if std::mem::take(&mut upper) { c.to_ascii_uppercase() } else { c });
+        }
+    }
+    out
+}
+
+/// Translates a parameter of another dialect to a member of `generationConfig`.
+fn member_of(name: &str) -> Option<TranslatedParameter> {
     let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != Dialect::Gemini);
-    let place = others.into_iter().find_map(|dialect| place_in(dialect, name, Dialect::Gemini))?;
-    place.strip_prefix(NAMES[0])?.strip_prefix('.')
+    let found = others.into_iter().find_map(|dialect| translate_parameter(dialect, name, Dialect::Gemini))?;
+    let place = found.place.strip_prefix(NAMES[0])?.strip_prefix('.')?;
+    Some(TranslatedParameter { place, ..found })
 }
 
 /// Returns true if a parameter is `generationConfig` or is moved into it.
 pub(super) fn gathers(name: &str) -> bool {
-    NAMES.contains(&name) || setting_name(name).is_some()
+    NAMES.contains(&name) || member_of(name).is_some()
 }
 
 /// Writes `generationConfig`: its own members as given, then the parameters of other dialects that it lacks.
 pub(super) fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
     let given = NAMES.iter().find_map(|name| params.find(name)).filter(|given| given.is_object());
-    let is_given = |name: &str| {
+    let is_given = |place: &str| {
         let mut members = given.unwrap_or_default().entries();
-        members.any(|(key, _)| key.as_text().is_some_and(|key| spelled(Dialect::Gemini, &key) == name))
+        members.any(|(key, _)| key.as_text().is_some_and(|key| camel_case(&key) == place))
     };
-    let mut moved: Vec<(&'static str, JsonRef<'_>)> = Vec::new();
+    let mut moved: Vec<(TranslatedParameter, JsonRef<'_>)> = Vec::new();
     for (key, value) in params.entries().filter(|(_, value)| !value.is_null()) {
-        let Some(name) = key.as_text().and_then(|key| setting_name(&key)) else { continue };
-        if !is_given(name) && moved.iter().all(|(other, _)| *other != name) {
-            moved.push((name, value));
+        let Some(member) = key.as_text().and_then(|key| member_of(&key)) else { continue };
+        if !is_given(member.place) && moved.iter().all(|(other, _)| other.place != member.place) {
+            moved.push((member, value));
         }
     }
     if given.is_none() && moved.is_empty() {
@@ -38,8 +52,8 @@ pub(super) fn write(params: JsonRef<'_>, object: &mut ObjectWriter<'_>) {
     }
     object.object(NAMES[0], |config| {
         config.copy_all(given.unwrap_or_default(), "");
-        for (name, value) in moved {
-            config.raw(name, &value_in(name, value));
+        for (member, value) in moved {
+            config.raw(member.place, &translate_value(member.parameter, value, Dialect::Gemini));
         }
     });
 }

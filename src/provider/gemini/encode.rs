@@ -1,5 +1,6 @@
 //! Encodes messages for Gemini generateContent. The results of a round of calls are one user content after the calling content.
 
+use super::Gemini;
 use super::model_version::{GEMINI_3, GEMINI_3_6};
 use super::part::SIGNATURE_NAMES;
 use super::rules::PLACEHOLDER_SIGNATURE;
@@ -7,7 +8,7 @@ use crate::finding::Report;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
-use crate::provider::neutral::{arguments_object, kind_of, refused, result_text};
+use crate::provider::neutral::{arguments_object, kind_of, rejected_media, result_text};
 use crate::provider::request::Settings;
 use crate::provider::template::{self, is_shape, write_filled};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -202,7 +203,7 @@ impl GeminiEncoder<'_> {
                 (result.content.clone(), result.is_error)
             }
             _ => {
-                let mut result = result_text(Dialect::Gemini, call, self.report);
+                let mut result = result_text(&Gemini, call, self.report);
                 for part in result.media {
                     let target = if self.fits_response(&part) { &mut response_media } else { &mut encoded.media };
                     let mut text = String::new();
@@ -354,7 +355,7 @@ fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
         _ if native => return true,
         // The renderer reports these, for every target.
         PartBody::Reasoning(_) | PartBody::Opaque(_) => return false,
-        PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, Dialect::Gemini) {
+        PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &Gemini) {
             Some(finding) => finding.of_message(&message.id),
             None => return true,
         },

@@ -5,10 +5,11 @@ mod config;
 mod decode;
 mod encode;
 mod model_version;
+mod parameters;
 mod part;
 pub(crate) mod rules;
 mod sdk_request;
 mod stream;
 
-pub(crate) use codec::Gemini;
-pub(crate) use decode::media_of_result;
+/// Gemini generateContent as a dialect.
+pub(crate) struct Gemini;

@@ -1,6 +1,7 @@
 //! Mistral's chat endpoint as a variant of Chat Completions.
 
 use super::ids::{ID_LENGTH, is_valid_id};
+use super::{parameters, rules};
 use crate::id::short_name;
 use crate::message::Dialect;
 use crate::provider::openai_chat::ChatVariant;
@@ -10,6 +11,10 @@ pub(crate) static MISTRAL: ChatVariant = ChatVariant {
     dialect: Dialect::Mistral,
     accepts_call_id: is_valid_id,
     legal_call_id: |id| short_name(id, ID_LENGTH),
+    plan_repairs: rules::plan,
+    parameter: parameters::parameter,
+    allowed_tools: None,
+    shares_files_with: None,
     // Mistral rejects every parameter that its schema does not name: "Extra inputs are not permitted".
     unknown_params: &[
         "stream_options",

@@ -2,6 +2,7 @@
 
 mod codec;
 mod ids;
+mod parameters;
 pub(crate) mod rules;
 
 pub(crate) use codec::MISTRAL;

@@ -3,6 +3,7 @@
 use crate::finding::{Action, Finding, FindingCode};
 use crate::json::JsonStr;
 use crate::message::{Dialect, Media, Part, PartBody};
+use crate::provider::dialect::Codec;
 use crate::text;
 
 impl Media {
@@ -55,35 +56,39 @@ pub fn default_name(address: &str) -> &'static str {
     if address.starts_with("\"data:application/pdf") { "file.pdf" } else { "file" }
 }
 
-/// Why a part of a message or of a result that came in `from` cannot go out in another dialect.
-///
-/// A file that one provider holds is unknown to the others. Anthropic takes PDF files and four types of images
-/// (`Base64PDFSource`, `Base64ImageSource`), OpenAI chat files by their bytes alone (`ChatCompletionContentPart.File`).
-pub fn refused(part: &Part, from: Option<Dialect>, target: Dialect) -> Option<Finding> {
-    let (media, image) = match &part.body {
+/// An image or a file of another dialect, as the target looks at it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfferedMedia<'m> {
+    pub is_image: bool,
+    /// The media type, if the bytes are inline.
+    pub inline_type: Option<&'m str>,
+    /// The bytes are inline, or there is a URL.
+    pub has_bytes_or_url: bool,
+    /// There is only a file id, and the target's provider knows it.
+    pub has_known_file_id: bool,
+}
+
+/// Returns a finding if an image or file that came in the dialect `from` cannot be sent to `target`.
+pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &dyn Codec) -> Option<Finding> {
+    let (media, is_image) = match &part.body {
         PartBody::Image(media) => (media, true),
         PartBody::File(media) => (media, false),
         _ => return None,
     };
-    if from == Some(target) {
+    if from == Some(target.dialect()) {
         return None;
     }
     let inline = media.inline();
-    let kind = inline.as_ref().map(|(kind, _)| kind.as_str());
-    let openai = |dialect| matches!(dialect, Some(Dialect::OpenAiChat | Dialect::OpenAiResponses) | None);
-    // An application that gives an id of its own knows whose it is; OpenAI's are known to both of its formats.
-    let known = from.is_none() || openai(from) && openai(Some(target));
-    let takes = match target {
-        _ if media.url.is_none() && inline.is_none() => {
-            media.file_id.is_some() && known && !(image && matches!(target, Dialect::OpenAiChat | Dialect::Mistral))
-        }
-        Dialect::Anthropic if image => {
-            kind.is_none_or(|kind| matches!(kind, "image/jpeg" | "image/png" | "image/gif" | "image/webp"))
-        }
-        Dialect::Anthropic => kind.is_none_or(|kind| kind == "application/pdf"),
-        Dialect::OpenAiChat => image || kind.is_some(),
-        _ => true,
+    let has_bytes_or_url = media.url.is_some() || inline.is_some();
+    // An application that passes a file id itself knows whose it is.
+    let knows_files = from.is_none_or(|from| target.shares_files_with(from));
+    let offered = OfferedMedia {
+        is_image,
+        inline_type: inline.as_ref().map(|(kind, _)| kind.as_str()),
+        has_bytes_or_url,
+        has_known_file_id: !has_bytes_or_url && media.file_id.is_some() && knows_files,
     };
     let why = "this image or file is of a type, or in a place, that the other provider does not know; it is left out";
-    (!takes).then(|| Finding::info(FindingCode::UnsupportedPart, why).with_action(Action::Dropped))
+    (!target.accepts_media(&offered))
+        .then(|| Finding::info(FindingCode::UnsupportedPart, why).with_action(Action::Dropped))
 }

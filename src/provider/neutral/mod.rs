@@ -3,5 +3,5 @@
 mod media;
 mod text;
 
-pub(crate) use media::{default_name, kind_of, refused};
-pub(crate) use text::{MessageText, ResultText, arguments_object, result_text, text_of};
+pub(crate) use media::{OfferedMedia, default_name, kind_of, rejected_media};
+pub(crate) use text::{MessageText, ResultText, arguments_object, result_text, split_media, text_of, text_or_json};

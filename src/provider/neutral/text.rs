@@ -1,9 +1,11 @@
 //! What a message or a result says, for a dialect that it did not come in.
 
-use super::media::refused;
+use super::media::rejected_media;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Message, Part, PartBody, Role};
+use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use crate::message::{Message, Part, PartBody, Role};
+use crate::provider::dialect::Codec;
+use crate::provider::registry::codec;
 use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::text;
 use crate::tool::ToolInvocation;
@@ -30,10 +32,9 @@ pub struct MessageText<'m> {
 
 impl<'m> MessageText<'m> {
     /// Of that message, for `target`, which may be its own dialect. What cannot go there is reported.
-    pub fn of(message: &'m Message, target: Dialect, report: &mut Report) -> Self {
-        let own = message.dialect == Some(target);
-        // Mistral has no place of its own for a refusal: it is said.
-        let said = target == Dialect::Mistral;
+    pub fn of(message: &'m Message, target: &dyn Codec, report: &mut Report) -> Self {
+        let own = message.dialect == Some(target.dialect());
+        let refusal_is_text = !target.has_refusals();
         let whole = !own || message.parts.len() == 1;
         let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false, whole };
         let mut apart = false;
@@ -43,9 +44,9 @@ impl<'m> MessageText<'m> {
                     words.texts.push((std::mem::take(&mut apart), text));
                     continue;
                 }
-                PartBody::Refusal(text) if said && !text.is_empty() => words.texts.push((true, text)),
+                PartBody::Refusal(text) if refusal_is_text && !text.is_empty() => words.texts.push((true, text)),
                 PartBody::Refusal(text) if !text.is_empty() => words.refusal = Some(text),
-                PartBody::Image(_) | PartBody::File(_) => match refused(part, message.dialect, target) {
+                PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, target) {
                     Some(finding) if message.role != Role::Assistant => report.push(finding.of_message(&message.id)),
                     _ => words.has_media = true,
                 },
@@ -112,7 +113,7 @@ pub struct ResultText {
 }
 
 /// What answers a call, for `target`. What cannot go there is reported, and said in its place.
-pub fn result_text(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -> ResultText {
+pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, report: &mut Report) -> ResultText {
     let (result, cut) = match call.result {
         Some(DraftResult::Stored(result)) => (result, None),
         Some(DraftResult::Cut { result, bytes }) => (result, Some(bytes)),
@@ -130,11 +131,11 @@ pub fn result_text(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -
             };
         }
     };
-    let (mut texts, mut media) = content_text(&result.content, result.dialect);
-    if result.dialect == Some(Dialect::Gemini) {
-        media = crate::provider::gemini::media_of_result(result);
-    }
-    media.retain(|part| match refused(part, result.dialect, target) {
+    let (mut texts, mut media) = match result.dialect {
+        Some(dialect) => codec(dialect).decode_result(result),
+        None => (vec![text_or_json(&result.content)], Vec::new()),
+    };
+    media.retain(|part| match rejected_media(part, result.dialect, target) {
         Some(finding) => {
             report.push(finding.of_call(&call.invocation.call_id));
             texts.push(JsonStr::new(UNSHOWN));
@@ -142,8 +143,8 @@ pub fn result_text(target: Dialect, call: &DraftCall<'_>, report: &mut Report) -
         }
         None => true,
     });
-    // Where a dialect has no flag for a failure, the text must say it.
-    let flagless = !matches!(target, Dialect::Anthropic | Dialect::Gemini) && result.dialect != Some(target);
+    // Without a member for it, the text must say that the tool failed.
+    let flagless = !target.flags_errors() && result.dialect != Some(target.dialect());
     if result.is_error && flagless && !texts.iter().any(|said| text::has(&said.decode().to_ascii_lowercase(), "error"))
     {
         let first = texts.first().map_or("", JsonStr::inside);
@@ -181,20 +182,14 @@ pub fn arguments_object(call: &ToolInvocation, report: &mut Report) -> Json {
     })
 }
 
-fn content_text(content: &Json, dialect: Option<Dialect>) -> (Vec<JsonStr>, Vec<Part>) {
-    let view = content.view();
-    if let Some(text) = view.as_json_str() {
-        return (vec![text], Vec::new());
-    }
-    let parts = match (dialect, view.kind()) {
-        // In Gemini a list or an object is data as any other.
-        (Some(dialect), Kind::Array | Kind::Object) if dialect != Dialect::Gemini => {
-            crate::provider::blocks_of(dialect, view)
-        }
-        _ => return (vec![JsonStr::new(content.as_str())], Vec::new()),
-    };
-    let mut texts = Vec::new();
-    let mut media = Vec::new();
+/// Returns a result's content as one text: the string that it is, or its JSON.
+pub(crate) fn text_or_json(content: &Json) -> JsonStr {
+    content.view().as_json_str().unwrap_or_else(|| JsonStr::new(content.as_str()))
+}
+
+/// Splits the blocks of a result into texts, and images and files. An opaque block becomes its JSON text.
+pub(crate) fn split_media(parts: impl IntoIterator<Item = Part>) -> (Vec<JsonStr>, Vec<Part>) {
+    let (mut texts, mut media) = (Vec::new(), Vec::new());
     for part in parts {
         match part.body {
             PartBody::Text(text) => texts.push(text),

@@ -1,16 +1,17 @@
 //! OpenAI Chat Completions as a dialect. Mistral uses the same implementation with its own [`ChatVariant`].
 
 use super::variant::ChatVariant;
-use super::{decode, encode, stream};
+use super::{decode, encode, parameters, rules, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::message::{Dialect, Part, Role};
 use crate::provider::dialect::{Codec, Wire, head_and_name};
+use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::MemberPath;
 use crate::provider::request::Settings;
-use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use crate::provider::rules::{Fields, Mention};
+use crate::provider::request::{AllowedToolsForm, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::rules::{Fields, Mention, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
@@ -23,6 +24,10 @@ pub(crate) static OPENAI: ChatVariant = ChatVariant {
     dialect: Dialect::OpenAiChat,
     accepts_call_id: |id| id.chars().count() <= MAX_CALL_ID,
     legal_call_id: head_and_name,
+    plan_repairs: rules::plan,
+    parameter: parameters::parameter,
+    allowed_tools: Some(AllowedToolsForm::Nested),
+    shares_files_with: Some(Dialect::OpenAiResponses),
     unknown_params: &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
     any_tool_choice: "required",
     usage_on_request: true,
@@ -176,6 +181,32 @@ impl Codec for ChatVariant {
         {
             object.raw("stream_options", r#"{"include_usage":true}"#);
         }
+    }
+
+    fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
+        (self.plan_repairs)(plan, list);
+    }
+
+    fn parameter(&self, parameter: Parameter) -> Option<&'static str> {
+        (self.parameter)(parameter)
+    }
+
+    fn allowed_tools_form(&self) -> Option<AllowedToolsForm> {
+        self.allowed_tools
+    }
+
+    fn has_refusals(&self) -> bool {
+        !self.content_chunks
+    }
+
+    fn shares_files_with(&self, other: Dialect) -> bool {
+        self.shares_files_with == Some(other)
+    }
+
+    /// An image needs its bytes or a URL. OpenAI takes other files by their bytes alone (`ChatCompletionContentPart.File`).
+    fn accepts_media(&self, media: &OfferedMedia<'_>) -> bool {
+        let by_bytes = media.has_bytes_or_url && (media.is_image || self.content_chunks || media.inline_type.is_some());
+        by_bytes || media.has_known_file_id && !media.is_image
     }
 
     fn assembler(&self) -> Box<dyn AnswerReader> {

@@ -5,7 +5,7 @@ use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::{MessageText, default_name, refused, result_text, text_of};
+use crate::provider::neutral::{MessageText, default_name, rejected_media, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
 use crate::provider::template::{write_filled, write_part, write_shape};
 use crate::provider::{Wire, call_ids, tool_name};
@@ -118,7 +118,7 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
         let (message, variant, own) = (self.item.message, self.variant, self.is_own_dialect());
         let is_block = |part: &Part| match &part.body {
             PartBody::Text(_) | PartBody::Refusal(_) => true,
-            PartBody::Image(_) | PartBody::File(_) => refused(part, message.dialect, variant.dialect).is_none(),
+            PartBody::Image(_) | PartBody::File(_) => rejected_media(part, message.dialect, variant).is_none(),
             PartBody::Opaque(_) => own,
             PartBody::Reasoning(_) => own && variant.content_chunks,
             PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
@@ -133,7 +133,7 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
     /// Encodes a message of the user or the system that has no template.
     fn encode_input(&self, wire: &mut Wire<'_>, report: &mut Report) {
         let message = self.item.message;
-        let text = MessageText::of(message, self.variant.dialect, report);
+        let text = MessageText::of(message, self.variant, report);
         if text.is_empty() {
             return;
         }
@@ -151,7 +151,7 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
     /// Encodes an answer that has no template.
     fn encode_assistant(&self, wire: &mut Wire<'_>, report: &mut Report) {
         let message = self.item.message;
-        let words = MessageText::of(message, self.variant.dialect, report);
+        let words = MessageText::of(message, self.variant, report);
         if words.has_media && !self.is_own_dialect() {
             report.push(
                 Finding::info(
@@ -268,7 +268,7 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
             write_own_result(out, result, id);
             return Vec::new();
         }
-        let content = result_text(self.variant.dialect, call, report);
+        let content = result_text(self.variant, call, report);
         let mut object = ObjectWriter::new(out);
         object.text("role", "tool").token("tool_call_id", id);
         match content.texts.as_slice() {

@@ -1,6 +1,9 @@
 //! Where the dialects of the Chat Completions family differ.
 
+use crate::json::JsonRef;
 use crate::message::Dialect;
+use crate::provider::request::{AllowedToolsForm, Parameter};
+use crate::provider::rules::Plan;
 
 /// A dialect of the Chat Completions family: OpenAI's own (and that of the many compatible servers), or Mistral's.
 pub(crate) struct ChatVariant {
@@ -8,6 +11,14 @@ pub(crate) struct ChatVariant {
     pub dialect: Dialect,
     /// Returns true if the provider accepts a call by that id.
     pub accepts_call_id: fn(&str) -> bool,
+    /// Plans the repairs of a body, by the variant's own rules.
+    pub plan_repairs: for<'a> fn(&mut Plan<'a, '_>, JsonRef<'a>),
+    /// Returns the place of a parameter.
+    pub parameter: fn(Parameter) -> Option<&'static str>,
+    /// The form of a choice among some tools.
+    pub allowed_tools: Option<AllowedToolsForm>,
+    /// The dialect of the same provider, which knows the same file ids.
+    pub shares_files_with: Option<Dialect>,
     /// Derives an accepted id from one that is not. The same input gives the same id.
     pub legal_call_id: fn(&str) -> String,
     /// Members of a body that the provider rejects: parameters of other dialects.

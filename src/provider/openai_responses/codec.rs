@@ -2,7 +2,7 @@
 
 use super::kinds::{is_known, kind_of};
 use super::params::UNKNOWN;
-use super::{Responses, decode, encode, stream};
+use super::{Responses, decode, encode, parameters, rules, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
@@ -12,8 +12,10 @@ use crate::provider::foreign_format::is_provider_type;
 use crate::provider::neutral::MessageText;
 use crate::provider::request::MemberPath;
 use crate::provider::request::Settings;
-use crate::provider::request::{ProviderRequest, ToolChoice, ToolDefinition};
-use crate::provider::rules::{Fields, Mention};
+use crate::provider::request::{
+    AllowedToolsForm, Parameter, ProviderRequest, ToolChoice, ToolDefinition, flat_schema, nested_schema,
+};
+use crate::provider::rules::{Fields, Mention, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
@@ -121,7 +123,7 @@ impl Codec for Responses {
     fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
         let mut inside = String::new();
         for message in messages {
-            let text = MessageText::of(message, Dialect::OpenAiResponses, &mut Report::new()).joined();
+            let text = MessageText::of(message, self, &mut Report::new()).joined();
             if !inside.is_empty() && !text.is_empty() {
                 inside.push_str("\\n\\n");
             }
@@ -199,6 +201,35 @@ impl Codec for Responses {
         if request.stream {
             object.bool("stream", true);
         }
+    }
+
+    fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
+        rules::plan(plan, list);
+    }
+
+    fn parameter(&self, parameter: Parameter) -> Option<&'static str> {
+        parameters::parameter(parameter)
+    }
+
+    fn parameter_value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
+        if parameter == Parameter::ResponseFormat { flat_schema(value) } else { nested_schema(value) }
+    }
+
+    fn allowed_tools_form(&self) -> Option<AllowedToolsForm> {
+        Some(AllowedToolsForm::Flat)
+    }
+
+    fn server_state(&self) -> &'static [&'static str] {
+        &["previous_response_id", "conversation"]
+    }
+
+    fn takes_text_list(&self) -> bool {
+        true
+    }
+
+    /// Chat Completions is of the same provider.
+    fn shares_files_with(&self, other: Dialect) -> bool {
+        other == Dialect::OpenAiChat
     }
 
     fn assembler(&self) -> Box<dyn AnswerReader> {

@@ -9,6 +9,7 @@ use crate::json::ObjectWriter;
 use crate::message::{Dialect, Message, Role, TemplateSlot};
 use crate::provider::Wire;
 use crate::provider::neutral::{MessageText, text_of};
+use crate::provider::openai_responses::Responses;
 use crate::provider::template::write_filled;
 use crate::replay::DraftMessage;
 pub(super) use blocks::write_block;
@@ -39,7 +40,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
         };
         return write_filled(wire.begin(), template, values);
     }
-    let text = MessageText::of(message, Dialect::OpenAiResponses, report);
+    let text = MessageText::of(message, &Responses, report);
     if text.is_empty() {
         return;
     }

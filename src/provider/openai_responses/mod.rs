@@ -4,6 +4,7 @@ mod codec;
 mod decode;
 mod encode;
 mod kinds;
+mod parameters;
 mod params;
 pub(crate) mod rules;
 mod stream;

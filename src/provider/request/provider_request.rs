@@ -2,7 +2,7 @@
 
 use super::credentials::{check_headers, check_url};
 use super::settings::Settings;
-use super::tool_choice::{ToolChoice, write_allowed};
+use super::tool_choice::{ToolChoice, write_allowed_tools};
 use super::tools::{ToolDefinition, declared, encode_tools};
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -101,11 +101,8 @@ impl ProviderRequest {
                     leave_out(&name, "refused without tools");
                     continue;
                 }
-                "tool_choice"
-                    if self.dialect == Dialect::Gemini
-                        && ["toolConfig", "tool_config"].iter().any(|own| params.get(own).is_some()) =>
-                {
-                    leave_out(&name, "said by `toolConfig` already");
+                "tool_choice" if codec.has_other_choice(params) => {
+                    leave_out(&name, "said by another member already");
                     continue;
                 }
                 foreign if codec.is_foreign(foreign, value) => {
@@ -113,7 +110,7 @@ impl ProviderRequest {
                     continue;
                 }
                 "tool_choice" if !codec.is_own_choice(value) => match ToolChoice::of(value) {
-                    ToolChoice::Other(_) if write_allowed(object, value, self.dialect) => {}
+                    ToolChoice::Other(_) if write_allowed_tools(object, value, codec.allowed_tools_form()) => {}
                     ToolChoice::Other(_) => {
                         leave_out(&name, "said in words that this dialect does not know");
                         continue;

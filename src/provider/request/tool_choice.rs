@@ -3,6 +3,7 @@
 use crate::json::{JsonRef, JsonStr, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::dialect::plain;
+use crate::provider::registry::codec;
 use std::borrow::Cow;
 
 /// Which tool a model is to call, whatever the dialect it was said in.
@@ -47,12 +48,23 @@ impl<'a> ToolChoice<'a> {
     }
 }
 
-/// OpenAI's choice among some tools, which its two formats say otherwise; false where it is none, or the target has no such.
-pub(super) fn write_allowed(object: &mut ObjectWriter<'_>, choice: JsonRef<'_>, to: Dialect) -> bool {
-    let nested = to == Dialect::OpenAiChat;
-    if !choice.says("type", "allowed_tools") || !nested && to != Dialect::OpenAiResponses {
-        return false;
-    }
+/// The form of a choice among some tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AllowedToolsForm {
+    /// `{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`
+    Nested,
+    /// `{"type":"allowed_tools","mode":"auto","tools":[{"type":"function","name":"f"}]}`
+    Flat,
+}
+
+/// Writes a choice among some tools in that form; false if `choice` is none, or names no tool that the target has.
+pub(super) fn write_allowed_tools(
+    object: &mut ObjectWriter<'_>,
+    choice: JsonRef<'_>,
+    form: Option<AllowedToolsForm>,
+) -> bool {
+    let Some(form) = form.filter(|_| choice.says("type", "allowed_tools")) else { return false };
+    let nested = form == AllowedToolsForm::Nested;
     let [open, tool_open, tool_close, close] = if nested {
         [r#""allowed_tools":{"mode":"#, r#""function":{"name":"#, "}}", "]}}"]
     } else {
@@ -83,4 +95,10 @@ pub(super) fn write_allowed(object: &mut ObjectWriter<'_>, choice: JsonRef<'_>, 
     }
     out.push_str(close);
     true
+}
+
+/// Returns true if a body's member of that name holds the tool choice in some dialect.
+#[must_use]
+pub fn names_tool_choice(member: &str) -> bool {
+    Dialect::ALL.into_iter().any(|dialect| codec(dialect).names_tool_choice(member))
 }

@@ -122,7 +122,7 @@ const GUARD: usize = 4;
 /// Whether a body's list holds nothing.
 fn is_empty(body: &[u8], dialect: Dialect) -> bool {
     let body = std::str::from_utf8(body).ok().and_then(|text| JsonRef::parse(text).ok()).unwrap_or_default();
-    body.get(list_name(dialect)).is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none())
+    body.get(codec(dialect).list()).is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none())
 }
 
 /// The edits and findings of a body.
@@ -175,7 +175,8 @@ fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool)
             )));
         }
     };
-    let list = list_name(dialect);
+    let codec = codec(dialect);
+    let list = codec.list();
     let mut plan = Plan {
         edits: Edits::new(text),
         report: Report::new(),
@@ -187,17 +188,11 @@ fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool)
         adopts,
         adopted: Vec::new(),
         read: Vec::new(),
-        survey: Survey::new(codec(dialect)),
+        survey: Survey::new(codec),
     };
     if let Some(items) = plan.list(list) {
         plan.list = items;
-        match dialect {
-            Dialect::OpenAiChat => super::openai_chat::rules::plan(&mut plan, items),
-            Dialect::Anthropic => super::anthropic::rules::plan(&mut plan, items),
-            Dialect::Mistral => super::mistral::rules::plan(&mut plan, items),
-            Dialect::Gemini => super::gemini::rules::plan(&mut plan, items),
-            Dialect::OpenAiResponses => super::openai_responses::rules::plan(&mut plan, items),
-        }
+        codec.plan_repairs(&mut plan, items);
     }
     let refused = plan.refused();
     if refused.is_none() && !plan.adopted.is_empty() {
@@ -212,8 +207,8 @@ fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool)
         "edits without an error, or an error without edits: {report:?}"
     );
     let mut mended = if edits.is_empty() { None } else { Some(edits.apply()) };
-    // One content may stand without its list, as in Google's own examples, if a list of it would be taken.
-    if dialect == Dialect::Gemini
+    // One item may stand in place of the list if a list of it would be accepted.
+    if codec.takes_single_item()
         && refused.is_none()
         && value.get(list).is_some_and(JsonRef::is_object)
         && mended.as_ref().is_some_and(|text| round(text.as_bytes(), dialect, options).text.is_none())
@@ -228,15 +223,6 @@ fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool)
 }
 
 const NO_LIST: &str = "Invalid type for '{}': expected an array of objects.";
-
-/// The key that holds a dialect's conversation.
-fn list_name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::OpenAiChat | Dialect::Anthropic | Dialect::Mistral => "messages",
-        Dialect::Gemini => "contents",
-        Dialect::OpenAiResponses => "input",
-    }
-}
 
 /// What a dialect's rules fill: the problems, and the edits that mend them.
 pub(crate) struct Plan<'a, 'o> {
@@ -325,7 +311,7 @@ impl<'a> Plan<'a, '_> {
                 }
                 None => (found, name),
             },
-            (Kind::Object, Some(Kind::String)) if name == "input" => (None, name),
+            (Kind::Object, Some(Kind::String)) if self.survey.named.takes_text_list() => (None, name),
             (Kind::Object, kind) => {
                 if let Some(shape) = found.filter(|one| one.is_object()).and_then(|one| self.shape_of(one)) {
                     self.refuse_body(shape);

@@ -83,7 +83,7 @@ pub(super) fn write_output(out: &mut String, call: &DraftCall<'_>, own: bool, re
         let new_type = (!own).then(|| output_type(kind));
         return write_own_output(out, result, &id, new_type.as_deref());
     }
-    let text = result_text(Dialect::OpenAiResponses, call, report);
+    let text = result_text(&Responses, call, report);
     let mut object = ObjectWriter::new(out);
     object.text("type", &output_type(kind)).token("call_id", &id);
     if kind.kind == "apply_patch_call" {
