@@ -1,11 +1,15 @@
-//! Wire objects as shapes: taking one apart, and writing it again.
+//! Makes templates of wire objects, and writes objects by them.
 
 use super::neutral::text_of;
 use crate::json::{JsonRef, JsonStr};
 use crate::message::{Part, PartBody, TemplateSlot, WireTemplate};
 
-/// Takes an object apart: `slot` names the holes, every other member is kept as it came.
-pub fn shape_of(object: JsonRef<'_>, slot: &mut dyn FnMut(&str, JsonRef<'_>) -> Option<TemplateSlot>) -> WireTemplate {
+/// Returns the template of an object. `slot` returns the slot for a member, by its name and value, or `None` if the template keeps the
+/// member's value.
+pub fn template_of(
+    object: JsonRef<'_>,
+    slot: &mut dyn FnMut(&str, JsonRef<'_>) -> Option<TemplateSlot>,
+) -> WireTemplate {
     let mut template = WireTemplate(Vec::new());
     for (key, value) in object.entries() {
         if let (Some(name), Some(token)) = (key.as_text(), key.as_json_str()) {
@@ -16,14 +20,13 @@ pub fn shape_of(object: JsonRef<'_>, slot: &mut dyn FnMut(&str, JsonRef<'_>) -> 
     template
 }
 
-/// As [`shape_of`], where the members of those names are holes.
-pub fn shape_with(object: JsonRef<'_>, holes: &[(&str, TemplateSlot)]) -> WireTemplate {
-    shape_of(object, &mut |name, _| holes.iter().find(|(own, _)| *own == name).map(|(_, slot)| slot.clone()))
+/// Returns the template of an object with these slots, by the names of the members.
+pub fn template_with_slots(object: JsonRef<'_>, slots: &[(&str, TemplateSlot)]) -> WireTemplate {
+    template_of(object, &mut |name, _| slots.iter().find(|(member, _)| *member == name).map(|(_, slot)| slot.clone()))
 }
 
-/// Writes an object of that shape. `fill` writes a hole's value, or gives false: then the member goes.
-/// It is called with the member's name.
-pub fn write_shape(
+/// Writes an object by its template. `fill` writes the value of a slot, given the member's name, or returns false to omit the member.
+pub fn write_template(
     out: &mut String,
     template: &WireTemplate,
     fill: &mut dyn FnMut(&str, &TemplateSlot, &mut String) -> bool,
@@ -39,7 +42,7 @@ pub fn write_shape(
         out.push(':');
         let written = match slot {
             TemplateSlot::Object(inner) => {
-                write_shape(out, inner, fill);
+                write_template(out, inner, fill);
                 true
             }
             _ => fill(&key.decode(), slot, out),
@@ -53,12 +56,12 @@ pub fn write_shape(
     out.push('}');
 }
 
-/// Writes an object of that shape with those values in its holes. A member goes whose hole has none.
+/// Writes an object by its template, with these values in its slots. Omits members whose slot has no value.
 pub fn write_filled(out: &mut String, template: &WireTemplate, values: &[(TemplateSlot, &str)]) {
-    write_shape(out, template, &mut |_, slot, out| {
+    write_template(out, template, &mut |_, slot, out| {
         let value = match slot {
             TemplateSlot::Raw(value) => value.as_str(),
-            _ => match values.iter().find(|(own, _)| own == slot) {
+            _ => match values.iter().find(|(filled, _)| filled == slot) {
                 Some((_, value)) => value,
                 None => return false,
             },
@@ -68,9 +71,9 @@ pub fn write_filled(out: &mut String, template: &WireTemplate, values: &[(Templa
     });
 }
 
-/// Writes a part in its shape: its one hole is its text, or what stands for a medium. A file's id goes where one stood.
+/// Writes a part by its template. Its slot is its text, or the data, URL or file id of its media.
 pub fn write_part(out: &mut String, part: &Part, template: &WireTemplate) {
-    write_shape(out, template, &mut |name, slot, out| {
+    write_template(out, template, &mut |name, slot, out| {
         let token = match (slot, &part.body) {
             (TemplateSlot::Raw(value), _) => Some(value.as_str()),
             (TemplateSlot::Text, PartBody::Image(media) | PartBody::File(media)) => {
@@ -85,10 +88,11 @@ pub fn write_part(out: &mut String, part: &Part, template: &WireTemplate) {
     });
 }
 
-/// Whether a shape is the one that is written so, each hole by its kind: what is plain needs no shape of its own.
-pub fn is_shape(template: &WireTemplate, written: &str) -> bool {
-    let mut own = String::new();
-    write_shape(&mut own, template, &mut |_, slot, out| {
+/// Returns true if a template equals `pattern`, the JSON of an object in which slots are written as `#id`, `#name` and so on. An object
+/// with such a template can be written without it.
+pub fn matches_pattern(template: &WireTemplate, pattern: &str) -> bool {
+    let mut written = String::new();
+    write_template(&mut written, template, &mut |_, slot, out| {
         out.push_str(match slot {
             TemplateSlot::Raw(value) => value.as_str(),
             TemplateSlot::Part(0) => "#part",
@@ -104,12 +108,12 @@ pub fn is_shape(template: &WireTemplate, written: &str) -> bool {
         });
         true
     });
-    own == written
+    written == pattern
 }
 
 /// Returns a part with its template, or without it if `write_block` writes the same bytes either way. `write_block` is the
 /// [`write_block`](super::Codec::write_block) of the part's dialect.
-pub fn without_plain_shape(
+pub fn without_plain_template(
     write_block: &dyn Fn(&mut String, &Part, bool) -> bool,
     body: PartBody,
     template: WireTemplate,

@@ -211,7 +211,7 @@ impl Codec for Anthropic {
             object.number("max_tokens", DEFAULT_MAX_TOKENS);
             report.push(Finding::info(
                 FindingCode::UnsupportedKey,
-                "Anthropic wants `max_tokens`; without one in `params` it is 4096",
+                "Anthropic requires `max_tokens`; `params` has none, so it is set to 4096",
             ));
         }
     }

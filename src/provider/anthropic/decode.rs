@@ -4,7 +4,7 @@ use super::encode::write_block;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::template::{is_shape, shape_of, shape_with, without_plain_shape};
+use crate::provider::template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
 
 /// How a call and a result are encoded that have no template.
@@ -52,8 +52,8 @@ pub(super) fn decode_message(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         return items.extend(results);
     }
     let template = match slot {
-        Some(slot) => shape_with(wire, &[("content", slot)]),
-        None => shape_with(wire, &[]),
+        Some(slot) => template_with_slots(wire, &[("content", slot)]),
+        None => template_with_slots(wire, &[]),
     };
     let is_plain = is_plain_message(role, &parts, &template);
     let message = Incoming::Message(IncomingMessage {
@@ -107,7 +107,7 @@ fn decode_content(content: Option<JsonRef<'_>>, role: Role) -> DecodedContent {
 fn is_plain_message(role: Role, parts: &[IncomingPart], template: &WireTemplate) -> bool {
     let is_one_plain_text = matches!(parts, [IncomingPart::Part(Part { body: PartBody::Text(_), template: None })]);
     let slot = if is_one_plain_text { "part" } else { "parts" };
-    !parts.is_empty() && is_shape(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
+    !parts.is_empty() && matches_pattern(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }
 
 /// Decodes a block that is neither a call nor a result. A block without a neutral equivalent is kept as an opaque part.
@@ -122,13 +122,13 @@ pub(super) fn decode_block(block: JsonRef<'_>) -> Part {
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let is_thinking = matches!(body, PartBody::Reasoning(_));
     let is_media = matches!(body, PartBody::Image(_) | PartBody::File(_));
-    let template = shape_of(block, &mut |key, value| match key {
+    let template = template_of(block, &mut |key, value| match key {
         "text" if !is_thinking && !is_media => Some(TemplateSlot::Text),
         "thinking" if is_thinking => Some(TemplateSlot::Text),
         "source" if is_media && value.is_object() => Some(TemplateSlot::Object(source_template(value))),
         _ => None,
     });
-    without_plain_shape(&write_block, body, template)
+    without_plain_template(&write_block, body, template)
 }
 
 /// Decodes the `source` of an image or document block:
@@ -153,14 +153,14 @@ fn decode_media(block: JsonRef<'_>) -> Option<Media> {
 }
 
 fn source_template(source: JsonRef<'_>) -> WireTemplate {
-    shape_of(source, &mut |name, value| {
+    template_of(source, &mut |name, value| {
         (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String).then_some(TemplateSlot::Text)
     })
 }
 
 fn decode_call(block: JsonRef<'_>) -> IncomingCall {
     let slots = [("id", TemplateSlot::Id), ("name", TemplateSlot::Name), ("input", TemplateSlot::Arguments)];
-    let template = shape_with(block, &slots);
+    let template = template_with_slots(block, &slots);
     let is_complete = ["id", "name", "input"].iter().all(|key| block.get(key).is_some());
     IncomingCall {
         call_id: block.string("id"),
@@ -169,16 +169,16 @@ fn decode_call(block: JsonRef<'_>) -> IncomingCall {
             Some(input) => input.as_json_str().map_or_else(|| Arguments::Value(input.to_owned()), Arguments::Text),
             None => Arguments::Value(Json::trusted("{}".into())),
         },
-        template: (is_complete && !is_shape(&template, PLAIN_CALL)).then_some(template),
+        template: (is_complete && !matches_pattern(&template, PLAIN_CALL)).then_some(template),
     }
 }
 
 fn decode_result(block: JsonRef<'_>) -> IncomingResult {
-    let template = shape_with(block, &[("tool_use_id", TemplateSlot::Id), ("content", TemplateSlot::Content)]);
+    let template = template_with_slots(block, &[("tool_use_id", TemplateSlot::Id), ("content", TemplateSlot::Content)]);
     let has_id = block.get("tool_use_id").is_some();
     let content = block.find("content");
     // A result without `content` keeps its template: only that records the absence.
-    let is_plain = content.is_some() && is_shape(&template, PLAIN_RESULT);
+    let is_plain = content.is_some() && matches_pattern(&template, PLAIN_RESULT);
     IncomingResult {
         call_id: block.string("tool_use_id"),
         name: None,

@@ -73,10 +73,11 @@ impl AnthropicEncoder<'_> {
             }
             PartBody::Reasoning(_) if !native => return false,
             PartBody::Reasoning(_) if is_signed(part.template.as_ref()) => return true,
-            PartBody::Reasoning(_) => {
-                Finding::info(FindingCode::UnsignedThinking, "thinking without a signature is refused; it is left out")
-                    .with_action(Action::Dropped)
-            }
+            PartBody::Reasoning(_) => Finding::info(
+                FindingCode::UnsignedThinking,
+                "Anthropic rejects thinking without a signature; it is left out",
+            )
+            .with_action(Action::Dropped),
             PartBody::Image(_) | PartBody::File(_)
                 if message.role == Role::Assistant && !(native && matches!(part.body, PartBody::File(_))) =>
             {

@@ -1,8 +1,8 @@
-//! Where Messages has the parameters that dialects share.
+//! Where Anthropic Messages has the parameters that dialects share.
 
 use crate::provider::request::Parameter;
 
-/// Says that tools are called one at a time. Elsewhere the opposite is said.
+/// True to allow one call an answer. Other dialects have the opposite, `parallel_tool_calls`.
 const NO_PARALLEL: &str = "tool_choice.disable_parallel_tool_use";
 
 /// Returns the place of a parameter in the body, as in the provider's reference. What is missing here has another meaning or other values.

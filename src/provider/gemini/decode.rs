@@ -7,7 +7,7 @@ use super::part::{CALL_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES, object_member};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::template::{shape_of, shape_with, without_plain_shape};
+use crate::provider::template::{template_of, template_with_slots, without_plain_template};
 use crate::text::has;
 use crate::tool::{Arguments, ToolResult};
 
@@ -22,7 +22,7 @@ pub(super) fn decode_system(body: JsonRef<'_>, items: &mut Vec<Incoming>) {
         None => parts_of(system).into_iter().map(|part| IncomingPart::Part(decode_part(part))).collect(),
     };
     if !parts.is_empty() {
-        let template = shape_with(system, &[("parts", TemplateSlot::Parts)]);
+        let template = template_with_slots(system, &[("parts", TemplateSlot::Parts)]);
         let is_plain = !system.is_object() || matches!(template.0.as_slice(), [(_, TemplateSlot::Parts)]);
         items.push(message(Role::System, parts, (!is_plain).then_some(template)));
     }
@@ -69,7 +69,7 @@ pub(super) fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
         return items.extend(results.into_iter().map(Incoming::Result));
     }
     let slot = if has_results { TemplateSlot::ResultsThenParts } else { TemplateSlot::Parts };
-    let mut template = shape_with(wire, &[("parts", slot)]);
+    let mut template = template_with_slots(wire, &[("parts", slot)]);
     if has_results && parts_before.last().is_some_and(|count| *count > 0) {
         for count in parts_before {
             template.0.push((JsonStr::new(""), TemplateSlot::Part(u32::try_from(count).unwrap_or(0))));
@@ -119,7 +119,7 @@ fn decode_parts(wire: JsonRef<'_>, role: Role) -> DecodedParts {
 /// result records them, with the result's own template in the place of `parts`.
 fn record_content_template(wire: JsonRef<'_>, results: &mut [IncomingResult]) {
     let Some(first) = results.first_mut() else { return };
-    let content = shape_with(wire, &[("parts", TemplateSlot::Object(full_template(first)))]);
+    let content = template_with_slots(wire, &[("parts", TemplateSlot::Object(full_template(first)))]);
     if !is_plain_content(Role::User, &content) {
         first.template = Some(content);
     }
@@ -165,17 +165,17 @@ pub(super) fn decode_part(part: JsonRef<'_>) -> Part {
         return PartBody::Opaque(part.to_owned()).into();
     };
     let is_text = matches!(body, PartBody::Text(_) | PartBody::Reasoning(_));
-    let template = shape_of(part, &mut |key, value| match key {
+    let template = template_of(part, &mut |key, value| match key {
         // Of duplicate members the last one counts.
         "text" if is_text && Some(value) == part.get("text") => Some(TemplateSlot::Text),
         _ if !is_text && Some(value) == media => Some(TemplateSlot::Object(media_template(value))),
         _ => None,
     });
-    without_plain_shape(&write_part, body, template)
+    without_plain_template(&write_part, body, template)
 }
 
 fn media_template(media: JsonRef<'_>) -> WireTemplate {
-    shape_of(media, &mut |name, value| {
+    template_of(media, &mut |name, value| {
         (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == Kind::String).then_some(TemplateSlot::Text)
     })
 }
@@ -222,14 +222,14 @@ fn decode_id(named: JsonRef<'_>) -> String {
 
 fn decode_call(part: JsonRef<'_>, call: JsonRef<'_>) -> IncomingCall {
     let call_template = || {
-        shape_of(call, &mut |key, value| match key {
+        template_of(call, &mut |key, value| match key {
             "id" => Some(TemplateSlot::Id),
             "name" => Some(TemplateSlot::Name),
             "args" if !value.is_null() => Some(TemplateSlot::Arguments),
             _ => None,
         })
     };
-    let template = shape_of(part, &mut |_, value| (value == call).then(|| TemplateSlot::Object(call_template())));
+    let template = template_of(part, &mut |_, value| (value == call).then(|| TemplateSlot::Object(call_template())));
     let name = call.string("name");
     let call_id = decode_id(call);
     let is_plain = name.is_empty() || is_plain_call(&template, !call_id.is_empty());
@@ -264,12 +264,15 @@ fn decode_result(part: JsonRef<'_>, named: JsonRef<'_>) -> IncomingResult {
         (Some(content), envelope)
     });
     let content_slot = match (response, envelope) {
-        (Some(response), Some(_)) => TemplateSlot::Object(shape_of(response, &mut |_, _| Some(TemplateSlot::Content))),
+        (Some(response), Some(_)) => {
+            TemplateSlot::Object(template_of(response, &mut |_, _| Some(TemplateSlot::Content)))
+        }
         _ => TemplateSlot::Content,
     };
     let slots = [("id", TemplateSlot::Id), ("name", TemplateSlot::Name), ("response", content_slot)];
-    let template =
-        shape_of(part, &mut |_, value| (value == named).then(|| TemplateSlot::Object(shape_with(value, &slots))));
+    let template = template_of(part, &mut |_, value| {
+        (value == named).then(|| TemplateSlot::Object(template_with_slots(value, &slots)))
+    });
     let is_error = envelope == Some("error");
     let is_complete = response.is_some_and(JsonRef::is_object) && named.get("name").is_some();
     let is_plain = !is_complete || is_plain_result(&template, is_error);

@@ -8,9 +8,9 @@ use crate::finding::Report;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
-use crate::provider::neutral::{arguments_object, kind_of, rejected_media, result_text};
+use crate::provider::neutral::{arguments_object, media_type_of, rejected_media, result_text};
 use crate::provider::request::Settings;
-use crate::provider::template::{self, is_shape, write_filled};
+use crate::provider::template::{self, matches_pattern, write_filled};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::sorted::in_order;
 use crate::tool::{ToolInvocation, ToolResult};
@@ -47,7 +47,7 @@ struct CallNames {
 
 impl CallNames {
     /// Writes a call or a result by its template, with `value` in the slot of its arguments or its content.
-    fn write_template(&self, out: &mut String, template: &WireTemplate, value: (TemplateSlot, &str)) {
+    fn fill_template(&self, out: &mut String, template: &WireTemplate, value: (TemplateSlot, &str)) {
         let name = (TemplateSlot::Name, self.name.token());
         match &self.id {
             Some(id) => write_filled(out, template, &[name, value, (TemplateSlot::Id, id.token())]),
@@ -130,7 +130,7 @@ impl GeminiEncoder<'_> {
             if sign {
                 template.to_mut().0.retain(|(key, slot)| !(is_signature(key) && is_empty(slot)));
             }
-            names.write_template(out, &template, (TemplateSlot::Arguments, arguments.as_str()));
+            names.fill_template(out, &template, (TemplateSlot::Arguments, arguments.as_str()));
             let is_signed = template.0.iter().any(|(key, _)| is_signature(key));
             if sign && !is_signed && out.pop().is_some() {
                 out.push_str(&format!(",\"thoughtSignature\":{PLACEHOLDER_SIGNATURE}}}"));
@@ -188,7 +188,7 @@ impl GeminiEncoder<'_> {
             }
         }
         let mut out = String::new();
-        names.write_template(&mut out, &template, (TemplateSlot::Content, result.content.as_str()));
+        names.fill_template(&mut out, &template, (TemplateSlot::Content, result.content.as_str()));
         out
     }
 
@@ -394,7 +394,7 @@ fn write_media(part: &mut ObjectWriter<'_>, media: &Media) {
         part.object("inlineData", |inline| _ = inline.text("mimeType", &kind).token("data", &data));
     } else if let Some(address) = media.url.as_ref().or(media.file_id.as_ref()) {
         part.object("fileData", |file| {
-            if let Some(kind) = media.media_type.as_deref().or_else(|| kind_of(&address.decode())) {
+            if let Some(kind) = media.media_type.as_deref().or_else(|| media_type_of(&address.decode())) {
                 file.text("mimeType", kind);
             }
             file.token("fileUri", address);
@@ -437,7 +437,7 @@ pub(super) fn is_plain_content(role: Role, template: &WireTemplate) -> bool {
 /// Returns true if a call with this template is encoded the same without it.
 pub(super) fn is_plain_call(template: &WireTemplate, has_id: bool) -> bool {
     let id = if has_id { r##""id":#id,"## } else { "" };
-    is_shape(template, &format!(r##"{{"functionCall":{{{id}"name":#name,"args":#arguments}}}}"##))
+    matches_pattern(template, &format!(r##"{{"functionCall":{{{id}"name":#name,"args":#arguments}}}}"##))
 }
 
 /// Returns the template that describes how a result is encoded which has none.
@@ -457,7 +457,7 @@ pub(super) fn plain_result_template(has_id: bool, is_error: bool) -> WireTemplat
 /// that records the absence.
 pub(super) fn is_plain_result(template: &WireTemplate, is_error: bool) -> bool {
     let envelope = envelope(is_error);
-    is_shape(
+    matches_pattern(
         template,
         &format!(r##"{{"functionResponse":{{"id":#id,"name":#name,"response":{{"{envelope}":#content}}}}}}"##),
     )

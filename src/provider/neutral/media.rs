@@ -1,4 +1,4 @@
-//! Images and files, for a dialect that they did not come in.
+//! Images and files, for a dialect that they were not received in.
 
 use crate::finding::{Action, Finding, FindingCode};
 use crate::json::JsonStr;
@@ -7,7 +7,7 @@ use crate::provider::dialect::Codec;
 use crate::text;
 
 impl Media {
-    /// The address as a JSON string: the URL, or the data as a `data:` URL.
+    /// Returns the URL, or the data as a `data:` URL, as a JSON string.
     #[must_use]
     pub fn address(&self) -> String {
         match (&self.url, &self.data) {
@@ -20,7 +20,7 @@ impl Media {
         }
     }
 
-    /// Type and base64 data, where it holds its own bytes.
+    /// Returns the media type and the base64 data, if the data is inline: as such, or as a `data:` URL.
     #[must_use]
     pub fn inline(&self) -> Option<(String, JsonStr)> {
         if let Some(data) = &self.data {
@@ -34,11 +34,11 @@ impl Media {
     }
 }
 
-/// What the ending of an address or of a name says about a file.
-pub fn kind_of(address: &str) -> Option<&'static str> {
-    let path = address.split(['?', '#']).next().unwrap_or("");
-    let ending = path.rsplit_once('.')?.1.to_ascii_lowercase();
-    Some(match ending.as_str() {
+/// Returns the media type that the extension of a URL's path or of a file name stands for.
+pub fn media_type_of(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next().unwrap_or("");
+    let extension = path.rsplit_once('.')?.1.to_ascii_lowercase();
+    Some(match extension.as_str() {
         "png" => "image/png",
         "jpg" | "jpeg" => "image/jpeg",
         "webp" => "image/webp",
@@ -51,12 +51,12 @@ pub fn kind_of(address: &str) -> Option<&'static str> {
     })
 }
 
-/// What a file is called that has no name; `address` is a JSON string.
-pub fn default_name(address: &str) -> &'static str {
-    if address.starts_with("\"data:application/pdf") { "file.pdf" } else { "file" }
+/// Returns a name for a file without one. `url` is a JSON string.
+pub fn default_name(url: &str) -> &'static str {
+    if url.starts_with("\"data:application/pdf") { "file.pdf" } else { "file" }
 }
 
-/// An image or a file of another dialect, as the target looks at it.
+/// The properties of an image or a file of another dialect by which a target accepts or rejects it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OfferedMedia<'m> {
     pub is_image: bool,

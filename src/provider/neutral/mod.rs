@@ -1,7 +1,7 @@
-//! The content of a message or a result, for a dialect that it did not come in.
+//! The content of a message or a result, for a dialect that it was not received in.
 
 mod media;
 mod text;
 
-pub(crate) use media::{OfferedMedia, default_name, kind_of, rejected_media};
+pub(crate) use media::{OfferedMedia, default_name, media_type_of, rejected_media};
 pub(crate) use text::{MessageText, ResultText, arguments_object, result_text, split_media, text_of, text_or_json};

@@ -1,4 +1,4 @@
-//! What a message or a result says, for a dialect that it did not come in.
+//! The text and media of a message or a result, for a dialect that it was not received in.
 
 use super::media::rejected_media;
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -10,7 +10,7 @@ use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::text;
 use crate::tool::ToolInvocation;
 
-/// The text of a part that is one.
+/// Returns the text of a part that is text, reasoning or a refusal.
 pub fn text_of(part: &Part) -> Option<&JsonStr> {
     match &part.body {
         PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
@@ -18,69 +18,84 @@ pub fn text_of(part: &Part) -> Option<&JsonStr> {
     }
 }
 
-/// The sayable of a message.
+/// The content of a message, by kind.
 pub struct MessageText<'m> {
-    texts: Vec<(bool, &'m JsonStr)>,
+    texts: Vec<TextPart<'m>>,
     reasoning: Vec<&'m JsonStr>,
-    /// A refusal, which some dialects tell apart from text.
+    /// A refusal, for targets that have a form for it.
     pub refusal: Option<&'m JsonStr>,
-    /// Whether there are images, files, or blocks of the own dialect.
+    /// True if there are images or files, or blocks that only the message's own dialect has.
     pub has_media: bool,
-    /// No part is left out that the own dialect takes.
-    whole: bool,
+    /// True if `texts` cannot lack a part that the target has a form for: the message is of another dialect, or has one part.
+    is_complete: bool,
+}
+
+/// A text of a message.
+struct TextPart<'m> {
+    text: &'m JsonStr,
+    /// Another part is between this text and the one before.
+    starts_paragraph: bool,
 }
 
 impl<'m> MessageText<'m> {
-    /// Of that message, for `target`, which may be its own dialect. What cannot go there is reported.
+    /// Reads a message for `target`, which may be the message's own dialect. Reports media that the target rejects.
     pub fn of(message: &'m Message, target: &dyn Codec, report: &mut Report) -> Self {
-        let own = message.dialect == Some(target.dialect());
+        let native = message.dialect == Some(target.dialect());
         let refusal_is_text = !target.has_refusals();
-        let whole = !own || message.parts.len() == 1;
-        let mut words = Self { texts: Vec::new(), reasoning: Vec::new(), refusal: None, has_media: false, whole };
-        let mut apart = false;
+        let mut content = Self {
+            texts: Vec::new(),
+            reasoning: Vec::new(),
+            refusal: None,
+            has_media: false,
+            is_complete: !native || message.parts.len() == 1,
+        };
+        let mut starts_paragraph = false;
         for part in &message.parts {
             match &part.body {
                 PartBody::Text(text) if !text.is_empty() => {
-                    words.texts.push((std::mem::take(&mut apart), text));
+                    let starts_paragraph = std::mem::take(&mut starts_paragraph);
+                    content.texts.push(TextPart { text, starts_paragraph });
                     continue;
                 }
-                PartBody::Refusal(text) if refusal_is_text && !text.is_empty() => words.texts.push((true, text)),
-                PartBody::Refusal(text) if !text.is_empty() => words.refusal = Some(text),
+                PartBody::Refusal(text) if refusal_is_text && !text.is_empty() => {
+                    content.texts.push(TextPart { text, starts_paragraph: true });
+                }
+                PartBody::Refusal(text) if !text.is_empty() => content.refusal = Some(text),
                 PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, target) {
                     Some(finding) if message.role != Role::Assistant => report.push(finding.of_message(&message.id)),
-                    _ => words.has_media = true,
+                    _ => content.has_media = true,
                 },
-                PartBody::Opaque(_) => words.has_media |= own,
-                PartBody::Reasoning(text) if !text.is_empty() => words.reasoning.push(text),
+                PartBody::Opaque(_) => content.has_media |= native,
+                PartBody::Reasoning(text) if !text.is_empty() => content.reasoning.push(text),
                 PartBody::Text(_)
                 | PartBody::Refusal(_)
                 | PartBody::Reasoning(_)
                 | PartBody::Data { .. }
                 | PartBody::ToolCall { .. } => {}
             }
-            apart = true;
+            starts_paragraph = true;
         }
-        words
+        content
     }
 
-    /// Whether nothing can be sent.
+    /// Returns true if there is no text, no media and no refusal.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty() && !self.has_media && self.refusal.is_none()
     }
 
-    /// The one text that is all there is.
+    /// Returns the text if the message consists of a single text.
     pub fn single(&self) -> Option<&'m JsonStr> {
         match self.texts.as_slice() {
-            [(_, text)] if self.whole && !self.has_media && self.refusal.is_none() => Some(text),
+            [TextPart { text, .. }] if self.is_complete && !self.has_media && self.refusal.is_none() => Some(text),
             _ => None,
         }
     }
 
-    /// All text as one: blocks side by side belong together, blocks apart become paragraphs.
+    /// Returns all texts as one. Adjacent texts are concatenated; texts with other parts between them become paragraphs.
     pub fn joined(&self) -> JsonStr {
         let mut inside = String::new();
-        for (apart, text) in &self.texts {
-            if *apart && !inside.is_empty() {
+        for TextPart { text, starts_paragraph } in &self.texts {
+            if *starts_paragraph && !inside.is_empty() {
                 inside.push_str("\\n\\n");
             }
             inside.push_str(text.inside());
@@ -88,31 +103,31 @@ impl<'m> MessageText<'m> {
         JsonStr::from_inside(&inside)
     }
 
-    /// All text as one, if there is any.
+    /// Returns all texts as one, if there is any.
     pub fn text(&self) -> Option<JsonStr> {
         (!self.texts.is_empty()).then(|| self.joined())
     }
 
-    /// All reasoning as one, if there is any.
+    /// Returns all reasoning as one text, if there is any.
     pub fn reasoning(&self) -> Option<JsonStr> {
         (!self.reasoning.is_empty()).then(|| JsonStr::joined(&mut self.reasoning.iter().copied(), "\\n\\n"))
     }
 }
 
-/// Stands in a result for an image or a file that cannot be shown.
-const UNSHOWN: &str = "The tool showed an image or a file here that cannot be passed on.";
+/// The text in a result in place of an image or a file that the target rejects.
+const REJECTED_MEDIA_TEXT: &str = "The tool showed an image or a file here that cannot be passed on.";
 
-/// What a result says.
+/// The content of a result, by kind.
 pub struct ResultText {
-    /// Its texts: one, unless it came as a list of blocks; of a value that is no text, its JSON.
+    /// The texts of its blocks, or its only text: the string that it is, or its JSON.
     pub texts: Vec<JsonStr>,
-    /// Its images and files.
+    /// Images and files that the target accepts.
     pub media: Vec<Part>,
-    /// Whether it is a failure.
+    /// True if the tool failed.
     pub is_error: bool,
 }
 
-/// What answers a call, for `target`. What cannot go there is reported, and said in its place.
+/// Returns the content of a call's result for `target`. Reports media that the target rejects, and puts a text in their place.
 pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, report: &mut Report) -> ResultText {
     let (result, cut) = match call.result {
         Some(DraftResult::Stored(result)) => (result, None),
@@ -138,21 +153,14 @@ pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, report: &mut Report
     media.retain(|part| match rejected_media(part, result.dialect, target) {
         Some(finding) => {
             report.push(finding.of_call(&call.invocation.call_id));
-            texts.push(JsonStr::new(UNSHOWN));
+            texts.push(JsonStr::new(REJECTED_MEDIA_TEXT));
             false
         }
         None => true,
     });
-    // Without a member for it, the text must say that the tool failed.
-    let flagless = !target.flags_errors() && result.dialect != Some(target.dialect());
-    if result.is_error && flagless && !texts.iter().any(|said| text::has(&said.decode().to_ascii_lowercase(), "error"))
-    {
-        let first = texts.first().map_or("", JsonStr::inside);
-        let said = JsonStr::from_inside(&format!("Error: {first}"));
-        match texts.first_mut() {
-            Some(first) => *first = said,
-            None => texts.push(said),
-        }
+    let lacks_error_flag = !target.flags_errors() && result.dialect != Some(target.dialect());
+    if result.is_error && lacks_error_flag {
+        mark_error(&mut texts);
     }
     if let Some(bytes) = cut {
         texts = vec![JsonStr::new(&shortened(&texts, bytes))];
@@ -161,7 +169,21 @@ pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, report: &mut Report
     ResultText { texts, media, is_error: result.is_error }
 }
 
-/// The arguments as the object that some dialects want; what is none goes out wrapped in one.
+/// Puts `Error: ` before the first text, unless a text has that word already. For targets without a member that says so.
+fn mark_error(texts: &mut Vec<JsonStr>) {
+    if texts.iter().any(|text| text::has(&text.decode().to_ascii_lowercase(), "error")) {
+        return;
+    }
+    let first = texts.first().map_or("", JsonStr::inside);
+    let marked = JsonStr::from_inside(&format!("Error: {first}"));
+    match texts.first_mut() {
+        Some(first) => *first = marked,
+        None => texts.push(marked),
+    }
+}
+
+/// Returns the arguments as an object, for dialects that require one. Other JSON is wrapped as `{"value":…}`, other text as
+/// `{"invalid_json":"…"}`, and reported.
 pub fn arguments_object(call: &ToolInvocation, report: &mut Report) -> Json {
     call.arguments.object().unwrap_or_else(|| {
         report.push(

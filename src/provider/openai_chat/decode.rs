@@ -5,8 +5,8 @@ use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, Inco
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
-use crate::provider::neutral::kind_of;
-use crate::provider::template::{is_shape, shape_of, shape_with, without_plain_shape};
+use crate::provider::neutral::media_type_of;
+use crate::provider::template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ pub(super) fn decode_message(variant: &ChatVariant, wire: JsonRef<'_>) -> Incomi
 /// Decodes a message of the user or the system.
 fn decode_input(variant: &ChatVariant, wire: JsonRef<'_>, role: Role) -> IncomingMessage {
     let mut parts = Vec::new();
-    let template = shape_of(wire, &mut |key, value| {
+    let template = template_of(wire, &mut |key, value| {
         if key == "content" { decode_content(variant, value, &mut parts) } else { None }
     });
     message_of(variant, role, parts, template)
@@ -68,7 +68,7 @@ fn decode_assistant(variant: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage
     }
     let legacy_call = wire.find("function_call").filter(|call| call.is_object());
     parts.extend(legacy_call.map(|call| IncomingPart::Call(decode_legacy_call(call))));
-    let mut template = shape_with(wire, &slots);
+    let mut template = template_with_slots(wire, &slots);
     // A deprecated call is sent as one of `tool_calls`. Of a repeated member the last one counts, and a template cannot tell
     // which of them the slot is.
     if legacy_call.is_some() || has_repeated_slot(&template) {
@@ -138,7 +138,7 @@ pub(super) fn decode_block(variant: &ChatVariant, block: JsonRef<'_>) -> Part {
     };
     let Some(body) = body else { return PartBody::Opaque(block.to_owned()).into() };
     let template = block_template(block, &body);
-    without_plain_shape(&|out, part, native| variant.write_block(out, part, native), body, template)
+    without_plain_template(&|out, part, native| variant.write_block(out, part, native), body, template)
 }
 
 /// Decodes `{"type":"file","file":{…}}`, or Mistral's `{"type":"file","file_id":"…"}`.
@@ -152,7 +152,7 @@ fn decode_file(variant: &ChatVariant, block: JsonRef<'_>) -> Option<Media> {
     }
     // `file_data` is a data URL. Some clients send base64 alone; then only the name tells the media type.
     if data.as_ref().is_some_and(|data| !data.inside().contains(':')) {
-        let media_type = name.as_deref().and_then(kind_of).map(str::to_owned);
+        let media_type = name.as_deref().and_then(media_type_of).map(str::to_owned);
         return Some(Media { data, file_id, media_type, name, ..Media::default() });
     }
     Some(Media { url: data, file_id, name, ..Media::default() })
@@ -165,10 +165,10 @@ fn block_template(block: JsonRef<'_>, body: &PartBody) -> WireTemplate {
         if !value.is_object() {
             return text_slot(value);
         }
-        let inner = shape_of(value, &mut |key, value| if key == name { text_slot(value) } else { None });
+        let inner = template_of(value, &mut |key, value| if key == name { text_slot(value) } else { None });
         Some(TemplateSlot::Object(inner))
     };
-    shape_of(block, &mut |key, value| match (key, body) {
+    template_of(block, &mut |key, value| match (key, body) {
         ("text", PartBody::Text(_)) | ("refusal", PartBody::Refusal(_)) => Some(TemplateSlot::Text),
         ("image_url", PartBody::Image(_)) => inner_slot(value, "url"),
         ("file", PartBody::File(_)) if value.is_object() => inner_slot(value, "file_data"),
@@ -188,8 +188,8 @@ fn thinking_text(thinking: JsonRef<'_>) -> Option<JsonStr> {
 fn is_single_text_chunk(chunks: JsonRef<'_>) -> bool {
     let mut all = chunks.items();
     let (Some(chunk), None) = (all.next(), all.next()) else { return false };
-    let template = shape_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(TemplateSlot::Text));
-    chunk.says("type", "text") && is_shape(&template, r##"{"type":#text,"text":#text}"##)
+    let template = template_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(TemplateSlot::Text));
+    chunk.says("type", "text") && matches_pattern(&template, r##"{"type":#text,"text":#text}"##)
 }
 
 /// Decodes an entry of `tool_calls`: `{"id":"call_1","type":"function","function":{"name":"search","arguments":"{}"}}`, or
@@ -208,9 +208,9 @@ fn decode_call(variant: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
         Some(text) if input == "input" && text.kind() == Kind::String => Arguments::Value(text.to_owned()),
         value => arguments_of(value),
     };
-    let template = shape_of(call, &mut |key, value| match key {
+    let template = template_of(call, &mut |key, value| match key {
         "id" => Some(TemplateSlot::Id),
-        _ if key == own && value == inner => Some(TemplateSlot::Object(shape_with(
+        _ if key == own && value == inner => Some(TemplateSlot::Object(template_with_slots(
             value,
             &[("name", TemplateSlot::Name), (input, TemplateSlot::Arguments)],
         ))),
@@ -220,7 +220,7 @@ fn decode_call(variant: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
     let has_id_and_name = call.get("id").is_some() && inner.get("name").is_some();
     let has_arguments =
         inner.get(input).is_some_and(|a| a.kind() == Kind::String || (variant.content_chunks && a.is_object()));
-    let keeps_template = has_id_and_name && has_arguments && inner != call && !is_shape(&template, PLAIN_CALL);
+    let keeps_template = has_id_and_name && has_arguments && inner != call && !matches_pattern(&template, PLAIN_CALL);
     IncomingCall {
         call_id: call.string("id"),
         name: inner.string("name"),
@@ -242,7 +242,7 @@ fn arguments_of(value: Option<JsonRef<'_>>) -> Arguments {
 
 /// Decodes a tool message. `id_member` holds the id of its call.
 fn decode_result(variant: &ChatVariant, wire: JsonRef<'_>, id_member: &str) -> IncomingResult {
-    let template = shape_with(wire, &[("content", TemplateSlot::Content), (id_member, TemplateSlot::Id)]);
+    let template = template_with_slots(wire, &[("content", TemplateSlot::Content), (id_member, TemplateSlot::Id)]);
     let has_slots = wire.get(id_member).is_some() && wire.get("content").is_some();
     IncomingResult {
         call_id: wire.string(id_member),
@@ -250,7 +250,7 @@ fn decode_result(variant: &ChatVariant, wire: JsonRef<'_>, id_member: &str) -> I
         content: wire.get("content").map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
         is_error: false,
         dialect: Some(variant.dialect),
-        template: (has_slots && !is_shape(&template, PLAIN_RESULT)).then_some(template),
+        template: (has_slots && !matches_pattern(&template, PLAIN_RESULT)).then_some(template),
         raw: wire.to_owned(),
         apart: false,
     }
@@ -279,5 +279,5 @@ fn is_plain_message(variant: &ChatVariant, role: Role, parts: &[IncomingPart], t
         _ => return false,
     };
     let calls = if calls > 0 { r##","tool_calls":#calls"## } else { "" };
-    is_shape(template, &format!(r#"{{"role":"{}","content":{content}{calls}}}"#, role.as_str()))
+    matches_pattern(template, &format!(r#"{{"role":"{}","content":{content}{calls}}}"#, role.as_str()))
 }

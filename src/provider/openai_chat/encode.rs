@@ -7,7 +7,7 @@ use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{MessageText, default_name, rejected_media, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
-use crate::provider::template::{write_filled, write_part, write_shape};
+use crate::provider::template::{write_filled, write_part, write_template};
 use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
@@ -54,7 +54,7 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
         };
         let is_sent = |part: &&Part| !field.is_empty() && matches!(part.body, PartBody::Reasoning(_));
         let mut reasoning = self.item.message.parts.iter().find(is_sent).and_then(text_of);
-        write_shape(out, template, &mut |name, slot, out| {
+        write_template(out, template, &mut |name, slot, out| {
             if names_reasoning(name) && self.settings.reasoning == ReasoningField::Drop {
                 return false;
             }
@@ -211,7 +211,7 @@ impl<'e, 'h> MessageEncoder<'e, 'h> {
             });
             return object.end();
         };
-        write_shape(out, template, &mut |member, slot, out| {
+        write_template(out, template, &mut |member, slot, out| {
             out.push_str(match (slot, &call.arguments) {
                 (TemplateSlot::Raw(value), _) => value.as_str(),
                 (TemplateSlot::Id, _) => id.token(),

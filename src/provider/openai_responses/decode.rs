@@ -26,7 +26,7 @@ use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
 use crate::provider::neutral::text_of;
-use crate::provider::template::{is_shape, shape_of, shape_with, without_plain_shape};
+use crate::provider::template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::sorted::in_order;
 use crate::tool::Arguments;
 use std::borrow::Cow;
@@ -202,8 +202,9 @@ impl<'w> ItemDecoder<'_, 'w> {
     fn input(&mut self, wire: JsonRef<'_>, role: Role) {
         self.end_answer();
         let mut parts = Vec::new();
-        let template =
-            shape_of(wire, &mut |key, value| if key == "content" { decode_content(value, &mut parts) } else { None });
+        let template = template_of(wire, &mut |key, value| {
+            if key == "content" { decode_content(value, &mut parts) } else { None }
+        });
         let is_plain = is_plain_message(role, &parts, &template);
         self.items.push(Incoming::Message(IncomingMessage {
             role,
@@ -261,10 +262,10 @@ pub(super) fn decode_block(block: JsonRef<'_>) -> Part {
         _ => None,
     };
     let Some((body, slot_member)) = decoded else { return PartBody::Opaque(block.to_owned()).into() };
-    let template = shape_of(block, &mut |key, value| {
+    let template = template_of(block, &mut |key, value| {
         (key == slot_member && value.kind() == Kind::String).then_some(TemplateSlot::Text)
     });
-    without_plain_shape(&|out, part, native| Responses.write_block(out, part, native), body, template)
+    without_plain_template(&|out, part, native| Responses.write_block(out, part, native), body, template)
 }
 
 /// Decodes an image or a file, with the member that is its slot: `url_member`, or none for a file that has only an id.
@@ -283,8 +284,8 @@ fn decode_media(block: JsonRef<'_>, url_member: &'static str) -> Option<(Media, 
 fn decode_answer_message(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
     let content = item.get("content");
     if let Some(text) = content.and_then(JsonRef::as_json_str).filter(|text| !text.is_empty()) {
-        let template = shape_with(item, &[("content", TemplateSlot::Text)]);
-        let is_plain = is_shape(&template, PLAIN_MESSAGE);
+        let template = template_with_slots(item, &[("content", TemplateSlot::Text)]);
+        let is_plain = matches_pattern(&template, PLAIN_MESSAGE);
         let template = (!is_plain).then_some(template);
         return parts.push(IncomingPart::Part(Part { body: PartBody::Text(text), template }));
     }
@@ -318,7 +319,7 @@ fn decode_reasoning(item: JsonRef<'_>, parts: &mut Vec<IncomingPart>) {
         Some(list) => decode_entries(item, list, &body, parts),
         None => parts.push(IncomingPart::Part(Part {
             body: PartBody::Reasoning(JsonStr::new("")),
-            template: Some(shape_with(item, &[])),
+            template: Some(template_with_slots(item, &[])),
         })),
     }
 }
@@ -333,11 +334,13 @@ fn decode_entries(
 ) {
     for (at, entry) in list.items().enumerate() {
         let (body, slot) = match body(entry) {
-            Some((body, text)) => (body, TemplateSlot::Object(shape_with(entry, &[(text, TemplateSlot::Text)]))),
+            Some((body, text)) => {
+                (body, TemplateSlot::Object(template_with_slots(entry, &[(text, TemplateSlot::Text)])))
+            }
             None => (PartBody::Opaque(entry.to_owned()), TemplateSlot::Content),
         };
         let template = match at {
-            0 => shape_with(item, &[(member, slot)]),
+            0 => template_with_slots(item, &[(member, slot)]),
             _ => WireTemplate(vec![(JsonStr::new(""), TemplateSlot::Parts), (JsonStr::new(""), slot)]),
         };
         parts.push(IncomingPart::Part(Part { body, template: Some(template) }));
@@ -357,7 +360,7 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
     if !kind.is_hosted() || value.is_some() {
         slots.push((arguments_member, TemplateSlot::Arguments));
     }
-    let mut template = shape_with(item, &slots);
+    let mut template = template_with_slots(item, &slots);
     for (key, slot) in slots {
         if item.get(key).is_none() {
             template.0.push((JsonStr::new(key), slot));
@@ -373,7 +376,7 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
         },
     };
     let name = kind.name.map_or_else(|| item.text("name").unwrap_or_default(), Cow::Borrowed);
-    let is_plain = item.get("type").is_none() || is_shape(&template, PLAIN_CALL);
+    let is_plain = item.get("type").is_none() || matches_pattern(&template, PLAIN_CALL);
     IncomingCall {
         call_id: item.string("call_id"),
         name: name.into_owned(),
@@ -384,12 +387,13 @@ fn decode_call(item: JsonRef<'_>, kind: &CallKind) -> IncomingCall {
 
 /// Decodes the output of a call of that kind.
 fn decode_output(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
-    let mut template = shape_with(item, &[("call_id", TemplateSlot::Id), ("output", TemplateSlot::Content)]);
+    let mut template = template_with_slots(item, &[("call_id", TemplateSlot::Id), ("output", TemplateSlot::Content)]);
     let output = item.get("output");
     if output.is_none() && !kind.is_hosted() {
         template.0.push((JsonStr::new("output"), TemplateSlot::Content));
     }
-    let is_plain = item.get("type").is_none() || item.get("call_id").is_none() || is_shape(&template, PLAIN_OUTPUT);
+    let is_plain =
+        item.get("type").is_none() || item.get("call_id").is_none() || matches_pattern(&template, PLAIN_OUTPUT);
     IncomingResult {
         call_id: item.string("call_id"),
         name: None,
@@ -410,7 +414,7 @@ fn is_plain_message(role: Role, parts: &[IncomingPart], template: &WireTemplate)
         .all(|part| !matches!(part, IncomingPart::Part(part) if text_of(part).is_none_or(|text| !text.is_empty())));
     let slot = if is_single_text { "part" } else { "parts" };
     (is_single_text || !is_empty)
-        && is_shape(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
+        && matches_pattern(template, &format!(r##"{{"role":"{}","content":#{slot}}}"##, role.as_str()))
 }
 
 /// Returns the value of a template's member that is no slot.

@@ -1,36 +1,37 @@
-//! What a server that is nearly the dialect wants otherwise.
+//! Settings for servers that differ from their dialect in details.
 
 use crate::message::Role;
 
-/// Settings of one provider; part of what a kept encoding depends on.
+/// Settings of one provider. The encoding of a message depends on them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The role that system and developer messages take (OpenAI chat).
+    /// The role in which system and developer messages are sent (OpenAI chat).
     pub system_role: Option<Role>,
-    /// What becomes of reasoning (OpenAI chat).
+    /// Where reasoning is sent (OpenAI chat).
     pub reasoning: ReasoningField,
-    /// Ask for usage in a stream (OpenAI chat); on unless said otherwise.
+    /// True to not request token counts in a stream (OpenAI chat).
     pub no_stream_usage: bool,
-    /// The model's version where its name says one: 306 for 3.6, else 0 (Gemini).
+    /// The model's version, if its name contains one: 306 for 3.6, otherwise 0 (Gemini).
     pub version: u16,
-    /// Whose model it is, where rules tell that apart (OpenAI Responses); otherwise empty. Names are of different lengths.
+    /// The vendor of the model, if rules depend on it (OpenAI Responses); otherwise empty. The names differ in length, which
+    /// [`signature`](Self::signature) uses.
     pub model: &'static str,
 }
 
-/// What becomes of reasoning in a dialect that has no place of its own for it.
+/// Where reasoning is sent in a dialect that has no member of its own for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningField {
-    /// It returns in the member it came in, and only there.
+    /// In the member in which it was received. Other reasoning is not sent.
     #[default]
     AsCame,
-    /// All of it goes out in that member.
+    /// In this member, all of it.
     Named(&'static str),
-    /// None goes out.
+    /// Nowhere.
     Drop,
 }
 
 impl Settings {
-    /// Stands for all that changes a message's encoding.
+    /// Returns a number that differs between settings under which messages are encoded differently.
     #[must_use]
     pub fn signature(&self) -> u64 {
         let role = self.system_role.map_or(0, |role| 1 + role as u64);

@@ -8,7 +8,7 @@ use crate::provider::neutral::{ResultText, result_text};
 use crate::provider::openai_responses::Responses;
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::openai_responses::kinds::{CallKind, FUNCTION};
-use crate::provider::template::write_shape;
+use crate::provider::template::write_template;
 use crate::provider::{call_id, tool_name};
 use crate::replay::{DraftCall, DraftResult};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
@@ -41,7 +41,7 @@ pub(super) fn write_own_call(out: &mut String, call: &ToolInvocation, without_id
     let Some(template) = &call.template else { return write_function_call(out, call) };
     let id = call_id(&Responses, call);
     let tool = JsonStr::new(&tool_name(call));
-    write_shape(out, template, &mut |name, slot, out| {
+    write_template(out, template, &mut |name, slot, out| {
         match slot {
             // The id of an item begins with `fc_`; some clients put the call id there (nodetool#4252).
             TemplateSlot::Raw(value) if name == "id" && (without_id || value.as_str().starts_with("\"call_")) => {
@@ -104,7 +104,7 @@ fn write_own_output(out: &mut String, result: &ToolResult, id: &JsonStr, new_typ
         object.text("type", "function_call_output").token("call_id", id).json("output", result.content.view());
         return object.end();
     };
-    write_shape(out, template, &mut |name, slot, out| {
+    write_template(out, template, &mut |name, slot, out| {
         match (slot, new_type) {
             (TemplateSlot::Raw(_), Some(new_type)) if name == "type" => out.push_str(JsonStr::new(new_type).token()),
             (TemplateSlot::Raw(value), _) => out.push_str(value.as_str()),
