@@ -120,10 +120,10 @@ pub fn receive_answer(session: &SessionInner, value: &JsValue) {
         let more = text
             .or_else(|| member(value, "reasoning").as_string().map(|text| PartBody::Reasoning(JsonStr::new(&text))));
         if let Some(more) = more {
-            session.extend_answer(&run, &message, &more);
+            session.extend_partial_answer(&run, &message, &more);
         }
     } else {
-        session.take_answer(&run, message_of(&member(value, "message")));
+        session.set_partial_answer(&run, message_of(&member(value, "message")));
     }
 }
 

@@ -64,11 +64,11 @@ impl JsSession {
     pub fn append(&self, given: JsValue, dialect_or_options: JsValue, options: JsValue) -> Promise {
         let inner = self.inner.clone();
         let named = dialect_or_options.as_string();
-        // Read at the call: the caller may change them while this waits. Neutral messages may be a promise of them.
+        // Read at the call: the caller may change them while this waits. Neutral messages may be a promise.
         let body = if named.is_some() { Some(body_json(&given)) } else { None };
         let options = AppendOptions::read(if named.is_some() { &options } else { &dialect_or_options });
         let turn = inner.writes.enter();
-        promise(Box::pin(async move {
+        promise(async move {
             let _turn = turn.start().await;
             let options = options?;
             let expected = options.expected_revision;
@@ -77,11 +77,11 @@ impl JsSession {
                 Some(body) => body?,
                 None => to_json(&messages(given).await?)?,
             };
-            let join = || inner.join(&given, named.as_deref(), &origin).map_err(as_invalid);
+            let join = || inner.join(&given, named.as_deref(), &origin).map_err(to_invalid_input);
             let committed = inner.append_joined(&join, expected).await?;
             let Committed { revision, message_ids, .. } = committed;
             Ok(result_to_js(&AppendResult { revision, message_ids }))
-        }))
+        })
     }
 
     /// Stores the result of a stored call that has none.
@@ -91,7 +91,7 @@ impl JsSession {
         let options = AppendOptions::read(&options);
         let result = to_json(&answer).and_then(|answer| NewResult::read_answer(&call, answer.view()));
         let turn = inner.writes.enter();
-        promise(Box::pin(async move {
+        promise(async move {
             let _turn = turn.start().await;
             let result = result?;
             let options = options?;
@@ -99,7 +99,7 @@ impl JsSession {
             let origin = inner.origin(options);
             let committed = inner.append_joined(&|| inner.join_answer(&result, &origin), expected).await?;
             Ok(result_to_js(&RevisionResult { revision: committed.revision }))
-        }))
+        })
     }
 }
 
@@ -165,7 +165,7 @@ impl SessionInner {
 
     fn joined_change(&self, joined: &mut JoinedEntries, expected: Option<u64>) -> Change {
         let policy = self.policy(PolicyLayer::default(), Sorted::new());
-        let mut change = self.change();
+        let mut change = self.new_change();
         change.sources = drop_uncited_sources(&mut joined.entries, &policy, &mut joined.report);
         change.entries = std::mem::take(&mut joined.entries);
         change.caller_ids = std::mem::take(&mut joined.caller_ids);
@@ -185,7 +185,7 @@ async fn messages(given: JsValue) -> Result<JsValue> {
 }
 
 /// Reports a result without an open call as invalid input of an append.
-fn as_invalid(mut error: Error) -> Error {
+fn to_invalid_input(mut error: Error) -> Error {
     if matches!(error.code, Code::NotFound | Code::WrongState) {
         error.code = Code::InvalidInput;
     }

@@ -1,4 +1,4 @@
-//! `StreamAssembler`.
+//! The class `StreamAssembler`.
 
 use super::convert::{list_to_js, object_to_js};
 use super::foreign;
@@ -8,10 +8,10 @@ use crate::text::joined;
 use std::cell::RefCell;
 use wasm_bindgen::prelude::*;
 
-/// Reads a dialect's name.
+/// Parses the name of a dialect.
 ///
 /// # Errors
-/// `config_invalid`, naming those that there are.
+/// `config_invalid` with the names of all dialects.
 pub fn dialect(name: &str) -> Result<Dialect> {
     Dialect::from_name(name).ok_or_else(|| {
         let names = joined(&mut Dialect::ALL.iter().map(|dialect| dialect.as_str()), ", ");
@@ -27,18 +27,18 @@ pub struct JsStreamAssembler {
 
 #[wasm_bindgen(js_class = StreamAssembler)]
 impl JsStreamAssembler {
-    /// For one response of that dialect.
+    /// Makes an assembler for one response of the dialect.
     #[wasm_bindgen(constructor)]
     pub fn new(name: &str) -> std::result::Result<Self, JsValue> {
         Ok(Self { inner: RefCell::new(Some(crate::provider::StreamAssembler::new(dialect(name)?))) })
     }
 
-    /// Events that the bytes completed, in order.
+    /// Returns the events that the bytes completed, in order.
     pub fn push(&self, bytes: &JsValue) -> std::result::Result<JsValue, JsValue> {
-        let bytes =
-            foreign::bytes("what is pushed", bytes)?.ok_or_else(|| Error::invalid("what is pushed is a Uint8Array"))?;
+        let bytes = foreign::bytes("the argument of `push`", bytes)?
+            .ok_or_else(|| Error::invalid("the argument of `push` is a Uint8Array"))?;
         let mut events = Vec::new();
-        self.inner.borrow_mut().as_mut().ok_or_else(ended)?.push(&bytes, &mut events);
+        self.inner.borrow_mut().as_mut().ok_or_else(already_finished)?.push(&bytes, &mut events);
         Ok(list_to_js(&|list| {
             for event in &events {
                 list.object(|out| event.write(out));
@@ -46,13 +46,13 @@ impl JsStreamAssembler {
         }))
     }
 
-    /// Ends the stream.
+    /// Ends the stream and returns the response.
     pub fn finish(&self) -> std::result::Result<JsValue, JsValue> {
-        let assembled = self.inner.borrow_mut().take().ok_or_else(ended)?.finish();
+        let assembled = self.inner.borrow_mut().take().ok_or_else(already_finished)?.finish();
         Ok(object_to_js(&|out| assembled.write(out)))
     }
 }
 
-fn ended() -> Error {
+fn already_finished() -> Error {
     Error::new(Code::WrongState, "this stream was finished already; make a new assembler for the next response")
 }

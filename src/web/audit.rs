@@ -16,7 +16,7 @@ use wasm_bindgen::JsValue;
 /// Returns a page of the audit table: of `session`, or of all sessions that the query selects.
 pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<String>) -> Promise {
     let shared = context.clone();
-    context.promise(Box::pin(async move {
+    context.promise(async move {
         let mut query: InvocationQuery = read_optional("the query", &query)?;
         let message = query.message_id.take();
         let payload = query.payload.unwrap_or(false);
@@ -39,7 +39,7 @@ pub fn audit_page(context: &Rc<StoreContext>, query: JsValue, session: Option<St
             shared.payloads.replace(payloads);
         }
         Ok(page(&items, found.cursor.as_deref()))
-    }))
+    })
 }
 
 /// Decodes the rows, and selects those of `message` if it is given. Reports rows that cannot be read.

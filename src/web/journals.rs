@@ -2,7 +2,6 @@
 
 use super::convert::parsed;
 use super::platform::held_locks;
-use super::promise::Work;
 use super::run_lock::{held_by_other_tabs, lock_name};
 use super::store_context::StoreContext;
 use crate::error::{Code, Result};
@@ -10,22 +9,19 @@ use crate::json::ArrayWriter;
 use crate::run::{RecoveredRun, recover};
 use crate::session_head::{RunEntry, SessionHead};
 use crate::store::read_journal;
-use std::rc::Rc;
 use wasm_bindgen::JsValue;
 
 /// Lists the unfinished runs of these sessions.
-pub fn pending_runs(context: &Rc<StoreContext>, sessions: Vec<(String, SessionHead)>) -> Work<'_, Result<JsValue>> {
-    Box::pin(async move {
-        let mut items = String::new();
-        let mut array = ArrayWriter::new(&mut items);
-        for (session, head) in sessions {
-            if !head.runs.is_empty() {
-                write_pending_runs(context, &session, &head, &mut array).await?;
-            }
+pub async fn pending_runs(context: &StoreContext, sessions: Vec<(String, SessionHead)>) -> Result<JsValue> {
+    let mut items = String::new();
+    let mut array = ArrayWriter::new(&mut items);
+    for (session, head) in sessions {
+        if !head.runs.is_empty() {
+            write_pending_runs(context, &session, &head, &mut array).await?;
         }
-        array.end();
-        Ok(parsed(&items))
-    })
+    }
+    array.end();
+    Ok(parsed(&items))
 }
 
 async fn write_pending_runs(
@@ -60,12 +56,8 @@ async fn write_pending_runs(
 }
 
 /// Reads the journal of an unfinished run.
-pub fn journal_of<'a>(
-    context: &'a StoreContext,
-    session: &'a str,
-    run: &'a RunEntry,
-) -> Work<'a, Result<RecoveredRun>> {
-    Box::pin(async move { recover(&read_journal(&*context.store, session, run).await?, context.seed) })
+pub async fn journal_of(context: &StoreContext, session: &str, run: &RunEntry) -> Result<RecoveredRun> {
+    recover(&read_journal(&*context.store, session, run).await?, context.seed)
 }
 
 /// Reads the session's head again; returns true if it does not have the run any more.

@@ -1,4 +1,4 @@
-//! A run's effects as JavaScript objects: each is made once, and is forgotten when it is closed.
+//! The effects of a run as JavaScript objects. Each object is made once, and is dropped when its effect is closed.
 
 use super::convert::{object_to_js, set};
 use super::foreign::member;
@@ -11,19 +11,19 @@ use wasm_bindgen::prelude::*;
 #[derive(Default)]
 pub struct OfferedEffects {
     objects: BTreeMap<u64, JsValue>,
-    /// The newest effect that [`take`](Self::take) has given.
+    /// The newest effect that [`take`](Self::take) has returned.
     taken: u64,
-    /// Effects that [`take`](Self::take) has given and that were closed since.
+    /// Effects that [`take`](Self::take) has returned and that were closed since.
     closed: Vec<u64>,
 }
 
 impl OfferedEffects {
-    /// All open effects of the run.
+    /// Returns all open effects of the run.
     pub fn all(&mut self, run: &Run) -> Array {
         run.effects_after(0).into_iter().map(|(number, effect)| self.object(number, effect)).collect()
     }
 
-    /// What changed since the last call.
+    /// Returns what changed since the last call: `{ opened, closed }`.
     pub fn take(&mut self, run: &Run) -> JsValue {
         let opened = Array::new();
         for (number, effect) in run.effects_after(self.taken) {

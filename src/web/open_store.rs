@@ -33,7 +33,7 @@ impl OpenStore {
             let name = format!("rethread:{}", context.name);
             let changes = open.channel(&name, |open, session, value| {
                 if let Some(session) = open.session(session) {
-                    session.on_change_elsewhere();
+                    session.on_change_in_other_tab();
                 }
                 open.context.forward_change(value);
             });

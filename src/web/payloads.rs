@@ -10,7 +10,7 @@ use crate::store::{AuditRow, LogStore, MAX_KEY, Query, RecordKind, Table, open_r
 use crate::tool::{ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
-/// Records that were read, by session and key; none for one that is gone or cannot be read.
+/// Records that were read, by session and key: none for a record that is lost or cannot be read.
 #[derive(Default)]
 pub struct AuditPayloads {
     records: BTreeMap<(String, u64), Option<RecordCalls>>,
@@ -48,7 +48,7 @@ impl AuditPayloads {
         }
         let last = rows.last().map(|(session, _)| *session);
         let revision = match last {
-            // Before its records: one that is written meanwhile is not missed by the next page.
+            // Read before the records: if one is written meanwhile, the next page reads them again.
             Some(session) => revision_of(store, session).await?,
             None => None,
         };
@@ -71,7 +71,7 @@ impl AuditPayloads {
         Ok(())
     }
 
-    /// The invocation of a row.
+    /// Returns the invocation of a row.
     pub fn call(&self, session: &str, row: &AuditRow) -> Option<ToolInvocation> {
         let mut found: Option<ToolInvocation> = None;
         for key in keys_of(row) {
@@ -91,7 +91,7 @@ impl AuditPayloads {
     }
 }
 
-/// The records that hold a row's call and its result.
+/// Returns the keys of the records that hold a row's call and its result.
 fn keys_of(row: &AuditRow) -> impl Iterator<Item = u64> {
     [Some(row.record), row.result_record].into_iter().flatten()
 }

@@ -180,9 +180,9 @@ pub fn request_lock(name: &str) -> Option<WebLock> {
     let callback = Closure::once_into_js(move |_: JsValue| -> JsValue { held.into() });
     let requested = request.call2(&locks, &JsValue::from_str(name), &callback).ok()?;
     // It is rejected on an opaque origin, where nobody can wait for it either.
-    in_background(Box::pin(async move {
+    in_background(async move {
         let _ = await_settled(requested).await;
-    }));
+    });
     let release = release?;
     Some(WebLock { _hold: PlatformHold::new(release.clone()), release })
 }

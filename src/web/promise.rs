@@ -1,17 +1,12 @@
-//! Promises of exported methods, and promises that are awaited.
+//! Promises of exported methods, and promises that are awaited_runs.
 
 use crate::error::Result;
 use js_sys::{Function, Promise};
-use std::future::Future;
-use std::pin::Pin;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::{JsFuture, future_to_promise, spawn_local};
 
-/// A boxed future. Exported methods box theirs, so that the code that turns a future into a promise is compiled once.
-pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
-
 /// Runs a future; the promise resolves to its value or rejects with its error.
-pub fn promise(work: Work<'static, Result<JsValue>>) -> Promise {
+pub fn promise(work: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
     future_to_promise(async { Ok(work.await?) })
 }
 
@@ -32,6 +27,6 @@ pub async fn await_settled(returned: JsValue) -> std::result::Result<JsValue, Js
 }
 
 /// Runs a future that nobody awaits.
-pub fn in_background(work: Work<'static, ()>) {
+pub fn in_background(work: impl Future<Output = ()> + 'static) {
     spawn_local(work);
 }

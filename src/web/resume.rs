@@ -1,7 +1,6 @@
 //! Resumes or discards an unfinished run.
 
 use super::journals::journal_of;
-use super::promise::Work;
 use super::run_inner::RunInner;
 use super::run_lock::{RunLock, acquire_run_lock};
 use super::run_request::RunOptions;
@@ -25,25 +24,23 @@ struct LockedRun {
     lock: Option<RunLock>,
 }
 
-fn lock_run<'a>(session: &'a SessionInner, id: &'a str) -> Work<'a, Result<LockedRun>> {
-    Box::pin(async move {
-        session.refresh().await?;
-        entry_of(session, id)?;
-        let lock = acquire_run_lock(session, id).await?;
-        // Read again: whoever owned it until now may have ended it.
-        session.refresh().await?;
-        let entry = entry_of(session, id)?;
-        if lock.is_none() && entry.lease_until > session.context.now() {
-            return Err(Error::new(
-                Code::Busy,
-                "the run's owner was alive a moment ago; try again when its lease has run out",
-            )
-            .with(|details| {
-                details.number("leaseUntil", entry.lease_until);
-            }));
-        }
-        Ok(LockedRun { entry, lock })
-    })
+async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
+    session.refresh().await?;
+    entry_of(session, id)?;
+    let lock = acquire_run_lock(session, id).await?;
+    // Read again: the last owner may have ended the run.
+    session.refresh().await?;
+    let entry = entry_of(session, id)?;
+    if lock.is_none() && entry.lease_until > session.context.now() {
+        return Err(Error::new(
+            Code::Busy,
+            "the run's owner was alive a moment ago; try again when its lease has run out",
+        )
+        .with(|details| {
+            details.number("leaseUntil", entry.lease_until);
+        }));
+    }
+    Ok(LockedRun { entry, lock })
 }
 
 /// Acquires an interrupted run and resumes it.
@@ -62,7 +59,7 @@ pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOption
 
 /// Discards an unfinished run. With `keep`, its input and what there is of the answer are stored.
 pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Result<()> {
-    if !keep && session.forget_unwritten(id) {
+    if !keep && session.remove_unwritten_run(id) {
         return Ok(());
     }
     let LockedRun { entry, lock: _lock } = lock_run(session, id).await?;
@@ -81,7 +78,7 @@ pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Re
 fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -> Change {
     session.context.ids.draw();
     let run = entry.id.clone();
-    let mut change = session.change();
+    let mut change = session.new_change();
     change.run = Some(run.clone());
     change.journal = Some(JournalChange { run, epoch: entry.epoch, lease_until: 0, step });
     change

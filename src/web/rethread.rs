@@ -28,7 +28,7 @@ pub struct JsRethread {
 /// Opens a store.
 #[wasm_bindgen(js_name = openRethread, skip_typescript)]
 pub fn open_rethread(options: JsValue) -> Promise {
-    promise(Box::pin(async move {
+    promise(async move {
         let options = open_options(&options)?;
         let kind = store_kind(&options);
         let store: Rc<dyn LogStore> = match kind {
@@ -39,7 +39,7 @@ pub fn open_rethread(options: JsValue) -> Promise {
             }
         };
         Ok(JsRethread { open: OpenStore::new(store, kind, options)? }.into())
-    }))
+    })
 }
 
 /// Returns the kind of store that is asked for, or the default of this platform.
@@ -56,16 +56,16 @@ impl JsRethread {
     /// Opens a session. One that is not stored yet is empty, and is written with its first append.
     pub fn session(&self, id: String, options: JsValue) -> Promise {
         let open = self.open.clone();
-        self.open.context.promise(Box::pin(async move {
+        self.open.context.promise(async move {
             let inner = open.open_session(&id, &options).await?;
             Ok(JsSession { inner }.into())
-        }))
+        })
     }
 
     /// Lists sessions in the order of their ids.
     pub fn sessions(&self, query: JsValue) -> Promise {
         let context = self.open.context.clone();
-        self.open.context.promise(Box::pin(async move {
+        self.open.context.promise(async move {
             let SessionQuery { cursor, channel, limit } = read_optional("the query", &query)?;
             let limit = limit.map_or(100, |option| option.0).min(MAX_PAGE);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -76,14 +76,14 @@ impl JsRethread {
                 items.push(summary(row.id, head));
             }
             Ok(result_to_js(&SessionPage { items, cursor: rows.cursor }))
-        }))
+        })
     }
 
     /// Deletes a session and all its records.
     #[wasm_bindgen(js_name = deleteSession)]
     pub fn delete_session(&self, id: String) -> Promise {
         let open = self.open.clone();
-        self.open.context.promise(Box::pin(async move {
+        self.open.context.promise(async move {
             if open.session(&id).is_some_and(|session| session.has_live_run()) {
                 return Err(Error::new(Code::Busy, "a run of this session is under way here; cancel it first"));
             }
@@ -96,7 +96,7 @@ impl JsRethread {
             }
             open.context.announce_change(&id, 0, true);
             Ok(JsValue::UNDEFINED)
-        }))
+        })
     }
 
     /// Returns a page of the audit table of all sessions.
@@ -108,7 +108,7 @@ impl JsRethread {
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self, query: JsValue) -> Promise {
         let context = self.open.context.clone();
-        self.open.context.promise(Box::pin(async move {
+        self.open.context.promise(async move {
             let mut heads = Vec::new();
             let query: PendingRunQuery = read_optional("the query", &query)?;
             if let Some(id) = query.session {
@@ -123,7 +123,7 @@ impl JsRethread {
                 }
             }
             pending_runs(&context, heads).await
-        }))
+        })
     }
 
     /// Calls the listener after each change of a session, in any tab. Returns the function that unsubscribes it.
@@ -134,13 +134,13 @@ impl JsRethread {
     /// Asks the platform to keep the data.
     pub fn persist(&self) -> Promise {
         let durable = self.open.context.is_durable();
-        promise(Box::pin(async move { Ok((durable && persist().await?).into()) }))
+        promise(async move { Ok((durable && persist().await?).into()) })
     }
 
     /// Reports the state of the store.
     pub fn status(&self) -> Promise {
         let open = self.open.clone();
-        self.open.context.promise(Box::pin(async move {
+        self.open.context.promise(async move {
             let context = &open.context;
             let status = storage_status().await;
             for row in context.all_heads().await? {
@@ -149,16 +149,16 @@ impl JsRethread {
                 }
             }
             Ok(result_to_js(&status_of(&open, &status)))
-        }))
+        })
     }
 
     /// Closes the store. Its sessions and runs reject further calls.
     pub fn close(&self) -> Promise {
         let open = self.open.clone();
-        promise(Box::pin(async move {
+        promise(async move {
             open.close();
             Ok(JsValue::UNDEFINED)
-        }))
+        })
     }
 }
 

@@ -25,31 +25,31 @@ impl JsRun {
 
 #[wasm_bindgen(js_class = Run)]
 impl JsRun {
-    /// Its id.
+    /// The run's id.
     #[wasm_bindgen(getter)]
     pub fn id(&self) -> String {
         self.inner.id.clone()
     }
 
-    /// How it stands.
+    /// The run's status.
     #[wasm_bindgen(getter)]
     pub fn status(&self) -> String {
         self.inner.machine.borrow().status().as_str().to_owned()
     }
 
-    /// What the host must do now. The same effect is the same object each time.
+    /// Returns the open effects: what the host must do now. An effect is the same object at each call.
     pub fn effects(&self) -> js_sys::Array {
         self.inner.effects.borrow_mut().all(&self.inner.machine.borrow())
     }
 
-    /// What changed about the effects since the last call: `opened`, the new ones, and `closed`, the ids of those that wait for
-    /// no answer any more. For a host that drives thousands of them: to list all at each step costs their square.
+    /// Returns the effects `opened` and the ids of the effects `closed` since the last call. For a host that drives thousands of effects:
+    /// listing all at each step costs their square.
     #[wasm_bindgen(js_name = takeEffects)]
     pub fn take_effects(&self) -> JsValue {
         self.inner.effects.borrow_mut().take(&self.inner.machine.borrow())
     }
 
-    /// Drains the events so far.
+    /// Takes the events so far.
     pub fn events(&self) -> JsValue {
         let events = self.inner.events.take();
         list_to_js(&|list| {
@@ -59,7 +59,7 @@ impl JsRun {
         })
     }
 
-    /// Resolves at the next change of effects, events or status; of a run that goes on when its store was closed, none comes.
+    /// Resolves at the next change of effects, events or status. Throws `closed` for a running run whose store was closed.
     pub fn changed(&self) -> std::result::Result<Promise, JsValue> {
         let inner = &self.inner;
         if inner.machine.borrow().status() == RunStatus::Running {
@@ -70,54 +70,54 @@ impl JsRun {
         Ok(changed)
     }
 
-    /// Answers an effect. Resolves when what must be durable is.
+    /// Answers an effect. Resolves when everything is stored that must be stored before the next effect.
     pub fn answer(&self, effect: String, answer: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.session.context.promise(Box::pin(async move {
+        self.inner.session.context.promise(async move {
             if let Some(input) = oversized(&inner, &effect, &answer) {
                 return inner.handle(input).await.map(|()| JsValue::UNDEFINED);
             }
             let reply = reply_of(&answer)?;
             let strict = matches!(reply, EffectReply::Started);
             match inner.handle(RunInput::Answer { effect, reply }).await {
-                // A tool whose start could not be written must not run; any other failure is told by `save_failed`.
+                // A tool whose start could not be written must not run; the event `save_failed` reports any other failure.
                 Err(error) if strict || is_misuse(&error) => Err(error),
                 _ => Ok(JsValue::UNDEFINED),
             }
-        }))
+        })
     }
 
-    /// Bytes of a streaming answer, after its `response_started`.
+    /// Passes bytes of a streamed response, after its `response_started`.
     pub fn feed(&self, effect: String, bytes: &JsValue) -> Promise {
         let inner = self.inner.clone();
-        // Copied at the call, since the host may reuse its buffer; not at all when there are too many.
+        // Copied at the call, since the host may reuse its buffer; too many are not copied at all.
         let input = match foreign::size(bytes) {
             Some(size) if u64::from(size) > inner.machine.borrow().max_response_bytes() => {
                 Ok(RunInput::ResponseTooLarge { effect })
             }
-            _ => match foreign::bytes("what is fed", bytes) {
+            _ => match foreign::bytes("the argument of `feed`", bytes) {
                 Ok(Some(bytes)) => Ok(RunInput::Bytes { effect, bytes }),
-                Ok(None) => Err(Error::invalid("what is fed is a Uint8Array")),
+                Ok(None) => Err(Error::invalid("the argument of `feed` is a Uint8Array")),
                 Err(error) => Err(error),
             },
         };
-        self.inner.session.context.promise(Box::pin(async move {
+        self.inner.session.context.promise(async move {
             match inner.handle(input?).await {
                 Err(error) if is_misuse(&error) => Err(error),
-                // Any other failure is told by an event.
+                // An event reports any other failure.
                 _ => Ok(JsValue::UNDEFINED),
             }
-        }))
+        })
     }
 
-    /// Whether bytes of a model's response, one event of its stream or the whole body, tell of a failure. Changes nothing.
+    /// Returns true if the bytes, one event of a response stream or a whole response body, report a failure. Does not change the run.
     #[wasm_bindgen(js_name = isErrorResponse)]
     pub fn is_error_response(&self, bytes: &JsValue) -> std::result::Result<bool, JsValue> {
         let bytes = foreign::bytes("a response", bytes)?.unwrap_or_default();
         Ok(is_error_response(self.inner.machine.borrow().dialect(), &bytes))
     }
 
-    /// How many bytes one response may have.
+    /// Maximum size of one response in bytes.
     #[wasm_bindgen(getter, js_name = maxResponseBytes)]
     pub fn max_response_bytes(&self) -> f64 {
         #[allow(clippy::cast_precision_loss)]
@@ -125,39 +125,39 @@ impl JsRun {
         bytes
     }
 
-    /// Ends the use of a run, finished or not. One that is under way is left to be resumed.
+    /// Releases the run. One that is under way can be resumed.
     #[wasm_bindgen(js_name = giveUp)]
     pub fn give_up(&self) {
         self.inner.give_up();
     }
 
-    /// Stops it.
+    /// Cancels the run.
     pub fn cancel(&self) -> Promise {
         self.inner.cancel()
     }
 
-    /// Tries again to store what could not be stored.
+    /// Retries a failed save.
     pub fn save(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.session.context.promise(Box::pin(async move {
+        self.inner.session.context.promise(async move {
             inner.handle(RunInput::RetrySave).await?;
             Ok(JsValue::UNDEFINED)
-        }))
+        })
     }
 
-    /// What it came to; while it runs, how far it is.
+    /// Returns the result, or the state so far while the run is under way.
     pub fn result(&self) -> JsValue {
         let outcome = self.inner.machine.borrow().outcome();
         object_to_js(&|out| outcome.write(out))
     }
 }
 
-/// Whether the caller made a call that is not allowed now. Such a call has no effect.
+/// Returns true for the error of a call that is not allowed now and had no effect.
 fn is_misuse(error: &Error) -> bool {
     matches!(error.code, Code::UnknownEffect | Code::WrongState | Code::Closed)
 }
 
-/// A whole response that is larger than the run allows: its body is not read.
+/// Returns the input for a whole response that is larger than the run allows. Its body is not read.
 fn oversized(run: &RunInner, effect: &str, answer: &JsValue) -> Option<RunInput> {
     let size = foreign::size(&member(answer, "body"))?;
     (u64::from(size) > run.machine.borrow().max_response_bytes())

@@ -4,7 +4,7 @@ use super::answer_broadcast::{AnswerBroadcast, AnswerSource};
 use super::live_run::LiveRun;
 use super::offered_effects::OfferedEffects;
 use super::platform::random_id;
-use super::promise::{Work, in_background, promise};
+use super::promise::{in_background, promise};
 use super::reducers::{ask_application, call_persist};
 use super::run_lock::{RunLock, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
@@ -27,10 +27,10 @@ const LEASE: Ms = 30_000;
 /// A run under way in this tab.
 pub struct RunInner {
     /// A weak reference to itself, for the function `run.cancel`.
-    own: Weak<RunInner>,
+    weak_self: Weak<RunInner>,
     pub session: Rc<SessionInner>,
     pub id: String,
-    /// Names its appends.
+    /// The prefix of the operation names of its appends.
     name: String,
     pub machine: RefCell<Run>,
     epoch: Cell<u32>,
@@ -45,19 +45,23 @@ pub struct RunInner {
     /// The tabs that show the answer.
     broadcast: AnswerBroadcast,
     has_lock: bool,
-    /// The owner gave the run up; only a resumed run may write its journal.
+    /// This tab gave the run up, so it must not write the journal any more.
     given_up: Cell<bool>,
 }
 
 impl RunInner {
-    /// Makes a run when no other is under way here, and sets it going.
-    pub async fn launch(session: &SessionInner, queue: bool, starting: Work<'_, Result<Rc<Self>>>) -> Result<Rc<Self>> {
-        session.enter(queue).await?;
+    /// Starts a run when no other one of the session is under way in this tab.
+    pub async fn launch(
+        session: &SessionInner,
+        queue: bool,
+        starting: impl Future<Output = Result<Rc<Self>>>,
+    ) -> Result<Rc<Self>> {
+        session.reserve_run(queue).await?;
         let started = starting.await;
-        session.entered(started.as_ref().ok().map(|run| run.clone() as Rc<dyn LiveRun>));
+        session.set_run(started.as_ref().ok().map(|run| run.clone() as Rc<dyn LiveRun>));
         let run = started?;
         // The run's events report what could not be written.
-        let _ = run.pump().await;
+        let _ = run.write_pending().await;
         Ok(run)
     }
 
@@ -69,9 +73,9 @@ impl RunInner {
         let (input, input_id) = (options.input.take(), options.input_id.take());
         let mut setup = options.into_setup(session, drawn.clone())?;
         let items = input_items(input.as_ref(), setup.provider.dialect)?;
-        // What other tabs appended belongs into the request.
+        // The request contains what other tabs appended.
         session.refresh().await?;
-        let (id, lock) = Self::acquire_new(session, drawn).await?;
+        let (id, lock) = Self::acquire_new_run_lock(session, drawn).await?;
         setup.id.clone_from(&id);
         let machine = {
             let mut borrows = session.borrow_for_step();
@@ -82,7 +86,7 @@ impl RunInner {
     }
 
     /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
-    async fn acquire_new(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
+    async fn acquire_new_run_lock(session: &SessionInner, drawn: String) -> Result<(String, Option<RunLock>)> {
         if !session.has_run(&drawn) {
             match acquire_run_lock(session, &drawn).await {
                 Ok(lock) => return Ok((drawn, lock)),
@@ -97,8 +101,8 @@ impl RunInner {
 
     pub fn new(session: &Rc<SessionInner>, id: String, machine: Run, epoch: u32, lock: Option<RunLock>) -> Rc<Self> {
         session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id), ());
-        Rc::new_cyclic(|own| Self {
-            own: own.clone(),
+        Rc::new_cyclic(|weak_self| Self {
+            weak_self: weak_self.clone(),
             name: random_id(),
             session: session.clone(),
             id,
@@ -116,14 +120,14 @@ impl RunInner {
         })
     }
 
-    /// Stops it.
+    /// Cancels the run.
     pub fn cancel(self: &Rc<Self>) -> Promise {
         let run = self.clone();
-        promise(Box::pin(async move {
-            // What cannot be written is told by an event.
+        promise(async move {
+            // An event reports what cannot be written.
             let _ = run.handle(RunInput::Cancel).await;
             Ok(JsValue::UNDEFINED)
-        }))
+        })
     }
 
     fn step(&self, input: RunInput) -> Result<()> {
@@ -137,24 +141,18 @@ impl RunInner {
         self.machine.borrow_mut().handle(input, &mut borrows.run_context())
     }
 
-    pub fn handle(self: &Rc<Self>, input: RunInput) -> Work<'_, Result<()>> {
-        let taken = self.step(input);
-        Box::pin(async move {
-            taken?;
-            self.pump().await
-        })
+    pub async fn handle(self: &Rc<Self>, input: RunInput) -> Result<()> {
+        self.step(input)?;
+        self.write_pending().await
     }
 
-    /// Does the machine's writes until none is left. Fails as the first one that could not be done.
-    fn pump(self: &Rc<Self>) -> Work<'_, Result<()>> {
-        Box::pin(self.write())
-    }
-
-    async fn write(self: &Rc<Self>) -> Result<()> {
+    /// Does the machine's writes until none is left, and then asks its question, if there is one. Returns the error of the first failed
+    /// write.
+    async fn write_pending(self: &Rc<Self>) -> Result<()> {
         let mut failure = None;
         let mut wrote = false;
         while !self.given_up.get() {
-            self.ask_persist();
+            self.ask_persist_callbacks();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
             let now = self.session.context.now();
@@ -167,7 +165,7 @@ impl RunInner {
             };
             let id = save.id;
             match &outcome {
-                // What is pending changed, here and in other tabs.
+                // The pending runs changed, in this tab and in others.
                 Ok(revision) => {
                     wrote = true;
                     self.session.context.announce_change(&self.session.id, *revision, false);
@@ -185,31 +183,31 @@ impl RunInner {
         }
         let ask = self.machine.borrow_mut().take_question();
         if let Some(ask) = ask {
-            // Nobody waits for it: the run can be cancelled meanwhile.
+            // Not awaited: the run can be cancelled meanwhile.
             let run = self.clone();
-            in_background(Box::pin(async move {
+            in_background(async move {
                 let given = ask_application(&ask).await;
-                // What fails now is told by the run's events.
+                // The run's events report a failure.
                 let _ = run.handle(RunInput::ReducerReply(given)).await;
-            }));
+            });
         }
-        self.collect(wrote);
+        self.publish(wrote);
         failure.map_or(Ok(()), Err)
     }
 
-    /// Asks the tools' `persist` about what is written next.
-    fn ask_persist(&self) {
+    /// Calls `persist` of the tools whose calls are written next.
+    fn ask_persist_callbacks(&self) {
         loop {
             let ask = self.machine.borrow_mut().take_persist_question();
             let Some(ask) = ask else { return };
             let reply = call_persist(&ask);
-            // It changes what is stored, and nothing else.
+            // The reply only changes what is stored, so the step cannot fail.
             let _ = self.step(RunInput::PersistReply(ask, reply));
         }
     }
 
-    /// Takes events over, lets go when it is over, and tells who watches.
-    fn collect(self: &Rc<Self>, wrote: bool) {
+    /// Publishes the events of the machine, frees the session's place if the run is over, and notifies listeners.
+    fn publish(self: &Rc<Self>, wrote: bool) {
         let events = self.machine.borrow_mut().take_events();
         let shows = wrote || !events.is_empty();
         self.broadcast.send_events(&self.answer_source(&|| self.partial()), &events);
@@ -232,20 +230,20 @@ impl RunInner {
             let context = &self.session.context;
             context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
             *self.lock.borrow_mut() = None;
-            self.session.left(&**self);
+            self.session.on_run_ended(&**self);
         }
         self.session.context.warn(&warnings);
-        // A listener that calls back, and changes nothing, is not called again.
+        // Only for changes: a listener that calls back would otherwise be called forever.
         if shows {
             self.session.notify();
         }
-        self.wake();
+        self.resolve_waiting();
     }
 
     /// Releases the run's lock, as a kill would: whoever opens the store may resume it.
     fn release_lock(&self) {
         *self.lock.borrow_mut() = None;
-        self.wake();
+        self.resolve_waiting();
     }
 
     /// Gives up a run that is under way: its lock and its place in the session are free, and it can be resumed.
@@ -257,12 +255,12 @@ impl RunInner {
         let context = &self.session.context;
         context.live.borrow_mut().remove(&lock_name(context, &self.session.id, &self.id));
         self.release_lock();
-        self.session.left(&**self);
+        self.session.on_run_ended(&**self);
         let run = self.clone();
-        in_background(Box::pin(async move { run.announce_given_up().await }));
+        in_background(async move { run.announce_given_up().await });
     }
 
-    /// Ends the lease, if there is one, and tells who watches.
+    /// Ends the lease, if there is one, and notifies listeners and other tabs.
     async fn announce_given_up(&self) {
         let session = &self.session;
         if !self.has_lock && session.context.is_durable() {
@@ -273,8 +271,8 @@ impl RunInner {
                     entry.lease_until = 0;
                 }
             });
-            // Not written, the lease runs out by itself.
-            let _ = session.commit(Change { edit: Some(edit), ..session.change() }).await;
+            // If this fails, the lease expires.
+            let _ = session.commit(Change { edit: Some(edit), ..session.new_change() }).await;
         }
         session.update_unfinished().await;
         let revision = session.log.borrow().head.history_revision;
@@ -286,7 +284,7 @@ impl RunInner {
         AnswerSource { session: &self.session, run: &self.id, partial }
     }
 
-    fn wake(&self) {
+    fn resolve_waiting(&self) {
         for waiting in self.waiting.take() {
             // Resolving a promise does not throw.
             let _ = waiting.call0(&JsValue::NULL);
@@ -315,7 +313,7 @@ impl LiveRun for RunInner {
     fn cancel_function(&self) -> JsValue {
         let mut kept = self.cancel.borrow_mut();
         let make = || {
-            let run = self.own.clone();
+            let run = self.weak_self.clone();
             Closure::<dyn FnMut() -> Promise>::new(move || match run.upgrade() {
                 Some(run) => run.cancel(),
                 None => Promise::resolve(&JsValue::UNDEFINED),

@@ -1,7 +1,6 @@
 //! The locks of a run: one owner among all tabs.
 
 use super::platform::{LockOutcome, WebLock, request_lock, try_acquire_lock};
-use super::promise::Work;
 use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
 use crate::error::{Code, Error, Result};
@@ -30,28 +29,25 @@ pub struct RunLock {
 ///
 /// # Errors
 /// `busy` if another tab, or another call in this one, owns the run.
-pub fn acquire_run_lock<'a>(session: &'a SessionInner, run: &'a str) -> Work<'a, Result<Option<RunLock>>> {
-    Box::pin(async move {
-        let context = &session.context;
-        let name = lock_name(context, &session.id, run);
-        let outcome = if context.live.borrow().contains(&name) {
-            LockOutcome::HeldElsewhere
-        } else if context.is_durable() {
-            try_acquire_lock(&name).await
-        } else {
-            LockOutcome::Unsupported
-        };
-        match outcome {
-            LockOutcome::Acquired(lock) => Ok(Some(RunLock {
-                _owner: lock,
-                _liveness: request_lock(&liveness_lock_name(context, &session.id, run)),
-            })),
-            LockOutcome::HeldElsewhere => {
-                Err(Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
-            }
-            LockOutcome::Unsupported => Ok(None),
+pub async fn acquire_run_lock(session: &SessionInner, run: &str) -> Result<Option<RunLock>> {
+    let context = &session.context;
+    let name = lock_name(context, &session.id, run);
+    let outcome = if context.live.borrow().contains(&name) {
+        LockOutcome::HeldElsewhere
+    } else if context.is_durable() {
+        try_acquire_lock(&name).await
+    } else {
+        LockOutcome::Unsupported
+    };
+    match outcome {
+        LockOutcome::Acquired(lock) => {
+            Ok(Some(RunLock { _owner: lock, _liveness: request_lock(&liveness_lock_name(context, &session.id, run)) }))
         }
-    })
+        LockOutcome::HeldElsewhere => {
+            Err(Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
+        }
+        LockOutcome::Unsupported => Ok(None),
+    }
 }
 
 /// Returns true if a run of another owner is live: its lock is held, or, on a platform without locks, its lease has not run out.

@@ -72,33 +72,33 @@ impl JsSession {
     pub fn update(&self, fields: JsValue) -> Promise {
         let inner = self.inner.clone();
         let turn = inner.writes.enter();
-        promise(Box::pin(async move {
+        promise(async move {
             let _turn = turn.start().await;
             let edit = head_edit(&fields)?;
             inner.context.ids.draw();
             inner.drop_head_fields();
-            inner.commit(Change { edit: Some(edit), ..inner.change() }).await?;
+            inner.commit(Change { edit: Some(edit), ..inner.new_change() }).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
-        }))
+        })
     }
 
     /// Writes the state bag now.
     pub fn save(&self) -> Promise {
         let inner = self.inner.clone();
         let turn = inner.writes.enter();
-        promise(Box::pin(async move {
+        promise(async move {
             let _turn = turn.start().await;
             inner.context.ids.draw();
-            inner.commit(inner.change()).await?;
+            inner.commit(inner.new_change()).await?;
             Ok(JsValue::UNDEFINED)
-        }))
+        })
     }
 
     /// A page of messages, the newest first, in order within it.
     pub fn messages(&self, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(Box::pin(async move { messages(&inner, &options) }))
+        self.inner.context.promise(async move { messages(&inner, &options) })
     }
 
     /// For a page on screen. One a session.
@@ -114,66 +114,66 @@ impl JsSession {
     /// The next request's body.
     pub fn render(&self, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(Box::pin(async move { render(&inner, &request).await }))
+        self.inner.context.promise(async move { render(&inner, &request).await })
     }
 
     /// Starts a run.
     pub fn run(&self, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(Box::pin(async move {
+        self.inner.context.promise(async move {
             let options: RunOptions = read_options("a run's request", &request)?;
             let queue = options.when_busy.is_some_and(|option| option.0);
-            let starting = Box::pin(RunInner::begin(&inner, options));
+            let starting = RunInner::begin(&inner, options);
             Ok(JsRun::of(RunInner::launch(&inner, queue, starting).await?).into())
-        }))
+        })
     }
 
     /// Runs that were cut off, failed, or live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(Box::pin(async move {
+        self.inner.context.promise(async move {
             inner.refresh().await?;
             let head = inner.log.borrow().head.clone();
             pending_runs(&inner.context, vec![(inner.id.clone(), head)]).await
-        }))
+        })
     }
 
     /// Goes on with a run that was cut off.
     pub fn resume(&self, run: JsValue, request: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(Box::pin(async move {
+        self.inner.context.promise(async move {
             let id = run.as_string().ok_or_else(|| Error::config("the first argument of `resume` is a run's id"))?;
             let options: RunOptions = read_options("a run's request", &request)?;
             if options.input.is_some() {
                 return Err(Error::config("`input` is not an option of `resume`: the run has its input already"));
             }
-            let resuming = Box::pin(resume_run(&inner, &id, options));
+            let resuming = resume_run(&inner, &id, options);
             Ok(JsRun::of(RunInner::launch(&inner, false, resuming).await?).into())
-        }))
+        })
     }
 
     /// Gives a cut-off run up.
     pub fn discard(&self, run: String, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(Box::pin(async move {
+        self.inner.context.promise(async move {
             let options: DiscardOptions = read_optional("the options", &options)?;
             discard_run(&inner, &run, options.keep).await?;
             inner.notify();
             Ok(JsValue::UNDEFINED)
-        }))
+        })
     }
 
     /// Reads what others appended.
     pub fn refresh(&self) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(Box::pin(async move {
+        self.inner.context.promise(async move {
             if inner.refresh().await? {
                 inner.notify();
             }
             let revision = inner.log.borrow().head.history_revision;
             Ok(result_to_js(&RevisionResult { revision }))
-        }))
+        })
     }
 
     /// Called after each change, here or in another tab. Gives the function that ends it.

@@ -3,7 +3,7 @@
 use super::listeners::Listeners;
 use super::live_run::LiveRun;
 use super::platform::random_id;
-use super::promise::{Work, deferred, in_background};
+use super::promise::{deferred, in_background};
 use super::store_context::StoreContext;
 use super::unfinished_run::UnfinishedRun;
 use super::view_state::ViewState;
@@ -31,30 +31,30 @@ pub struct SessionInner {
     pub view: RefCell<ViewState>,
     pub listeners: Listeners,
     pub on_stop: Cell<OnStop>,
-    /// The order of appends, updates and saves.
+    /// Orders appends, updates and saves.
     pub writes: WriteQueue,
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
     head_fields: RefCell<HeadFields>,
     pub state: RefCell<Sorted<String, Json>>,
     run: RefCell<Option<Rc<dyn LiveRun>>>,
-    /// A weak reference to itself, for background work.
-    pub own: Weak<SessionInner>,
-    /// Unfinished runs that are not under way here, in the order in which they began.
+    /// For background work, which must not keep the session.
+    pub weak_self: Weak<SessionInner>,
+    /// Unfinished runs that are not under way in this tab, oldest first.
     pub unfinished: RefCell<Vec<UnfinishedRun>>,
     /// The head's runs when [`update_unfinished`](Self::update_unfinished) last read them.
     pub runs_at_last_update: RefCell<Vec<RunEntry>>,
     pub updating_unfinished: Cell<bool>,
     pub update_unfinished_again: Cell<bool>,
-    /// Runs of other tabs whose end is waited for.
-    pub awaited: RefCell<Sorted<String, ()>>,
-    /// A change in another tab was announced while an earlier one is being read.
+    /// Live runs of other tabs whose release this tab waits for.
+    pub awaited_runs: RefCell<Sorted<String, ()>>,
+    /// Another change was announced while `refreshing`.
     refresh_again: Cell<bool>,
     refreshing: Cell<bool>,
-    /// Sends that wait for the run before them.
-    queue: RefCell<Vec<Function>>,
-    /// A send that has been let in and has no run yet.
-    entering: Cell<bool>,
+    /// Resolve the promises of sends that wait for the run before them.
+    waiting_sends: RefCell<Vec<Function>>,
+    /// A send has reserved the run, and its run does not exist yet.
+    is_starting_run: Cell<bool>,
 }
 
 /// Fields of the head that were given when the session was opened. They are written with the next append.
@@ -66,15 +66,15 @@ pub struct HeadFields {
 }
 
 impl SessionInner {
-    /// Whether the session was deleted after it was opened: here, in another tab, or with the database.
+    /// Returns true if the session was deleted after it was opened: in this tab, in another, or with the database.
     pub fn is_deleted(&self) -> bool {
         self.log.borrow().is_deleted()
     }
 
-    /// Makes an open session of what was read.
+    /// Makes a session of its log.
     pub fn new(context: &Rc<StoreContext>, id: &str, log: SessionLog) -> Rc<Self> {
-        Rc::new_cyclic(|own| Self {
-            own: own.clone(),
+        Rc::new_cyclic(|weak_self| Self {
+            weak_self: weak_self.clone(),
             context: context.clone(),
             id: id.to_owned(),
             generation: Cell::new(log.generation),
@@ -92,15 +92,15 @@ impl SessionInner {
             runs_at_last_update: RefCell::default(),
             updating_unfinished: Cell::new(false),
             update_unfinished_again: Cell::new(false),
-            awaited: RefCell::default(),
+            awaited_runs: RefCell::default(),
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
-            queue: RefCell::default(),
-            entering: Cell::new(false),
+            waiting_sends: RefCell::default(),
+            is_starting_run: Cell::new(false),
         })
     }
 
-    /// Takes the options with which the session was opened. Absent ones keep their value.
+    /// Sets the options with which the session was opened. Absent ones keep their value.
     pub fn configure(&self, fields: HeadFields, policy: Option<PolicyLayer>, on_stop: Option<OnStop>) {
         if let Some(policy) = policy {
             self.policy.replace(policy);
@@ -131,35 +131,33 @@ impl SessionInner {
         }
     }
 
-    /// The session's channel.
+    /// Returns the session's channel.
     pub fn channel(&self) -> Option<String> {
         self.log.borrow().head.channel.clone()
     }
 
-    /// All levels of replay settings, with those of one call.
+    /// Returns all levels of replay settings, with those of one call.
     pub fn policy(&self, call: PolicyLayer, tools: Sorted<String, crate::tool::Window>) -> Policy {
         let channel =
             self.channel().and_then(|channel| self.context.channels.get(&channel).cloned()).unwrap_or_default();
         Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.context.global.clone() }
     }
 
-    /// Reads what others appended; true when something changed.
-    pub fn refresh(&self) -> Work<'_, Result<bool>> {
-        Box::pin(async {
-            let changed = refresh(&*self.context.store, &self.log).await?;
-            if changed {
-                let found = self.log.borrow().findings.clone();
-                self.context.report_damage(&found);
-                self.history_moved();
-                self.apply_fields_to_head();
-            }
-            // A write of ours may have read what another tab wrote before it.
-            let looks = changed || self.runs_changed();
-            Ok((looks && self.update_unfinished().await) || changed)
-        })
+    /// Reads what other writers appended. Returns true if anything changed.
+    pub async fn refresh(&self) -> Result<bool> {
+        let changed = refresh(&*self.context.store, &self.log).await?;
+        if changed {
+            let findings = self.log.borrow().findings.clone();
+            self.context.report_damage(&findings);
+            self.drop_views_of_replaced_history();
+            self.apply_fields_to_head();
+        }
+        // A write of this tab may have read what another tab wrote before it.
+        let runs_changed = changed || self.runs_changed();
+        Ok((runs_changed && self.update_unfinished().await) || changed)
     }
 
-    /// Whether an unfinished run or one of history has that id.
+    /// Returns true if an unfinished run or a run in history has this id.
     pub fn has_run(&self, run: &str) -> bool {
         let log = self.log.borrow();
         log.head.run(run).is_some()
@@ -167,16 +165,16 @@ impl SessionInner {
     }
 
     /// Reads the session again after a change in another tab. Further changes during the read cause one more read.
-    pub fn on_change_elsewhere(self: &Rc<Self>) {
+    pub fn on_change_in_other_tab(self: &Rc<Self>) {
         if self.refreshing.replace(true) {
             self.refresh_again.set(true);
             return;
         }
         let session = self.clone();
-        in_background(Box::pin(async move {
+        in_background(async move {
             loop {
                 session.refresh_again.set(false);
-                // A hint only: who reads next reads for sure, and hears of the failure then.
+                // The announcement is a hint. The next call reads again and reports a failure.
                 if session.refresh().await.unwrap_or(false) {
                     session.notify();
                 }
@@ -185,10 +183,10 @@ impl SessionInner {
                 }
             }
             session.refreshing.set(false);
-        }));
+        });
     }
 
-    fn history_moved(&self) {
+    fn drop_views_of_replaced_history(&self) {
         let generation = self.log.borrow().generation;
         if self.generation.replace(generation) != generation {
             self.renderer.borrow_mut().clear();
@@ -196,46 +194,43 @@ impl SessionInner {
         }
     }
 
-    /// Writes a change, whatever other writers appended in the meantime; gives the revision.
-    pub fn commit(&self, change: Change) -> Work<'_, Result<u64>> {
-        let committing = self.append_change(change);
-        Box::pin(async move { Ok(committing.await?.revision) })
+    /// Writes a change on top of what other writers appended meanwhile. Returns the new revision.
+    pub async fn commit(&self, change: Change) -> Result<u64> {
+        Ok(self.append_change(change).await?.revision)
     }
 
-    /// Writes a change, whatever other writers appended in the meantime.
-    pub fn append_change(&self, mut change: Change) -> Work<'_, Result<Committed>> {
-        Box::pin(async move {
-            self.context.check_open()?;
-            let state = Rc::new(self.state.borrow().clone());
-            if !state.is_empty() {
-                change.edit = Some(with_state(change.edit.take(), state.clone()));
-            }
-            let shows = !change.entries.is_empty() || change.edit.is_some();
-            let committed = commit(&*self.context.store, &self.log, &change).await?;
-            let found = self.log.borrow().findings.clone();
-            self.context.report_damage(&found);
-            // What was set while this was being written waits for the next one.
-            self.state.borrow_mut().retain(|key, value| state.get(key) != Some(value));
-            self.history_moved();
-            if shows {
-                self.context.announce_change(&self.id, committed.revision, false);
-            }
-            Ok(committed)
-        })
+    /// Writes a change, and the values of the state bag that are not stored yet, on top of what other writers appended meanwhile.
+    pub async fn append_change(&self, mut change: Change) -> Result<Committed> {
+        self.context.check_open()?;
+        let state = Rc::new(self.state.borrow().clone());
+        if !state.is_empty() {
+            change.edit = Some(with_state(change.edit.take(), state.clone()));
+        }
+        let is_visible = !change.entries.is_empty() || change.edit.is_some();
+        let committed = commit(&*self.context.store, &self.log, &change).await?;
+        let findings = self.log.borrow().findings.clone();
+        self.context.report_damage(&findings);
+        // Values that were set meanwhile are written by the next change.
+        self.state.borrow_mut().retain(|key, value| state.get(key) != Some(value));
+        self.drop_views_of_replaced_history();
+        if is_visible {
+            self.context.announce_change(&self.id, committed.revision, false);
+        }
+        Ok(committed)
     }
 
-    /// A change that changes nothing yet.
-    pub fn change(&self) -> Change {
+    /// Returns a change without content, with its operation name and time.
+    pub fn new_change(&self) -> Change {
         Change { operation: random_id(), at: self.context.now(), ..Change::default() }
     }
 
-    /// Tells whoever watches this session.
+    /// Calls the listeners of this session and of its view.
     pub fn notify(&self) {
-        self.view.borrow_mut().touch();
+        self.view.borrow_mut().invalidate();
         self.listeners.call(&JsValue::UNDEFINED);
     }
 
-    /// The run that lives here.
+    /// Returns the run that is under way in this tab.
     pub fn live_run(&self) -> Option<Rc<dyn LiveRun>> {
         self.run.borrow().clone()
     }
@@ -244,12 +239,12 @@ impl SessionInner {
         self.run.borrow().is_some()
     }
 
-    /// Lets a send in when no other run is under way here.
+    /// Reserves the place of the session's only run. Waits for the run before it if `may_queue` is set.
     ///
     /// # Errors
-    /// `busy`, unless it may queue.
-    pub async fn enter(&self, may_queue: bool) -> Result<()> {
-        while self.run.borrow().is_some() || self.entering.get() {
+    /// `busy` if a run is under way and the send may not queue, `closed`.
+    pub async fn reserve_run(&self, may_queue: bool) -> Result<()> {
+        while self.run.borrow().is_some() || self.is_starting_run.get() {
             if !may_queue {
                 return Err(Error::new(
                     Code::Busy,
@@ -257,44 +252,43 @@ impl SessionInner {
                 ));
             }
             let (turn, resolve) = deferred();
-            self.queue.borrow_mut().extend(resolve);
+            self.waiting_sends.borrow_mut().extend(resolve);
             // A resolved promise does not fail.
             let _ = JsFuture::from(turn).await;
             self.context.check_open()?;
         }
-        self.entering.set(true);
+        self.is_starting_run.set(true);
         Ok(())
     }
 
-    /// The send that was let in has its run, or has failed.
-    pub fn entered(&self, run: Option<Rc<dyn LiveRun>>) {
+    /// Fills the reserved place with its run, or frees it if the run could not be started.
+    pub fn set_run(&self, run: Option<Rc<dyn LiveRun>>) {
         let failed = run.is_none();
         *self.run.borrow_mut() = run;
-        self.entering.set(false);
+        self.is_starting_run.set(false);
         if failed {
-            self.next_in_queue();
+            self.admit_next_send();
         }
     }
 
-    /// The run is over: the next send may come.
-    pub fn left(&self, run: &dyn LiveRun) {
-        let own = self.run.borrow().as_ref().is_some_and(|live| live.id() == run.id());
-        if own {
+    /// Frees the place of a run that is over, and admits the next send.
+    pub fn on_run_ended(&self, run: &dyn LiveRun) {
+        let is_live = self.run.borrow().as_ref().is_some_and(|live| live.id() == run.id());
+        if is_live {
             *self.run.borrow_mut() = None;
             self.keep_ended_run(run);
             self.update_unfinished_soon();
-            self.next_in_queue();
+            self.admit_next_send();
         }
     }
 
-    /// The store was closed: the run here is nobody's any more, and who waits hears of it. What was read is freed; a page goes on
-    /// painting what it has.
+    /// Releases the live run and drops what was read, because the store was closed. Waiting sends reject with `closed`.
     pub fn close(&self) {
         let run = self.run.borrow_mut().take();
         if let Some(run) = run {
             run.release();
         }
-        for waiting in self.queue.take() {
+        for waiting in self.waiting_sends.take() {
             // Resolving a promise does not throw.
             let _ = waiting.call0(&JsValue::NULL);
         }
@@ -306,8 +300,9 @@ impl SessionInner {
         *self.state.borrow_mut() = Sorted::new();
     }
 
-    fn next_in_queue(&self) {
-        let next = if self.queue.borrow().is_empty() { None } else { Some(self.queue.borrow_mut().remove(0)) };
+    fn admit_next_send(&self) {
+        let next =
+            if self.waiting_sends.borrow().is_empty() { None } else { Some(self.waiting_sends.borrow_mut().remove(0)) };
         if let Some(next) = next {
             // Resolving a promise does not throw.
             let _ = next.call0(&JsValue::NULL);
@@ -315,16 +310,16 @@ impl SessionInner {
     }
 }
 
-/// An edit that writes the state bag, too.
+/// Returns an edit that does `edit` and writes values of the state bag.
 fn with_state(edit: Option<HeadEdit>, state: Rc<Sorted<String, Json>>) -> HeadEdit {
     Box::new(move |head| {
         if let Some(edit) = &edit {
             edit(head);
         }
         for (key, value) in state.entries() {
-            let at = head.state.partition_point(|(own, _)| own < key);
-            match head.state.get_mut(at).filter(|(own, _)| own == key) {
-                Some((_, own)) => own.clone_from(value),
+            let at = head.state.partition_point(|(name, _)| name < key);
+            match head.state.get_mut(at).filter(|(name, _)| name == key) {
+                Some((_, stored)) => stored.clone_from(value),
                 None => head.state.insert(at, (key.clone(), value.clone())),
             }
         }

@@ -1,4 +1,4 @@
-//! `StateBag`: provider-scoped state of a session.
+//! The class `StateBag`.
 
 use super::convert::{to_js, to_json};
 use super::session_inner::SessionInner;
@@ -21,7 +21,7 @@ impl JsStateBag {
 
 #[wasm_bindgen(js_class = StateBag)]
 impl JsStateBag {
-    /// The value under a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> JsValue {
         if let Some(value) = self.inner.state.borrow().get(key) {
             return to_js(value.view());
@@ -32,25 +32,25 @@ impl JsStateBag {
             .head
             .state
             .iter()
-            .find(|(own, _)| own == key)
+            .find(|(name, _)| name == key)
             .map_or(JsValue::UNDEFINED, |(_, value)| to_js(value.view()))
     }
 
-    /// Sets the value under a key: anything that JSON can say.
+    /// Sets the value of a key. It must be representable in JSON.
     pub fn set(&self, key: String, value: &JsValue) -> std::result::Result<(), JsValue> {
         let value = to_json(value)?;
         self.inner.state.borrow_mut().insert(key, value);
         Ok(())
     }
 
-    /// All keys, sorted.
+    /// Returns all keys, sorted.
     pub fn keys(&self) -> Array {
         let mut keys: Sorted<&str, ()> = Sorted::new();
-        let (log, own) = (self.inner.log.borrow(), self.inner.state.borrow());
+        let (log, unsaved) = (self.inner.log.borrow(), self.inner.state.borrow());
         for (key, _) in &log.head.state {
             keys.insert(key, ());
         }
-        for key in own.keys() {
+        for key in unsaved.keys() {
             keys.insert(key, ());
         }
         let list = Array::new();

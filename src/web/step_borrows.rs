@@ -1,4 +1,4 @@
-//! What a step of a run works on: the session's log and renderer, borrowed until the step is done.
+//! The session's log and renderer, borrowed for one step of a run.
 
 use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
@@ -9,7 +9,7 @@ use crate::store::SessionLog;
 use std::cell::{Ref, RefMut};
 
 impl SessionInner {
-    /// What a step of a run works on. The application's clock and ids are asked before anything is borrowed.
+    /// Borrows what a step of a run needs. The callbacks `now` and `newId` are called before, since they may call back.
     pub fn borrow_for_step(&self) -> StepBorrows<'_> {
         let now = self.context.now();
         self.context.ids.draw();
@@ -17,7 +17,7 @@ impl SessionInner {
     }
 }
 
-/// A step's surroundings, borrowed until it is done.
+/// What a step of a run borrows.
 pub struct StepBorrows<'s> {
     context: &'s StoreContext,
     now: Ms,

@@ -5,7 +5,7 @@ use super::listeners::Listeners;
 use super::options::{OpenOptions, channel_layers};
 use super::payloads::AuditPayloads;
 use super::platform::{PlatformClock, PlatformIds, seed};
-use super::promise::{Work, promise};
+use super::promise::promise;
 use super::results::{SessionChange, result_to_js};
 use super::tab_channel::TabChannel;
 use super::wire::report_to_js;
@@ -110,12 +110,12 @@ impl StoreContext {
     }
 
     /// Runs a future of an exported method; the promise rejects with `closed` if the store is closed.
-    pub fn promise(self: &Rc<Self>, work: Work<'static, Result<JsValue>>) -> Promise {
+    pub fn promise(self: &Rc<Self>, work: impl Future<Output = Result<JsValue>> + 'static) -> Promise {
         let context = self.clone();
-        promise(Box::pin(async move {
+        promise(async move {
             context.check_open()?;
             work.await
-        }))
+        })
     }
 
     /// Rejects further calls and disconnects from other tabs.
@@ -166,27 +166,23 @@ impl StoreContext {
     }
 
     /// Decodes a stored head. One that cannot be read is rebuilt, and the damage is reported.
-    pub fn head<'a>(&'a self, id: &'a str, stored: &'a StoredHead) -> Work<'a, Result<SessionHead>> {
-        Box::pin(async move {
-            let (head, findings) = read_head(&*self.store, id, stored, self.seed).await?;
-            self.report_damage(&findings);
-            Ok(head)
-        })
+    pub async fn head(&self, id: &str, stored: &StoredHead) -> Result<SessionHead> {
+        let (head, findings) = read_head(&*self.store, id, stored, self.seed).await?;
+        self.report_damage(&findings);
+        Ok(head)
     }
 
     /// Returns the stored heads of all sessions.
-    pub fn all_heads(&self) -> Work<'_, Result<Vec<SessionRow>>> {
-        Box::pin(async move {
-            let (mut heads, mut cursor) = (Vec::new(), None);
-            loop {
-                let rows = self.store.sessions(cursor.as_deref(), 200, None).await?;
-                heads.extend(rows.items);
-                cursor = rows.cursor;
-                if cursor.is_none() {
-                    return Ok(heads);
-                }
+    pub async fn all_heads(&self) -> Result<Vec<SessionRow>> {
+        let (mut heads, mut cursor) = (Vec::new(), None);
+        loop {
+            let rows = self.store.sessions(cursor.as_deref(), 200, None).await?;
+            heads.extend(rows.items);
+            cursor = rows.cursor;
+            if cursor.is_none() {
+                return Ok(heads);
             }
-        })
+        }
     }
 
     /// Returns true if something in the store cannot be read.

@@ -17,7 +17,7 @@ use crate::store::read_journal_from;
 const MAX_LIVENESS_WAITS: u32 = 8;
 
 impl SessionInner {
-    /// Keeps the turn of a run that ended here or was given up without being appended, so that the view still shows it.
+    /// Keeps the turn of a run that ended in this tab, or was given up, without being appended: the view still shows it.
     pub fn keep_ended_run(&self, run: &dyn LiveRun) {
         let (status, error, saved) = {
             let outcome = run.machine().outcome();
@@ -45,23 +45,23 @@ impl SessionInner {
         unfinished.push(ended);
     }
 
-    /// Forgets a run that ended here and was never written; false if there is none of that id.
-    pub fn forget_unwritten(&self, id: &str) -> bool {
+    /// Removes a run that ended in this tab and was never written. Returns false if there is none of this id.
+    pub fn remove_unwritten_run(&self, id: &str) -> bool {
         let mut unfinished = self.unfinished.borrow_mut();
         let before = unfinished.len();
         unfinished.retain(|run| run.id != id || !matches!(run.source, TurnSource::Memory { epoch: None, .. }));
         unfinished.len() < before
     }
 
-    /// Calls `paint` with each unfinished run that the view shows, in the order in which they began.
-    pub fn each_unfinished(&self, head: &SessionHead, paint: &mut dyn FnMut(&UnfinishedRun)) {
+    /// Calls `show` with each unfinished run that the view shows, oldest first.
+    pub fn each_unfinished(&self, head: &SessionHead, show: &mut dyn FnMut(&UnfinishedRun)) {
         let live_here = self.live_run();
         for run in &*self.unfinished.borrow() {
-            let own = live_here.as_ref().is_some_and(|live| live.id() == run.id);
-            // The run here is the next turn.
+            let is_live_here = live_here.as_ref().is_some_and(|live| live.id() == run.id);
+            // The run of this tab is the next turn.
             let superseded = live_here.is_some() && run.state != UnfinishedState::Live;
-            if !own && !superseded && run.is_shown(head) {
-                paint(run);
+            if !is_live_here && !superseded && run.is_shown(head) {
+                show(run);
             }
         }
     }
@@ -116,23 +116,23 @@ impl SessionInner {
         changed
     }
 
-    /// Looks after the step that is under way, and notifies if anything changed.
+    /// Updates the list in the background, and notifies if anything changed.
     pub fn update_unfinished_soon(&self) {
-        let session = self.own.clone();
-        in_background(Box::pin(async move {
+        let session = self.weak_self.clone();
+        in_background(async move {
             let Some(session) = session.upgrade() else { return };
             if session.context.check_open().is_ok() && session.update_unfinished().await {
                 session.notify();
             }
-        }));
+        });
     }
 
-    /// Whether runs began, went on or ended since the last look.
+    /// Returns true if runs began, continued or ended since the last update.
     pub fn runs_changed(&self) -> bool {
         *self.runs_at_last_update.borrow() != self.log.borrow().head.runs
     }
 
-    /// Brings what is shown of one run up to date. Until its journal is read, it is shown as before.
+    /// Updates one run. Until its journal is read, it is shown as before. Returns true if anything changed.
     async fn update_unfinished_run(&self, entry: &RunEntry, state: UnfinishedState) -> bool {
         let known = self
             .unfinished
@@ -151,17 +151,17 @@ impl SessionInner {
         let mut unfinished = self.unfinished.borrow_mut();
         let Some(run) = unfinished.iter_mut().find(|run| run.id == entry.id) else { return false };
         let TurnSource::Journal { recovered, read, epoch } = &mut run.source else { return false };
-        let grows = match more {
+        let has_more = match more {
             Some(Ok(records)) if !records.is_empty() && recovered.extend(&records).is_ok() => {
                 *read = entry.entries;
                 true
             }
-            // What cannot be read now is read at the next change.
+            // An unreadable entry is read again at the next change.
             _ => false,
         };
         let taken_over = std::mem::replace(epoch, entry.epoch) != entry.epoch;
-        let moved = run.state != state;
-        if !grows && !taken_over && !moved {
+        let state_changed = run.state != state;
+        if !has_more && !taken_over && !state_changed {
             return false;
         }
         if taken_over {
@@ -169,32 +169,32 @@ impl SessionInner {
         }
         run.state = state;
         run.show_journal();
-        let asks = run.state == UnfinishedState::Live && (taken_over || moved);
+        let request = run.state == UnfinishedState::Live && (taken_over || state_changed);
         drop(unfinished);
-        if asks {
+        if request {
             request_answer(&self.context, &self.id, &entry.id);
         }
         true
     }
 
-    /// Shows a run of which nothing was read yet.
+    /// Adds a run whose journal was not read yet.
     async fn show_from_journal(&self, entry: &RunEntry, state: UnfinishedState) -> bool {
         let Some(mut run) = self.read_run(entry).await else { return false };
         run.state = state;
         run.show_journal();
-        let asks = run.state == UnfinishedState::Live;
+        let request = run.state == UnfinishedState::Live;
         let mut unfinished = self.unfinished.borrow_mut();
         unfinished.retain(|other| other.id != entry.id);
         let at = unfinished.iter().position(|other| other.number > run.number).unwrap_or(unfinished.len());
         unfinished.insert(at, run);
         drop(unfinished);
-        if asks {
+        if request {
             request_answer(&self.context, &self.id, &entry.id);
         }
         true
     }
 
-    /// Reads a run's journal; none if the run ended meanwhile.
+    /// Reads the journal of a run. Returns none if the run ended meanwhile.
     async fn read_run(&self, entry: &RunEntry) -> Option<UnfinishedRun> {
         let recovered = match journal_of(&self.context, &self.id, entry).await {
             Ok(recovered) => recovered,
@@ -224,41 +224,41 @@ impl SessionInner {
 
     /// Calls [`update_unfinished`](Self::update_unfinished) after the run's owner has released it or died. Waiting does not compete for the ownership.
     fn await_release(&self, run: &str) {
-        if !self.awaited.borrow_mut().insert(run.to_owned(), ()) {
+        if !self.awaited_runs.borrow_mut().insert(run.to_owned(), ()) {
             return;
         }
-        let (session, run) = (self.own.clone(), run.to_owned());
-        let (sign, lock) =
+        let (session, run) = (self.weak_self.clone(), run.to_owned());
+        let (liveness, owner) =
             (liveness_lock_name(&self.context, &self.id, &run), lock_name(&self.context, &self.id, &run));
-        in_background(Box::pin(async move {
+        in_background(async move {
             for attempt in 0_u32.. {
                 // A waiter on the liveness lock does not block a new owner. An owner without one holds the owner lock only.
-                let name = if attempt < MAX_LIVENESS_WAITS { &sign } else { &lock };
+                let name = if attempt < MAX_LIVENESS_WAITS { &liveness } else { &owner };
                 if !wait_until_released(name).await {
                     // No locks here: the lease says how long the owner counts as alive.
-                    let Some(left) = session.upgrade().and_then(|session| session.lease_left(&run)) else { break };
+                    let Some(left) = session.upgrade().and_then(|session| session.remaining_lease(&run)) else { break };
                     sleep(left + 1).await;
                 }
                 let Some(session) = session.upgrade() else { return };
-                if session.context.check_open().is_err() || session.owner_left(&run).await {
+                if session.context.check_open().is_err() || session.on_owner_released(&run).await {
                     break;
                 }
             }
             if let Some(session) = session.upgrade() {
-                session.awaited.borrow_mut().remove(&run);
+                session.awaited_runs.borrow_mut().remove(&run);
             }
-        }));
+        });
     }
 
-    /// How long the lease of a run still counts, in milliseconds; none if the run is over.
-    fn lease_left(&self, run: &str) -> Option<u64> {
+    /// Returns the rest of a run's lease in milliseconds, and none if the run is over.
+    fn remaining_lease(&self, run: &str) -> Option<u64> {
         let until = self.log.borrow().head.run(run)?.lease_until;
         Some(until.saturating_sub(self.context.now()))
     }
 
-    /// Looks again after a run's lock was free for a moment; false if another owner has it already.
-    async fn owner_left(&self, run: &str) -> bool {
-        // A store that cannot be read now is read at the next change.
+    /// Updates the list after a run's lock was released. Returns false if another owner has acquired it already.
+    async fn on_owner_released(&self, run: &str) -> bool {
+        // A store that cannot be read now is read again at the next change.
         let refreshed = self.refresh().await.unwrap_or(false);
         if self.update_unfinished().await || refreshed {
             self.notify();
@@ -268,24 +268,24 @@ impl SessionInner {
         !self.unfinished.borrow().iter().any(|other| other.id == run && other.state == UnfinishedState::Live)
     }
 
-    /// The owner of a run sent the answer that is coming in, or said that there is none.
-    pub fn take_answer(&self, run: &str, message: Option<Message>) {
-        self.with_live(run, &mut |run| {
+    /// Sets the answer of a run of another tab, as its owner sent it; none if there is no answer.
+    pub fn set_partial_answer(&self, run: &str, message: Option<Message>) {
+        self.change_live_run(run, &mut |run| {
             run.partial = message.clone();
             true
         });
     }
 
-    /// The owner of a run sent what follows of that answer.
-    pub fn extend_answer(&self, run: &str, message: &str, more: &PartBody) {
-        self.with_live(run, &mut |run| {
+    /// Appends to the answer of a run of another tab.
+    pub fn extend_partial_answer(&self, run: &str, message: &str, more: &PartBody) {
+        self.change_live_run(run, &mut |run| {
             let Some(partial) = run.partial.as_mut().filter(|partial| partial.id == message) else { return false };
             partial.append(more);
             true
         });
     }
 
-    fn with_live(&self, run: &str, change: &mut dyn FnMut(&mut UnfinishedRun) -> bool) {
+    fn change_live_run(&self, run: &str, change: &mut dyn FnMut(&mut UnfinishedRun) -> bool) {
         let changed = {
             let mut unfinished = self.unfinished.borrow_mut();
             let live = unfinished.iter_mut().find(|other| other.id == run && other.state == UnfinishedState::Live);

@@ -59,7 +59,7 @@ impl JsSessionView {
     /// Shows older messages. Resolves to false if there are none.
     pub fn older(&self) -> Promise {
         let inner = self.inner.clone();
-        promise(Box::pin(async move {
+        promise(async move {
             let more = inner.log.borrow().history.messages().len() > inner.view.borrow().window;
             if more {
                 // Grows with the window, since each snapshot lists the whole window: paging to the end must not cost its square.
@@ -69,7 +69,7 @@ impl JsSessionView {
                 inner.notify();
             }
             Ok(more.into())
-        }))
+        })
     }
 }
 
@@ -82,7 +82,7 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         id: &inner.id,
         old: std::mem::take(&mut view.messages),
         at: 0,
-        places: None,
+        indexes: None,
         new: Vec::new(),
         items: Array::new(),
     };
@@ -141,13 +141,15 @@ fn unfinished_run_to_js(run: &UnfinishedRun) -> JsValue {
     })
 }
 
+/// Builds a snapshot and reuses the objects of unchanged messages.
 struct SnapshotBuilder<'v> {
+    /// The session's id.
     id: &'v str,
     old: Vec<ViewMessage>,
     /// The index at which the next message is expected: messages keep their order.
     at: usize,
     /// Indexes of the old messages by id, built when one is not at the expected index.
-    places: Option<BTreeMap<String, usize>>,
+    indexes: Option<BTreeMap<String, usize>>,
     new: Vec<ViewMessage>,
     items: Array,
 }
@@ -158,7 +160,7 @@ impl SnapshotBuilder<'_> {
         let partial = partial.filter(|partial| turn.message(&partial.id).is_none());
         let all = turn.messages().iter().map(|message| (message, false)).chain(partial.map(|partial| (partial, live)));
         for (message, streaming) in all {
-            // The append is there before the run hears of it.
+            // The turn is appended before the run knows.
             if stored.message(&message.id).is_none() {
                 let before = self.new.last().map(|shown| shown.id.clone());
                 self.message(message, turn, before.as_deref(), MessageFormat::View { saved: false, streaming });
@@ -166,22 +168,22 @@ impl SnapshotBuilder<'_> {
         }
     }
 
-    /// Where a message is among the old ones.
-    fn place_of(&mut self, id: &str) -> Option<usize> {
-        // Mostly the next one: only a snapshot that holds others, too, needs the table.
+    /// Returns the index of a message in the last snapshot.
+    fn index_of(&mut self, id: &str) -> Option<usize> {
+        // It is the next one, except after a change in the middle.
         if self.old.get(self.at).is_some_and(|old| old.id == id) {
             return Some(self.at);
         }
         let old = &self.old;
-        let places = self.places.get_or_insert_with(|| {
+        let indexes = self.indexes.get_or_insert_with(|| {
             old.iter().enumerate().map(|(at, shown)| (shown.id.clone(), at)).collect::<BTreeMap<_, _>>()
         });
-        places.get(id).copied()
+        indexes.get(id).copied()
     }
 
     fn message(&mut self, message: &Message, history: &History, before: Option<&str>, showing: MessageFormat) {
         let version = version(message, history, before, showing);
-        let found = self.place_of(&message.id);
+        let found = self.index_of(&message.id);
         self.at = found.map_or(self.at, |at| at + 1);
         let kept =
             found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());

@@ -29,7 +29,7 @@ impl Default for ViewState {
 
 impl ViewState {
     /// Drops the snapshot, because something changed.
-    pub fn touch(&mut self) {
+    pub fn invalidate(&mut self) {
         if !self.released {
             self.snapshot = None;
         }

@@ -1,4 +1,4 @@
-//! Serializes the writes of a session: each is joined to the history that the one before it left.
+//! Orders the writes of a session: each one is joined to the history after the one before.
 
 use super::promise::deferred;
 use js_sys::{Function, Promise};
@@ -21,7 +21,7 @@ impl WriteQueue {
     }
 }
 
-/// A place in the queue, held until it is dropped.
+/// A place in the queue, until it is dropped.
 pub struct WriteTurn {
     before: Option<Promise>,
     end: Option<Function>,

@@ -1,7 +1,8 @@
-//! IndexedDB: where a browser keeps chats.
+//! The store of browsers: IndexedDB.
 //!
 //! Every append is one transaction that compares the head and writes; the transaction is the lock between tabs, and nothing
-//! is awaited inside it. A connection that is lost is opened again once, and the call repeated, which its operation makes safe.
+//! is awaited inside it. After a lost connection the store opens a new one once and repeats the call, which is safe because an append
+//! has an operation name.
 
 mod connection;
 mod failure;
@@ -39,15 +40,15 @@ pub struct IndexedDbStore {
     name: String,
     options: IndexedDbOptions,
     connection: RefCell<Option<Rc<IdbConnection>>>,
-    /// Whether it was ever open: a database that has to be made again then was taken away.
+    /// The database was open once: if it must be created again, the browser has evicted it.
     opened: Cell<bool>,
     evicted: Cell<bool>,
     closed: Cell<bool>,
-    newest: Cell<bool>,
+    uses_newest_api: Cell<bool>,
 }
 
 impl IndexedDbStore {
-    /// Opens the database of this name, or makes it.
+    /// Opens the database of this name, or creates it.
     ///
     /// # Errors
     /// As [`open_with`](Self::open_with).
@@ -55,11 +56,11 @@ impl IndexedDbStore {
         Self::open_with(name, IndexedDbOptions { durability, ..IndexedDbOptions::default() }).await
     }
 
-    /// Opens the database of this name, or makes it.
+    /// Opens the database of this name, or creates it.
     ///
     /// # Errors
     /// `store_error` where there is no IndexedDB, `upgrade_blocked` while another tab keeps it from opening,
-    /// `unsupported_version` when a newer version made it, and `evicted`, once, when it was there and is gone.
+    /// `unsupported_version` if a newer version created it, and `evicted`, once, if it existed and is gone.
     pub async fn open_with(name: &str, options: IndexedDbOptions) -> Result<Self> {
         let store = Self {
             name: name.into(),
@@ -68,13 +69,13 @@ impl IndexedDbStore {
             opened: Cell::new(false),
             evicted: Cell::new(false),
             closed: Cell::new(false),
-            newest: Cell::new(true),
+            uses_newest_api: Cell::new(true),
         };
         store.connection().await.map_err(|failure| failure.error)?;
         Ok(store)
     }
 
-    /// Closes the connection behind the store's back, as browsers do.
+    /// Closes the connection without notice, as browsers do. For tests.
     #[doc(hidden)]
     pub fn lose_connection(&self) {
         if let Some(connection) = &*self.connection.borrow() {
@@ -82,10 +83,10 @@ impl IndexedDbStore {
         }
     }
 
-    /// Reads as browsers do that lack `getAllRecords`.
+    /// Reads without `getAllRecords`, as in older browsers. For tests.
     #[doc(hidden)]
     pub fn read_as_older_browsers(&self) {
-        self.newest.set(false);
+        self.uses_newest_api.set(false);
     }
 
     async fn connection(&self) -> std::result::Result<Rc<IdbConnection>, IdbFailure> {
@@ -99,9 +100,9 @@ impl IndexedDbStore {
         let (connection, made) = IdbConnection::open(&self.name, &self.options).await?;
         let connection = Rc::new(connection);
         self.connection.replace(Some(Rc::clone(&connection)));
-        let was_there = self.opened.replace(true) || marker.is_set();
+        let existed = self.opened.replace(true) || marker.is_set();
         marker.set();
-        if made && was_there {
+        if made && existed {
             self.evicted.set(true);
             let message = "the browser removed this site's database, and the chats in it are gone; a new one is open now: repeat the call to go on with it";
             return Err(IdbFailure::new(Code::Evicted, message));
@@ -136,22 +137,24 @@ impl IndexedDbStore {
         ended
     }
 
-    fn on_head<'a>(&'a self, session: &str, act: HeadOperation) -> StoreFuture<'a, Rc<RefCell<HeadScript>>> {
-        let write = !matches!(act, HeadOperation::RangeRead);
-        let script = Rc::new(RefCell::new(HeadScript::new(session, act)));
+    fn run_on_head<'a>(&'a self, session: &str, operation: HeadOperation) -> StoreFuture<'a, Rc<RefCell<HeadScript>>> {
+        let write = !matches!(operation, HeadOperation::Read);
+        let script = Rc::new(RefCell::new(HeadScript::new(session, operation)));
         Box::pin(async move {
             self.transact(script.clone(), write).await?;
             Ok(script)
         })
     }
 
-    /// Deletes a session on a disk that is full; its tombstone is written when there is room for it.
+    /// Deletes a session on a full disk. Its tombstone is written afterwards, in the space that this freed.
     async fn erase(&self, session: &str) -> Result<()> {
-        let Some(tombstone) = self.on_head(session, HeadOperation::Erase).await?.borrow_mut().unmarked.take() else {
+        let Some(tombstone) =
+            self.run_on_head(session, HeadOperation::Erase).await?.borrow_mut().unwritten_tombstone.take()
+        else {
             return Ok(());
         };
-        match self.on_head(session, HeadOperation::WriteTombstone(tombstone)).await {
-            // The session is gone. A writer who knew it finds nothing, and learns of the conflict all the same.
+        match self.run_on_head(session, HeadOperation::WriteTombstone(tombstone)).await {
+            // The session is deleted. A writer that knew it finds no head, which is a conflict as well.
             Err(error) if error.code == Code::QuotaExceeded => Ok(()),
             ended => ended.map(drop),
         }
@@ -171,7 +174,7 @@ impl LogStore for IndexedDbStore {
 
     fn close(&self) {
         self.closed.set(true);
-        // DatabaseExt under way end first.
+        // Transactions under way end first.
         drop(self.connection.take());
     }
 
@@ -180,7 +183,7 @@ impl LogStore for IndexedDbStore {
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
-        Box::pin(async move { Ok(self.on_head(session, HeadOperation::RangeRead).await?.borrow_mut().head.take()) })
+        Box::pin(async move { Ok(self.run_on_head(session, HeadOperation::Read).await?.borrow_mut().head.take()) })
     }
 
     fn append<'a>(
@@ -208,7 +211,8 @@ impl LogStore for IndexedDbStore {
             if query.from > query.to || query.from > MAX_KEY {
                 return Ok(Vec::new());
             }
-            let read = Rc::new(RefCell::new(RangeRead::new(SessionKeys::of(session), query, self.newest.get())));
+            let read =
+                Rc::new(RefCell::new(RangeRead::new(SessionKeys::of(session), query, self.uses_newest_api.get())));
             self.transact(read.clone(), false).await?;
             Ok(std::mem::take(&mut read.borrow_mut().records))
         })
@@ -220,7 +224,7 @@ impl LogStore for IndexedDbStore {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
-        let pages = PageQuery::sessions(cursor, limit, channel, self.newest.get());
+        let pages = PageQuery::sessions(cursor, limit, channel, self.uses_newest_api.get());
         Box::pin(async move {
             let pages = Rc::new(RefCell::new(pages));
             self.transact(pages.clone(), false).await?;
@@ -229,7 +233,7 @@ impl LogStore for IndexedDbStore {
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
-        let pages = PageQuery::audit(query, self.newest.get());
+        let pages = PageQuery::audit(query, self.uses_newest_api.get());
         Box::pin(async move {
             let pages = Rc::new(RefCell::new(pages?));
             self.transact(pages.clone(), false).await?;
@@ -239,8 +243,8 @@ impl LogStore for IndexedDbStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
-            match self.on_head(session, HeadOperation::Delete).await {
-                // Chromium refuses whatever writes, and lets a transaction that only deletes make room.
+            match self.run_on_head(session, HeadOperation::Delete).await {
+                // On a full disk Chromium rejects every transaction that writes, but not one that only deletes.
                 Err(error) if error.code == Code::QuotaExceeded => self.erase(session).await,
                 ended => ended.map(drop),
             }

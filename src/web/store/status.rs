@@ -1,4 +1,4 @@
-//! What the browser says of its storage.
+//! The storage status of the browser.
 
 use crate::error::{Code, Error, Result};
 use js_sys::Reflect;
@@ -6,27 +6,27 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{StorageEstimate, StorageManager};
 
-/// What the browser says of its storage. Absent where it does not say.
+/// The storage status of an origin. A field is none if the browser does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StorageStatus {
-    /// Whether the browser promised not to evict it.
+    /// The browser promised not to evict the data.
     pub persisted: Option<bool>,
     /// Bytes in use by this origin.
     pub usage: Option<f64>,
-    /// Bytes that this origin may use. Browsers round and pad both: show them to people, decide nothing by them.
+    /// Bytes that this origin may use. Browsers round and pad both: show them to people, do not decide by them.
     pub quota: Option<f64>,
 }
 
-/// Asks the browser. Never fails: what it refuses to say is absent.
+/// Returns the storage status. Never fails.
 pub async fn storage_status() -> StorageStatus {
     let Some(storage) = manager() else { return StorageStatus::default() };
     let persisted = match storage.persisted() {
         Ok(promise) => JsFuture::from(promise).await.ok().and_then(|answer| answer.as_bool()),
-        Err(_) => None, // absent where the browser does not say
+        Err(_) => None,
     };
     let estimate: Option<StorageEstimate> = match storage.estimate() {
         Ok(promise) => JsFuture::from(promise).await.ok().map(JsCast::unchecked_into),
-        Err(_) => None, // likewise
+        Err(_) => None,
     };
     let bytes = |key: &str| {
         estimate.as_ref().and_then(|estimate| Reflect::get(estimate, &key.into()).ok()).and_then(|bytes| bytes.as_f64())
@@ -34,7 +34,7 @@ pub async fn storage_status() -> StorageStatus {
     StorageStatus { persisted, usage: bytes("usage"), quota: bytes("quota") }
 }
 
-/// Asks the browser to keep this origin's data when space runs short. Some ask the user; gives whether it promised.
+/// Asks the browser not to evict this origin's data. Some browsers ask the user. Returns true if the browser promised it.
 ///
 /// # Errors
 /// `store_error` where the browser cannot be asked: in a worker, outside of a secure context, or on an old browser.

@@ -1,4 +1,4 @@
-//! OpenRequest, losing and deleting the database.
+//! Opening, losing and deleting the database.
 
 use super::failure::IdbFailure;
 use super::options::{Durability, IndexedDbOptions};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 use web_sys::{IdbDatabase, IdbFactory, IdbOpenDbRequest, IdbTransaction, Storage};
 
-/// Stays: what changes is the schema inside the records, so that no tab ever has to wait for another to close.
+/// The version of the IndexedDB schema. It never changes: records have versions of their own, so no tab waits for another to close.
 const VERSION: u32 = 1;
 
 #[wasm_bindgen]
@@ -29,7 +29,7 @@ extern "C" {
     ) -> std::result::Result<IdbTransaction, JsValue>;
 }
 
-/// An open database, until the browser or another tab wants it closed.
+/// An open database, until the browser or another tab closes it.
 pub(super) struct IdbConnection {
     open: Rc<OpenDatabase>,
     _on_versionchange: EventHandler,
@@ -43,9 +43,9 @@ struct OpenDatabase {
 }
 
 impl IdbConnection {
-    /// Opens the database, and says whether it had to be made.
+    /// Opens the database. Returns true if it had to be created.
     pub(super) async fn open(name: &str, options: &IndexedDbOptions) -> std::result::Result<(Self, bool), IdbFailure> {
-        let guard = settle(factory()?.open_with_u32(name, VERSION)?, options)?;
+        let guard = attach_handlers(factory()?.open_with_u32(name, VERSION)?, options)?;
         let database: IdbDatabase = guard.opening.end.wait().await?.unchecked_into();
         let open = Rc::new(OpenDatabase { database, closed: Cell::new(false) });
         let on_versionchange = handler(&open, |open| {
@@ -68,7 +68,7 @@ impl IdbConnection {
         &self.open.database
     }
 
-    /// Begins a transaction: to write if there is a durability, else to read.
+    /// Begins a transaction: for writing with the given durability, otherwise for reading.
     pub(super) fn begin(
         &self,
         stores: &[&str],
@@ -96,10 +96,10 @@ impl Drop for IdbConnection {
 /// Deletes a database and everything in it.
 ///
 /// # Errors
-/// `upgrade_blocked` when another tab keeps it open and does not let go; it is deleted once that closes.
+/// `upgrade_blocked` if another tab keeps it open; it is deleted as soon as that tab closes it.
 pub async fn delete_database(name: &str) -> Result<()> {
     let delete = async {
-        let guard = settle(factory()?.delete_database(name)?, &IndexedDbOptions::default())?;
+        let guard = attach_handlers(factory()?.delete_database(name)?, &IndexedDbOptions::default())?;
         guard.opening.end.wait().await
     };
     delete.await.map_err(|failure: IdbFailure| failure.error)?;
@@ -116,11 +116,11 @@ fn factory() -> std::result::Result<IdbFactory, IdbFailure> {
     Err(IdbFailure::new(Code::StoreError, help))
 }
 
-/// A request to open or to delete, on its way.
+/// A pending request to open or to delete a database.
 struct OpenRequest {
     request: IdbOpenDbRequest,
     state: Cell<OpenRequestState>,
-    /// Whether the database had to be made.
+    /// The database had to be created.
     made: Cell<bool>,
     end: OneShot<JsValue>,
     blocked_after: Ms,
@@ -131,19 +131,19 @@ struct OpenRequest {
 enum OpenRequestState {
     Waiting,
     Settled,
-    /// Nobody waits any more.
+    /// Nobody waits for the result any more.
     Abandoned,
 }
 
 impl OpenRequest {
-    /// A database that was made has no object stores yet.
+    /// Creates the object stores of a new database.
     fn upgrade(self: &Rc<Self>) {
         let failure = match self.make_stores() {
             Ok(()) => return self.made.set(true),
             Err(thrown) => IdbFailure::from(thrown),
         };
         if let Some(transaction) = self.request.transaction() {
-            let _ = transaction.abort(); // it may be over; the failure is told either way
+            let _ = transaction.abort(); // it may be over already; the failure is reported in any case
         }
         self.end.set(Err(failure));
     }
@@ -191,8 +191,11 @@ impl OpenRequest {
     }
 }
 
-/// Lets a request to open or to delete be waited for.
-fn settle(request: IdbOpenDbRequest, options: &IndexedDbOptions) -> std::result::Result<OpenRequestGuard, IdbFailure> {
+/// Attaches the handlers of a request to open or to delete.
+fn attach_handlers(
+    request: IdbOpenDbRequest,
+    options: &IndexedDbOptions,
+) -> std::result::Result<OpenRequestGuard, IdbFailure> {
     let opening = Rc::new(OpenRequest {
         request,
         state: Cell::new(OpenRequestState::Waiting),
@@ -201,10 +204,10 @@ fn settle(request: IdbOpenDbRequest, options: &IndexedDbOptions) -> std::result:
         blocked_after: options.blocked_after,
         timers: RefCell::default(),
     });
-    // A deletion that waits for another tab lets this one wait without an event, so the absence of any is blocked too.
+    // Behind a deletion that waits for another tab no event arrives, so a long silence counts as blocked, too.
     opening.give_up_after(options.busy_after)?;
-    let acts = [OpenRequest::upgrade, OpenRequest::succeeded, OpenRequest::failed, OpenRequest::blocked];
-    let handlers = acts.map(|act| handler(&opening, act));
+    let reactions = [OpenRequest::upgrade, OpenRequest::succeeded, OpenRequest::failed, OpenRequest::blocked];
+    let handlers = reactions.map(|reaction| handler(&opening, reaction));
     for (event, handler) in EVENTS.iter().zip(&handlers) {
         set(&opening.request, event, handler.as_ref());
     }
@@ -214,14 +217,14 @@ fn settle(request: IdbOpenDbRequest, options: &IndexedDbOptions) -> std::result:
 /// The events of a request to open or to delete.
 const EVENTS: [&str; 4] = ["onupgradeneeded", "onsuccess", "onerror", "onblocked"];
 
-/// Closes what a request to open gave; one to delete gives nothing.
+/// Closes the database that a request to open returned. A request to delete returns none.
 fn close(opened: &JsValue) {
     if let Some(database) = opened.dyn_ref::<IdbDatabase>() {
         database.close();
     }
 }
 
-/// A request's handlers. Nobody can take a request to open back: given up, its handlers stay, and close what comes late.
+/// The handlers of a request. A request to open cannot be cancelled: if it is abandoned, its handlers stay and close a late database.
 struct OpenRequestGuard {
     opening: Rc<OpenRequest>,
     handlers: Option<[EventHandler; 4]>,
@@ -247,8 +250,8 @@ impl Drop for OpenRequestGuard {
     }
 }
 
-/// A mark outside of the database that there was one: browsers evict IndexedDB without a word. Only pages have a place for
-/// it; in a worker an eviction is seen only by the store that was open.
+/// A mark in localStorage that the database exists, since browsers evict IndexedDB without notice. Workers have no localStorage: there only
+/// a store that was open notices an eviction.
 pub(super) struct EvictionMarker {
     storage: Option<Storage>,
     key: String,
@@ -256,7 +259,7 @@ pub(super) struct EvictionMarker {
 
 impl EvictionMarker {
     pub(super) fn of(name: &str) -> Self {
-        // Blocked storage throws at the mere mention of it; then there is no mark.
+        // Reading `localStorage` throws if the page may not store anything; then there is no mark.
         let storage = member(&js_sys::global(), "localStorage");
         Self { storage: storage.is_object().then(|| storage.unchecked_into()), key: format!("{name}:indexeddb") }
     }
@@ -265,7 +268,7 @@ impl EvictionMarker {
         self.storage.as_ref().is_some_and(|storage| matches!(storage.get_item(&self.key), Ok(Some(_))))
     }
 
-    /// Best effort: a full localStorage costs the signal, not the store.
+    /// Sets the mark. Without it, in a full localStorage, only the detection of evictions is lost.
     pub(super) fn set(&self) {
         let _ = self.storage.as_ref().map(|storage| storage.set_item(&self.key, "1"));
     }

@@ -1,16 +1,16 @@
-//! What IndexedDB says when something is wrong, as an [`Error`].
+//! Failures of IndexedDB, converted to an [`Error`].
 
 use crate::error::{Code, Error};
 use crate::web::foreign::member;
 use wasm_bindgen::JsValue;
 
-/// A failure, and whether a new connection may help.
+/// A failure of IndexedDB.
 #[derive(Clone, Debug)]
 pub(super) struct IdbFailure {
     pub(super) error: Error,
-    /// The connection is lost: reopen once and do it again.
+    /// The connection is lost; on a new one the call may succeed.
     pub(super) lost: bool,
-    /// A record stood where one was to be added.
+    /// A record exists at the key of one that was to be added.
     pub(super) occupied: bool,
 }
 
@@ -19,12 +19,12 @@ impl IdbFailure {
         Error::new(code, message).into()
     }
 
-    /// A transaction ended before its script did.
+    /// The failure of a transaction that ended before its script.
     pub(super) fn found_nothing() -> Self {
         Self::new(Code::Internal, "an IndexedDB transaction ended and found nothing")
     }
 
-    /// The browser ended a transaction or a connection and does not say why.
+    /// The failure of a transaction or a connection that the browser ended without a reason.
     pub(super) fn ended() -> Self {
         Self {
             error: Error::new(
@@ -36,9 +36,9 @@ impl IdbFailure {
         }
     }
 
-    /// What the transaction itself says of its end.
+    /// The failure of a transaction, by its own error.
     pub(super) fn of_transaction(error: &JsValue) -> Self {
-        // A call that throws may have the same name: only a request that failed ends a transaction with it.
+        // A call that throws may have the same name, but only a failed request ends its transaction with it.
         let occupied = member(error, "name").as_string().as_deref() == Some("ConstraintError");
         Self { occupied, ..error.clone().into() }
     }
@@ -51,11 +51,11 @@ impl From<Error> for IdbFailure {
 }
 
 impl From<JsValue> for IdbFailure {
-    /// By name, not by class or number: `QuotaExceededError` has become a class of its own in some browsers.
+    /// Reads the error by name, not by class or number: `QuotaExceededError` has become a class of its own in some browsers.
     fn from(thrown: JsValue) -> Self {
         let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
-        let said = if name.is_empty() {
+        let message_of_browser = if name.is_empty() {
             crate::web::foreign::error_from_thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
         } else {
             format!("IndexedDB: {name}: {message}")
@@ -76,10 +76,14 @@ impl From<JsValue> for IdbFailure {
             _ if crate::text::has(&message, "too large") => (Code::TooLarge, "; nothing was written"),
             _ => (Code::StoreError, ""),
         };
-        // WebKit's words when its storage process went away: "IdbConnection to Indexed Database server lost".
+        // WebKit, when its storage process has crashed: "Connection to Indexed Database server lost".
         let lost =
             matches!(name.as_str(), "InvalidStateError" | "UnknownError" | "TransactionInactiveError" | "AbortError")
                 || crate::text::has(&message, "server lost");
-        Self { error: Error::new(code, said + help), lost: lost && code == Code::StoreError, occupied: false }
+        Self {
+            error: Error::new(code, message_of_browser + help),
+            lost: lost && code == Code::StoreError,
+            occupied: false,
+        }
     }
 }

@@ -1,8 +1,9 @@
-//! The transactions that read the head's row and go on from there at once.
+//! Transactions that read the row of a head and continue in the same callback.
 
 use super::failure::IdbFailure;
 use super::rows::{
-    HEADS, HeadRow, STORES, SessionKeys, ask_any, ask_head, ask_records, delete_head, put_head, table_name,
+    HEADS, HeadRow, STORES, SessionKeys, delete_head, put_head, request_first_records, request_head, request_records,
+    table_name,
 };
 use super::transaction::{Script, ScriptStep};
 use super::write::{AppendRequest, clear, tombstone};
@@ -10,65 +11,72 @@ use crate::store::{Appended, StoredHead, Table};
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
-/// What is done with the head.
+/// What a transaction does with the head.
 pub(super) enum HeadOperation {
-    RangeRead,
+    Read,
     Append(AppendRequest),
     /// Deletes the session and leaves a tombstone.
     Delete,
-    /// Deletes the session, head and all: a disk that is full takes no tombstone, and no transaction that writes one.
+    /// Deletes the session and its head: on a full disk no transaction that writes a tombstone succeeds.
     Erase,
-    /// Writes the tombstone that `Erase` could not, where nothing else was written since.
+    /// Writes the tombstone that `Erase` could not, unless something else was written since.
     WriteTombstone(HeadRow),
 }
 
 pub(super) struct HeadScript {
     keys: SessionKeys,
-    act: HeadOperation,
-    /// The row, and whether there was one, while something else is asked for.
+    operation: HeadOperation,
+    /// The row, and whether it existed, during further requests.
     row: Option<(HeadRow, bool)>,
-    /// The head that `HeadOperation::RangeRead` found.
+    /// The head that `HeadOperation::Read` found.
     pub(super) head: Option<StoredHead>,
     /// The outcome of `HeadOperation::Append`.
     pub(super) appended: Option<Appended>,
-    /// What `Erase` left to be written.
-    pub(super) unmarked: Option<HeadRow>,
+    /// The tombstone that `Erase` could not write.
+    pub(super) unwritten_tombstone: Option<HeadRow>,
 }
 
 impl HeadScript {
-    pub(super) fn new(session: &str, act: HeadOperation) -> Self {
-        Self { keys: SessionKeys::of(session), act, row: None, head: None, appended: None, unmarked: None }
+    pub(super) fn new(session: &str, operation: HeadOperation) -> Self {
+        Self {
+            keys: SessionKeys::of(session),
+            operation,
+            row: None,
+            head: None,
+            appended: None,
+            unwritten_tombstone: None,
+        }
     }
 
-    /// What must be known beside the row, if anything.
-    fn ask_more(
+    /// Requests what must be known in addition to the row, if anything.
+    fn request_more(
         &self,
         transaction: &IdbTransaction,
         row: &HeadRow,
-        any: bool,
+        exists: bool,
     ) -> Result<Option<ScriptStep>, IdbFailure> {
-        match &self.act {
-            // Records without a head are a damaged session.
-            HeadOperation::RangeRead if !any => ask_records(transaction, &self.keys).map(Some),
+        match &self.operation {
+            // A session with records and without a head is damaged.
+            HeadOperation::Read if !exists => request_records(transaction, &self.keys).map(Some),
             HeadOperation::Append(append) if append.outcome(row).is_none() => {
-                let hidden = append.hidden(&self.keys, row);
-                if hidden.is_empty() { Ok(None) } else { ask_any(transaction, hidden).map(Some) }
+                let ranges = append.possibly_occupied(&self.keys, row);
+                if ranges.is_empty() { Ok(None) } else { request_first_records(transaction, ranges).map(Some) }
             }
             _ => Ok(None),
         }
     }
 
-    fn act(
+    fn finish(
         &mut self,
         transaction: &IdbTransaction,
-        (mut row, any): (HeadRow, bool),
+        (mut row, exists): (HeadRow, bool),
         found: bool,
     ) -> Result<ScriptStep, IdbFailure> {
-        let is_there = any && !row.deleted;
+        let is_there = exists && !row.deleted;
         let mut written = 0;
-        match &self.act {
-            // It may be asked again, after a connection was lost.
-            HeadOperation::RangeRead => self.head = (is_there || found).then(|| row.head()),
+        match &self.operation {
+            // Runs again after a lost connection.
+            HeadOperation::Read => self.head = (is_there || found).then(|| row.head()),
             HeadOperation::Append(append) => {
                 self.appended = Some(match append.outcome(&row) {
                     Some(outcome) => outcome,
@@ -83,11 +91,11 @@ impl HeadScript {
             HeadOperation::Erase if is_there => {
                 clear(&self.keys, transaction)?;
                 delete_head(transaction, &self.keys)?;
-                self.unmarked = Some(tombstone(row));
+                self.unwritten_tombstone = Some(tombstone(row));
             }
-            // Without a head there may be records all the same.
-            HeadOperation::Delete | HeadOperation::Erase if !any => clear(&self.keys, transaction)?,
-            HeadOperation::WriteTombstone(tombstone) if !any => put_head(transaction, &self.keys, tombstone)?,
+            // There may be records without a head.
+            HeadOperation::Delete | HeadOperation::Erase if !exists => clear(&self.keys, transaction)?,
+            HeadOperation::WriteTombstone(tombstone) if !exists => put_head(transaction, &self.keys, tombstone)?,
             HeadOperation::Delete | HeadOperation::Erase | HeadOperation::WriteTombstone(_) => {}
         }
         Ok(ScriptStep::Done(written))
@@ -96,8 +104,8 @@ impl HeadScript {
 
 impl Script for HeadScript {
     fn stores(&self) -> Vec<&'static str> {
-        match &self.act {
-            HeadOperation::RangeRead => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
+        match &self.operation {
+            HeadOperation::Read => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
             HeadOperation::Append(append) => append.stores(),
             HeadOperation::Delete | HeadOperation::Erase => STORES.to_vec(),
             HeadOperation::WriteTombstone(_) => vec![HEADS],
@@ -111,19 +119,19 @@ impl Script for HeadScript {
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {
         if let Some(row) = self.row.take() {
             let found = answers.iter().any(|key| !key.is_undefined());
-            return self.act(transaction, row, found);
+            return self.finish(transaction, row, found);
         }
         let Some(value) = answers.first() else {
-            return ask_head(transaction, &self.keys);
+            return request_head(transaction, &self.keys);
         };
         let mut row = HeadRow::default();
-        let any = row.read(value);
-        match self.ask_more(transaction, &row, any)? {
+        let exists = row.read(value);
+        match self.request_more(transaction, &row, exists)? {
             Some(step) => {
-                self.row = Some((row, any));
+                self.row = Some((row, exists));
                 Ok(step)
             }
-            None => self.act(transaction, (row, any), false),
+            None => self.finish(transaction, (row, exists), false),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::clock::Ms;
 
-/// When a write counts as done.
+/// When a write counts as durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the operating system has it: outlives the tab and the browser, and may lose the last moments to a power cut.
+    /// When the operating system has it. It survives the tab and the browser; a power cut may lose the last moments.
     #[default]
     Relaxed,
     /// When the disk has it.
@@ -22,12 +22,12 @@ impl Durability {
     }
 }
 
-/// How an [`IndexedDbStore`] is opened.
+/// Options of an IndexedDB store.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexedDbOptions {
-    /// When a write counts as done.
+    /// When a write counts as durable.
     pub durability: Durability,
-    /// How long to wait for another tab to give way or for a disk, in milliseconds, before `busy`.
+    /// How long to wait for another tab or for the disk, in milliseconds, before `busy`.
     pub busy_after: Ms,
     /// How long to wait for other tabs to close an old version, in milliseconds, before `upgrade_blocked`.
     pub blocked_after: Ms,

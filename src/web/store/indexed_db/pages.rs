@@ -1,6 +1,6 @@
-//! The transactions that list: a page of what a scan finds.
+//! Transactions that list sessions or audit rows, a page at a time.
 //!
-//! Sessions whose head is gone are found by their records: between two heads there should be none.
+//! A session whose head is lost is found by its records: between the sessions of two heads there should be none.
 
 use super::failure::IdbFailure;
 use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, table_name};
@@ -21,12 +21,12 @@ enum Listing {
     Audit(AuditQuery),
 }
 
-/// A range of records in which no head's session lies.
+/// A range of records between the sessions of two heads.
 struct HeadlessRange {
     table: Table,
     lower: RangeEnd,
     upper: RangeEnd,
-    /// How many sessions were found in it; more than a page holds are not looked for.
+    /// Number of sessions found in it, at most a page.
     found: usize,
 }
 
@@ -34,10 +34,10 @@ pub(super) struct PageQuery {
     listing: Listing,
     /// The keys of all heads that were read, in order.
     heads: Vec<JsValue>,
-    /// What is looked through for sessions without a head, once the heads are read.
-    gaps: Vec<HeadlessRange>,
+    /// Ranges to search for sessions without a head, after the heads are read.
+    headless: Vec<HeadlessRange>,
     limit: usize,
-    /// Where it begins, for a new connection.
+    /// The scan at its beginning, for a new connection.
     start: Scan,
     scan: Scan,
     sessions: Vec<SessionRow>,
@@ -45,18 +45,18 @@ pub(super) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Sessions behind the cursor.
-    pub(super) fn sessions(cursor: Option<&str>, limit: usize, channel: Option<&str>, newest: bool) -> Self {
+    /// Lists sessions after the cursor.
+    pub(super) fn sessions(cursor: Option<&str>, limit: usize, channel: Option<&str>, uses_newest_api: bool) -> Self {
         let lower = cursor.map_or_else(RangeEnd::first, |cursor| RangeEnd::beyond(JsValue::from_str(cursor)));
-        let scan = Scan::new(HEADS, lower, RangeEnd::last(), newest);
+        let scan = Scan::new(HEADS, lower, RangeEnd::last(), uses_newest_api);
         Self::new(Listing::Sessions(channel.map(str::to_owned)), limit, scan)
     }
 
-    /// Rows of the audit table.
+    /// Lists rows of the audit table.
     ///
     /// # Errors
-    /// `invalid_input` for a cursor that no page gave.
-    pub(super) fn audit(query: &AuditQuery, newest: bool) -> Result<Self, Error> {
+    /// `invalid_input` for a cursor that no page returned.
+    pub(super) fn audit(query: &AuditQuery, uses_newest_api: bool) -> Result<Self, Error> {
         let (mut lower, mut upper) = (RangeEnd::first(), RangeEnd::last());
         if let Some(session) = &query.session {
             let keys = SessionKeys::of(session);
@@ -65,24 +65,24 @@ impl PageQuery {
         if let Some(cursor) = &query.cursor {
             let (session, key) = open_audit_cursor(cursor)?;
             lower = RangeEnd::beyond(SessionKeys::of(session).past(key));
-            // A cursor from another session's rows may lie behind this session's, where no range may end.
+            // A cursor from another session's rows may be after the last row of this session, and a range must not end before it begins.
             if query.session.as_deref() != Some(session) {
                 upper = RangeEnd::last();
             }
         }
-        let scan = Scan::new(table_name(Table::ToolInvocations), lower, upper, newest);
+        let scan = Scan::new(table_name(Table::ToolInvocations), lower, upper, uses_newest_api);
         Ok(Self::new(Listing::Audit(query.clone()), query.limit, scan))
     }
 
     fn new(listing: Listing, limit: usize, mut scan: Scan) -> Self {
         let limit = if limit == 0 { PAGE } else { limit };
-        // One more than the page shows whether there is a next.
+        // One row more than the page tells whether there is a next page.
         scan.count = u32::try_from(limit.saturating_add(1)).unwrap_or(u32::MAX).clamp(32, 256);
-        let (heads, gaps, sessions, rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { listing, heads, gaps, limit, start: scan.clone(), scan, sessions, rows }
+        let (heads, headless, sessions, rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { listing, heads, headless, limit, start: scan.clone(), scan, sessions, rows }
     }
 
-    /// Takes a row if it is wanted.
+    /// Keeps a row if the query selects it.
     fn take(&mut self, key: &JsValue, value: &JsValue) -> Result<(), IdbFailure> {
         match &self.listing {
             Listing::Sessions(channel) => {
@@ -109,68 +109,68 @@ impl PageQuery {
     }
 }
 
-/// A session's records, as the ends of ranges before and after them.
-fn around(head: &JsValue) -> (RangeEnd, RangeEnd) {
+/// Returns the end of the range before a session's records and the beginning of the range after them.
+fn bounds_around(head: &JsValue) -> (RangeEnd, RangeEnd) {
     let keys = SessionKeys::of(&head.as_string().unwrap_or_default());
     (RangeEnd::beyond(keys.start()), RangeEnd::beyond(keys.end()))
 }
 
 impl PageQuery {
-    /// The ranges between the heads that were read.
-    fn between_heads(&self) -> Vec<HeadlessRange> {
-        let mut gaps = Vec::new();
+    /// Returns the ranges between the sessions of the heads that were read.
+    fn ranges_between_heads(&self) -> Vec<HeadlessRange> {
+        let mut ranges = Vec::new();
         for table in [Table::Log, Table::Runs] {
             let mut lower = match self.start.lower.key.as_string() {
-                Some(cursor) => around(&cursor.into()).1,
+                Some(cursor) => bounds_around(&cursor.into()).1,
                 None => RangeEnd::at(js_sys::Array::new().into()),
             };
             for head in &self.heads {
-                let (upper, next) = around(head);
-                gaps.push(HeadlessRange { table, lower, upper, found: 0 });
+                let (upper, next) = bounds_around(head);
+                ranges.push(HeadlessRange { table, lower, upper, found: 0 });
                 lower = next;
             }
             if self.scan.ended() {
-                gaps.push(HeadlessRange { table, lower, upper: RangeEnd::last(), found: 0 });
+                ranges.push(HeadlessRange { table, lower, upper: RangeEnd::last(), found: 0 });
             }
         }
-        gaps
+        ranges
     }
 
-    fn ask_gaps(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
-        if self.gaps.is_empty() {
+    fn request_headless(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
+        if self.headless.is_empty() {
             return Ok(ScriptStep::Done(0));
         }
-        let ranges = self.gaps.iter().map(|gap| (gap.table, rows::range(&gap.lower, &gap.upper))).collect();
-        rows::ask_any(transaction, ranges)
+        let ranges = self.headless.iter().map(|range| (range.table, rows::range(&range.lower, &range.upper))).collect();
+        rows::request_first_records(transaction, ranges)
     }
 
-    /// Takes the sessions whose first records these are; behind them there may be more.
-    fn take_lost(&mut self, first: &[JsValue]) {
-        let gaps = std::mem::take(&mut self.gaps);
-        for (gap, key) in gaps.into_iter().zip(first) {
+    /// Adds the sessions of these first records. There may be more sessions after each.
+    fn add_sessions_without_head(&mut self, first: &[JsValue]) {
+        let ranges = std::mem::take(&mut self.headless);
+        for (range, key) in ranges.into_iter().zip(first) {
             let Some((id, ..)) = rows::place(key) else { continue };
-            let lower = around(&JsValue::from_str(&id)).1;
+            let lower = bounds_around(&JsValue::from_str(&id)).1;
             if !self.sessions.iter().any(|row| row.id == id) {
                 self.sessions.push(SessionRow { id, head: StoredHead { revision: 0, value: Bytes::new() } });
             }
-            if gap.found < self.limit {
-                self.gaps.push(HeadlessRange { lower, found: gap.found + 1, ..gap });
+            if range.found < self.limit {
+                self.headless.push(HeadlessRange { lower, found: range.found + 1, ..range });
             }
         }
     }
 
-    /// In the order of their keys, which is that of UTF-16.
-    fn order(&mut self) {
+    /// Sorts the sessions by key, in the order of UTF-16 code units as IndexedDB does.
+    fn sort_sessions(&mut self) {
         let sessions = std::mem::take(&mut self.sessions);
         self.sessions = in_order(sessions, &|a, b| a.id.encode_utf16().cmp(b.id.encode_utf16()));
     }
 
-    /// The sessions that were found.
+    /// Returns the page of sessions.
     pub(super) fn page_of_sessions(&mut self) -> Page<SessionRow> {
         page(&mut self.sessions, self.limit, |row| row.id.clone())
     }
 
-    /// The rows that were found.
+    /// Returns the page of audit rows.
     pub(super) fn page_of_rows(&mut self) -> Page<(String, Record)> {
         page(&mut self.rows, self.limit, |(session, record)| audit_cursor(session, record.key))
     }
@@ -188,16 +188,16 @@ impl Script for PageQuery {
     fn restart(&mut self) {
         self.scan = self.start.clone();
         self.heads.clear();
-        self.gaps.clear();
+        self.headless.clear();
         self.sessions.clear();
         self.rows.clear();
     }
 
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {
-        if !self.gaps.is_empty() {
-            self.take_lost(answers);
-            self.order();
-            return self.ask_gaps(transaction);
+        if !self.headless.is_empty() {
+            self.add_sessions_without_head(answers);
+            self.sort_sessions();
+            return self.request_headless(transaction);
         }
         if !answers.is_empty() {
             for (key, value) in self.scan.rows(answers)? {
@@ -205,16 +205,16 @@ impl Script for PageQuery {
             }
             if self.sessions.len() + self.rows.len() > self.limit || self.scan.ended() {
                 if matches!(self.listing, Listing::Sessions(None)) {
-                    self.gaps = self.between_heads();
+                    self.headless = self.ranges_between_heads();
                 }
-                return self.ask_gaps(transaction);
+                return self.request_headless(transaction);
             }
         }
-        self.scan.ask(transaction)
+        self.scan.request(transaction)
     }
 }
 
-/// A page of what was found, with the place to go on from if there is more.
+/// Makes a page, with the cursor of the next one if there are more items.
 fn page<T>(items: &mut Vec<T>, limit: usize, cursor: fn(&T) -> String) -> Page<T> {
     let more = items.len() > limit;
     items.truncate(limit);

@@ -1,7 +1,7 @@
-//! The read of a range: what begins in it, and the segments that begin before and reach in.
+//! Reads a range of records: those that begin in it, and the segments that begin before it and reach into it.
 
 use super::failure::IdbFailure;
-use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, ask_head, range, table_name};
+use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, range, request_head, table_name};
 use super::scan::Scan;
 use super::transaction::{Script, ScriptStep};
 use crate::store::{MAX_KEY, Query, Record};
@@ -9,18 +9,18 @@ use js_sys::Array;
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
-/// A page's size in bytes, aimed at by the size of the rows before.
+/// The target size of a page in bytes, estimated from the rows before.
 const PAGE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What the last answers are to.
+/// What the pending requests ask for.
 #[derive(Clone, Copy, PartialEq)]
 enum ReadPhase {
     Nothing,
     Head,
     Rows,
-    /// SessionKeys of segments that may reach in.
+    /// Keys of segments that may reach into the range.
     SegmentKeys,
-    /// Their values.
+    /// Values of the segments that do.
     SegmentValues,
 }
 
@@ -30,17 +30,17 @@ pub(super) struct RangeRead {
     phase: ReadPhase,
     scan: Scan,
     widest: u64,
-    reaching: Vec<(u64, u64)>,
-    /// What was read.
+    reaching_segments: Vec<(u64, u64)>,
+    /// The records that were read.
     pub(super) records: Vec<Record>,
     bytes: u64,
 }
 
 impl RangeRead {
-    pub(super) fn new(keys: SessionKeys, mut query: Query, newest: bool) -> Self {
+    pub(super) fn new(keys: SessionKeys, mut query: Query, uses_newest_api: bool) -> Self {
         query.to = query.to.min(MAX_KEY);
         let (lower, upper) = (RangeEnd::at(keys.record(query.from, None)), RangeEnd::at(keys.past(query.to)));
-        let mut scan = Scan::new(table_name(query.table), lower, upper, newest);
+        let mut scan = Scan::new(table_name(query.table), lower, upper, uses_newest_api);
         scan.reverse = query.reverse;
         if query.limit_bytes < PAGE_BYTES {
             scan.count = 16;
@@ -51,7 +51,7 @@ impl RangeRead {
             phase: ReadPhase::Nothing,
             scan,
             widest: 0,
-            reaching: Vec::new(),
+            reaching_segments: Vec::new(),
             records: Vec::new(),
             bytes: 0,
         }
@@ -65,16 +65,16 @@ impl Script for RangeRead {
     }
 
     fn restart(&mut self) {
-        *self = Self::new(self.keys.clone(), self.query, self.scan.newest);
+        *self = Self::new(self.keys.clone(), self.query, self.scan.uses_newest_api);
     }
 
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {
         match self.phase {
-            // Nothing begins before the first key.
+            // No segment begins before the first key.
             ReadPhase::Nothing if self.query.from == 0 => self.rows(transaction),
             ReadPhase::Nothing => {
                 self.phase = ReadPhase::Head;
-                ask_head(transaction, &self.keys)
+                request_head(transaction, &self.keys)
             }
             ReadPhase::Head => {
                 let mut head = HeadRow::default();
@@ -85,22 +85,26 @@ impl Script for RangeRead {
                 if self.widest > 0 && !self.query.reverse { self.segments(transaction) } else { self.rows(transaction) }
             }
             ReadPhase::SegmentKeys => {
-                self.reaching.clear();
+                self.reaching_segments.clear();
                 let keys = answers.first().map(Array::from).unwrap_or_default();
                 for at in 0..keys.length() {
                     if let Some((_, key, Some(last))) = rows::place(&keys.get(at))
                         && last >= self.query.from
                     {
-                        self.reaching.push((key, last));
+                        self.reaching_segments.push((key, last));
                     }
                 }
                 if self.query.reverse {
-                    self.reaching.reverse();
+                    self.reaching_segments.reverse();
                 }
-                if self.reaching.is_empty() { self.after_segments(transaction) } else { self.values(transaction) }
+                if self.reaching_segments.is_empty() {
+                    self.after_segments(transaction)
+                } else {
+                    self.values(transaction)
+                }
             }
             ReadPhase::SegmentValues => {
-                for ((key, last), value) in std::mem::take(&mut self.reaching).into_iter().zip(answers) {
+                for ((key, last), value) in std::mem::take(&mut self.reaching_segments).into_iter().zip(answers) {
                     if self.take(rows::read(self.query.table, key, Some(last), value)) {
                         return Ok(ScriptStep::Done(0));
                     }
@@ -110,14 +114,14 @@ impl Script for RangeRead {
             ReadPhase::Rows => {
                 let before = (self.records.len() as u64, self.bytes);
                 for (key, value) in self.scan.rows(answers)? {
-                    // A key that is not of our making cannot be addressed by any of our calls.
+                    // A foreign key: no call of this store can address it.
                     let Some((_, key, last)) = rows::place(&key) else { continue };
                     if self.take(rows::read(self.query.table, key, last, &value)) {
                         return Ok(ScriptStep::Done(0));
                     }
                 }
                 if !self.scan.ended() {
-                    self.adapt(before);
+                    self.adapt_page_size(before);
                     return self.rows(transaction);
                 }
                 if self.widest > 0 && self.query.reverse { self.segments(transaction) } else { Ok(ScriptStep::Done(0)) }
@@ -127,24 +131,24 @@ impl Script for RangeRead {
 }
 
 impl RangeRead {
-    /// Takes a record; whether the limit is reached.
+    /// Adds a record. Returns true if the limit is reached.
     fn take(&mut self, record: Record) -> bool {
         self.bytes = self.bytes.saturating_add(record.value.len() as u64);
         self.records.push(record);
         self.bytes >= self.query.limit_bytes
     }
 
-    /// Makes the next page as large as what is wanted still, if its rows are like the last page's.
-    fn adapt(&mut self, (records, bytes): (u64, u64)) {
-        let came = (self.records.len() as u64).saturating_sub(records).max(1);
-        let each = self.bytes.saturating_sub(bytes).checked_div(came).unwrap_or(0).max(1);
+    /// Sets the size of the next page to the rest of the limit, assuming rows like those of the last page.
+    fn adapt_page_size(&mut self, (records, bytes): (u64, u64)) {
+        let received = (self.records.len() as u64).saturating_sub(records).max(1);
+        let each = self.bytes.saturating_sub(bytes).checked_div(received).unwrap_or(0).max(1);
         let wanted = self.query.limit_bytes.saturating_sub(self.bytes).min(PAGE_BYTES);
         self.scan.count = u32::try_from(wanted.div_ceil(each)).unwrap_or(u32::MAX).clamp(1, 512);
     }
 
     fn rows(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
         self.phase = ReadPhase::Rows;
-        self.scan.ask(transaction)
+        self.scan.request(transaction)
     }
 
     fn segments(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
@@ -152,17 +156,17 @@ impl RangeRead {
         let first = RangeEnd::at(self.keys.record(self.query.from.saturating_sub(self.widest), None));
         let range = range(&first, &RangeEnd::beyond(self.keys.record(self.query.from, None)))?;
         let store = transaction.object_store(table_name(self.query.table))?;
-        Ok(ScriptStep::Ask(vec![store.get_all_keys_with_key_and_limit(&range, u32::MAX)?]))
+        Ok(ScriptStep::Request(vec![store.get_all_keys_with_key_and_limit(&range, u32::MAX)?]))
     }
 
     fn values(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
         self.phase = ReadPhase::SegmentValues;
         let store = transaction.object_store(table_name(self.query.table))?;
-        let mut asked = Vec::new();
-        for (key, last) in &self.reaching {
-            asked.push(store.get(&self.keys.record(*key, Some(*last)))?);
+        let mut requests = Vec::new();
+        for (key, last) in &self.reaching_segments {
+            requests.push(store.get(&self.keys.record(*key, Some(*last)))?);
         }
-        Ok(ScriptStep::Ask(asked))
+        Ok(ScriptStep::Request(requests))
     }
 
     fn after_segments(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {

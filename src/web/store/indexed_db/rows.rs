@@ -1,4 +1,4 @@
-//! How keys and values lie in IndexedDB.
+//! The layout of keys and values in IndexedDB.
 //!
 //! ```text
 //! heads                    session             {r: revision, v: bytes, c: channel, o: [operation, revision, ..], d: deleted, w: widest}
@@ -7,8 +7,8 @@
 //! a segment in any table   [session, key, last key]
 //! ```
 //!
-//! A key is an array and the session one whole member of it, so no session's name can reach into another's records. Arrays
-//! sort by member, a shorter one before a longer, and an array after every number.
+//! A key is an array, and the session is a member of it, so the records of two sessions never mix. Arrays are sorted by member, a shorter
+//! one before a longer one, and an array after every number.
 
 use super::failure::IdbFailure;
 use super::transaction::ScriptStep;
@@ -36,7 +36,7 @@ pub(super) fn table_name(table: Table) -> &'static str {
     }
 }
 
-/// One end of a range, and whether it lies outside of it.
+/// One end of a range. An open end is not part of the range.
 #[derive(Clone)]
 pub(super) struct RangeEnd {
     pub(super) key: JsValue,
@@ -52,12 +52,12 @@ impl RangeEnd {
         Self { key, open: true }
     }
 
-    /// Before all keys: a number sorts before every text and every array.
+    /// Before all keys: a number is sorted before every text and every array.
     pub(super) fn first() -> Self {
         Self::at(JsValue::from_f64(f64::NEG_INFINITY))
     }
 
-    /// After all keys of ours: an array sorts behind every text, and so does one that begins with an array.
+    /// After all keys: an array is sorted after every text, and one that begins with an array after every other.
     pub(super) fn last() -> Self {
         Self::at(Array::of1(&Array::new()).into())
     }
@@ -67,7 +67,7 @@ pub(super) fn range(lower: &RangeEnd, upper: &RangeEnd) -> Result<IdbKeyRange, J
     IdbKeyRange::bound_with_lower_open_and_upper_open(&lower.key, &upper.key, lower.open, upper.open)
 }
 
-/// A session's records, as keys.
+/// Makes the keys of a session's records.
 #[derive(Clone)]
 pub(super) struct SessionKeys(JsValue);
 
@@ -120,7 +120,7 @@ fn whole(value: &JsValue) -> Option<u64> {
     (value >= 0.0 && value <= MAX_KEY as f64 && value.fract() == 0.0).then_some(value as u64)
 }
 
-/// A record's place: session, key, last key. None for a key that is not of our making.
+/// Parses a key: session, key, last key. Returns none for a foreign key.
 pub(super) fn place(key: &JsValue) -> Option<(String, u64, Option<u64>)> {
     let key: &Array = key.dyn_ref()?;
     let last = match key.length() {
@@ -131,7 +131,7 @@ pub(super) fn place(key: &JsValue) -> Option<(String, u64, Option<u64>)> {
     Some((key.get(0).as_string()?, whole(&key.get(1))?, last))
 }
 
-/// A copy in JavaScript's memory: of a view, IndexedDB would store all of wasm's.
+/// Copies bytes to JavaScript memory: IndexedDB would store the whole wasm memory with a view of it.
 fn bytes(value: &[u8]) -> JsValue {
     Uint8Array::from(value).into()
 }
@@ -140,7 +140,7 @@ fn optional(text: Option<&str>) -> JsValue {
     text.map_or(JsValue::NULL, JsValue::from_str)
 }
 
-/// What a record's value is in the table.
+/// Returns the value of a record in its table.
 fn write(record: &Record) -> JsValue {
     let Some(index) = &record.index else { return bytes(&record.value) };
     let row = Object::new();
@@ -152,13 +152,12 @@ fn write(record: &Record) -> JsValue {
     row.into()
 }
 
-/// The bytes of a value, if it is any.
+/// Returns the bytes of a value, if it has any.
 fn bytes_of(value: &JsValue) -> Option<Bytes> {
     value.dyn_ref::<Uint8Array>().map(|array| array.to_vec().into())
 }
 
-/// Reads a record back. A value that is not of our making comes without bytes: the record codec then reports this one
-/// record as corrupt, and its neighbours stay readable.
+/// Reads a record. A foreign value becomes a record without bytes, which the record codec reports as corrupt; its neighbours stay readable.
 pub(super) fn read(table: Table, key: u64, last_key: Option<u64>, value: &JsValue) -> Record {
     let mut record = Record { table, key, last_key, index: None, value: Bytes::new() };
     if let Some(value) = bytes_of(value) {
@@ -170,7 +169,7 @@ pub(super) fn read(table: Table, key: u64, last_key: Option<u64>, value: &JsValu
     record
 }
 
-/// What an audit row is found by, without its bytes.
+/// Returns the index of an audit row, without its bytes.
 pub(super) fn index_of(value: &JsValue) -> Option<AuditIndex> {
     let is_row = value.is_object() && !value.is_instance_of::<Uint8Array>();
     if is_row { index(value) } else { None }
@@ -185,26 +184,26 @@ fn index(row: &JsValue) -> Option<AuditIndex> {
     })
 }
 
-/// Asks for the first record in each of these ranges, if there is any.
-pub(super) fn ask_any(
+/// Requests the first record in each of these ranges.
+pub(super) fn request_first_records(
     transaction: &IdbTransaction,
     ranges: Vec<(Table, Result<IdbKeyRange, JsValue>)>,
 ) -> Result<ScriptStep, IdbFailure> {
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for (table, range) in ranges {
-        asked.push(transaction.object_store(table_name(table))?.get_key(&range?.into())?);
+        requests.push(transaction.object_store(table_name(table))?.get_key(&range?.into())?);
     }
-    Ok(ScriptStep::Ask(asked))
+    Ok(ScriptStep::Request(requests))
 }
 
-/// Asks whether a session that has no head has records.
-pub(super) fn ask_records(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<ScriptStep, IdbFailure> {
-    ask_any(transaction, vec![(Table::Log, keys.all()), (Table::Runs, keys.all())])
+/// Requests the first records of a session that has no head.
+pub(super) fn request_records(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<ScriptStep, IdbFailure> {
+    request_first_records(transaction, vec![(Table::Log, keys.all()), (Table::Runs, keys.all())])
 }
 
-/// Asks for a session's head.
-pub(super) fn ask_head(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<ScriptStep, IdbFailure> {
-    Ok(ScriptStep::Ask(vec![transaction.object_store(HEADS)?.get(&keys.0)?]))
+/// Requests a session's head.
+pub(super) fn request_head(transaction: &IdbTransaction, keys: &SessionKeys) -> Result<ScriptStep, IdbFailure> {
+    Ok(ScriptStep::Request(vec![transaction.object_store(HEADS)?.get(&keys.0)?]))
 }
 
 fn put(transaction: &IdbTransaction, store: &str, place: &JsValue, value: &JsValue) -> Result<(), IdbFailure> {
@@ -223,19 +222,19 @@ pub(super) fn delete_head(transaction: &IdbTransaction, keys: &SessionKeys) -> R
     Ok(())
 }
 
-/// Writes a record, over the one of its key if there is any.
+/// Writes a record, and replaces an existing one.
 pub(super) fn put_record(transaction: &IdbTransaction, keys: &SessionKeys, record: &Record) -> Result<(), IdbFailure> {
     put(transaction, table_name(record.table), &keys.record(record.key, record.last_key), &write(record))
 }
 
-/// Writes a record where there is none: otherwise the transaction ends, with nothing written.
+/// Adds a record. If its key exists, the transaction is aborted and nothing is written.
 pub(super) fn add_record(transaction: &IdbTransaction, keys: &SessionKeys, record: &Record) -> Result<(), IdbFailure> {
     let store = transaction.object_store(table_name(record.table))?;
     store.add_with_key(&write(record), &keys.record(record.key, record.last_key))?;
     Ok(())
 }
 
-/// Deletes all that a range holds.
+/// Deletes all records of a range.
 pub(super) fn delete(
     transaction: &IdbTransaction,
     table: Table,
@@ -245,7 +244,7 @@ pub(super) fn delete(
     Ok(())
 }
 
-/// A row of heads.
+/// A row of the table `heads`.
 #[derive(Default)]
 pub(super) struct HeadRow {
     pub(super) revision: u64,
@@ -253,13 +252,14 @@ pub(super) struct HeadRow {
     pub(super) channel: Option<String>,
     pub(super) operations: Operations,
     pub(super) deleted: bool,
-    /// How far a segment's last key was ever from its first: so far before a range one that reaches in may begin.
+    /// The largest distance between the first and the last key of any segment so far: a segment that reaches into a range begins at most
+    /// so far before it.
     pub(super) widest: u64,
 }
 
 impl HeadRow {
-    /// Reads a row; false if there is none. What cannot be made out of it stays as it is: without bytes the head is damaged, and
-    /// whoever reads it rebuilds it.
+    /// Reads a row; returns false if there is none. Fields that cannot be read keep their default: a head without bytes is damaged, and is
+    /// rebuilt when it is decoded.
     pub(super) fn read(&mut self, value: &JsValue) -> bool {
         if value.is_undefined() {
             return false;
@@ -296,7 +296,7 @@ impl HeadRow {
         row.into()
     }
 
-    /// What the contract shows of one that is not deleted.
+    /// Returns the head of a session that is not deleted.
     pub(super) fn head(self) -> StoredHead {
         StoredHead { revision: self.revision, value: self.value }
     }

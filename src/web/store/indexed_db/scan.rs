@@ -1,4 +1,4 @@
-//! Reading rows in key order, a page at a time, within one transaction.
+//! Reads rows in key order, a page at a time, in one transaction.
 
 use super::failure::IdbFailure;
 use super::rows::{RangeEnd, range};
@@ -23,11 +23,11 @@ extern "C" {
 /// How a page is read.
 #[derive(Clone, Copy, PartialEq)]
 enum ScanMethod {
-    /// SessionKeys and values in one request: the newest browsers.
+    /// Keys and values in one request, in the uses_newest_api browsers.
     Records,
-    /// SessionKeys and values in two requests.
-    Twice,
-    /// Row by row: only so can older browsers read backwards.
+    /// Keys and values in two requests.
+    TwoRequests,
+    /// Row by row: the only way to read backwards in older browsers.
     Cursor,
 }
 
@@ -38,9 +38,9 @@ pub(super) struct Scan {
     pub(super) lower: RangeEnd,
     pub(super) upper: RangeEnd,
     pub(super) reverse: bool,
-    /// May use what only the newest browsers have.
-    pub(super) newest: bool,
-    /// How many rows the next page has at most.
+    /// Uses `getAllRecords` if the browser has it.
+    pub(super) uses_newest_api: bool,
+    /// Maximum number of rows of the next page.
     pub(super) count: u32,
     method: ScanMethod,
     cursor: Option<IdbRequest>,
@@ -48,50 +48,50 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    pub(super) fn new(store: &'static str, lower: RangeEnd, upper: RangeEnd, newest: bool) -> Self {
+    pub(super) fn new(store: &'static str, lower: RangeEnd, upper: RangeEnd, uses_newest_api: bool) -> Self {
         Self {
             store,
             lower,
             upper,
             reverse: false,
-            newest,
+            uses_newest_api,
             count: 64,
-            method: ScanMethod::Twice,
+            method: ScanMethod::TwoRequests,
             cursor: None,
             ended: false,
         }
     }
 
-    /// Whether the last page was the last.
+    /// Returns true if there are no more pages.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
 
-    /// Asks for the next page.
-    pub(super) fn ask(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
+    /// Requests the next page.
+    pub(super) fn request(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
         let store = transaction.object_store(self.store)?;
-        self.method = match self.newest && Reflect::has(&store, &"getAllRecords".into())? {
+        self.method = match self.uses_newest_api && Reflect::has(&store, &"getAllRecords".into())? {
             true => ScanMethod::Records,
             false if self.reverse => ScanMethod::Cursor,
-            false => ScanMethod::Twice,
+            false => ScanMethod::TwoRequests,
         };
-        if let Some(step) = self.go_on()? {
+        if let Some(step) = self.advance_cursor()? {
             return Ok(step);
         }
         let range = range(&self.lower, &self.upper)?.into();
-        Ok(ScriptStep::Ask(match self.method {
-            ScanMethod::Records => vec![self.ask_records(&store, &range)?],
-            ScanMethod::Twice => {
+        Ok(ScriptStep::Request(match self.method {
+            ScanMethod::Records => vec![self.request_records(&store, &range)?],
+            ScanMethod::TwoRequests => {
                 vec![
                     store.get_all_keys_with_key_and_limit(&range, self.count)?,
                     store.get_all_with_key_and_limit(&range, self.count)?,
                 ]
             }
-            ScanMethod::Cursor => vec![self.ask_cursor(&store, &range)?],
+            ScanMethod::Cursor => vec![self.request_cursor(&store, &range)?],
         }))
     }
 
-    /// Reads what the last page brought: keys and values.
+    /// Returns the keys and values of the page that was requested.
     pub(super) fn rows(&mut self, answers: &[JsValue]) -> Result<Vec<(JsValue, JsValue)>, IdbFailure> {
         let mut rows = Vec::new();
         match (self.method, answers) {
@@ -102,7 +102,7 @@ impl Scan {
                     rows.push((record.key(), record.value()));
                 }
             }
-            (ScanMethod::Twice, [keys, values]) => {
+            (ScanMethod::TwoRequests, [keys, values]) => {
                 let (keys, values): (&Array, &Array) = (keys.unchecked_ref(), values.unchecked_ref());
                 for at in 0..keys.length().min(values.length()) {
                     rows.push((keys.get(at), values.get(at)));
@@ -114,8 +114,8 @@ impl Scan {
             }
             _ => {}
         }
-        let whole = if self.method == ScanMethod::Cursor { 1 } else { self.count as usize };
-        self.ended = rows.len() < whole;
+        let page_size = if self.method == ScanMethod::Cursor { 1 } else { self.count as usize };
+        self.ended = rows.len() < page_size;
         if let Some((key, _)) = rows.last() {
             let next = RangeEnd::beyond(key.clone());
             if self.reverse {
@@ -123,13 +123,13 @@ impl Scan {
             } else {
                 self.lower = next;
             }
-            // IndexedDB has no empty range: ends that met cannot be made one, and then there is nothing left.
+            // IndexedDB rejects an empty range; then no row is left.
             self.ended |= range(&self.lower, &self.upper).is_err();
         }
         Ok(rows)
     }
 
-    fn ask_records(&self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
+    fn request_records(&self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
         let options = Object::new();
         set(&options, "query", range);
         set(&options, "count", &self.count.into());
@@ -137,16 +137,16 @@ impl Scan {
         store.unchecked_ref::<ObjectStoreExt>().get_all_records(&options)
     }
 
-    fn ask_cursor(&mut self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
+    fn request_cursor(&mut self, store: &IdbObjectStore, range: &JsValue) -> Result<IdbRequest, JsValue> {
         let request = store.open_cursor_with_range_and_direction(range, IdbCursorDirection::Prev)?;
         self.cursor = Some(request.clone());
         Ok(request)
     }
 
     /// Moves an open cursor.
-    fn go_on(&self) -> Result<Option<ScriptStep>, JsValue> {
+    fn advance_cursor(&self) -> Result<Option<ScriptStep>, JsValue> {
         let Some(request) = &self.cursor else { return Ok(None) };
         request.result()?.unchecked_into::<IdbCursorWithValue>().continue_()?;
-        Ok(Some(ScriptStep::Ask(vec![request.clone()])))
+        Ok(Some(ScriptStep::Request(vec![request.clone()])))
     }
 }

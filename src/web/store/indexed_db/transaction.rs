@@ -1,8 +1,7 @@
 //! Runs a transaction without ever awaiting inside it.
 //!
-//! An IndexedDB transaction takes requests only during the callbacks of its own requests, and a Rust future is woken by such
-//! a callback, not run in it. So what a transaction does is a [`Script`], called in the callback itself; the one thing that is
-//! awaited is the transaction's end.
+//! An IndexedDB transaction accepts requests only during the callbacks of its own requests, and such a callback wakes a Rust future but
+//! does not run it. So a transaction is a [`Script`] that is called in the callback; only the transaction's end is awaited.
 
 use super::failure::IdbFailure;
 use super::wait::{EventHandler, OneShot, Timeout, handler};
@@ -21,39 +20,39 @@ extern "C" {
     fn commit(this: &TransactionExt) -> Result<(), JsValue>;
 }
 
-/// What a script does next.
+/// The next step of a script.
 pub(super) enum ScriptStep {
-    /// Goes on when all of these are answered, with the answers in their order.
-    Ask(Vec<IdbRequest>),
-    /// Everything is asked for; it wrote so many bytes.
+    /// Continue with the answers to these requests, in their order.
+    Request(Vec<IdbRequest>),
+    /// The script is finished, and wrote so many bytes.
     Done(u64),
 }
 
-/// What a transaction does. What it finds it keeps.
+/// What a transaction does. A script keeps what it finds.
 pub(super) trait Script {
-    /// The object stores that it needs: every one named is locked in all tabs.
+    /// The object stores that the script needs. They are locked in all tabs.
     fn stores(&self) -> Vec<&'static str>;
 
-    /// Begins anew, in another transaction.
+    /// Restarts the script, for another transaction.
     fn restart(&mut self) {}
 
-    /// Called first without answers, then each time with those to what it asked.
+    /// Called first without answers, then with the answers to the last requests.
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure>;
 }
 
-/// A script that its transaction and who reads what it found share.
+/// A script, shared by its transaction and the reader of its findings.
 pub(super) type SharedScript = Rc<RefCell<dyn Script>>;
 
-/// Runs a script to the transaction's end. Dropped before, it takes no further step: what it wrote is whole
-/// or not there, since a script writes in its last step.
+/// Runs a script to the transaction's end. If the future is dropped, the script takes no further step; since a script writes in its last
+/// step, everything is written or nothing.
 ///
-/// `patience` is how long one step may take; writing gets a second more for each megabyte.
+/// `patience` is the maximum time of a step. Writing takes up to a second more for each megabyte.
 pub(super) async fn run(transaction: IdbTransaction, script: SharedScript, patience: Ms) -> Result<(), IdbFailure> {
     let running = Rc::new(RunningTransaction {
         transaction,
         patience,
         script: RefCell::new(Some(script)),
-        asked: RefCell::default(),
+        requests: RefCell::default(),
         answered: RefCell::default(),
         failure: RefCell::default(),
         timer: RefCell::default(),
@@ -67,12 +66,12 @@ pub(super) async fn run(transaction: IdbTransaction, script: SharedScript, patie
 struct RunningTransaction {
     transaction: IdbTransaction,
     patience: Ms,
-    /// Gone when its last step is taken.
+    /// None after the last step.
     script: RefCell<Option<SharedScript>>,
-    asked: RefCell<Vec<IdbRequest>>,
+    requests: RefCell<Vec<IdbRequest>>,
     /// The handler of every request, as JavaScript has it; [`TransactionHandlers`] owns it.
     answered: RefCell<JsValue>,
-    /// Why it is being aborted.
+    /// The reason of the abort that is under way.
     failure: RefCell<Option<IdbFailure>>,
     timer: RefCell<Option<Timeout>>,
     end: OneShot<()>,
@@ -83,19 +82,19 @@ impl RunningTransaction {
         let Some(script) = self.script.take() else { return };
         let step = script.borrow_mut().step(&self.transaction, answers);
         let patience = match step {
-            Ok(ScriptStep::Ask(requests)) => {
-                // Requests are answered in their order, so the last one answers for all.
+            Ok(ScriptStep::Request(requests)) => {
+                // Requests are answered in their order, so the last answer is the signal.
                 let Some(last) = requests.last() else {
-                    return self.fail(IdbFailure::new(Code::Internal, "a transaction asked for nothing"));
+                    return self.fail(IdbFailure::new(Code::Internal, "a transaction made no request"));
                 };
                 set(last, "onsuccess", &self.answered.borrow());
-                self.asked.replace(requests);
+                self.requests.replace(requests);
                 self.script.replace(Some(script));
                 self.patience
             }
             Ok(ScriptStep::Done(written)) => {
-                // Saves a round through the event loop, and frees the lock if the page is frozen now. Where it cannot be
-                // called, the transaction commits by itself, so a failure says nothing.
+                // Saves a turn of the event loop, and releases the lock even if the page is frozen now. Without this call
+                // the transaction commits by itself, so a failure does not matter.
                 let _ = self.transaction.unchecked_ref::<TransactionExt>().commit();
                 self.patience.saturating_add(written / 1024)
             }
@@ -109,7 +108,7 @@ impl RunningTransaction {
 
     fn answer(self: &Rc<Self>) {
         let mut answers = Vec::new();
-        for request in self.asked.take() {
+        for request in self.requests.take() {
             match request.result() {
                 Ok(answer) => answers.push(answer),
                 Err(thrown) => return self.fail(thrown.into()),
@@ -118,11 +117,11 @@ impl RunningTransaction {
         self.step(&answers);
     }
 
-    /// Rolls back; the failure is given when that is done.
+    /// Rolls back. The failure is reported when that is done.
     fn fail(&self, failure: IdbFailure) {
         let failure = self.failure.borrow_mut().get_or_insert(failure).clone();
         if self.transaction.abort().is_err() {
-            self.end.set(Err(failure)); // over already: no event will come
+            self.end.set(Err(failure)); // it is over already, so no event will arrive
         }
     }
 
@@ -132,21 +131,21 @@ impl RunningTransaction {
     }
 
     fn aborted(self: &Rc<Self>) {
-        let said = || {
+        let reason = || {
             let error = self.transaction.error();
             error.map_or_else(IdbFailure::ended, |error| IdbFailure::of_transaction(&JsValue::from(error)))
         };
-        let failure = self.failure.take().unwrap_or_else(said);
+        let failure = self.failure.take().unwrap_or_else(reason);
         self.end.set(Err(failure));
     }
 
-    /// It took too long: another tab holds the lock, or the disk does not answer. Waits for no event, for none may come.
+    /// Ends a step that took too long: another tab holds the lock, or the disk does not answer. Waits for no event, since none may arrive.
     fn give_up(self: &Rc<Self>) {
         let message = match self.transaction.abort() {
             Ok(()) => {
                 "the store was busy for too long, perhaps held by a tab that is frozen; nothing was written, try again"
             }
-            // It was committing, which cannot be stopped.
+            // A commit under way cannot be stopped.
             Err(_) => {
                 "the store did not confirm a write in time; whether it was written is unknown, repeat it with the same operation"
             }
@@ -180,7 +179,7 @@ impl Drop for TransactionHandlers {
         let running = &self.running;
         set(&running.transaction, "oncomplete", &JsValue::NULL);
         set(&running.transaction, "onabort", &JsValue::NULL);
-        if let Some(last) = running.asked.take().last() {
+        if let Some(last) = running.requests.take().last() {
             set(last, "onsuccess", &JsValue::NULL);
         }
         drop(running.script.take());

@@ -1,4 +1,4 @@
-//! Waiting for an event: a slot that a handler fills, and a timer.
+//! Waits for an event: a slot that a handler fills, and a timeout.
 
 use super::failure::IdbFailure;
 use crate::clock::Ms;
@@ -8,10 +8,10 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 use wasm_bindgen::prelude::*;
 
-/// What is waited for, or why it did not come.
+/// The value of a signal, or the failure instead of it.
 type SignalResult<T> = Result<T, IdbFailure>;
 
-/// A value that comes once.
+/// A value that is set once and awaited.
 pub(super) struct OneShot<T> {
     value: RefCell<Option<SignalResult<T>>>,
     waker: RefCell<Option<Waker>>,
@@ -22,7 +22,7 @@ impl<T> OneShot<T> {
         Self { value: RefCell::new(None), waker: RefCell::new(None) }
     }
 
-    /// Gives the value. The first one counts.
+    /// Sets the value, unless it is set.
     pub(super) fn set(&self, value: SignalResult<T>) {
         self.value.borrow_mut().get_or_insert(value);
         let waker = self.waker.borrow_mut().take();
@@ -31,7 +31,7 @@ impl<T> OneShot<T> {
         }
     }
 
-    /// The value, if it came and nobody has it.
+    /// Takes the value if it is set.
     pub(super) fn take(&self) -> Option<SignalResult<T>> {
         self.value.borrow_mut().take()
     }
@@ -48,13 +48,13 @@ impl<T> OneShot<T> {
     }
 }
 
-/// A function that JavaScript calls at an event, until it is dropped.
+/// An event handler. JavaScript calls it until it is dropped.
 pub(super) type EventHandler = Closure<dyn FnMut()>;
 
-/// A handler that does this to what it shares with others.
-pub(super) fn handler<T: 'static>(shared: &Rc<T>, act: fn(&Rc<T>)) -> EventHandler {
+/// Makes a handler that calls `react` with `shared`.
+pub(super) fn handler<T: 'static>(shared: &Rc<T>, react: fn(&Rc<T>)) -> EventHandler {
     let shared = Rc::clone(shared);
-    Closure::new(move || act(&shared))
+    Closure::new(move || react(&shared))
 }
 
 #[wasm_bindgen]
@@ -65,7 +65,7 @@ extern "C" {
     fn clear_timeout(timer: &JsValue);
 }
 
-/// Calls back after a time, unless dropped before.
+/// Calls its handler after a time, unless it is dropped before.
 pub(super) struct Timeout {
     id: JsValue,
     _ring: EventHandler,
@@ -73,7 +73,7 @@ pub(super) struct Timeout {
 
 impl Timeout {
     pub(super) fn start(after: Ms, ring: EventHandler) -> Result<Self, IdbFailure> {
-        // Above 2^31 - 1 a timer fires at once.
+        // A timer of more than 2^31 - 1 ms fires at once.
         let id = set_timeout(ring.as_ref(), after.min(0x7fff_ffff) as f64)?;
         Ok(Self { id, _ring: ring })
     }

@@ -13,10 +13,10 @@ pub(super) struct AppendRequest {
     pub(super) operation: String,
 }
 
-/// What becomes of a place in the tables.
+/// What a batch does at one key of a table.
 enum RecordEdit<'b> {
     Removed,
-    /// Written where nothing is, unless the batch removes it first.
+    /// Added where no record is, unless `removed`: the batch removes the existing one first.
     Added {
         record: &'b Record,
         removed: bool,
@@ -27,7 +27,7 @@ enum RecordEdit<'b> {
 type RecordEdits<'b> = Sorted<(Table, u64), RecordEdit<'b>>;
 
 impl AppendRequest {
-    /// The object stores that it needs.
+    /// The object stores that the batch needs.
     pub(super) fn stores(&self) -> Vec<&'static str> {
         let Batch { put, replace, remove, .. } = &self.batch;
         let mut stores = vec![HEADS];
@@ -40,13 +40,17 @@ impl AppendRequest {
         stores
     }
 
-    /// The outcome that the head's row tells, if nothing is to be written.
+    /// Returns the outcome if nothing is to be written: a conflict, or an operation that was done before.
     pub(super) fn outcome(&self, head: &HeadRow) -> Option<Appended> {
         head.operations.outcome(head.revision, self.expected, &self.operation)
     }
 
-    /// Where records may stand that `add` does not see: a segment's place is not that of another record with its key.
-    pub(super) fn hidden(&self, keys: &SessionKeys, head: &HeadRow) -> Vec<(Table, Result<IdbKeyRange, JsValue>)> {
+    /// Returns ranges whose records `add` does not detect: a segment and another record with the same first key have different keys.
+    pub(super) fn possibly_occupied(
+        &self,
+        keys: &SessionKeys,
+        head: &HeadRow,
+    ) -> Vec<(Table, Result<IdbKeyRange, JsValue>)> {
         let mut ranges = Vec::new();
         for record in &self.batch.put {
             let may_hide = head.widest > 0 || record.last_key.is_some();
@@ -57,24 +61,24 @@ impl AppendRequest {
         ranges
     }
 
-    fn places(&self) -> RecordEdits<'_> {
-        let mut places = RecordEdits::new();
-        // Of two records with one key the last stays.
+    fn edits(&self) -> RecordEdits<'_> {
+        let mut edits = RecordEdits::new();
+        // The last of two records with one key is kept.
         for record in &self.batch.put {
-            places.insert((record.table, record.key), RecordEdit::Added { record, removed: false });
+            edits.insert((record.table, record.key), RecordEdit::Added { record, removed: false });
         }
         for record in &self.batch.replace {
-            places.insert((record.table, record.key), RecordEdit::Replaced(record));
+            edits.insert((record.table, record.key), RecordEdit::Replaced(record));
         }
         for place in &self.batch.remove {
-            if let Some(RecordEdit::Added { removed, .. }) = places.get_or_insert_with(*place, || RecordEdit::Removed) {
+            if let Some(RecordEdit::Added { removed, .. }) = edits.get_or_insert_with(*place, || RecordEdit::Removed) {
                 *removed = true;
             }
         }
-        places
+        edits
     }
 
-    /// Writes, counts the bytes, and gives the revision.
+    /// Writes the batch, adds its bytes to `written`, and returns the revision.
     pub(super) fn write(
         &self,
         keys: &SessionKeys,
@@ -82,19 +86,19 @@ impl AppendRequest {
         head: &mut HeadRow,
         written: &mut u64,
     ) -> Result<Appended, IdbFailure> {
-        // A segment of one record has no width, and counts as one here.
+        // A segment of one record has the width 0, and counts as 1.
         for record in self.batch.put.iter().chain(&self.batch.replace) {
             if let Some(last) = record.last_key {
                 head.widest = head.widest.max(last.saturating_sub(record.key)).max(1);
             }
         }
-        let places = self.places();
-        for (table, first, last) in cleared(&places, head.widest > 0) {
+        let edits = self.edits();
+        for (table, first, last) in deleted_ranges(&edits, head.widest > 0) {
             rows::delete(transaction, table, keys.range(first, last))?;
         }
         *written = self.batch.head.len() as u64;
-        for (_, place) in places.entries() {
-            let record = match place {
+        for (_, edit) in edits.entries() {
+            let record = match edit {
                 RecordEdit::Removed => continue,
                 RecordEdit::Added { record, .. } => {
                     add_record(transaction, keys, record)?;
@@ -117,7 +121,7 @@ impl AppendRequest {
     }
 }
 
-/// Deletes a session's records; its head stays.
+/// Deletes a session's records, but not its head.
 pub(super) fn clear(keys: &SessionKeys, transaction: &IdbTransaction) -> Result<(), IdbFailure> {
     for table in TABLES {
         rows::delete(transaction, table, keys.all())?;
@@ -125,18 +129,18 @@ pub(super) fn clear(keys: &SessionKeys, transaction: &IdbTransaction) -> Result<
     Ok(())
 }
 
-/// What stands in the place of a deleted session's head: its revision goes on, so that nobody takes a new session for the old one.
+/// Returns the tombstone of a deleted session. Its revision continues, so that nobody takes a new session for the old one.
 pub(super) fn tombstone(head: HeadRow) -> HeadRow {
     let revision = head.revision.saturating_add(1);
     HeadRow { revision, operations: head.operations, deleted: true, ..HeadRow::default() }
 }
 
-/// What is cleared first: what is removed, and, where segments may stand, what is replaced. Neighbouring keys are joined: a
-/// request each is what a large batch would cost most.
-fn cleared(places: &RecordEdits<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
+/// Returns the ranges that are deleted first: removed records, and, if there may be segments, replaced ones. Neighbouring keys are one range:
+/// in a large batch a request for each key would be the largest cost.
+fn deleted_ranges(edits: &RecordEdits<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
-    for ((table, key), place) in places.entries() {
-        let clears = match place {
+    for ((table, key), edit) in edits.entries() {
+        let clears = match edit {
             RecordEdit::Removed => true,
             RecordEdit::Added { removed, .. } => *removed,
             RecordEdit::Replaced(_) => segments,
