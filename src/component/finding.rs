@@ -1,4 +1,4 @@
-//! Findings and dialects, in the types of the WIT.
+//! Converts findings, dialects and errors to the types of the WIT.
 
 use super::bindings::exports::rethread::history::types as wit;
 use crate::finding::{Action, Finding, Report, Severity};
@@ -43,7 +43,7 @@ impl From<Finding> for wit::Finding {
     }
 }
 
-/// A report as the WIT has it.
+/// Converts a report.
 pub fn report(report: Report) -> Vec<wit::Finding> {
     report.into_iter().map(Into::into).collect()
 }

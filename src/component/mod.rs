@@ -1,9 +1,9 @@
-//! The WIT component: `wit/` says what it exports. Nothing outside of this module knows of the generated bindings.
+//! The WIT component. `wit/` defines its interface. Only this module uses the generated bindings.
 
 mod bindings;
 mod finding;
 mod stream;
 mod wire;
 
-/// What the world's exports are defined on.
+/// The type that implements the exports of the world.
 struct Component;

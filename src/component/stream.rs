@@ -5,7 +5,7 @@ use crate::json::JsonStr;
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, StreamAssembler, StreamEvent, WireError};
 use std::cell::RefCell;
 
-/// The resource. A component has one thread, and no call of it is made while another is under way.
+/// The resource `stream-assembler`. A component has one thread, and its calls do not overlap.
 pub struct StreamResource(RefCell<StreamAssembler>);
 
 impl wit::GuestStreamAssembler for StreamResource {

@@ -1,4 +1,4 @@
-//! The interface `wire`: the functions.
+//! The interface `wire`: its functions.
 
 use super::Component;
 use super::bindings::exports::rethread::history::wire as wit;

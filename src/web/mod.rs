@@ -27,8 +27,6 @@ mod live_run;
 mod message_page;
 #[cfg(feature = "web")]
 mod offered_effects;
-#[cfg(feature = "web")]
-mod open_store;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod option_reader;
 #[cfg(feature = "web")]
@@ -51,6 +49,8 @@ mod results;
 mod resume;
 #[cfg(feature = "web")]
 mod rethread;
+#[cfg(feature = "web")]
+mod rethread_inner;
 #[cfg(feature = "web")]
 mod run;
 #[cfg(feature = "web")]

@@ -425,23 +425,23 @@ impl<'de> Deserialize<'de> for BoundFunction {
 }
 
 /// An object whose keys are an application's own, in its order.
-pub struct Entries<T>(pub Vec<(String, T)>);
+pub struct OptionEntries<T>(pub Vec<(String, T)>);
 
-impl<T> Default for Entries<T> {
+impl<T> Default for OptionEntries<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OptionEntries<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(EntriesVisitor(std::marker::PhantomData)).map(Self)
+        deserializer.deserialize_map(OptionEntriesVisitor(std::marker::PhantomData)).map(Self)
     }
 }
 
-struct EntriesVisitor<T>(std::marker::PhantomData<T>);
+struct OptionEntriesVisitor<T>(std::marker::PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OptionEntriesVisitor<T> {
     type Value = Vec<(String, T)>;
 
     fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! The options of opening a store, opening a session and replaying history.
 
-use super::option_reader::{AtLeastOne, BoundFunction, Entries, UnreadValue, read_options, words};
+use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadValue, read_options, words};
 use super::reducers::ReducerOptions;
 use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
@@ -72,7 +72,7 @@ pub struct OpenOptions {
     pub name: Option<String>,
     pub durability: Option<DurabilityOption>,
     pub replay: Option<ReplayOptions>,
-    pub channels: Option<Entries<Option<ReplayOptions>>>,
+    pub channels: Option<OptionEntries<Option<ReplayOptions>>>,
     pub now: Option<BoundFunction>,
     pub new_id: Option<BoundFunction>,
     pub on_warning: Option<BoundFunction>,
@@ -105,7 +105,7 @@ struct OwnerOptions {
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ReplayOptions {
     freshness: Option<WindowOption>,
-    tool_freshness: Option<Entries<Option<WindowOption>>>,
+    tool_freshness: Option<OptionEntries<Option<WindowOption>>>,
     error_freshness: Option<WindowOption>,
     on_stale: Option<OnStaleOption>,
     stale_unit: Option<StaleUnitOption>,
@@ -136,7 +136,7 @@ impl From<ReplayOptions> for PolicyLayer {
 }
 
 /// Converts `channels` to a policy layer for each channel.
-pub fn channel_layers(channels: Option<Entries<Option<ReplayOptions>>>) -> Sorted<String, PolicyLayer> {
+pub fn channel_layers(channels: Option<OptionEntries<Option<ReplayOptions>>>) -> Sorted<String, PolicyLayer> {
     let mut layers = Sorted::new();
     for (channel, options) in channels.unwrap_or_default().0 {
         layers.insert(channel, options.map(Into::into).unwrap_or_default());

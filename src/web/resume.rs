@@ -2,7 +2,7 @@
 
 use super::journals::journal_of;
 use super::run_inner::RunInner;
-use super::run_lock::{RunLock, acquire_run_lock};
+use super::run_lock::{RunLock, RunOwnership, acquire_run_lock};
 use super::run_request::RunOptions;
 use super::session_inner::SessionInner;
 use crate::error::{Code, Error, Result};
@@ -54,7 +54,7 @@ pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOption
     session.context.announce_change(&session.id, revision, false);
     session.notify();
     let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
-    Ok(RunInner::new(session, entry.id, machine, entry.epoch + 1, lock))
+    Ok(RunInner::new(session, entry.id, machine, RunOwnership { epoch: entry.epoch + 1, lock }))
 }
 
 /// Discards an unfinished run. With `keep`, its input and what there is of the answer are stored.

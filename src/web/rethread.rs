@@ -4,11 +4,11 @@ use super::audit::{MAX_PAGE, audit_page};
 use super::convert::to_js;
 use super::foreign::member;
 use super::journals::pending_runs;
-use super::open_store::OpenStore;
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, open_options};
 use super::promise::promise;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
+use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
 use super::store::{IndexedDbStore, StorageStatus, persist, storage_status};
 use super::store_context::DEFAULT_NAME;
@@ -22,7 +22,7 @@ use wasm_bindgen::prelude::*;
 /// An open store.
 #[wasm_bindgen(js_name = Rethread, skip_typescript)]
 pub struct JsRethread {
-    open: Rc<OpenStore>,
+    inner: Rc<RethreadInner>,
 }
 
 /// Opens a store.
@@ -38,7 +38,7 @@ pub fn open_rethread(options: JsValue) -> Promise {
                 Rc::new(IndexedDbStore::open(options.name.as_deref().unwrap_or(DEFAULT_NAME), durability).await?)
             }
         };
-        Ok(JsRethread { open: OpenStore::new(store, kind, options)? }.into())
+        Ok(JsRethread { inner: RethreadInner::new(store, kind, options)? }.into())
     })
 }
 
@@ -55,17 +55,17 @@ fn store_kind(options: &OpenOptions) -> &'static str {
 impl JsRethread {
     /// Opens a session. One that is not stored yet is empty, and is written with its first append.
     pub fn session(&self, id: String, options: JsValue) -> Promise {
-        let open = self.open.clone();
-        self.open.context.promise(async move {
-            let inner = open.open_session(&id, &options).await?;
-            Ok(JsSession { inner }.into())
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            let session = inner.open_session(&id, &options).await?;
+            Ok(JsSession { inner: session }.into())
         })
     }
 
     /// Lists sessions in the order of their ids.
     pub fn sessions(&self, query: JsValue) -> Promise {
-        let context = self.open.context.clone();
-        self.open.context.promise(async move {
+        let context = self.inner.context.clone();
+        self.inner.context.promise(async move {
             let SessionQuery { cursor, channel, limit } = read_optional("the query", &query)?;
             let limit = limit.map_or(100, |option| option.0).min(MAX_PAGE);
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -82,33 +82,33 @@ impl JsRethread {
     /// Deletes a session and all its records.
     #[wasm_bindgen(js_name = deleteSession)]
     pub fn delete_session(&self, id: String) -> Promise {
-        let open = self.open.clone();
-        self.open.context.promise(async move {
-            if open.session(&id).is_some_and(|session| session.has_live_run()) {
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            if inner.session(&id).is_some_and(|session| session.has_live_run()) {
                 return Err(Error::new(Code::Busy, "a run of this session is under way here; cancel it first"));
             }
-            open.context.store.delete_session(&id).await?;
-            let deleted = open.session(&id);
-            open.unregister(&id);
+            inner.context.store.delete_session(&id).await?;
+            let deleted = inner.session(&id);
+            inner.unregister(&id);
             if let Some(session) = deleted {
                 session.refresh().await?;
                 session.notify();
             }
-            open.context.announce_change(&id, 0, true);
+            inner.context.announce_change(&id, 0, true);
             Ok(JsValue::UNDEFINED)
         })
     }
 
     /// Returns a page of the audit table of all sessions.
     pub fn invocations(&self, query: JsValue) -> Promise {
-        audit_page(&self.open.context, query, None)
+        audit_page(&self.inner.context, query, None)
     }
 
     /// Lists runs that were interrupted, that failed, or that are live in another tab.
     #[wasm_bindgen(js_name = pendingRuns)]
     pub fn pending_runs(&self, query: JsValue) -> Promise {
-        let context = self.open.context.clone();
-        self.open.context.promise(async move {
+        let context = self.inner.context.clone();
+        self.inner.context.promise(async move {
             let mut heads = Vec::new();
             let query: PendingRunQuery = read_optional("the query", &query)?;
             if let Some(id) = query.session {
@@ -128,42 +128,42 @@ impl JsRethread {
 
     /// Calls the listener after each change of a session, in any tab. Returns the function that unsubscribes it.
     pub fn subscribe(&self, listener: js_sys::Function) -> js_sys::Function {
-        self.open.context.subscribe(listener)
+        self.inner.context.subscribe(listener)
     }
 
     /// Asks the platform to keep the data.
     pub fn persist(&self) -> Promise {
-        let durable = self.open.context.is_durable();
+        let durable = self.inner.context.is_durable();
         promise(async move { Ok((durable && persist().await?).into()) })
     }
 
     /// Reports the state of the store.
     pub fn status(&self) -> Promise {
-        let open = self.open.clone();
-        self.open.context.promise(async move {
-            let context = &open.context;
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move {
+            let context = &inner.context;
             let status = storage_status().await;
             for row in context.all_heads().await? {
                 if let Err(error) = open_record::<SessionHead>(RecordKind::Head, &row.head.value) {
                     context.report_unreadable(unreadable_head(&row.id, &error));
                 }
             }
-            Ok(result_to_js(&status_of(&open, &status)))
+            Ok(result_to_js(&status_of(&inner, &status)))
         })
     }
 
     /// Closes the store. Its sessions and runs reject further calls.
     pub fn close(&self) -> Promise {
-        let open = self.open.clone();
+        let inner = self.inner.clone();
         promise(async move {
-            open.close();
+            inner.close();
             Ok(JsValue::UNDEFINED)
         })
     }
 }
 
-fn status_of(open: &OpenStore, storage: &StorageStatus) -> StatusResult {
-    let context = &open.context;
+fn status_of(inner: &RethreadInner, storage: &StorageStatus) -> StatusResult {
+    let context = &inner.context;
     let durable = context.is_durable();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
@@ -172,7 +172,7 @@ fn status_of(open: &OpenStore, storage: &StorageStatus) -> StatusResult {
         persisted: storage.persisted.filter(|_| durable),
         usage_bytes: bytes(storage.usage),
         quota_bytes: bytes(storage.quota),
-        state: open.state(),
+        state: inner.state(),
         findings: context.damage_to_js(),
     }
 }

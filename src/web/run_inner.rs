@@ -6,7 +6,7 @@ use super::offered_effects::OfferedEffects;
 use super::platform::random_id;
 use super::promise::{in_background, promise};
 use super::reducers::{ask_application, call_persist};
-use super::run_lock::{RunLock, acquire_run_lock, lock_name};
+use super::run_lock::{RunLock, RunOwnership, acquire_run_lock, lock_name};
 use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
@@ -82,7 +82,7 @@ impl RunInner {
             borrows.log.writable()?;
             Run::start(setup, items, input_id, &mut borrows.run_context())?
         };
-        Ok(Self::new(session, id, machine, 1, lock))
+        Ok(Self::new(session, id, machine, RunOwnership { epoch: 1, lock }))
     }
 
     /// Acquires the lock of a new run and returns its id: `drawn`, with a random suffix if another run has that id.
@@ -99,7 +99,9 @@ impl RunInner {
         Ok((id, lock))
     }
 
-    pub fn new(session: &Rc<SessionInner>, id: String, machine: Run, epoch: u32, lock: Option<RunLock>) -> Rc<Self> {
+    /// Makes a run of a machine that was started or resumed.
+    pub fn new(session: &Rc<SessionInner>, id: String, machine: Run, ownership: RunOwnership) -> Rc<Self> {
+        let RunOwnership { epoch, lock } = ownership;
         session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id), ());
         Rc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),

@@ -25,6 +25,12 @@ pub struct RunLock {
     _liveness: Option<WebLock>,
 }
 
+/// How this tab owns a run: its epoch in the head, and the lock, if the platform has locks.
+pub struct RunOwnership {
+    pub epoch: u32,
+    pub lock: Option<RunLock>,
+}
+
 /// Acquires the lock of a run, or returns none if the platform has no locks.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 use super::assembler::dialect;
 use super::convert::{body_json, to_json};
 use super::foreign;
-use super::option_reader::{AtLeastOne, BoundFunction, Entries, UnreadObject, UnreadValue, words};
+use super::option_reader::{AtLeastOne, BoundFunction, OptionEntries, UnreadObject, UnreadValue, words};
 use super::options::{OnStopOption, PersistenceOption, ReplayOptions, WindowOption};
 use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
@@ -69,7 +69,7 @@ pub struct RunOptions {
     on_stop: Option<OnStopOption>,
     instructions: Option<String>,
     provider: ProviderOptions,
-    tools: Option<Entries<ToolOptions>>,
+    tools: Option<OptionEntries<ToolOptions>>,
     max_turns: Option<AtLeastOne>,
     replay: Option<ReplayOptions>,
     #[serde(rename = "persistence")]
@@ -92,7 +92,7 @@ struct ProviderOptions {
     url: Option<String>,
     params: Option<UnreadObject>,
     stream: Option<bool>,
-    headers: Option<Entries<String>>,
+    headers: Option<OptionEntries<String>>,
     allow_headers: Option<Vec<String>>,
     compat: Option<CompatOptions>,
 }
@@ -131,7 +131,7 @@ pub struct RenderOptions {
     params: Option<UnreadObject>,
     pub input: Option<UnreadValue>,
     instructions: Option<String>,
-    tools: Option<Entries<ToolOptions>>,
+    tools: Option<OptionEntries<ToolOptions>>,
     replay: Option<ReplayOptions>,
 }
 
@@ -247,7 +247,7 @@ struct RequestTools {
 }
 
 impl RequestTools {
-    fn read(options: Option<Entries<ToolOptions>>) -> Result<Self> {
+    fn read(options: Option<OptionEntries<ToolOptions>>) -> Result<Self> {
         let mut tools = Self::default();
         for (name, tool) in options.unwrap_or_default().0 {
             if tool.needs_approval.is_some_and(|option| option.0.is_truthy()) {

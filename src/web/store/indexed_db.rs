@@ -27,8 +27,8 @@ use crate::store::{
 use connection::{EvictionMarker, IdbConnection};
 use failure::IdbFailure;
 use head::{HeadOperation, HeadScript};
-use pages::PageQuery;
-use read::RangeRead;
+use pages::PageScript;
+use read::RangeReadScript;
 use rows::SessionKeys;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -211,8 +211,11 @@ impl LogStore for IndexedDbStore {
             if query.from > query.to || query.from > MAX_KEY {
                 return Ok(Vec::new());
             }
-            let read =
-                Rc::new(RefCell::new(RangeRead::new(SessionKeys::of(session), query, self.uses_newest_api.get())));
+            let read = Rc::new(RefCell::new(RangeReadScript::new(
+                SessionKeys::of(session),
+                query,
+                self.uses_newest_api.get(),
+            )));
             self.transact(read.clone(), false).await?;
             Ok(std::mem::take(&mut read.borrow_mut().records))
         })
@@ -224,7 +227,7 @@ impl LogStore for IndexedDbStore {
         limit: usize,
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>> {
-        let pages = PageQuery::sessions(cursor, limit, channel, self.uses_newest_api.get());
+        let pages = PageScript::sessions(cursor, limit, channel, self.uses_newest_api.get());
         Box::pin(async move {
             let pages = Rc::new(RefCell::new(pages));
             self.transact(pages.clone(), false).await?;
@@ -233,7 +236,7 @@ impl LogStore for IndexedDbStore {
     }
 
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
-        let pages = PageQuery::audit(query, self.uses_newest_api.get());
+        let pages = PageScript::audit(query, self.uses_newest_api.get());
         Box::pin(async move {
             let pages = Rc::new(RefCell::new(pages?));
             self.transact(pages.clone(), false).await?;

@@ -30,7 +30,7 @@ struct HeadlessRange {
     found: usize,
 }
 
-pub(super) struct PageQuery {
+pub(super) struct PageScript {
     listing: Listing,
     /// The keys of all heads that were read, in order.
     heads: Vec<JsValue>,
@@ -44,7 +44,7 @@ pub(super) struct PageQuery {
     rows: Vec<(String, Record)>,
 }
 
-impl PageQuery {
+impl PageScript {
     /// Lists sessions after the cursor.
     pub(super) fn sessions(cursor: Option<&str>, limit: usize, channel: Option<&str>, uses_newest_api: bool) -> Self {
         let lower = cursor.map_or_else(RangeEnd::first, |cursor| RangeEnd::beyond(JsValue::from_str(cursor)));
@@ -115,7 +115,7 @@ fn bounds_around(head: &JsValue) -> (RangeEnd, RangeEnd) {
     (RangeEnd::beyond(keys.start()), RangeEnd::beyond(keys.end()))
 }
 
-impl PageQuery {
+impl PageScript {
     /// Returns the ranges between the sessions of the heads that were read.
     fn ranges_between_heads(&self) -> Vec<HeadlessRange> {
         let mut ranges = Vec::new();
@@ -176,7 +176,7 @@ impl PageQuery {
     }
 }
 
-impl Script for PageQuery {
+impl Script for PageScript {
     fn stores(&self) -> Vec<&'static str> {
         match self.listing {
             Listing::Sessions(None) => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],

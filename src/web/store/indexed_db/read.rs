@@ -24,7 +24,7 @@ enum ReadPhase {
     SegmentValues,
 }
 
-pub(super) struct RangeRead {
+pub(super) struct RangeReadScript {
     keys: SessionKeys,
     query: Query,
     phase: ReadPhase,
@@ -36,7 +36,7 @@ pub(super) struct RangeRead {
     bytes: u64,
 }
 
-impl RangeRead {
+impl RangeReadScript {
     pub(super) fn new(keys: SessionKeys, mut query: Query, uses_newest_api: bool) -> Self {
         query.to = query.to.min(MAX_KEY);
         let (lower, upper) = (RangeEnd::at(keys.record(query.from, None)), RangeEnd::at(keys.past(query.to)));
@@ -58,7 +58,7 @@ impl RangeRead {
     }
 }
 
-impl Script for RangeRead {
+impl Script for RangeReadScript {
     fn stores(&self) -> Vec<&'static str> {
         let table = table_name(self.query.table);
         if self.query.from == 0 { vec![table] } else { vec![HEADS, table] }
@@ -130,7 +130,7 @@ impl Script for RangeRead {
     }
 }
 
-impl RangeRead {
+impl RangeReadScript {
     /// Adds a record. Returns true if the limit is reached.
     fn take(&mut self, record: Record) -> bool {
         self.bytes = self.bytes.saturating_add(record.value.len() as u64);

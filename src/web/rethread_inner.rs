@@ -1,4 +1,4 @@
-//! An open store: its sessions, and the messages of other tabs about them.
+//! An open store: its open sessions, and the messages of other tabs about them.
 
 use super::answer_broadcast::receive_answer;
 use super::convert::to_json;
@@ -17,12 +17,12 @@ use std::rc::{Rc, Weak};
 use wasm_bindgen::JsValue;
 
 /// An open store and the registry of its open sessions.
-pub struct OpenStore {
+pub struct RethreadInner {
     pub context: Rc<StoreContext>,
     sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
 }
 
-impl OpenStore {
+impl RethreadInner {
     /// # Errors
     /// `store_error` if the platform has no source of randomness.
     pub fn new(store: Rc<dyn LogStore>, kind: &'static str, options: OpenOptions) -> Result<Rc<Self>> {
