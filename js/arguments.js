@@ -58,7 +58,7 @@ export const request = readable(object('the request'));
 export const effectAnswer = readable(object('an answer'));
 export const pieceOfAnswer = readable(bytes('what is fed'));
 export const drivenRun = readable((run) =>
-  (typeof run?.effects === 'function' && typeof run.changed === 'function') || invalid('the first argument of `drive` is a run: pass what `session.run` or `session.resume` returned'));
+  (typeof run?.effects === 'function' && typeof run.changed === 'function') || invalid('the first argument of `drive` must be a run, the value that `session.run` or `session.resume` resolves to'));
 export const driveOptions = readable(only('the options of `drive`', {
   fetch: kind('`fetch` is a function', (value) => typeof value === 'function'),
   headers: () => {}, // checked where they are read: an error about them could quote a credential

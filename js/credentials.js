@@ -125,7 +125,7 @@ function entityAt(units, length, at, want) {
 /** The reader of each escape, by its first code unit. */
 const ESCAPES = new Map([[37, percentAt], [38, entityAt], [92, backslashAt]]);
 
-/** Matches the code unit `want` at `at`, plain or escaped, and returns where it ends. `&` may be plain or start `&amp;`. */
+/** Matches the code unit `want` at `at`, plain or escaped, and returns its end. `&` may be plain or start `&amp;`. */
 function unitAt(units, length, at, want, isRaw) {
   if (at >= length) return CUT;
   const unit = units[at];
@@ -231,21 +231,21 @@ const READ_FAILED = 'an error whose text cannot be read';
 
 /** Code and message of an error, including its causes: Node's fetch throws "fetch failed" with the reason in `cause`. */
 export function errorWords(error) {
-  const said = [];
+  const messages = [];
   let code;
   let cause = error;
   try {
     for (let depth = 0; depth < 4 && cause !== undefined && cause !== null; depth += 1) {
       const message = typeof cause === 'object' || typeof cause === 'function' ? cause.message : cause;
       const text = typeof message === 'string' ? message : depth === 0 ? String(message ?? cause) : '';
-      if (text && !said.some((before) => before.includes(text))) said.push(text);
+      if (text && !messages.some((before) => before.includes(text))) messages.push(text);
       if (typeof cause.code === 'string') code ??= cause.code;
       cause = cause.cause;
     }
     if (typeof error?.name === 'string') code ??= error.name;
   } catch {
-    if (said.length === 0) said.push(READ_FAILED);
+    if (messages.length === 0) messages.push(READ_FAILED);
   }
-  const [first = 'it failed without a message', ...causes] = said;
+  const [first = 'it failed without a message', ...causes] = messages;
   return { ...(code ? { code } : {}), message: causes.length > 0 ? `${first} (${causes.join('; ')})` : first };
 }

@@ -83,10 +83,10 @@ function unlessAborted(promise, signal) {
 
 /** Returns a function that logs each kind of failure once: failures here must not fail a request. */
 function warnOnce() {
-  const said = new Set();
+  const logged = new Set();
   return (what, error) => {
-    if (!said.has(what)) console.warn(`rethread/fetch: ${what}: ${reasonOf(error)}`);
-    said.add(what);
+    if (!logged.has(what)) console.warn(`rethread/fetch: ${what}: ${reasonOf(error)}`);
+    logged.add(what);
     return false;
   };
 }

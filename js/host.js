@@ -1,4 +1,4 @@
-// The thin host: does what a run asks for. Knows no provider and keeps no state.
+// `drive`: executes the effects of a run. Knows no provider and keeps no state between runs.
 
 import { driveOptions, drivenRun } from './arguments.js';
 import { Credentials, errorWords, headerPairs, plainWords } from './credentials.js';
@@ -49,7 +49,7 @@ export function drive(run, options = {}) {
     driven.delete(run);
     for (let reader = readers.take(); reader; reader = readers.take()) reader({ value: undefined, done: true });
   });
-  // Whoever watches the events only must not see an unhandled rejection.
+  // Callers that only watch the events must not get an unhandled rejection.
   result.catch(() => {});
 
   return {
@@ -102,7 +102,7 @@ async function work(run, given, emit) {
         started.set(effect.id, own);
         perform(run, effect, options, AbortSignal.any([stop.signal, own.signal]), tools);
       }
-      // What the run no longer waits for is given up: the rest of a stream, a tool of a cancelled run.
+      // Abort effects that the run has closed: the rest of a stream, a tool of a cancelled run.
       for (const id of changes.closed) {
         started.get(id)?.abort();
         started.delete(id);
@@ -118,18 +118,18 @@ async function work(run, given, emit) {
   return run.result();
 }
 
-/** Does one effect and answers it. Never rejects: a failure is an answer. */
+/** Executes one effect and answers it. Never rejects: a failure is an answer. */
 async function perform(run, effect, options, signal, tools) {
   try {
     if (effect.type === 'call_model') await callModel(run, effect, options, signal);
     else if (effect.type === 'run_tool') await tools(() => runTool(run, effect, options, signal));
-    else await pass(run, effect, signal);
+    else await wait(run, effect, signal);
   } catch (error) {
-    await run.answer(effect.id, { type: 'failed', error: words(error, options) }).catch(() => {});
+    await run.answer(effect.id, { type: 'failed', error: errorOf(error, options) }).catch(() => {});
   }
 }
 
-async function pass(run, effect, signal) {
+async function wait(run, effect, signal) {
   await sleep(effect.ms, signal);
   if (!signal.aborted) await run.answer(effect.id, { type: 'waited' });
 }
@@ -174,9 +174,9 @@ async function callModel(run, effect, options, signal) {
   } catch (error) {
     if (signal.aborted) return;
     if (error instanceof RethreadError) throw error; // not a stream error: the run rejected the bytes
-    // A stream that breaks is an answer that was cut: the run says what that means.
+    // A broken stream is a truncated answer, which the run handles; a timeout is reported here.
     if (memberOf(error, 'name') === 'TimeoutError') {
-      await run.answer(effect.id, { type: 'failed', error: words(error, options) });
+      await run.answer(effect.id, { type: 'failed', error: errorOf(error, options) });
       return;
     }
   } finally {
@@ -247,7 +247,7 @@ function redirectMode() {
 }
 
 const REDIRECT_CODE = 'redirect';
-const NO_REDIRECT = 'no redirect is followed, since the request carries credentials; give the address that it leads to as `provider.url`';
+const NO_REDIRECT = 'no redirect is followed, since the request carries credentials; set `provider.url` to the address that it leads to';
 
 function rejectRedirect({ type, status }) {
   if (type !== 'opaqueredirect' && ![301, 302, 303, 307, 308].includes(status)) return;
@@ -258,10 +258,10 @@ function rejectRedirect({ type, status }) {
 const NO_REASON = /^(?:Failed to fetch|NetworkError when attempting to fetch resource\.?|Load failed)$/;
 
 function fetchError(error, options) {
-  const own = words(error, options);
+  const reported = errorOf(error, options);
   // Node's message, from the cause.
-  if (/\bunexpected redirect\b/.test(own.message)) return { code: REDIRECT_CODE, message: `the server answered with a redirect: ${NO_REDIRECT}` };
-  return NO_REASON.test(own.message) ? { ...own, message: `${own.message} (if the server redirects: ${NO_REDIRECT})` } : own;
+  if (/\bunexpected redirect\b/.test(reported.message)) return { code: REDIRECT_CODE, message: `the server answered with a redirect: ${NO_REDIRECT}` };
+  return NO_REASON.test(reported.message) ? { ...reported, message: `${reported.message} (if the server redirects: ${NO_REDIRECT})` } : reported;
 }
 
 async function runTool(run, effect, options, signal) {
@@ -274,12 +274,12 @@ async function runTool(run, effect, options, signal) {
     await run.answer(effect.id, { type: 'tool_result', content: `Error: ${options.credentials.redact(problem)}`, isError: true });
     return;
   }
-  if (typeof tool?.execute !== 'function') return; // the application answers this one itself
+  if (typeof tool?.execute !== 'function') return; // the application answers this call itself
   try {
-    // Before the tool runs its start is written: from here on it may have run.
+    // The start is stored before the tool runs: from here on it counts as possibly run.
     await run.answer(effect.id, { type: 'started' });
   } catch {
-    return; // the start could not be written, so the tool must not run; the run says why
+    return; // the start could not be stored, so the tool must not run; the run reports the reason
   }
   let answer;
   try {
@@ -290,7 +290,7 @@ async function runTool(run, effect, options, signal) {
     answer = { type: 'tool_result', content };
   } catch (error) {
     if (signal.aborted) return;
-    const text = memberOf(error, 'name') === 'TimeoutError' ? `the tool gave no answer within ${options.toolTimeoutMs} ms` : words(error, options).message;
+    const text = memberOf(error, 'name') === 'TimeoutError' ? `the tool did not return within ${options.toolTimeoutMs} ms` : errorOf(error, options).message;
     answer = { type: 'tool_result', content: `Error: ${text}`, isError: true };
   } finally {
     idle.end();
@@ -298,9 +298,9 @@ async function runTool(run, effect, options, signal) {
   try {
     await run.answer(effect.id, answer);
   } catch (error) {
-    // A result that JSON cannot say (a cycle, a BigInt) is a failure of the tool.
+    // A result without a JSON representation (a cycle, a BigInt) is a failure of the tool.
     if (memberOf(error, 'code') !== 'invalid_input') throw error;
-    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${words(error, options).message}`, isError: true });
+    await run.answer(effect.id, { type: 'tool_result', content: `Error: ${errorOf(error, options).message}`, isError: true });
   }
 }
 
@@ -316,7 +316,7 @@ async function validArguments(tool, effect, idle, { toolTimeoutMs }) {
   }
 }
 
-/** The model of a body, without parsing megabytes: params come first. */
+/** The model of a body. Parameters come first, so that only the beginning is searched. */
 function modelOf(body) {
   const head = new TextDecoder().decode(body.subarray(0, 2048));
   const found = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(head);
@@ -324,14 +324,14 @@ function modelOf(body) {
 }
 
 /** Code and message of an error, without the credentials of this drive. */
-function words(error, { credentials }) {
+function errorOf(error, { credentials }) {
   return credentials.redactEach(errorWords(error));
 }
 
 function sleep(ms, signal) {
   return /** @type {Promise<void>} */ (new Promise((resolve) => {
     if (signal.aborted || !(ms > 0)) return resolve();
-    // Longer than a timer counts, it would fire at once.
+    // A timer with a larger value fires immediately.
     const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
     signal.addEventListener('abort', () => {
       clearTimeout(timer);
@@ -340,7 +340,7 @@ function sleep(ms, signal) {
   }));
 }
 
-/** Aborts what takes longer than `ms` without a sign of life. */
+/** Aborts work that takes longer than `ms` without progress. `race` starts the time, `rest` stops it. */
 function watchdog(ms, outer) {
   const own = new AbortController();
   const signal = AbortSignal.any([outer, own.signal]);
@@ -355,11 +355,11 @@ function watchdog(ms, outer) {
       return new Promise((resolve, reject) => {
         const fail = () => reject(signal.reason ?? new DOMException('aborted', 'AbortError'));
         if (signal.aborted) {
-          Promise.resolve(work).catch(() => {}); // it fails, too, and nobody waits for it
+          Promise.resolve(work).catch(() => {}); // it fails as well, and nothing awaits it
           return fail();
         }
         signal.addEventListener('abort', fail, { once: true });
-        if (ms > 0) timer = setTimeout(() => own.abort(new DOMException(`nothing came for ${ms} ms`, 'TimeoutError')), ms);
+        if (ms > 0) timer = setTimeout(() => own.abort(new DOMException(`nothing was received for ${ms} ms`, 'TimeoutError')), ms);
         Promise.resolve(work).then(resolve, reject).finally(() => {
           rest();
           signal.removeEventListener('abort', fail);
@@ -389,12 +389,12 @@ function queue() {
   };
 }
 
-/** Runs at most `most` at once. */
+/** Returns a function that runs at most `most` works at once. */
 function limiter(most) {
   let free = most;
   const waiting = queue();
   return async (work) => {
-    // A place that becomes free is handed to the first that waits: announced, a newcomer could take it as well.
+    // A free place is handed to the first that waits: otherwise a newcomer could take it as well.
     if (free > 0) free -= 1;
     else await new Promise((resolve) => waiting.push(resolve));
     try {

@@ -1,4 +1,4 @@
-// Blobs and bytes in an input become base64 before they cross: JSON holds neither.
+// Converts the Blobs and bytes of an input to base64, because JSON can represent neither.
 
 import { RethreadError } from './error.js';
 import { isBytes, reasonOf } from './foreign.js';

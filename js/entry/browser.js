@@ -1,4 +1,4 @@
-// Browsers, and bundlers for them: fetched on first use. The literal `new URL` is what a bundler looks for.
+// Browsers, and bundlers for them: fetched on first use. Bundlers look for the literal `new URL`.
 
 import { program } from '../rethread-program.js';
 

@@ -1,4 +1,4 @@
-// Node, Deno and Bun: read from the disk at import, so that nothing needs `init`.
+// Node, Deno and Bun: read from disk at import, so `init` is not needed.
 
 import { readFileSync } from 'node:fs';
 import { program } from '../rethread-program.js';

@@ -1,3 +1,3 @@
-// No wasm of its own: for libraries, and for who serves the file elsewhere. `init(source)` first, everywhere.
+// Without a wasm: for libraries, and for pages that serve the file elsewhere. `init(source)` must be called first, on every platform.
 
 export * from '../api.js';

@@ -1,4 +1,4 @@
-// Workers: code may not be compiled from bytes there; an import gives the compiled module.
+// Workers: compiling bytes is not allowed, so the compiled module is imported.
 
 import wasm from '../../dist/rethread_bg.wasm';
 import { program } from '../rethread-program.js';
