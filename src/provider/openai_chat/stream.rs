@@ -12,7 +12,7 @@ use crate::provider::stream::{
     AnswerReader, AnswerStatus, Assembled, ResponseMeta, StreamEvent, StreamedFields, StreamedValue, StringBuffer,
     WireError, inside, malformed, non_empty_text, read_error,
 };
-use calls::{StreamedCall, StreamedCalls};
+use calls::{ChatCall, ChatCalls};
 use content::ChunkedText;
 use reasoning::{DETAILS, StreamedReasoning};
 use usage::read_ollama_usage;
@@ -27,7 +27,7 @@ pub(crate) struct ChatAnswer {
     reasoning: StreamedReasoning,
     /// Members of the message that this file does not know. They are returned to the server.
     extra: StreamedFields,
-    calls: StreamedCalls,
+    calls: ChatCalls,
     /// The position of the call whose arguments the last chunk appended to; none if it appended to the content.
     growing_call: Option<usize>,
     /// The response is not streamed.
@@ -310,7 +310,7 @@ impl ChatAnswer {
     /// Returns the assistant message for the next request; none if it would be empty. Calls are in it only if the answer is
     /// `complete`.
     fn wire(&self, complete: bool) -> Option<Json> {
-        let is_sent = |call: &&StreamedCall| complete && call.is_named();
+        let is_sent = |call: &&ChatCall| complete && call.is_named();
         let has_calls = self.calls.iter().any(|call| is_sent(&call));
         let mut out = String::new();
         let mut message = ObjectWriter::new(&mut out);

@@ -285,7 +285,7 @@ fn r44_a_refusal_is_one() {
 }
 
 #[test]
-fn r44_reasoning_is_told_and_items_of_servers_are_kept() {
+fn r44_reasoning_is_emitted_and_server_items_are_kept() {
     let search =
         r#"{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"q"}}"#;
     let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm, so"}]}"#;
@@ -313,6 +313,14 @@ fn r44_reasoning_is_told_and_items_of_servers_are_kept() {
         .collect();
     assert_eq!((told.as_str(), events_of(&events).text.as_str()), ("hm, so", "Hi"));
     assert_eq!(wire_of(&got), format!("[{reasoning},{search},{}]", said("Hi")));
+}
+
+#[test]
+fn r44_a_list_in_an_item_of_unknown_type_is_returned_once() {
+    let item = r#"{"type":"new_item","id":"n_1","content":[{"type":"output_text","text":"a"}]}"#;
+    let opened = r#"{"type":"new_item","id":"n_1","content":[]}"#;
+    let lines = [added(0, opened), text(0, "output_text.delta", "a"), done(0, item), completed("")];
+    assert_eq!(wire_of(&run(&lines).0), format!("[{item}]"));
 }
 
 #[test]

@@ -18,8 +18,8 @@ use crate::provider::stream::{
 
 /// All calls of an answer, in the order in which they were opened.
 #[derive(Default)]
-pub(crate) struct StreamedCalls {
-    calls: Vec<StreamedCall>,
+pub(crate) struct ChatCalls {
+    calls: Vec<ChatCall>,
     positions: LatestPositions,
     /// The number of chunks so far. Two entries of one chunk with the same id or name are two calls.
     chunk: u64,
@@ -27,7 +27,7 @@ pub(crate) struct StreamedCalls {
 
 /// A call while it is streamed.
 #[derive(Default)]
-pub(crate) struct StreamedCall {
+pub(crate) struct ChatCall {
     /// The chunk that opened it.
     opened_in: u64,
     id: String,
@@ -105,8 +105,8 @@ fn non_null_members(object: JsonRef<'_>) -> impl Iterator<Item = (JsonRef<'_>, J
     object.entries().filter(|(_, value)| !value.is_null())
 }
 
-impl StreamedCalls {
-    pub(crate) fn iter(&self) -> std::slice::Iter<'_, StreamedCall> {
+impl ChatCalls {
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, ChatCall> {
         self.calls.iter()
     }
 
@@ -213,7 +213,7 @@ impl StreamedCalls {
     /// Opens a call and returns its position.
     fn open(&mut self, delta: &CallDelta<'_>) -> usize {
         let position = self.calls.len();
-        self.calls.push(StreamedCall { opened_in: self.chunk, ..StreamedCall::default() });
+        self.calls.push(ChatCall { opened_in: self.chunk, ..ChatCall::default() });
         if let Some(index) = delta.index {
             self.positions.record_index(index, position);
         }
@@ -262,7 +262,7 @@ fn set_if_empty(current: &mut String, new: &Option<String>) {
 }
 
 /// Returns true if a delta with an open call's index (or name) begins another call.
-fn starts_new_call(call: &mut StreamedCall, delta: &CallDelta<'_>) -> bool {
+fn starts_new_call(call: &mut ChatCall, delta: &CallDelta<'_>) -> bool {
     match (&delta.id, &delta.name) {
         (Some(id), _) if *id == call.id => false,
         (Some(_), Some(_)) if !call.id.is_empty() => true,
@@ -278,7 +278,7 @@ fn event_index(position: usize) -> u32 {
     u32::try_from(position).unwrap_or(u32::MAX)
 }
 
-impl StreamedCall {
+impl ChatCall {
     pub(crate) fn is_named(&self) -> bool {
         !self.name.is_empty()
     }

@@ -3,7 +3,7 @@
 /// The state of a bracket scanner over a growing text.
 #[derive(Debug, Default)]
 pub(super) struct ObjectEnd {
-    /// How many bytes of the text were scanned.
+    /// The number of bytes that were scanned.
     scanned: usize,
     depth: u32,
     in_string: bool,
@@ -15,7 +15,7 @@ pub(super) struct ObjectEnd {
 }
 
 impl ObjectEnd {
-    /// Whether the text is one object by its brackets; it may still be invalid JSON. `inside` is the content of a JSON string token
+    /// Returns true if the text is one object by its brackets; it may still be invalid JSON. `inside` is the content of a JSON string token
     /// (escaped, without quotes) and must begin with the text of the last call.
     pub(super) fn is_reached(&mut self, inside: &str) -> bool {
         let mut bytes = inside.as_bytes().get(self.scanned..).unwrap_or_default().iter();
