@@ -8,9 +8,9 @@ use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::message::{Dialect, Part, Role};
 use crate::provider::dialect::{Codec, Wire, head_and_name};
 use crate::provider::neutral::OfferedMedia;
-use crate::provider::request::MemberPath;
-use crate::provider::request::Settings;
-use crate::provider::request::{AllowedToolsForm, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::request::{
+    AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition,
+};
 use crate::provider::rules::{Fields, Mention, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
@@ -56,12 +56,12 @@ impl Codec for ChatVariant {
     }
 
     fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
-        let is = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
+        let is_id = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
         let calls = item.get("tool_calls").unwrap_or_default();
-        if calls.items().any(|call| is(call.get("id"))) {
+        if calls.items().any(|call| is_id(call.get("id"))) {
             return Mention::Call;
         }
-        if is(item.get("tool_call_id")) { Mention::Result(item.object, "role", "tool") } else { Mention::Unread }
+        if is_id(item.get("tool_call_id")) { Mention::Result(item.object, "role", "tool") } else { Mention::Unread }
     }
 
     fn reads(&self, item: &Fields<'_>) -> bool {
@@ -93,7 +93,7 @@ impl Codec for ChatVariant {
         settings: &Settings,
         report: &mut Report,
     ) {
-        encode::MessageEncoder::new(self, item, settings).encode(wire, report);
+        encode::ChatEncoder::new(self, item, settings).encode(wire, report);
     }
 
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {
@@ -210,6 +210,6 @@ impl Codec for ChatVariant {
     }
 
     fn assembler(&self) -> Box<dyn AnswerReader> {
-        Box::new(stream::ChatAnswer::new(self.empty_content))
+        Box::new(stream::ChatAssembler::new(self.empty_content))
     }
 }

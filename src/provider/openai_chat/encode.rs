@@ -14,7 +14,7 @@ use crate::tool::{Arguments, ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
 /// Encodes one draft message with the results of its calls.
-pub(super) struct MessageEncoder<'e, 'h> {
+pub(super) struct ChatEncoder<'e, 'h> {
     variant: &'e ChatVariant,
     item: &'e DraftMessage<'h>,
     settings: &'e Settings,
@@ -22,7 +22,7 @@ pub(super) struct MessageEncoder<'e, 'h> {
     ids: Vec<JsonStr>,
 }
 
-impl<'e, 'h> MessageEncoder<'e, 'h> {
+impl<'e, 'h> ChatEncoder<'e, 'h> {
     pub(super) fn new(variant: &'e ChatVariant, item: &'e DraftMessage<'h>, settings: &'e Settings) -> Self {
         Self { variant, item, settings, ids: call_ids(variant, &item.calls) }
     }

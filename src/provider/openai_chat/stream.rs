@@ -20,7 +20,7 @@ pub(crate) use usage::read_usage;
 
 /// An answer while it is streamed.
 #[derive(Default)]
-pub(crate) struct ChatAnswer {
+pub(crate) struct ChatAssembler {
     meta: ResponseMeta,
     content: ChunkedText,
     refusal: StringBuffer,
@@ -75,7 +75,7 @@ enum ChoiceResult<'a> {
     Read(Option<&'a str>),
 }
 
-impl AnswerReader for ChatAnswer {
+impl AnswerReader for ChatAssembler {
     fn read_event<'a>(&mut self, name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         if self.meta.error.is_some() {
             return None;
@@ -121,7 +121,7 @@ impl AnswerReader for ChatAnswer {
     }
 }
 
-impl ChatAnswer {
+impl ChatAssembler {
     pub(crate) fn new(empty_content: &'static str) -> Self {
         Self { empty_content, ..Self::default() }
     }

@@ -1,7 +1,7 @@
-//! OpenAI Responses: its side of the door.
+//! OpenAI Responses as a dialect.
 
 use super::kinds::{is_known, kind_of};
-use super::params::UNKNOWN;
+use super::unknown_params::UNKNOWN_PARAMS;
 use super::{Responses, decode, encode, parameters, rules, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
@@ -10,26 +10,25 @@ use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::dialect::{Codec, Wire};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::neutral::MessageText;
-use crate::provider::request::MemberPath;
-use crate::provider::request::Settings;
 use crate::provider::request::{
-    AllowedToolsForm, Parameter, ProviderRequest, ToolChoice, ToolDefinition, flat_schema, nested_schema,
+    AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, flat_schema,
+    nested_schema,
 };
 use crate::provider::rules::{Fields, Mention, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
 
-/// OpenAI takes call ids of up to 64 characters (`string_above_max_length`).
+/// The length limit of OpenAI's call ids, in characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
 
-/// Whose models, by their names, have ids of items and rules of their own (recorded).
-const OTHERS: [&str; 2] = ["deepseek", "grok"];
+/// Parts of model names: these models are not OpenAI's and have item ids and rules of their own (recorded).
+const FOREIGN_MODELS: [&str; 2] = ["deepseek", "grok"];
 
-/// Whether an item holds an id and nothing that would be lost.
-fn says_nothing(item: &Fields<'_>) -> bool {
-    let is_said = |key: JsonRef<'_>| !["type", "id", "call_id", "status"].iter().any(|name| key.is_text(name));
-    !item.members().iter().any(|(key, value)| !value.is_null() && is_said(*key))
+/// Returns true if an item holds only ids, a type and a status.
+fn has_no_content(item: &Fields<'_>) -> bool {
+    let is_content = |key: JsonRef<'_>| !["type", "id", "call_id", "status"].iter().any(|name| key.is_text(name));
+    !item.members().iter().any(|(key, value)| !value.is_null() && is_content(*key))
 }
 
 impl Codec for Responses {
@@ -50,7 +49,7 @@ impl Codec for Responses {
         let has = |name: &str| item.find(name).is_some();
         match item.get("call_id") {
             Some(value) if !value.is_same(id) => Mention::Unread,
-            Some(_) if has("output") || says_nothing(item) => {
+            Some(_) if has("output") || has_no_content(item) => {
                 Mention::Result(item.object, "type", "function_call_output")
             }
             Some(_) if has("name") || has("arguments") => Mention::Call,
@@ -87,7 +86,7 @@ impl Codec for Responses {
 
     fn settings(&self, request: &ProviderRequest) -> Settings {
         let named = request.params.view().text("model").unwrap_or_default();
-        let model = OTHERS.into_iter().find(|own| crate::text::has(&named, own)).unwrap_or_default();
+        let model = FOREIGN_MODELS.into_iter().find(|own| crate::text::has(&named, own)).unwrap_or_default();
         Settings { model, ..request.settings }
     }
 
@@ -102,7 +101,7 @@ impl Codec for Responses {
         encode::encode(wire, item, report);
     }
 
-    /// A reference names what the server holds, and an output may answer it: what they are to other items the rules say.
+    /// A reference stands for an item that the server stores, which an output may answer: what may follow is left to the rules.
     fn may_follow(&self, _before: &DraftMessage<'_>, item: &DraftMessage<'_>) -> bool {
         item.message.parts.iter().all(|part| match &part.body {
             PartBody::Opaque(value) => {
@@ -113,8 +112,8 @@ impl Codec for Responses {
         })
     }
 
-    /// What came as `instructions` goes out so, and what a render is given under that name. A stored system message
-    /// stays in its place: the endpoint takes it there.
+    /// Messages that were decoded from `instructions`, and those that a render receives under that name, are sent as
+    /// `instructions`. Any other system message keeps its place: the endpoint accepts it there.
     fn stands_apart(&self, message: &Message, _leading: bool) -> bool {
         matches!(message.role, Role::System | Role::Developer)
             && (message.id.is_empty() || decode::is_instructions(message))
@@ -136,7 +135,7 @@ impl Codec for Responses {
         id.chars().count() <= MAX_CALL_ID
     }
 
-    /// The last two name a history that the server holds: with this one beside it, everything would be said twice.
+    /// The last two refer to a history that the server stores. Beside the one in `input`, every message would be sent twice.
     fn reserved(&self) -> &'static [&'static str] {
         &["input", "instructions", "previous_response_id", "conversation"]
     }
@@ -151,11 +150,11 @@ impl Codec for Responses {
     }
 
     fn foreign(&self) -> &'static [&'static str] {
-        &UNKNOWN
+        &UNKNOWN_PARAMS
     }
 
     fn is_foreign(&self, name: &str, value: JsonRef<'_>) -> bool {
-        // It has `stream_options` too, with another member.
+        // The endpoint has `stream_options`, but without `include_usage`.
         self.foreign().contains(&name) || name == "stream_options" && value.get("include_usage").is_some()
     }
 
@@ -164,7 +163,7 @@ impl Codec for Responses {
             Kind::String => !choice.is_text("any"),
             _ => choice.text("type").is_some_and(|kind| match &*kind {
                 "auto" | "any" | "none" | "tool" => false,
-                // Chat Completions nest it.
+                // Chat Completions nest the choice: `{"type":"function","function":{"name":"…"}}`.
                 kind => choice.get(kind).is_none(),
             }),
         }
@@ -175,7 +174,7 @@ impl Codec for Responses {
         if let Some(description) = &tool.description {
             out.text("description", description);
         }
-        // Unsaid it would be strict, unlike in every other dialect, and a parameter that may be left out would not be.
+        // The default is `true`, unlike in every other dialect, and makes every parameter required.
         out.json("parameters", tool.schema().view()).bool("strict", tool.strict);
     }
 
@@ -233,6 +232,6 @@ impl Codec for Responses {
     }
 
     fn assembler(&self) -> Box<dyn AnswerReader> {
-        Box::new(stream::ResponseAnswer::default())
+        Box::new(stream::ResponsesAssembler::default())
     }
 }

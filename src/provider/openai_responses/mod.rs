@@ -5,9 +5,9 @@ mod decode;
 mod encode;
 mod kinds;
 mod parameters;
-mod params;
 pub(crate) mod rules;
 mod stream;
+mod unknown_params;
 
 /// The dialect of OpenAI Responses.
 pub(crate) struct Responses;

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// An answer while it is streamed.
 #[derive(Default)]
-pub(crate) struct ResponseAnswer {
+pub(crate) struct ResponsesAssembler {
     meta: ResponseMeta,
     /// The response has `"store":false`: the provider does not keep it.
     unstored: bool,
@@ -109,7 +109,7 @@ fn output_of(response: JsonRef<'_>) -> Option<JsonRef<'_>> {
     response.get("output").filter(|output| output.kind() == Kind::Array)
 }
 
-impl AnswerReader for ResponseAnswer {
+impl AnswerReader for ResponsesAssembler {
     /// Events are numbered, so no two are alike: it never returns a fragment to compare the next event with.
     fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         // Events after the end belong to another response.
@@ -155,7 +155,7 @@ impl AnswerReader for ResponseAnswer {
     }
 }
 
-impl ResponseAnswer {
+impl ResponsesAssembler {
     fn apply(&mut self, event: &ResponseEvent<'_>, out: &mut Vec<StreamEvent>) {
         match &*event.name {
             "output_item.added" => self.output_item(event, ItemStage::Added, out),

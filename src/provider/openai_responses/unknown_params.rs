@@ -1,7 +1,7 @@
-//! Parameters that the endpoint does not know.
+//! Parameters that the endpoint rejects.
 
-/// "Unknown parameter: '…'.": members of other dialects' bodies, and those of Chat Completions that have another name here.
-pub(super) const UNKNOWN: [&str; 32] = [
+/// Members of other dialects' bodies, and those of Chat Completions that have another name here: "Unknown parameter: '…'.".
+pub(super) const UNKNOWN_PARAMS: [&str; 32] = [
     "messages",
     "max_tokens",
     "max_completion_tokens",
