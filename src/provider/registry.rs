@@ -10,8 +10,8 @@ pub(crate) const PLAIN_DIALECT: Dialect = Dialect::OpenAiChat;
 /// Returns the implementation of a dialect.
 pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
     match dialect {
-        Dialect::OpenAiChat => &openai_chat::OPENAI,
-        Dialect::Mistral => &mistral::MISTRAL,
+        Dialect::OpenAiChat => &openai_chat::OpenAiChat,
+        Dialect::Mistral => &mistral::Mistral,
         Dialect::Anthropic => &anthropic::Anthropic,
         Dialect::Gemini => &gemini::Gemini,
         Dialect::OpenAiResponses => &openai_responses::Responses,

@@ -1,13 +1,13 @@
 //! Mistral's chat endpoint as a variant of Chat Completions.
 
 use super::ids::{ID_LENGTH, is_valid_id};
-use super::{parameters, rules};
+use super::{Mistral, parameters, rules};
 use crate::id::short_name;
 use crate::message::Dialect;
-use crate::provider::openai_chat::ChatVariant;
+use crate::provider::openai_chat::{ChatDialect, ChatVariant};
 
 /// The format of Mistral's chat API.
-pub(crate) static MISTRAL: ChatVariant = ChatVariant {
+static MISTRAL: ChatVariant = ChatVariant {
     dialect: Dialect::Mistral,
     accepts_call_id: is_valid_id,
     legal_call_id: |id| short_name(id, ID_LENGTH),
@@ -41,3 +41,9 @@ pub(crate) static MISTRAL: ChatVariant = ChatVariant {
     empty_content: "\"\"",
     content_chunks: true,
 };
+
+impl ChatDialect for Mistral {
+    fn variant(&self) -> &ChatVariant {
+        &MISTRAL
+    }
+}

@@ -5,4 +5,5 @@ mod ids;
 mod parameters;
 pub(crate) mod rules;
 
-pub(crate) use codec::MISTRAL;
+/// The dialect of Mistral's chat API.
+pub(crate) struct Mistral;

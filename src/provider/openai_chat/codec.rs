@@ -1,6 +1,7 @@
 //! OpenAI Chat Completions as a dialect. Mistral uses the same implementation with its own [`ChatVariant`].
 
-use super::variant::ChatVariant;
+use super::OpenAiChat;
+use super::variant::{ChatDialect, ChatVariant};
 use super::{decode, encode, parameters, rules, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
@@ -20,7 +21,7 @@ use std::borrow::Cow;
 const MAX_CALL_ID: usize = 64;
 
 /// OpenAI's Chat Completions, which many servers implement nearly completely.
-pub(crate) static OPENAI: ChatVariant = ChatVariant {
+static OPENAI: ChatVariant = ChatVariant {
     dialect: Dialect::OpenAiChat,
     accepts_call_id: |id| id.chars().count() <= MAX_CALL_ID,
     legal_call_id: head_and_name,
@@ -36,9 +37,15 @@ pub(crate) static OPENAI: ChatVariant = ChatVariant {
     content_chunks: false,
 };
 
-impl Codec for ChatVariant {
+impl ChatDialect for OpenAiChat {
+    fn variant(&self) -> &ChatVariant {
+        &OPENAI
+    }
+}
+
+impl<T: ChatDialect> Codec for T {
     fn dialect(&self) -> Dialect {
-        self.dialect
+        self.variant().dialect
     }
 
     fn family(&self) -> Dialect {
@@ -72,16 +79,16 @@ impl Codec for ChatVariant {
 
     fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
         for wire in wires {
-            items.push(decode::decode_message(self, *wire));
+            items.push(decode::decode_message(self.variant(), *wire));
         }
     }
 
     fn decode_block(&self, block: JsonRef<'_>) -> Part {
-        decode::decode_block(self, block)
+        decode::decode_block(self.variant(), block)
     }
 
     fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool {
-        encode::write_block(self, out, part, own);
+        encode::write_block(self.variant(), out, part, own);
         true
     }
 
@@ -93,25 +100,25 @@ impl Codec for ChatVariant {
         settings: &Settings,
         report: &mut Report,
     ) {
-        encode::ChatEncoder::new(self, item, settings).encode(wire, report);
+        encode::ChatEncoder::new(self.variant(), item, settings).encode(wire, report);
     }
 
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {
-        self.free_order || item.message.role != Role::Assistant || !item.calls.is_empty()
+        self.variant().free_order || item.message.role != Role::Assistant || !item.calls.is_empty()
     }
 
     fn may_follow(&self, before: &DraftMessage<'_>, item: &DraftMessage<'_>) -> bool {
-        self.free_order
+        self.variant().free_order
             || before.message.role != Role::Assistant
             || !matches!(item.message.role, Role::System | Role::Developer)
     }
 
     fn takes_id(&self, id: &str) -> bool {
-        (self.accepts_call_id)(id)
+        (self.variant().accepts_call_id)(id)
     }
 
     fn legal_id(&self, id: &str) -> String {
-        (self.legal_call_id)(id)
+        (self.variant().legal_call_id)(id)
     }
 
     fn credential_members(&self) -> &'static [MemberPath] {
@@ -124,15 +131,18 @@ impl Codec for ChatVariant {
     }
 
     fn foreign(&self) -> &'static [&'static str] {
-        self.unknown_params
+        self.variant().unknown_params
     }
 
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
-            Kind::String => !choice.is_text("any") || self.any_tool_choice == "any",
+            Kind::String => !choice.is_text("any") || self.variant().any_tool_choice == "any",
             _ => {
                 let kinds = ["function", "custom", "allowed_tools"];
-                kinds.iter().take(if self.content_chunks { 1 } else { 3 }).any(|kind| choice.get(kind).is_some())
+                kinds
+                    .iter()
+                    .take(if self.variant().content_chunks { 1 } else { 3 })
+                    .any(|kind| choice.get(kind).is_some())
             }
         }
     }
@@ -154,7 +164,7 @@ impl Codec for ChatVariant {
         match choice {
             ToolChoice::Auto => object.text("tool_choice", "auto"),
             ToolChoice::None => object.text("tool_choice", "none"),
-            ToolChoice::Any => object.text("tool_choice", self.any_tool_choice),
+            ToolChoice::Any => object.text("tool_choice", self.variant().any_tool_choice),
             ToolChoice::Named(name) => object.object("tool_choice", |out| {
                 out.text("type", "function").object("function", |function| {
                     function.text("name", name);
@@ -175,7 +185,7 @@ impl Codec for ChatVariant {
             return;
         }
         object.bool("stream", true);
-        if self.usage_on_request
+        if self.variant().usage_on_request
             && !request.settings.no_stream_usage
             && !named.iter().any(|name| name == "stream_options")
         {
@@ -184,32 +194,33 @@ impl Codec for ChatVariant {
     }
 
     fn plan_repairs<'a>(&self, plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
-        (self.plan_repairs)(plan, list);
+        (self.variant().plan_repairs)(plan, list);
     }
 
     fn parameter(&self, parameter: Parameter) -> Option<&'static str> {
-        (self.parameter)(parameter)
+        (self.variant().parameter)(parameter)
     }
 
     fn allowed_tools_form(&self) -> Option<AllowedToolsForm> {
-        self.allowed_tools
+        self.variant().allowed_tools
     }
 
     fn has_refusals(&self) -> bool {
-        !self.content_chunks
+        !self.variant().content_chunks
     }
 
     fn shares_files_with(&self, other: Dialect) -> bool {
-        self.shares_files_with == Some(other)
+        self.variant().shares_files_with == Some(other)
     }
 
     /// An image needs its bytes or a URL. OpenAI takes other files by their bytes alone (`ChatCompletionContentPart.File`).
     fn accepts_media(&self, media: &OfferedMedia<'_>) -> bool {
-        let by_bytes = media.has_bytes_or_url && (media.is_image || self.content_chunks || media.inline_type.is_some());
+        let by_bytes =
+            media.has_bytes_or_url && (media.is_image || self.variant().content_chunks || media.inline_type.is_some());
         by_bytes || media.has_known_file_id && !media.is_image
     }
 
     fn assembler(&self) -> Box<dyn AnswerReader> {
-        Box::new(stream::ChatAssembler::new(self.empty_content))
+        Box::new(stream::ChatAssembler::new(self.variant().empty_content))
     }
 }

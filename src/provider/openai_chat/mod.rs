@@ -8,5 +8,7 @@ pub(crate) mod rules;
 pub(crate) mod stream;
 mod variant;
 
-pub(crate) use codec::OPENAI;
-pub(crate) use variant::ChatVariant;
+pub(crate) use variant::{ChatDialect, ChatVariant};
+
+/// The dialect of OpenAI Chat Completions.
+pub(crate) struct OpenAiChat;

@@ -36,3 +36,15 @@ pub(crate) struct ChatVariant {
     /// `system` is the only role for instructions, that a call's arguments may be an object, and that `tool_calls` may be empty.
     pub content_chunks: bool,
 }
+
+/// A dialect of the family. It implements [`Codec`](crate::provider::dialect::Codec) by its variant.
+pub(crate) trait ChatDialect: Sync {
+    /// Returns the differences from the other dialects of the family.
+    fn variant(&self) -> &ChatVariant;
+}
+
+impl ChatDialect for ChatVariant {
+    fn variant(&self) -> &ChatVariant {
+        self
+    }
+}
