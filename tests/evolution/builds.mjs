@@ -54,8 +54,10 @@ default = [${features}]
 rethread = { path = ${JSON.stringify(crate)}, default-features = false }
 [workspace]
 `);
-  execFileSync('cargo', ['build', '--quiet', '--offline', '--manifest-path', path.join(folder, 'Cargo.toml'), '--target-dir', target], { stdio: ['ignore', 'inherit', 'inherit'] });
-  return path.join(target, 'debug', `program-${name}`);
+  // A folder each: with one for both, cargo once took one build's crate for the other's.
+  const own = path.join(target, `evolution-${name}`);
+  execFileSync('cargo', ['build', '--quiet', '--offline', '--manifest-path', path.join(folder, 'Cargo.toml'), '--target-dir', own], { stdio: ['ignore', 'inherit', 'inherit'] });
+  return path.join(own, 'debug', `program-${name}`);
 }
 
 /** Builds both, and returns a function that runs a command of one of them on a file. */
