@@ -1,9 +1,9 @@
-// The browser that every test shares.
+// Launches the browser of the tests.
 
 import { chromiumPath } from './tools.mjs';
 import { read } from './shell.mjs';
 
-/** Chromium through playwright-core, with the flags that the driver uses as well. `profile`: a folder that outlives the browser. */
+/** Chromium through playwright-core, with the same flags as the driver. `profile`: a folder for the browser's data, which is kept. */
 export async function launchBrowser({ profile, ...options } = {}) {
   const { chromium } = await import('playwright-core');
   const args = JSON.parse(read('webdriver.json'))['goog:chromeOptions'].args.filter((arg) => arg !== '--headless');

@@ -1,4 +1,4 @@
-// cargo -> wasm-bindgen -> wasm-opt -> dist/, and what it weighs; cargo -> wasm-opt -> component -> dist/component/.
+// Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the component in dist/component/.
 //
 //   npm run build              both, optimized
 //   npm run build -- --quick   the package alone, unoptimized, for trying a change out
@@ -22,7 +22,7 @@ const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
 const FORMATS = ['dist/formats_bg.wasm', 'dist/formats.js'];
 export const COMPONENT = 'dist/component/rethread.wasm';
 
-/** What rustc emits by default for this target since 1.82, and nothing newer: Safari 16.4, Node 20 and workerd have all of it. */
+/** The features that rustc uses by default for this target since 1.82: Safari 16.4, Node 20 and workerd support them. */
 const FEATURES = [
   'bulk-memory', 'bulk-memory-opt', 'call-indirect-overlong', 'multivalue', 'mutable-globals', 'nontrapping-float-to-int', 'reference-types', 'sign-ext',
 ];
@@ -92,13 +92,13 @@ async function buildPackage({ quick = false } = {}) {
 /** Writes the wasm and its glue for a compiled module. */
 async function bind(raw, [wasm, glue]) {
   await run(await bindgen(), [raw, 'dist', path.basename(glue, '.js')]);
-  if (!present(wasm)) throw new Error(`${wasm} was not made`);
+  if (!present(wasm)) throw new Error(`${wasm} was not written`);
   const file = path.join(root, glue);
   writeFileSync(file, asFactory(readFileSync(file, 'utf8')));
 }
 
-/** Not for wasm32-wasip2: the standard library of that target asks for WASI whatever the code does, and a component that
- *  imports nothing runs on every host. The module holds its WIT, so it becomes a component without one beside it. */
+/** Builds the component. Not for wasm32-wasip2: the standard library of that target always imports WASI, and a component without imports
+ *  runs on every host. The module contains its WIT. */
 async function buildComponent() {
   copyFileSync(path.resolve(root, await compile('component')), path.join(root, COMPONENT));
   optimize(COMPONENT);
@@ -122,7 +122,7 @@ export async function build({ component = true, quick = false } = {}) {
   await npm();
   mkdirSync(path.join(root, path.dirname(COMPONENT)), { recursive: true });
   for (const [stamp, made, make] of parts) {
-    // Gone first: a build that fails half-way must not look finished.
+    // Removed first: a build that fails must not look finished.
     for (const file of [stamp, ...made]) rmSync(path.join(root, file), { force: true });
     await make();
     writeFileSync(path.join(root, stamp), wanted);
@@ -133,7 +133,7 @@ export async function build({ component = true, quick = false } = {}) {
 async function quickBuild() {
   await rust();
   mkdirSync(path.join(root, path.dirname(OUT[0])), { recursive: true });
-  rmSync(path.join(root, STAMP), { force: true }); // so that the next full build does not take this one for its own
+  rmSync(path.join(root, STAMP), { force: true }); // so that the next full build does not take this one for an optimized one
   await buildPackage({ quick: true });
 }
 

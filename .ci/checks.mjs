@@ -1,4 +1,4 @@
-// What keeps the house in order and no compiler sees. Each check answers with its complaints.
+// Checks of the source that no compiler does. Each returns its complaints.
 //
 //   node .ci/checks.mjs             all of them, but for those that need a build (imports, componentImports) and cycles
 //   node .ci/checks.mjs arrows ...  only these
@@ -13,7 +13,7 @@ import { matches, sources } from './rust-source.mjs';
 
 const MAX_LINES = 600;
 
-/** From the ground up: a room uses those above it in this list, and its neighbours unless APART says otherwise. */
+/** The levels of modules, lowest first. A module may use those of its own and of lower levels, except those in APART. */
 const LEVELS = [
   ['json', 'message', 'tool', 'session_head', 'id', 'clock', 'error', 'finding', 'sorted', 'encoding', 'text'],
   ['history'],
@@ -34,7 +34,7 @@ const APART = {
 const inRoom = (...rooms) => (one) => rooms.includes(one.module[0]);
 const not = (test) => (one) => !test(one);
 
-/** The core must stay usable without JavaScript: its dependencies name no JS binding. */
+/** The core must be usable without JavaScript: it depends on no JavaScript binding. */
 export function dependencies() {
   const tree = output('cargo', ['tree', '--no-default-features', '-e', 'normal', '--prefix', 'none', '--locked']);
   if (tree === null) return ['cargo tree failed'];
@@ -44,13 +44,13 @@ export function dependencies() {
     .map((name) => `the core depends on ${name}`);
 }
 
-/** JavaScript is known in one room, so that the component and native builds stay the same core. */
+/** JavaScript types are used in `web` alone, so that the component and native builds share the core. */
 export function noJavaScript() {
   const pattern = /\b(JsValue|JsCast|wasm_bindgen\w*|js_sys|web_sys|serde_wasm_bindgen)\b/;
   return sources().filter(not(inRoom('web'))).flatMap((one) => matches(one, pattern));
 }
 
-/** The same input gives the same output: time, chance and hash seeds come from outside. */
+/** The same input gives the same output: time, random numbers and hash seeds are passed in. */
 export function noAmbience() {
   const adapters = (one) => inRoom('web')(one) && /^(clock|id)$/.test(one.module.at(-1));
   const ambient = /\bSystemTime\b|\bInstant::now\b|\bgetrandom\b|\brand::|\bRandomState\b|\bDate::now\b|\bMath::random\b/;
@@ -62,7 +62,7 @@ export function noAmbience() {
   ];
 }
 
-/** The rooms that a source names, as {room, line}: crate::room, use crate::{room, ..} and super:: up to the root. */
+/** The top-level modules that a source names, as {room, line}: crate::room, use crate::{room, ..} and super:: up to the root. */
 function uses(one, rooms, reexports) {
   const found = [];
   const add = (name, at) => {
@@ -94,12 +94,12 @@ function uses(one, rooms, reexports) {
   return found;
 }
 
-/** Arrows between rooms point one way, so that each can be read, tested and replaced without those above it. */
+/** Dependencies between top-level modules point one way, so that each can be read, tested and replaced without those above it. */
 export function arrows() {
   const level = new Map(LEVELS.flatMap((names, i) => names.map((name) => [name, i])));
   const all = sources();
   const rooms = new Set([...level.keys(), ...all.flatMap((one) => one.module.slice(0, 1))]);
-  const complaints = [...rooms].filter((room) => !level.has(room)).map((room) => `src/${room}: give this room a place in LEVELS of .ci/checks.mjs`);
+  const complaints = [...rooms].filter((room) => !level.has(room)).map((room) => `src/${room}: add this module to LEVELS in .ci/checks.mjs`);
 
   const reexports = new Map();
   const lib = all.find((one) => one.module.length === 0);
@@ -118,13 +118,13 @@ export function arrows() {
   return complaints;
 }
 
-/** No input may kill the chat: a panic in wasm poisons every session of the page. */
+/** No input may end a chat: a panic in wasm ends every session of its instance. */
 export function noPanic() {
   const pattern = /\.(unwrap|expect|unwrap_err|expect_err)\s*\(|\b(panic|todo|unimplemented)!/;
   return sources().filter((one) => one.file !== path.join('src', 'store', 'conformance.rs')).flatMap((one) => matches(one, pattern));
 }
 
-/** A file is read in one sitting. */
+/** Checks the length of files. */
 export function shortFiles() {
   return [...files('src', '.rs'), ...files('js'), ...files('www')]
     .filter((file) => /\.(rs|m?js|d\.ts|ts|css|html)$/.test(file))
@@ -133,13 +133,13 @@ export function shortFiles() {
     .map(({ file, count }) => `${file}: ${count} lines, ${MAX_LINES} at most`);
 }
 
-/** Waiting is the stores' and the host's: everything between is a machine that can be stepped in a test. */
+/** Only stores and the web binding are asynchronous: everything else can be stepped in a test. */
 export function synchronous() {
   const pattern = /\basync\s+(?:fn|move|\{)|\.await\b/;
   return sources().filter(not(inRoom('store', 'web'))).flatMap((one) => matches(one, pattern));
 }
 
-/** The wasm asks its host for nothing but what the glue answers: no env, no clock or chance by a back door. */
+/** The wasm imports nothing but the functions of its glue. */
 export function imports() {
   return ['rethread', 'formats'].flatMap((program) => {
     const file = `dist/${program}_bg.wasm`;
@@ -151,11 +151,11 @@ export function imports() {
   });
 }
 
-/** The component imports nothing at all, WASI included: it runs wherever a component does, and can touch nothing there. */
+/** The component imports nothing, not even WASI: it runs on every host of components. */
 export function componentImports() {
   if (!present(COMPONENT)) return [`${COMPONENT} is missing: npm run build`];
   const bytes = readFileSync(path.join(root, COMPONENT));
-  if (bytes.readUInt32LE(0) !== 0x6d736100 || bytes.readUInt16LE(6) !== 1) return [`${COMPONENT} is no component`];
+  if (bytes.readUInt32LE(0) !== 0x6d736100 || bytes.readUInt16LE(6) !== 1) return [`${COMPONENT} is not a component`];
   const complaints = [];
   // A component is a row of sections, each an id, a length and its content; 10 are the component's own imports. What the modules
   // inside import, others inside give.
@@ -206,7 +206,7 @@ export function requirements() {
 
 export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, dialects, requirements };
 
-/** Prints each check with its complaints; answers how many there were. */
+/** Prints each check with its complaints; returns their number. */
 export function report(chosen) {
   let count = 0;
   for (const [name, check] of Object.entries(chosen)) {

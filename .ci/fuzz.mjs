@@ -1,10 +1,10 @@
-// Fuzzing: inputs that reach new code are kept in the cache, so that it can be stopped at any time and goes on from there.
+// Fuzzing. Inputs that reach new code are kept in the cache, so that a run can be stopped at any time and the next one continues.
 //
 //   npm run fuzz                                    every target, a CPU-minute each
 //   npm run fuzz -- --minutes 10 repair convert     these, ten CPU-minutes each
-//   npm run fuzz -- --keep                          then make the corpora that `cargo test` replays: few inputs that reach nearly the same
+//   npm run fuzz -- --keep                          then writes the corpora that `cargo test` replays: few inputs that reach nearly the same
 //
-// An input that breaks a promise is left in tests/fuzz/crashes: give it a name that says what it was, and mend what it shows.
+// An input that breaks a promise is written to tests/fuzz/crashes: name it after what is wrong, and fix the cause.
 
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -15,9 +15,9 @@ import { cache, files, output, read, root, run } from './shell.mjs';
 import { cargoFuzz } from './tools.mjs';
 
 const FUZZ = 'tests/fuzz';
-/** What a replayed corpus may weigh, in bytes of input; nine of them are in the repository. */
+/** Maximum size of a replayed corpus in bytes of input; nine of them are in the repository. */
 const KEPT = 80_000;
-/** Longer inputs are slower and rarely say more. */
+/** Maximum length of an input: longer ones are slower and rarely find more. */
 const LONGEST = 8192;
 const DIALECTS = ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral'];
 const SEEDS = 10;
@@ -33,7 +33,7 @@ const bySize = (a, b) => a.length - b.length || Buffer.compare(a, b);
 function requests(dialect) {
   const all = files(`tests/corpora/exchanges/${dialect}`, '.json').filter((file) => !file.endsWith('index.json'))
     .flatMap((file) => JSON.parse(read(file)).steps.map(({ request }) => Buffer.from(JSON.stringify(request))));
-  // Some of every size that a mutation can still make sense of.
+  // Some of every size that is small enough for mutations.
   const small = all.filter(({ length }) => length < LONGEST / 2).sort(bySize);
   return Array.from({ length: Math.min(SEEDS, small.length) }, (_, i) => small[Math.floor((i * small.length) / SEEDS)]);
 }
@@ -47,10 +47,10 @@ function streams(dialect) {
 
 const headed = (head, body) => Buffer.concat([Buffer.from(head), body]);
 
-/** The same events with the other line ends, each over two lines. */
+/** The same events with CRLF line ends, each event's data on two lines. */
 const folded = (bytes) => Buffer.from(bytes.toString('latin1').replace(/^(data: \{[^,\n]*,)/gm, '$1\ndata: ').replaceAll('\n', '\r\n'), 'latin1');
 
-/** What a target begins with: recorded traffic, in the form in which tests/fuzz/judge takes it. */
+/** The first inputs of a target: recorded traffic, in the form that tests/fuzz/judge takes. */
 function seeds(target) {
   const each = (make) => DIALECTS.flatMap((dialect, at) => make(dialect, at));
   switch (target) {
@@ -76,13 +76,13 @@ function plant(target) {
 
 async function compile() {
   const place = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target', 'fuzz');
-  // No address sanitizer: the library has no unsafe code, and without it a run does several times as much.
+  // No address sanitizer: the library has no unsafe code, and a run without it is several times as fast.
   await run('cargo-fuzz', ['build', '--fuzz-dir', FUZZ, '--sanitizer', 'none', '--target-dir', place], { minutes: 30 });
   const host = /host: (\S+)/.exec(output('rustc', ['-vV']))[1];
   return (target) => path.join(place, host, 'release', target);
 }
 
-/** Runs for that many seconds of CPU time; a loaded machine takes longer. */
+/** Runs a target for this many seconds of CPU time. */
 async function fuzz(program, target, seconds) {
   mkdirSync(crashesOf(target), { recursive: true });
   const times = path.join(mkdtempSync(path.join(tmpdir(), 'rethread-fuzz-')), 'times');
@@ -93,7 +93,7 @@ async function fuzz(program, target, seconds) {
       folderOf(target), `-max_total_time=${wall}`, `-max_len=${LONGEST}`, '-timeout=20', '-rss_limit_mb=4096', '-print_final_stats=1', '-verbosity=0',
       `-dict=${path.join(root, FUZZ, 'json.dict')}`, `-artifact_prefix=${crashesOf(target)}/`,
     ];
-    // The shell knows what its child has used. What libFuzzer recommends for a dictionary, pages of it, is left out.
+    // The shell reports the CPU time of its child. libFuzzer's recommendations for a dictionary, which are long, are filtered out.
     await run('bash', ['-c', '"$@" 2> >(grep -a -v -e "^[#\\"]" -e "__sanitizer" -e NEW_FUNC >&2); code=$?; times > "$0"; exit $code', times, program, ...args], { minutes: wall / 60 + 5 });
     const spent = readFileSync(times, 'utf8').trim().split('\n')[1].matchAll(/(\d+)m([\d.]+)s/g);
     used += [...spent].reduce((sum, [, minutes, rest]) => sum + 60 * Number(minutes) + Number(rest), 0);
@@ -103,7 +103,7 @@ async function fuzz(program, target, seconds) {
   console.log(`${target}: ${Math.round(used)} s of CPU time, ${inputs(folderOf(target)).length} inputs in ${folderOf(target)}`);
 }
 
-/** Of inputs from small to large, the smallest for half of what may be kept, and for the other half some of every size. */
+/** Chooses inputs, given from small to large: the smallest for half of the allowed size, and some of every size for the other half. */
 function choose(all) {
   let room = KEPT / 2;
   const small = all.findIndex((bytes) => (room -= bytes.length) < 0);
@@ -113,12 +113,12 @@ function choose(all) {
   return [...all.slice(0, small), ...large.filter((_, i) => i % step === 0)];
 }
 
-/** Makes the corpus that is replayed, of inputs that together reach what all do. */
+/** Writes the corpus that is replayed: inputs that together reach what all inputs reach. */
 async function keep(program, target) {
   const place = mkdtempSync(path.join(tmpdir(), 'rethread-fuzz-'));
   await run(program, ['-merge=1', '-verbosity=0', '-timeout=20', place, folderOf(target)], { minutes: 20 });
   const chosen = choose(inputs(place).map((file) => readFileSync(file)).sort(bySize));
-  // Whole ones too: coverage alone keeps no stream in which a line's end is split.
+  // Also some complete seeds: by coverage alone no stream with a split line end is kept.
   const whole = seeds(target).sort(bySize).slice(0, SEEDS).filter((bytes) => !chosen.some((other) => other.equals(bytes)));
   const kept = [...chosen, ...whole].sort(bySize);
   rmSync(place, { recursive: true });

@@ -1,4 +1,4 @@
-// Just enough reading of Rust to ask questions of it: comments, strings and test code blanked, lines kept in place.
+// Reads Rust sources for checks: comments, strings and test code are replaced by spaces, lines keep their places.
 
 import path from 'node:path';
 import { files, read } from './shell.mjs';

@@ -1,4 +1,4 @@
-// One origin for a page: static folders under prefixes, the model stand-in beside them, and a strict content policy.
+// Serves a page's origin: static folders under prefixes, other requests by a handler, and a strict content security policy.
 
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
@@ -21,14 +21,14 @@ const TYPES = {
   '.webmanifest': 'application/manifest+json',
 };
 
-/** An import map must stand in the page; its hash lets the policy stay free of 'unsafe-inline'. */
+/** The policy of a page. It allows the page's import maps by their hashes, without 'unsafe-inline'. */
 function policy(html) {
   const maps = [...html.matchAll(/<script\s+type="importmap"\s*>([\s\S]*?)<\/script>/g)];
   const hashes = maps.map(([, text]) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`);
   return `default-src 'self'; script-src ${["'self'", "'wasm-unsafe-eval'", ...hashes].join(' ')}; connect-src *`;
 }
 
-/** The file of a URL path: the longest prefix wins; never one outside its folder. */
+/** Returns the file of a URL path, never one outside its folder. The longest prefix wins. */
 async function find(folders, pathname) {
   const prefix = Object.keys(folders).filter((one) => pathname.startsWith(one)).sort((a, b) => b.length - a.length)[0];
   if (prefix === undefined) return null;
@@ -43,15 +43,15 @@ async function find(folders, pathname) {
   return found?.isFile() ? file : null;
 }
 
-/** `folders`: URL prefix, ending in "/", to folder. `handle(req, res)` answers first and says whether it did.
- *  A port that is taken gives way to any free one. */
+/** Starts the server. `folders` maps URL prefixes that end in "/" to folders. `handle(req, res)` is asked first and returns true if it
+ *  has answered. If the port is taken, a free one is used. */
 export async function serve({ folders, handle, port = 0, host = '127.0.0.1' }) {
   const server = http.createServer(async (req, res) => {
     try {
       if (await handle?.(req, res)) return;
       const file = await find(folders, decodeURIComponent(new URL(req.url, 'http://page').pathname));
       if (!file && req.url === '/favicon.ico') {
-        res.writeHead(204).end(); // browsers ask unasked; a 404 would stand in every console
+        res.writeHead(204).end(); // browsers request it by themselves; a 404 would be an error in the console
         return;
       }
       if (!file || !['GET', 'HEAD'].includes(req.method)) {
@@ -67,7 +67,7 @@ export async function serve({ folders, handle, port = 0, host = '127.0.0.1' }) {
       res.end(`${e.message}\n`);
     }
   });
-  server.requestTimeout = 0; // the stand-in holds requests for as long as a test wants
+  server.requestTimeout = 0; // tests hold requests of the stand-in for any time
   const listen = (at) =>
     new Promise((resolve, reject) => {
       server.once('error', reject);

@@ -1,4 +1,4 @@
-// Running programs and finding them: what every script here needs, from node: builtins only.
+// Finds and runs programs, and reads files, with built-in modules only.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 
-/** Outlives a checkout: what takes minutes to build is built once a machine. */
+/** The folder for tools that take minutes to build: shared by all checkouts of a machine. */
 export const cache =
   process.env.RETHREAD_CACHE || path.join(process.env.XDG_CACHE_HOME || path.join(homedir(), '.cache'), 'rethread');
 
@@ -27,24 +27,24 @@ export function which(program) {
   return null;
 }
 
-/** Standard output, or null when the program is absent or fails. */
+/** Runs a program and returns its standard output, or null if it is absent or fails. */
 export function output(program, args, options = {}) {
   const done = spawnSync(program, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28, ...options });
   return done.status === 0 ? done.stdout : null;
 }
 
-/** Runs a program with our output as its own. Rejects on failure, and after `minutes`, with all of its children ended. */
+/** Runs a program that writes to this process's output. Rejects if it fails, or after `minutes`; then its children are ended too. */
 export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) {
   console.log(`$ ${[program, ...args].join(' ')}`);
   return new Promise((resolve, reject) => {
-    // A group of its own: a browser that hangs below it ends with it.
+    // A process group of its own, so that a hanging browser below it ends as well.
     const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'], detached: true });
     let late = false;
     const end = () => {
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // it has ended by itself
+        // it has already ended
       }
     };
     const interrupted = () => {
@@ -74,7 +74,7 @@ export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) 
 export const read = (file) => readFileSync(path.join(root, file), 'utf8');
 export const present = (file) => existsSync(path.join(root, file));
 
-/** Every file below a folder, relative to the repository, sorted. A folder that is not there has none. */
+/** Returns every file below a folder, relative to the repository and sorted; none if the folder does not exist. */
 export function files(folder, ends = '') {
   if (!present(folder)) return [];
   return readdirSync(path.join(root, folder), { withFileTypes: true, recursive: true })

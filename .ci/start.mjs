@@ -1,4 +1,4 @@
-// The demo, on one origin: www/, the package as an installed one, and the model stand-in.
+// Serves the demo on one origin: www/, the package as if installed, and the model stand-in.
 
 import path from 'node:path';
 import { build } from './build.mjs';
@@ -11,13 +11,13 @@ try {
   const standIn = createStandIn();
   const inRoot = (name) => path.join(root, name);
   const { url, port, close } = await serve({
-    // What `npm install rethread` would have put there, and no more of the repository.
+    // The files that `npm install rethread` would install, and nothing else of the repository.
     folders: { '/': inRoot('www'), '/node_modules/rethread/js/': inRoot('js'), '/node_modules/rethread/dist/': inRoot('dist') },
     handle: standIn.handle,
     port: Number(process.env.PORT || 4173),
   });
   if (process.env.PORT && Number(process.env.PORT) !== port) console.log(`port ${process.env.PORT} is taken`);
-  console.log(`\nrethread demo: ${url}/\nmodel stand-in: ${url}/v1/chat/completions, ${url}/v1/messages\nCtrl-C ends it.`);
+  console.log(`\nrethread demo: ${url}/\nmodel stand-in: ${url}/v1/chat/completions, ${url}/v1/messages\nStop it with Ctrl-C.`);
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.once(signal, async () => {
       standIn.state.dispose();

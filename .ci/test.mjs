@@ -1,4 +1,4 @@
-// Everything that must hold before a change lands, step by step.
+// Runs all checks and tests, step by step.
 //
 //   npm test                                  all, stopping at the first failure
 //   npm test -- --only native --only browser  these
@@ -23,7 +23,7 @@ function checked(chosen) {
   if (count) throw new Error(`${count} complaints`);
 }
 
-/** node's own runner over the *.test.mjs of a folder. A test that needs the browser finds it in CHROMIUM. */
+/** Runs the *.test.mjs of a folder with node's test runner. Tests find the browser in CHROMIUM. */
 async function nodeTests(folder, minutes, more = {}) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
@@ -31,7 +31,7 @@ async function nodeTests(folder, minutes, more = {}) {
   await run(process.execPath, ['--test', '--test-reporter=spec', '--test-timeout=180000', ...found], { minutes, env });
 }
 
-/** The test binaries of this crate that hold wasm tests. A file says itself, by `run_in_browser`, where it runs. */
+/** The test binaries of this crate that contain wasm tests. A file with `run_in_browser` runs in a browser. */
 function wasmTests(inBrowser) {
   const { packages } = JSON.parse(output('cargo', ['metadata', '--no-deps', '--format-version', '1', '--locked']));
   const { targets } = packages.find(({ name }) => name === 'rethread');
@@ -69,7 +69,7 @@ const STEPS = [
     await clippy('--lib', '--target', WASM, '--features', 'formats');
     await clippy('--lib', '--target', WASM, '--features', 'component');
   }],
-  ['purity', 'what keeps the rooms apart and the core free of its hosts', async () => {
+  ['purity', 'dependencies between modules, and a core free of its hosts', async () => {
     await rust();
     checked(checks);
   }],
@@ -96,8 +96,8 @@ const STEPS = [
     const flags = '--noEmit --strict --exactOptionalPropertyTypes --target esnext --lib esnext,dom,dom.iterable --module nodenext --types node'.split(' ');
     await run(process.execPath, [tsc, '--ignoreConfig', ...flags, ...programs]);
   }],
-  ['build', 'dist, within its budget', () => build()],
-  ['imports', 'what the wasm and the component ask of their hosts', async () => {
+  ['build', 'dist, within its size budget', () => build()],
+  ['imports', 'imports of the wasm and the component', async () => {
     await build();
     checked({ imports, componentImports });
   }],
@@ -105,12 +105,12 @@ const STEPS = [
     await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/packaging', 15);
   }],
-  ['stand-in', 'the model that every other test talks to', () => nodeTests('tests/stand-in', 10)],
+  ['stand-in', 'the model that all other tests use', () => nodeTests('tests/stand-in', 10)],
   ['bindings', 'the JavaScript classes, in Node, in memory', async () => {
     await Promise.all([build(), npm()]);
     await nodeTests('tests/bindings', 10);
   }],
-  ['judges', 'the providers\' own clients and the ai package read and take what we do', async () => {
+  ['judges', 'the providers\' own clients and the ai package accept what we write, and read streams alike', async () => {
     await Promise.all([build(), npm()]);
     await nodeTests('tests/judges', 10);
   }],

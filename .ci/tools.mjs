@@ -1,4 +1,4 @@
-// What the build and the tests need on a machine, each installed when it is missing and not looked at twice.
+// Installs the tools of the build and the tests, if they are missing.
 //
 //   node .ci/tools.mjs            everything
 //   node .ci/tools.mjs rust npm   only these
@@ -12,10 +12,10 @@ const WASM_PACK = '0.15.1';
 const WASMTIME = '50.0.1';
 const CARGO_FUZZ = '0.13.2';
 
-/** The CLI and the crate must be of one version, so the lock file decides. */
+/** The version of wasm-bindgen in the lock file: the CLI must have the same version as the crate. */
 const bindgenVersion = () => /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(read('Cargo.lock'))?.[1];
 
-/** Once a process: a tool that was found stays found. */
+/** Runs an installation once per process. */
 const once = (install) => {
   let done;
   return () => (done ??= install());
@@ -34,7 +34,7 @@ export const rust = once(async () => {
   console.log(`rust: ${output('rustc', ['--version'])?.trim()}, ${targets.join(' ')}`);
 });
 
-/** A cargo program of exactly one version: from PATH, else from the cache, else built into it. Answers its folder. */
+/** Returns the folder of a cargo program of exactly this version: from PATH, else from the cache, else built into the cache. */
 async function cargoTool(crate, program, version) {
   const says = (file) => output(file, ['--version'])?.trim().split(' ').includes(version);
   const onPath = which(program);
@@ -92,7 +92,7 @@ export const cargoFuzz = once(async () => {
   toFront(await cargoTool('cargo-fuzz', 'cargo-fuzz', CARGO_FUZZ));
 });
 
-/** wasmtime for Python, a host of components that comes as one package. Answers what PYTHONPATH is to be. */
+/** Installs wasmtime for Python, a host of components in one package. Returns the value for PYTHONPATH. */
 export const wasmtime = once(async () => {
   const python = which('python3');
   if (!python) throw new Error('Python 3 with pip is missing: wasmtime, which hosts the component in a test, comes from there');
@@ -108,7 +108,7 @@ export const npm = once(async () => {
   const wanted = hash(['package-lock.json', '.npmrc'], process.version);
   const stamp = 'node_modules/.rethread-lock';
   if (!present(stamp) || read(stamp) !== wanted) {
-    // No package here needs its install script: what it would fetch is in an optional package.
+    // No package here needs its install script.
     await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { minutes: 15 });
     writeFileSync(path.join(root, stamp), wanted);
   }
