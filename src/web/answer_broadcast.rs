@@ -1,7 +1,7 @@
 //! Sends the streamed answer of a run to other tabs over a BroadcastChannel. A tab that shows the run requests the answer so far from
 //! its owner, which then sends each addition. Nothing is sent while no other tab shows the run, and nothing is stored.
 
-use super::convert::{object_to_js, parsed, set};
+use super::convert::{object_to_js, parse_json, set};
 use super::foreign::{self, member};
 use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
@@ -91,7 +91,7 @@ impl AnswerBroadcast {
         if let Some((reasoning, text)) = piece {
             let key = if reasoning { "reasoning" } else { "text" };
             let message = self.sent.borrow().clone();
-            self.post(run, message.as_deref(), key, &parsed(text.token()));
+            self.post(run, message.as_deref(), key, &parse_json(text.token()));
         }
     }
 

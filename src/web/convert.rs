@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 /// Converts a JSON value to a JavaScript value.
 pub fn to_js(json: JsonRef<'_>) -> JsValue {
-    parsed(json.as_raw())
+    parse_json(json.as_raw())
 }
 
 /// Writes a JSON object and converts it to a JavaScript value.
@@ -22,11 +22,11 @@ pub fn list_to_js(fill: &dyn Fn(&mut ArrayWriter<'_>)) -> JsValue {
     let mut list = ArrayWriter::new(&mut text);
     fill(&mut list);
     list.end();
-    parsed(&text)
+    parse_json(&text)
 }
 
 /// Parses a text that is valid JSON.
-pub fn parsed(text: &str) -> JsValue {
+pub fn parse_json(text: &str) -> JsValue {
     js_sys::JSON::parse(text).unwrap_or(JsValue::NULL)
 }
 

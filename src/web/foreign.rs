@@ -99,7 +99,7 @@ pub fn bytes(what: &str, value: &JsValue) -> Result<Option<Vec<u8>>> {
 /// # Errors
 /// `invalid_input` when it cannot be read or has more items.
 pub fn items(what: &str, value: &JsValue, most: u32) -> Result<Option<Vec<JsValue>>> {
-    let unreadable = |error: JsValue| report_unreadable(what, &error);
+    let unreadable = |error: JsValue| read_error(what, &error);
     if !is_array_or_throws(value).map_err(unreadable)? {
         return Ok(None);
     }
@@ -120,7 +120,7 @@ pub fn members(what: &str, object: &JsValue) -> Result<Vec<(String, JsValue)>> {
     if !object.is_object() {
         return Ok(Vec::new());
     }
-    let entries = entries_or_throws(object).map_err(|error| report_unreadable(what, &error))?;
+    let entries = entries_or_throws(object).map_err(|error| read_error(what, &error))?;
     let mut members = Vec::new();
     for entry in entries.iter() {
         let entry: Array = entry.unchecked_into();
@@ -156,15 +156,15 @@ pub fn member(object: &JsValue, key: &str) -> JsValue {
 /// # Errors
 /// `invalid_input` when it cannot be read.
 pub fn is_options_object(value: &JsValue) -> Result<bool> {
-    let is_array = is_array_or_throws(value).map_err(|error| report_unreadable("it", &error))?;
+    let is_array = is_array_or_throws(value).map_err(|error| read_error("it", &error))?;
     Ok(value.is_object() && !is_array && !is_bytes(value))
 }
 
-/// The longest chain of prototypes that options may have.
+/// Maximum length of the chain of prototypes that is searched for options.
 const MAX_PROTOTYPES: usize = 16;
 
-/// The keys of all enumerable members of an object, inherited ones included. None of an instance of a class: its fields are its own
-/// business.
+/// Returns the keys of all enumerable members of an object, inherited ones included. Returns none for an instance of a class, which may
+/// have fields of its own.
 ///
 /// # Errors
 /// `invalid_input` when they cannot be read.
@@ -172,13 +172,12 @@ pub fn keys_of_options(object: &JsValue) -> Result<Vec<String>> {
     let mut keys = Vec::new();
     let mut level = object.clone();
     for _ in 0..MAX_PROTOTYPES {
-        let prototype: JsValue =
-            Reflect::get_prototype_of(&level).map_err(|error| report_unreadable("it", &error))?.into();
+        let prototype: JsValue = Reflect::get_prototype_of(&level).map_err(|error| read_error("it", &error))?.into();
         let is_root = prototype.is_null() && !keys.is_empty();
         if is_root || has_constructor(&level)? {
             return Ok(if prototype.is_null() { keys } else { Vec::new() });
         }
-        let own = keys_or_throws(&level).map_err(|error| report_unreadable("it", &error))?;
+        let own = keys_or_throws(&level).map_err(|error| read_error("it", &error))?;
         keys.extend(own.iter().filter_map(|key| key.as_string()));
         if prototype.is_null() {
             break;
@@ -188,23 +187,23 @@ pub fn keys_of_options(object: &JsValue) -> Result<Vec<String>> {
     Ok(keys)
 }
 
-/// Returns true for the prototype of a class, and for `Object.prototype`.
+/// Returns true for the prototype of a class and for `Object.prototype`.
 fn has_constructor(value: &JsValue) -> Result<bool> {
     let object: &Object = value.unchecked_ref();
     let descriptor = Reflect::get_own_property_descriptor(object, &JsValue::from_str("constructor"));
-    Ok(descriptor.map_err(|error| report_unreadable("it", &error))?.is_object())
+    Ok(descriptor.map_err(|error| read_error("it", &error))?.is_object())
 }
 
-fn report_unreadable(what: &str, error: &JsValue) -> Error {
+fn read_error(what: &str, error: &JsValue) -> Error {
     error_from_thrown(Code::InvalidInput, &format!("{what} cannot be read"), error)
 }
 
-/// The error of an operation in which JavaScript code threw `value`.
+/// Makes the error of an operation in which JavaScript code threw `value`.
 pub fn error_from_thrown(code: Code, what: &str, value: &JsValue) -> Error {
     Error::new(code, format!("{what}: {}", reason_of(value)))
 }
 
-/// The error of a callback that threw `value`.
+/// Makes the error of a callback that threw `value`.
 #[cfg(feature = "web")]
 pub fn callback_failed(what: &str, value: &JsValue) -> Error {
     error_from_thrown(Code::CallbackFailed, what, value)

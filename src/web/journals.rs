@@ -1,6 +1,6 @@
 //! Lists the unfinished runs of a store, read from their journals.
 
-use super::convert::parsed;
+use super::convert::parse_json;
 use super::platform::held_locks;
 use super::run_lock::{held_by_other_tabs, lock_name};
 use super::store_context::StoreContext;
@@ -21,7 +21,7 @@ pub async fn pending_runs(context: &StoreContext, sessions: Vec<(String, Session
         }
     }
     array.end();
-    Ok(parsed(&items))
+    Ok(parse_json(&items))
 }
 
 async fn write_pending_runs(

@@ -70,7 +70,8 @@ impl OptionError {
         match (path.is_empty(), code) {
             (true, Code::ConfigInvalid) => Error::invalid(format!("{what} {message}")),
             (true, _) => Error::new(code, format!("{what}: {message}")),
-            (false, _) => Error::new(code, format!("`{path}` {message}")),
+            (false, Code::ConfigInvalid) => Error::new(code, format!("`{path}` {message}")),
+            (false, _) => Error::new(code, format!("`{path}`: {message}")),
         }
     }
 }
