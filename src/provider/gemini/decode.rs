@@ -3,7 +3,7 @@
 //! Gemini reads names in camel case and in snake case. Templates preserve the spelling.
 
 use super::encode::{is_plain_call, is_plain_content, is_plain_result, plain_result_template, write_part};
-use super::part::{CALL_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES, object_member};
+use super::part::{CALL_NAMES, NamedPart, SIGNATURE_NAMES, object_member};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonRef, JsonStr, Kind};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
@@ -103,11 +103,11 @@ fn decode_role(wire: JsonRef<'_>) -> (Role, bool) {
 fn decode_parts(wire: JsonRef<'_>, role: Role) -> DecodedParts {
     let mut decoded = DecodedParts::default();
     for part in parts_of(wire) {
-        if let Some(response) = object_member(part, RESPONSE_NAMES) {
-            decoded.results.push(decode_result(part, response));
+        if let Some(response) = NamedPart::with_response(part) {
+            decoded.results.push(decode_result(response));
             decoded.parts_before.push(decoded.parts.len());
-        } else if let Some(call) = object_member(part, CALL_NAMES).filter(|_| role == Role::Assistant) {
-            decoded.parts.push(IncomingPart::Call(decode_call(part, call)));
+        } else if let Some(call) = NamedPart::with_call(part).filter(|_| role == Role::Assistant) {
+            decoded.parts.push(IncomingPart::Call(decode_call(call)));
         } else {
             decoded.parts.push(IncomingPart::Part(decode_part(part)));
         }
@@ -142,7 +142,7 @@ fn record_positions(results: &mut [IncomingResult]) {
 
 /// Returns the template of a result, or the one that describes how it is encoded without a template.
 fn full_template(result: &IncomingResult) -> WireTemplate {
-    result.template.clone().unwrap_or_else(|| plain_result_template(!result.call_id.is_empty(), result.is_error))
+    result.template.clone().unwrap_or_else(|| plain_result_template(result))
 }
 
 /// Decodes a part that is neither a call nor a response. A part without a neutral equivalent is kept as an opaque part.
@@ -220,7 +220,7 @@ fn decode_id(named: JsonRef<'_>) -> String {
     }
 }
 
-fn decode_call(part: JsonRef<'_>, call: JsonRef<'_>) -> IncomingCall {
+fn decode_call(NamedPart { part, named: call }: NamedPart<'_>) -> IncomingCall {
     let call_template = || {
         template_of(call, &mut |key, value| match key {
             "id" => Some(TemplateSlot::Id),
@@ -257,7 +257,7 @@ fn open_envelope(response: JsonRef<'_>) -> (JsonRef<'_>, Option<&'static str>) {
     (response, None)
 }
 
-fn decode_result(part: JsonRef<'_>, named: JsonRef<'_>) -> IncomingResult {
+fn decode_result(NamedPart { part, named }: NamedPart<'_>) -> IncomingResult {
     let response = named.find("response");
     let (content, envelope) = response.map_or((None, None), |response| {
         let (content, envelope) = open_envelope(response);

@@ -5,6 +5,7 @@ use super::model_version::{GEMINI_3, GEMINI_3_6};
 use super::part::SIGNATURE_NAMES;
 use super::rules::PLACEHOLDER_SIGNATURE;
 use crate::finding::Report;
+use crate::history::IncomingResult;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
@@ -37,6 +38,15 @@ struct EncodedResponses {
     responses: Vec<String>,
     /// Images and files that a `functionResponse` cannot hold. Newer models reject them after a response in the same content.
     media: Vec<String>,
+}
+
+/// The signature of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallSignature {
+    /// The call is sent with the signature that it was received with, if any.
+    AsReceived,
+    /// Gemini requires a signature. A call without one gets the placeholder.
+    Required,
 }
 
 /// The id and name with which a call and its result are sent.
@@ -95,13 +105,14 @@ impl GeminiEncoder<'_> {
         // Gemini 3 requires a signature on the first call. If the model's version is unknown, calls of Gemini's own format are
         // sent as they were received.
         let version = self.settings.version;
-        let mut needs_signature = version >= GEMINI_3 || version == 0 && !native;
+        let needs_signature = version >= GEMINI_3 || version == 0 && !native;
+        let mut signature = if needs_signature { CallSignature::Required } else { CallSignature::AsReceived };
         for part in &message.parts {
             let mut text = String::new();
             let is_written = if let PartBody::ToolCall { .. } = part.body {
                 item.call(&part.body).is_some_and(|call| {
-                    let sign = std::mem::take(&mut needs_signature);
-                    self.write_call(&mut text, call.invocation, native, sign);
+                    let signature = std::mem::replace(&mut signature, CallSignature::AsReceived);
+                    self.write_call(&mut text, call.invocation, native, signature);
                     true
                 })
             } else {
@@ -119,8 +130,8 @@ impl GeminiEncoder<'_> {
         CallNames { id: has_id.then(|| call_id(self.codec, call)), name: JsonStr::new(&call_name(call)) }
     }
 
-    /// Writes a call. `sign`: Gemini requires a signature on it.
-    fn write_call(&mut self, out: &mut String, call: &ToolInvocation, native: bool, sign: bool) {
+    fn write_call(&mut self, out: &mut String, call: &ToolInvocation, native: bool, signature: CallSignature) {
+        let sign = signature == CallSignature::Required;
         let arguments = arguments_object(call, self.report);
         let names = self.names_of(call, native);
         if let Some(template) = call.template.as_ref().filter(|_| native) {
@@ -441,14 +452,14 @@ pub(super) fn is_plain_call(template: &WireTemplate, has_id: bool) -> bool {
 }
 
 /// Returns the template that describes how a result is encoded which has none.
-pub(super) fn plain_result_template(has_id: bool, is_error: bool) -> WireTemplate {
+pub(super) fn plain_result_template(result: &IncomingResult) -> WireTemplate {
     let key = JsonStr::new;
     let mut members = Vec::new();
-    if has_id {
+    if !result.call_id.is_empty() {
         members.push((key("id"), TemplateSlot::Id));
     }
     members.push((key("name"), TemplateSlot::Name));
-    let response = WireTemplate(vec![(key(envelope(is_error)), TemplateSlot::Content)]);
+    let response = WireTemplate(vec![(key(envelope(result.is_error)), TemplateSlot::Content)]);
     members.push((key("response"), TemplateSlot::Object(response)));
     WireTemplate(vec![(key("functionResponse"), TemplateSlot::Object(WireTemplate(members)))])
 }

@@ -67,6 +67,26 @@ pub(super) fn is_part(value: JsonRef<'_>) -> bool {
     has_data && !members.any(|(key, _)| key.is_text("type"))
 }
 
+/// A part with a call or a response.
+#[derive(Clone, Copy)]
+pub(super) struct NamedPart<'a> {
+    pub part: JsonRef<'a>,
+    /// The part's `functionCall` or `functionResponse`: an object with a name and, in most requests, without an id.
+    pub named: JsonRef<'a>,
+}
+
+impl<'a> NamedPart<'a> {
+    /// Returns the part with its call, if it has one.
+    pub fn with_call(part: JsonRef<'a>) -> Option<Self> {
+        Some(Self { part, named: object_member(part, CALL_NAMES)? })
+    }
+
+    /// Returns the part with its response, if it has one.
+    pub fn with_response(part: JsonRef<'a>) -> Option<Self> {
+        Some(Self { part, named: object_member(part, RESPONSE_NAMES)? })
+    }
+}
+
 /// Returns the member of a part that is an object under either name; if both are, the one in camel case.
 pub(super) fn object_member<'a>(part: JsonRef<'a>, names: [&str; 2]) -> Option<JsonRef<'a>> {
     names.iter().find_map(|name| part.get(name).filter(|value| value.is_object()))

@@ -52,12 +52,14 @@ pub(super) fn api_request(body: JsonRef<'_>) -> Option<Json> {
                 None => {}
             }
         }
-        write_settings(object, body.find("generationConfig").unwrap_or_default(), config);
+        write_settings(object, body);
     }))
 }
 
 /// Writes `generationConfig`: the body's own members first, then the settings in the SDK's `config` that it lacks.
-fn write_settings(object: &mut ObjectWriter<'_>, given: JsonRef<'_>, config: JsonRef<'_>) {
+fn write_settings(object: &mut ObjectWriter<'_>, body: JsonRef<'_>) {
+    let given = body.find("generationConfig").unwrap_or_default();
+    let config = body.find("config").filter(|config| config.is_object()).unwrap_or_default();
     let is_setting = |name: &str| !TOP_LEVEL.contains(&name) && !NOT_SENT.contains(&name);
     let settings = || {
         config.entries().filter(|(key, value)| {

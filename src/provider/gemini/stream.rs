@@ -7,11 +7,12 @@ mod call;
 mod partial_arguments;
 mod usage;
 
+use super::part::NamedPart;
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::stream::{AnswerReader, StringBuffer, inside, non_empty_text};
 use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
 use crate::provider::stream::{ResponseMeta, malformed, message_of};
-use call::StreamedCall;
+use call::GeminiCall;
 use usage::GeminiUsage;
 
 /// A Gemini response in progress.
@@ -31,7 +32,7 @@ pub(crate) struct GeminiAssembler {
 enum AnswerPart {
     /// Text without a signature, to which the next event may append.
     Text(AnswerText),
-    Call(StreamedCall),
+    Call(GeminiCall),
     /// A part that is kept as it arrived: signed text (then with `text`), code, a file, a call of a server tool.
     Verbatim {
         wire: Json,
@@ -144,7 +145,7 @@ impl GeminiAssembler {
     /// Reads a part. `may_extend`: it is the first part of its event, and may extend the last part of the event before.
     fn read_part(&mut self, part: JsonRef<'_>, may_extend: bool, out: &mut Vec<StreamEvent>) {
         if let Some(call) = part.get("functionCall").filter(|call| call.is_object()) {
-            return self.read_call(part, call, out);
+            return self.read_call(NamedPart { part, named: call }, out);
         }
         let (mut text, mut thought, mut only_text, mut signed) = (None, false, true, false);
         for (key, value) in part.entries() {
@@ -169,14 +170,14 @@ impl GeminiAssembler {
     }
 
     /// Reads a part with a `functionCall`. One without a name continues the call of the part before.
-    fn read_call(&mut self, part: JsonRef<'_>, call: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        if non_empty_text(call.get("name")).is_none()
+    fn read_call(&mut self, call: NamedPart<'_>, out: &mut Vec<StreamEvent>) {
+        if non_empty_text(call.named.get("name")).is_none()
             && let Some(AnswerPart::Call(last)) = self.parts.last_mut()
             && last.is_open()
         {
-            return last.extend(call, out);
+            return last.extend(call.named, out);
         }
-        self.parts.push(AnswerPart::Call(StreamedCall::start(self.call_count, part, call, out)));
+        self.parts.push(AnswerPart::Call(GeminiCall::start(self.call_count, call, out)));
         self.call_count += 1;
     }
 

@@ -210,10 +210,7 @@ fn convert_openai_image(fields: &Fields<'_>) -> Option<String> {
 /// Repairs the `is_error` and the `content` of a result.
 pub(super) fn repair_result<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     let is_error = repair_error_flag(plan, fields);
-    let is_empty = match fields.get("content") {
-        Some(content) => repair_result_content(plan, fields.object, content, is_error),
-        None => true,
-    };
+    let is_empty = repair_result_content(plan, fields, is_error);
     if is_error && is_empty {
         let sentence = "tool_result: content cannot be empty if `is_error` is true";
         let violation = Violation::error(FindingCode::EmptyContent, sentence).at_member(fields.object, "content");
@@ -234,19 +231,18 @@ fn repair_error_flag<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
     !is_false
 }
 
-/// Repairs the `content` of a result. Returns true if it is empty after that; then that of an error is left to the caller.
-fn repair_result_content<'a>(
-    plan: &mut Plan<'a, '_>,
-    result: JsonRef<'a>,
-    content: JsonRef<'a>,
-    is_error: bool,
-) -> bool {
+/// Repairs the `content` of a result. Returns true if it is empty after that, or missing; then that of an error is left to the
+/// caller.
+fn repair_result_content<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, is_error: bool) -> bool {
+    let Some(content) = fields.get("content") else { return true };
     match content.kind() {
         Kind::String => content.is_text(""),
         Kind::Array => repair_result_blocks(plan, content, is_error),
         kind => {
             let sentence = "tool_result.content: Input should be a valid list";
-            plan.report(Violation::error(FindingCode::Malformed, sentence).at_member(result, "content").rewritten());
+            plan.report(
+                Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "content").rewritten(),
+            );
             let is_empty = kind == Kind::Null;
             if !(is_empty && is_error) {
                 let text = if is_empty { "\"\"".into() } else { as_quoted(content) };

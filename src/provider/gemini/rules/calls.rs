@@ -6,7 +6,7 @@ use super::parts::repair_part;
 use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
 use crate::provider::gemini::model_version::GEMINI_3_6;
-use crate::provider::gemini::part::{CALL_NAMES, RESPONSE_NAMES, split_part};
+use crate::provider::gemini::part::{CALL_NAMES, NamedPart, RESPONSE_NAMES, split_part};
 use crate::provider::rules::{
     Block, BlockKind, BodyLocation, BodyPiece, Fields, Pairs, Plan, Speaker, TurnReader, Violation, WireCall,
     WireResult, object_text, quoted,
@@ -25,10 +25,10 @@ pub(super) fn read_part<'a>(
     _: Speaker,
 ) -> Option<Block<'a>> {
     let part = fields.object;
-    let kind = if let Some(call) = object_field(fields, CALL_NAMES) {
-        BlockKind::ToolCall(read_call(reader, part, call))
-    } else if let Some(response) = object_field(fields, RESPONSE_NAMES) {
-        BlockKind::ToolResult(read_response(reader, part, response))
+    let kind = if let Some(named) = object_field(fields, CALL_NAMES) {
+        BlockKind::ToolCall(read_call(reader, NamedPart { part, named }))
+    } else if let Some(named) = object_field(fields, RESPONSE_NAMES) {
+        BlockKind::ToolResult(read_response(reader, NamedPart { part, named }))
     } else {
         BlockKind::Other
     };
@@ -68,8 +68,8 @@ fn alias(name: &str) -> String {
     format!("\u{1}{name}")
 }
 
-/// Reads a call of `part` and repairs its members. Returns its number.
-fn read_call<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, call: JsonRef<'a>) -> usize {
+/// Reads a call and repairs its members. Returns its number.
+fn read_call<'a>(reader: &mut TurnReader<'_, 'a, '_>, NamedPart { part, named: call }: NamedPart<'a>) -> usize {
     let fields = Fields::of(call);
     let plan = &mut *reader.plan;
     remove_invalid_id(plan, BodyLocation { value: part, member: "functionCall/id" }, &fields);
@@ -96,8 +96,8 @@ fn read_call<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, call: J
     number
 }
 
-/// Reads a response of `part` and repairs its members. Returns its number.
-fn read_response<'a>(reader: &mut TurnReader<'_, 'a, '_>, part: JsonRef<'a>, response: JsonRef<'a>) -> usize {
+/// Reads a response and repairs its members. Returns its number.
+fn read_response<'a>(reader: &mut TurnReader<'_, 'a, '_>, NamedPart { part, named: response }: NamedPart<'a>) -> usize {
     let fields = Fields::of(response);
     let plan = &mut *reader.plan;
     remove_invalid_id(plan, BodyLocation { value: part, member: "functionResponse/id" }, &fields);

@@ -2,11 +2,12 @@
 
 use super::partial_arguments::PartialArguments;
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
+use crate::provider::gemini::part::NamedPart;
 use crate::provider::stream::{AssembledCall, StreamEvent};
 use crate::provider::stream::{inside, non_empty_text};
 
 /// A call, whose arguments may arrive in pieces (`streamFunctionCallArguments`).
-pub(super) struct StreamedCall {
+pub(super) struct GeminiCall {
     index: u32,
     id: String,
     name: String,
@@ -17,9 +18,13 @@ pub(super) struct StreamedCall {
     closed: bool,
 }
 
-impl StreamedCall {
-    /// Starts the call of a part with the member `functionCall`. `index` is its position among the calls of the response.
-    pub(super) fn start(index: u32, part: JsonRef<'_>, call: JsonRef<'_>, out: &mut Vec<StreamEvent>) -> Self {
+impl GeminiCall {
+    /// Starts the call of a part. `index` is its position among the calls of the response.
+    pub(super) fn start(
+        index: u32,
+        NamedPart { part, named: call }: NamedPart<'_>,
+        out: &mut Vec<StreamEvent>,
+    ) -> Self {
         let is_partial = continues(call) || call.find("partialArgs").is_some();
         let mut started = Self {
             index,
