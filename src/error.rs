@@ -1,113 +1,120 @@
-//! Every failure, with a code that stays the same over versions.
+//! Errors: a stable code for programs, a sentence for people.
 
 use crate::json::{Json, ObjectWriter};
 
-/// A failure: a stable code for programs, a sentence for people.
+/// An error with a stable code.
 ///
-/// One pointer wide: every `?` moves it, and a wide one is a fifth of the code.
+/// It is one pointer wide, because every `?` moves it: as a struct of three fields it made the wasm a fifth larger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<ErrorInner>);
 
-/// What an [`Error`] holds.
+/// The fields of an [`Error`], which dereferences to them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorInner {
-    /// What kind of failure.
+    /// The kind of error.
     pub code: Code,
-    /// What happened and what to do about it. Never holds a credential.
+    /// Says what is wrong and what to do. Never contains a credential.
     pub message: String,
-    /// Facts for programs, as a JSON object.
+    /// Machine-readable details, a JSON object.
     pub details: Option<Json>,
 }
 
-/// The result of anything that can fail.
+/// The result of a fallible operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The stable codes. The same strings stand in the TypeScript types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[allow(missing_docs)]
-pub enum Code {
-    // Misuse: the call was wrong, nothing changed.
-    NotInitialized,
-    NotFound,
-    Closed,
-    InvalidInput,
-    ConfigInvalid,
-    UnknownEffect,
-    WrongState,
-    // Another writer.
-    Conflict,
-    Busy,
-    // The store.
-    QuotaExceeded,
-    UpgradeBlocked,
-    UnsupportedVersion,
-    CorruptRecord,
-    TooLarge,
-    Evicted,
-    /// Any other failure of the store; the outcome may be unknown.
-    StoreError,
-    // The run.
-    ModelError,
-    CallbackFailed,
-    MaxTurns,
-    Aborted,
-    Internal,
+/// Declares [`Code`] with its strings, so that [`Code::ALL`] cannot miss one.
+macro_rules! codes {
+    ($($(#[$doc:meta])* $code:ident = $text:literal,)*) => {
+        /// The stable error codes. `ErrorCode` in the TypeScript types lists the same strings.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Code {
+            $($(#[$doc])* $code,)*
+        }
+
+        impl Code {
+            /// All codes.
+            pub const ALL: &'static [Self] = &[$(Self::$code,)*];
+
+            /// Returns the string that programs compare.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$code => $text,)*
+                }
+            }
+        }
+    };
 }
 
-impl Code {
-    /// The string that programs compare.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::NotInitialized => "not_initialized",
-            Self::NotFound => "not_found",
-            Self::Closed => "closed",
-            Self::InvalidInput => "invalid_input",
-            Self::ConfigInvalid => "config_invalid",
-            Self::UnknownEffect => "unknown_effect",
-            Self::WrongState => "wrong_state",
-            Self::Conflict => "conflict",
-            Self::Busy => "busy",
-            Self::QuotaExceeded => "quota_exceeded",
-            Self::UpgradeBlocked => "upgrade_blocked",
-            Self::UnsupportedVersion => "unsupported_version",
-            Self::CorruptRecord => "corrupt_record",
-            Self::TooLarge => "too_large",
-            Self::Evicted => "evicted",
-            Self::StoreError => "store_error",
-            Self::ModelError => "model_error",
-            Self::CallbackFailed => "callback_failed",
-            Self::MaxTurns => "max_turns",
-            Self::Aborted => "aborted",
-            Self::Internal => "internal",
-        }
-    }
+codes! {
+    /// The wasm module is not loaded yet. Reported by the JavaScript package.
+    NotInitialized = "not_initialized",
+    /// There is no session, message, run or call of that name.
+    NotFound = "not_found",
+    /// The object was closed before the call.
+    Closed = "closed",
+    /// An argument is wrong; nothing changed.
+    InvalidInput = "invalid_input",
+    /// An option is wrong; nothing changed.
+    ConfigInvalid = "config_invalid",
+    /// The run never offered an effect with that id.
+    UnknownEffect = "unknown_effect",
+    /// The call is not allowed in the current state; nothing changed.
+    WrongState = "wrong_state",
+    /// Another writer changed the session first.
+    Conflict = "conflict",
+    /// Another owner holds what the call needs, for example a running run.
+    Busy = "busy",
+    /// The store has no space left.
+    QuotaExceeded = "quota_exceeded",
+    /// Another tab keeps the database open with an older version.
+    UpgradeBlocked = "upgrade_blocked",
+    /// A newer version of this library wrote the data.
+    UnsupportedVersion = "unsupported_version",
+    /// A stored record does not decode.
+    CorruptRecord = "corrupt_record",
+    /// A value is larger than a limit, or than the memory.
+    TooLarge = "too_large",
+    /// The platform deleted the database.
+    Evicted = "evicted",
+    /// Another error of the store; whether it wrote may be unknown.
+    StoreError = "store_error",
+    /// The model could not be called, or gave no complete answer.
+    ModelError = "model_error",
+    /// A function of the application threw or returned something unexpected.
+    CallbackFailed = "callback_failed",
+    /// The run made as many model calls as `maxTurns` allows.
+    MaxTurns = "max_turns",
+    /// The user stopped the run.
+    Aborted = "aborted",
+    /// A bug in this library.
+    Internal = "internal",
 }
 
 impl Error {
-    /// A failure without further facts.
+    /// Creates an error without details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self(Box::new(ErrorInner { code, message: message.into(), details: None }))
     }
 
-    /// Bad input: says what to give instead.
+    /// Creates an `invalid_input` error. The message says what to pass instead.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidInput, message)
     }
 
-    /// A setting that cannot be meant.
+    /// Creates a `config_invalid` error. The message names the option.
     pub fn config(message: impl Into<String>) -> Self {
         Self::new(Code::ConfigInvalid, message)
     }
 
-    /// The sentence alone.
+    /// Returns the message without the code.
     #[must_use]
     pub fn into_message(self) -> String {
         self.0.message
     }
 
-    /// Adds facts for programs.
+    /// Adds details; `fill` writes the members of their JSON object.
     #[must_use]
     pub fn with(mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) -> Self {
         self.0.details = Some(ObjectWriter::build(fill));

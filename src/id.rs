@@ -1,12 +1,12 @@
-//! Ids, injected, and the hash by which an id is derived from another.
+//! Ids: their injected source, maps with ids as keys, and the hash that derives one id from another.
 
-/// Makes ids that no other writer makes.
+/// A source of ids that no other writer creates.
 pub trait IdSource {
-    /// A fresh id: letters, digits, `-` and `_` only.
+    /// Returns a new id of letters, digits, `-` and `_`.
     fn new_id(&self) -> String;
 }
 
-/// Counts: for tests, where every build must give the same ids.
+/// An id source that counts, for tests: every build gives the same ids.
 #[derive(Debug, Default)]
 pub struct CountingIds(std::cell::Cell<u64>);
 
@@ -17,97 +17,96 @@ impl IdSource for CountingIds {
     }
 }
 
-/// The 64-bit FNV-1a hash: the same on every build and platform.
+/// Returns the 64-bit FNV-1a hash, which is the same in every build and on every platform.
 #[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
     hash_on(0xcbf2_9ce4_8422_2325, bytes)
 }
 
-/// Goes on hashing from an earlier value.
+/// Continues an FNV-1a hash with more bytes.
 #[must_use]
 pub fn hash_on(seed: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A map by id. Hashed with a seed that is passed in: the standard one would ask the platform for randomness.
+/// A map with ids as keys, in insertion order. Its hash seed is passed in, since the standard one asks the platform for randomness.
 ///
-/// It is one table for every type of value, which says where in a list the value stands: a table of its own would bring its code
-/// into the wasm again for each type.
+/// The hash table maps to an index into `values`, so that its code is in the wasm once and not once for each value type.
 #[derive(Clone, Debug)]
 pub struct IdMap<V> {
-    places: IndexById,
+    indexes: IndexById,
     values: Vec<V>,
 }
 
 type IndexById = std::collections::HashMap<String, usize, Seed>;
 
 impl<V> IdMap<V> {
-    /// Empty.
+    /// Creates an empty map.
     #[must_use]
     pub fn with_seed(seed: Seed) -> Self {
-        Self { places: IndexById::with_hasher(seed), values: Vec::new() }
+        Self { indexes: IndexById::with_hasher(seed), values: Vec::new() }
     }
 
-    /// What it hashes with.
+    /// Returns the hash seed.
     #[must_use]
     pub fn seed(&self) -> Seed {
-        *self.places.hasher()
+        *self.indexes.hasher()
     }
 
-    /// The value of an id.
+    /// Returns the value of an id.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<&V> {
-        self.values.get(*self.places.get(id)?)
+        self.values.get(*self.indexes.get(id)?)
     }
 
-    /// The value of an id, to be changed.
+    /// Returns the value of an id for modification.
     pub fn get_mut(&mut self, id: &str) -> Option<&mut V> {
-        self.values.get_mut(*self.places.get(id)?)
+        self.values.get_mut(*self.indexes.get(id)?)
     }
 
-    /// Whether there is such an id.
+    /// Returns true if the map has the id.
     #[must_use]
     pub fn contains_key(&self, id: &str) -> bool {
-        self.places.contains_key(id)
+        self.indexes.contains_key(id)
     }
 
-    /// Sets an id's value; gives the one it had.
+    /// Sets the value of an id; returns the previous value.
     pub fn insert(&mut self, id: String, value: V) -> Option<V> {
-        if let Some(own) = self.get_mut(&id) {
-            return Some(std::mem::replace(own, value));
+        if let Some(current) = self.get_mut(&id) {
+            return Some(std::mem::replace(current, value));
         }
-        self.places.insert(id, self.values.len());
+        self.indexes.insert(id, self.values.len());
         self.values.push(value);
         None
     }
 
-    /// The value of an id; where there is none, this one from now on.
-    #[allow(clippy::indexing_slicing)] // proof: every place was given with its value
+    /// Returns the value of an id after inserting `value` if there is none.
+    #[allow(clippy::indexing_slicing)] // every index in `indexes` was stored together with its value
     pub fn get_or_insert(&mut self, id: &str, value: V) -> &mut V {
-        let at = match self.places.get(id) {
-            Some(at) => *at,
+        let index = match self.indexes.get(id) {
+            Some(index) => *index,
             None => {
-                self.places.insert(id.to_owned(), self.values.len());
+                self.indexes.insert(id.to_owned(), self.values.len());
                 self.values.push(value);
                 self.values.len() - 1
             }
         };
-        &mut self.values[at]
+        &mut self.values[index]
     }
 
-    /// All values, in the order in which their ids came.
+    /// Iterates over all values, in insertion order.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.values.iter_mut()
     }
 
-    /// How many ids there are.
+    /// Returns the number of ids.
     #[must_use]
     pub fn count(&self) -> usize {
         self.values.len()
     }
 }
 
-/// The seed of an [`IdMap`]: unguessable in a binding, fixed in a test.
+/// The hash seed of an [`IdMap`]: random in a binding, so that nobody can choose colliding ids; fixed in a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
@@ -119,7 +118,7 @@ impl std::hash::BuildHasher for Seed {
     }
 }
 
-/// Mixes eight bytes at a time.
+/// The hasher of an [`IdMap`], which mixes eight bytes at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct IdHasher(u64);
 
@@ -133,7 +132,7 @@ impl std::hash::Hasher for IdHasher {
     }
 }
 
-/// A quick hash of a long text, for telling whether two are the same within one process.
+/// Returns a fast hash of a long text, to compare texts within one process. It is never stored.
 #[must_use]
 pub fn hash_words(seed: u64, bytes: &[u8]) -> u64 {
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9fb2_1c65_1e98_df25);
@@ -144,16 +143,16 @@ pub fn hash_words(seed: u64, bytes: &[u8]) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// `length` letters and digits that stand for `text`: the same text gives the same ones.
+/// Returns `length` letters and digits derived from `text`: the same text gives the same name in every build.
 #[must_use]
 pub fn short_name(text: &str, length: usize) -> String {
     const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let mut value = hash(text.as_bytes());
     let mut out = String::with_capacity(length);
     for place in 0..length {
-        // One hash holds ten letters; a longer name hashes on.
+        // One hash gives ten letters; a longer name needs another hash.
         if place > 0 && place % 10 == 0 {
-            // As wide on every platform: a pointer is not.
+            // `u64`, because the width of `usize` differs between platforms.
             value = hash_on(hash(text.as_bytes()), &(place as u64).to_le_bytes());
         }
         let letter = usize::try_from(value % 62).ok().and_then(|at| LETTERS.get(at)).copied().unwrap_or(b'0');

@@ -1,8 +1,45 @@
-//! The history layer for chats that call tools.
+//! The history layer of chats that call tools.
+//!
+//! rethread stores chat sessions, builds from them a request body that the model provider accepts, and steps a *run* from one
+//! model call to the next. It performs no I/O except through the stores: a host sends the requests and executes the tools.
+//!
+//! A provider rejects a chat whose tool calls and results do not match. [`provider::repair`] fixes such a body; here, a call that
+//! never got a result:
+//!
+//! ```
+//! use rethread::message::Dialect;
+//! use rethread::provider::{RepairOptions, repair, validate};
+//!
+//! let body = br#"{"model":"gpt-5","messages":[
+//!     {"role":"user","content":"What time is it?"},
+//!     {"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"now","arguments":"{}"}}]},
+//!     {"role":"user","content":"Hello?"}]}"#;
+//!
+//! let (repaired, report) = repair(body, Dialect::OpenAiChat, &RepairOptions::default())?;
+//! assert!(report.iter().any(|finding| finding.code == "dangling_call"));
+//! assert!(validate(&repaired, Dialect::OpenAiChat).is_empty());
+//! # Ok::<(), rethread::Error>(())
+//! ```
+//!
+//! The modules, from the bottom up:
+//!
+//! | module | task |
+//! |---|---|
+//! | [`json`] | JSON that keeps digits, duplicate keys and escapes |
+//! | [`message`], [`tool`], [`session_head`] | data types: messages, tool calls with their results, a session's head |
+//! | [`error`], [`finding`] | errors and findings with stable codes |
+//! | [`clock`], [`id`] | time and ids, injected by the host |
+//! | [`history`] | what happened: entries folded into messages and calls; results joined to their calls |
+//! | [`replay`] | what the model is shown of it: freshness, citations, reducers, pairing |
+//! | [`provider`] | the wire formats: rules, decoders, encoders, streams |
+//! | [`store`] | stored sessions: the `LogStore` contract, the session log, the record encoding |
+//! | [`render`] | request bodies: replay joined to a provider, with cached encodings |
+//! | [`run`] | the run state machine, its journal and its effects |
+//! | `web`, `component` | the JavaScript and the WIT binding, each behind a feature |
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]
 
 #[cfg(all(feature = "formats", feature = "component"))]
-compile_error!("`web` (or `formats`) and `component` are two hosts: build for one of them");
+compile_error!("the features `web` (or `formats`) and `component` are bindings for two hosts; enable one of them");
 
 pub mod clock;
 #[cfg(feature = "component")]

@@ -23,6 +23,8 @@ mod properties;
 mod redaction;
 #[path = "runs/reducers.rs"]
 mod reducers;
+#[path = "runs/response_limit.rs"]
+mod response_limit;
 #[path = "scripted_host.rs"]
 mod scripted_host;
 #[path = "spy_store.rs"]
