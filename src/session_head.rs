@@ -153,7 +153,7 @@ impl SessionHead {
     }
 
     /// There was a source of that number.
-    pub fn note_source(&mut self, number: Option<u64>) {
+    pub fn raise_highest_source(&mut self, number: Option<u64>) {
         let number = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
         self.source_high_water = self.source_high_water.max(number);
     }

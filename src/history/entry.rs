@@ -1,4 +1,4 @@
-//! What the log holds.
+//! The entries of the session log.
 
 use crate::clock::Ms;
 use crate::encoding::{TextSource, is_default};
@@ -8,28 +8,28 @@ use crate::session_head::HeadMark;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 use minicbor::{Decode, Encode};
 
-/// One append: a turn in mode run, a step in the others.
+/// The record of one append: in persistence mode `run`, a whole turn.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(map, context_bound = "TextSource")]
 pub struct LogRecord {
-    /// The append's own id: by it a writer knows its append again after a lost reply.
+    /// The id of the append. A writer whose reply was lost recognizes its append by it.
     #[n(0)]
     pub operation: String,
-    /// The run that made it.
+    /// The run that appended it, if any.
     #[n(1)]
     pub run: Option<String>,
-    /// When.
+    /// The time of the append.
     #[cbor(n(2), skip_if = "is_default")]
     pub at: Ms,
-    /// The head's counters after it.
+    /// The head's counters after the append.
     #[n(3)]
     pub mark: HeadMark,
-    /// What happened, in order.
+    /// The entries, in order.
     #[cbor(n(4), skip_if = "is_default")]
     pub entries: Vec<HistoryEntry>,
 }
 
-/// One thing that happened.
+/// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(clippy::large_enum_variant)] // messages are most of them
 #[cbor(flat, context_bound = "TextSource")]
@@ -37,19 +37,19 @@ pub enum HistoryEntry {
     /// A message.
     #[n(0)]
     Message(#[n(0)] Message),
-    /// A call that the message before it asked for, with its result if that is known.
+    /// A call of the preceding message, with its result if that is known.
     #[n(1)]
     Invocation(#[n(0)] ToolInvocation),
-    /// The result of a call that an earlier entry holds.
+    /// The result of a call in an earlier entry.
     #[n(2)]
     Result(#[n(0)] ResultEntry),
-    /// Something that belongs to nothing; kept, never sent.
+    /// An item without a place in the chat: stored and reported, but never sent.
     #[n(3)]
     SetAside(#[n(0)] SetAsideItem),
 }
 
 impl HistoryEntry {
-    /// The result that it holds.
+    /// Returns the result in the entry.
     #[must_use]
     pub fn result(&self) -> Option<&ToolResult> {
         match self {
@@ -60,7 +60,7 @@ impl HistoryEntry {
     }
 }
 
-/// A result that came after its call was stored.
+/// A result that was stored after its call.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(map, context_bound = "TextSource")]
@@ -80,20 +80,20 @@ pub struct ResultEntry {
     pub result: Option<ToolResult>,
 }
 
-/// An orphan result, a second result of one call, an item that is no message.
+/// An item that was set aside: an orphan result, a second result of one call, or an item that is no message.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(map, context_bound = "TextSource")]
 pub struct SetAsideItem {
-    /// The finding's code.
+    /// The code of the finding that reported it.
     #[n(0)]
     pub reason: String,
-    /// The dialect it came in.
+    /// The dialect of `value`.
     #[n(1)]
     pub dialect: Option<Dialect>,
-    /// What came.
+    /// The item, unchanged.
     #[n(2)]
     pub value: Json,
-    /// When.
+    /// The time of the append.
     #[cbor(n(3), skip_if = "is_default")]
     pub at: Ms,
 }

@@ -1,41 +1,41 @@
-//! What a decoder makes of a body: messages, calls and results in the order in which they came, not joined yet.
+//! The decoded items of a body, in wire order: messages, calls and results that are not joined yet.
 
 use crate::json::Json;
 use crate::message::{Dialect, Part, Role, WireTemplate};
 use crate::tool::Arguments;
 
-/// One item of a body.
+/// One decoded item of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Incoming {
-    /// A message, with the calls in it.
+    /// A message with its calls.
     Message(IncomingMessage),
     /// The result of a call.
     Result(IncomingResult),
-    /// Something that is neither.
+    /// An item that is neither, as wire JSON.
     Unknown(Json),
 }
 
-/// A message.
+/// A decoded message.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct IncomingMessage {
     pub role: Role,
-    /// In the model's own order.
+    /// Content and calls, in the model's order.
     pub parts: Vec<IncomingPart>,
     pub dialect: Option<Dialect>,
     pub template: Option<WireTemplate>,
 }
 
-/// A piece of it.
+/// A part of a decoded message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IncomingPart {
-    /// Anything but a call.
+    /// Any part but a call.
     Part(Part),
     /// A call.
     Call(IncomingCall),
 }
 
-/// A call.
+/// A decoded call.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct IncomingCall {
@@ -45,19 +45,19 @@ pub struct IncomingCall {
     pub template: Option<WireTemplate>,
 }
 
-/// A result.
+/// A decoded tool result.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct IncomingResult {
     pub call_id: String,
-    /// The tool's name, where the dialect says it: without an id it is what pairs.
+    /// The tool's name, in dialects that repeat it. A result without a call id is paired by it.
     pub name: Option<String>,
     pub content: Json,
     pub is_error: bool,
     pub dialect: Option<Dialect>,
     pub template: Option<WireTemplate>,
-    /// The item as it came, for when it belongs to nothing.
+    /// The item's wire JSON, stored if the result has to be set aside.
     pub raw: Json,
-    /// Its call may be where only the provider sees it: without one here it goes out by itself.
-    pub apart: bool,
+    /// True if the provider may know a call that the body does not contain: without a call, the result is then sent by itself.
+    pub stands_alone: bool,
 }

@@ -1,173 +1,192 @@
 //! The join: gives incoming items their ids, turns and rounds, and every result its call.
 
+use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
+use super::fold::{History, TurnPosition};
+use super::ids::{free_id, synthesized_call_id};
+use super::incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use super::open_calls::{OpenCalls, Selection};
-use super::{
-    History, HistoryEntry, Incoming, IncomingMessage, IncomingPart, IncomingResult, ResultEntry, SetAsideItem,
-    TurnPosition, free_id, own_call_id,
-};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::id::IdMap;
-use crate::id::IdSource;
+use crate::id::{IdMap, IdSource};
 use crate::message::{CallMatching, Dialect, Message, MessageStatus, Part, PartBody, Role, Source};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult, Window};
 
 /// What all items of one append have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// The stamp of messages and results.
+    /// The time stamp of messages and results.
     pub at: Ms,
-    /// Where they came from.
+    /// Where the items come from.
     pub source: Source,
     /// The run that made them.
     pub run_id: Option<String>,
     /// The session's channel.
     pub channel: Option<String>,
-    /// Ids for the messages, in order, where the caller has some.
+    /// Ids for the first messages, in order; the other messages get new ids.
     pub message_ids: Vec<String>,
-    /// The freshness window of their results, if the append names one (R10).
+    /// The freshness window of the results, if the append sets one (R10).
     pub freshness: Option<Window>,
 }
 
-/// What the join makes.
+/// What incoming items are joined to.
+#[derive(Clone, Copy, Debug)]
+pub struct JoinBase<'h> {
+    /// The history before a live turn. Its ids and call ids are taken; its calls get no results.
+    pub before: Option<&'h History>,
+    /// The history, or the live turn, that contains the open calls.
+    pub history: &'h History,
+}
+
+impl<'h> JoinBase<'h> {
+    /// Joins to a history.
+    #[must_use]
+    pub fn history(history: &'h History) -> Self {
+        Self { before: None, history }
+    }
+
+    /// Joins to a live turn that is not in `before` yet.
+    #[must_use]
+    pub fn live(before: &'h History, live: &'h History) -> Self {
+        Self { before: Some(before), history: live }
+    }
+
+    fn has_id(&self, id: &str) -> bool {
+        self.history.has_id(id) || self.before.is_some_and(|before| before.has_id(id))
+    }
+
+    fn id_count(&self) -> usize {
+        self.history.id_count() + self.before.map_or(0, History::id_count)
+    }
+
+    fn uses_call_id(&self, call_id: &str) -> bool {
+        self.history.call_id_uses(call_id) > 0 || self.before.is_some_and(|before| before.call_id_uses(call_id) > 0)
+    }
+}
+
+/// The entries of an append.
 #[derive(Clone, Debug, Default)]
 pub struct JoinedEntries {
-    /// Entries, ready to be numbered and appended.
+    /// The entries, ready to be numbered and appended.
     pub entries: Vec<HistoryEntry>,
-    /// The new messages' ids, in order.
+    /// The ids of the new messages, in order.
     pub message_ids: Vec<String>,
-    /// Of these, the ids that the caller chose.
+    /// The message ids that the caller chose.
     pub caller_ids: Vec<String>,
-    /// What was found and done.
+    /// Every rename, and every item that was set aside.
     pub report: Report,
 }
 
-/// Joins `incoming` to `history`: each result goes to the newest open call of its id, in its round, whether the call
-/// is stored, comes earlier in the same items, or comes later. What finds no call is set aside (R2, R5).
+/// Joins `incoming` to a history.
 ///
-/// `history` may be a live turn; then `before` is what it stands behind, whose call ids are taken too.
-pub fn join(
-    before: Option<&History>,
-    history: &History,
-    incoming: Vec<Incoming>,
-    origin: &Origin,
-    ids: &dyn IdSource,
-) -> JoinedEntries {
-    let (mut stored, mut pending_results) = (IdMap::with_seed(history.seed()), IdMap::with_seed(history.seed()));
-    let results =
-        incoming.iter().filter_map(|item| if let Incoming::Result(result) = item { Some(result) } else { None });
-    for result in results.clone().filter(|result| !result.call_id.is_empty()) {
-        *pending_results.get_or_insert(&result.call_id, 0) += 1;
-    }
-    for call in history.open().filter(|_| results.clone().next().is_some()) {
-        let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
-        for key in keys_of(dialect, &call.call_id, &call.name) {
-            stored.get_or_insert(&key, OpenCalls::default()).push(&call.message_id, call.id.clone());
-        }
-    }
-    let joined = JoinedEntries::default();
-    let mut work = Join {
-        before,
-        history,
-        origin,
-        joined,
-        stored,
-        answered: IdMap::with_seed(history.seed()),
-        fresh: IdMap::with_seed(history.seed()),
-        call_ids: IdMap::with_seed(history.seed()),
-        pending_results,
-        late: Vec::new(),
-        position: history.position(),
-        taken: IdMap::with_seed(history.seed()),
-    };
-    let mut given = origin.message_ids.iter();
+/// A result goes to the newest open call with its id (or, without an id, of its tool), whether the call is stored already, comes
+/// earlier in `incoming`, or comes later. A result without an open call is set aside (R2, R5).
+pub fn join(base: JoinBase<'_>, incoming: Vec<Incoming>, origin: &Origin, ids: &dyn IdSource) -> JoinedEntries {
+    let mut joiner = Joiner::new(base, &incoming, origin, ids);
+    let mut message_ids = origin.message_ids.iter();
     for item in incoming {
         match item {
             Incoming::Message(message) => {
-                let id = work.untaken(given.next().cloned().unwrap_or_else(|| ids.new_id()));
-                work.message(message, id, ids);
+                let id = joiner.unused_id(message_ids.next().cloned().unwrap_or_else(|| ids.new_id()));
+                joiner.add_message(message, id);
             }
-            Incoming::Result(result) => work.result(result, true, ids),
+            Incoming::Result(result) => joiner.add_result(result, true),
             Incoming::Unknown(value) => {
-                work.joined.report.push(
+                joiner.joined.report.push(
                     Finding::warning(
                         FindingCode::Malformed,
                         "an item is no message of this dialect; it is stored and never sent",
                     )
                     .with_action(Action::Kept),
                 );
-                work.set_aside(FindingCode::Malformed, value, None);
+                joiner.set_aside(FindingCode::Malformed, value, None);
             }
         }
     }
-    work.join_late(ids);
-    work.joined
+    joiner.join_late_results();
+    joiner.joined
 }
 
-struct Join<'h> {
-    before: Option<&'h History>,
-    history: &'h History,
+/// The state of one join.
+struct Joiner<'h> {
+    base: JoinBase<'h>,
     origin: &'h Origin,
+    ids: &'h dyn IdSource,
     joined: JoinedEntries,
     /// Open calls of the history, by call id or by tool name.
     stored: IdMap<OpenCalls<String>>,
-    /// Which of them these items answer.
+    /// Stored invocations that the incoming items answer.
     answered: IdMap<()>,
-    /// Open calls of these items, as indexes of `joined.entries`, by call id or by tool name.
-    fresh: IdMap<OpenCalls<usize>>,
-    /// Call ids of these items.
-    call_ids: IdMap<()>,
-    /// By call id: how many results of these items have it and are not joined yet.
+    /// Open calls of the incoming items, as indexes into `joined.entries`, by call id or by tool name.
+    new_calls: IdMap<OpenCalls<usize>>,
+    /// Call ids of the incoming items.
+    new_call_ids: IdMap<()>,
+    /// By call id: the number of incoming results with it that are not joined yet.
     pending_results: IdMap<usize>,
     /// Results whose call has not come yet.
     late: Vec<IncomingResult>,
     position: TurnPosition,
-    /// Ids of this append.
-    taken: IdMap<usize>,
+    /// Ids that this append uses.
+    new_ids: IdMap<()>,
 }
 
-impl<'h> Join<'h> {
-    fn message(&mut self, incoming: IncomingMessage, id: String, ids: &dyn IdSource) {
+impl<'h> Joiner<'h> {
+    fn new(base: JoinBase<'h>, incoming: &[Incoming], origin: &'h Origin, ids: &'h dyn IdSource) -> Self {
+        let seed = base.history.seed();
+        let mut joiner = Self {
+            base,
+            origin,
+            ids,
+            joined: JoinedEntries::default(),
+            stored: IdMap::with_seed(seed),
+            answered: IdMap::with_seed(seed),
+            new_calls: IdMap::with_seed(seed),
+            new_call_ids: IdMap::with_seed(seed),
+            pending_results: IdMap::with_seed(seed),
+            late: Vec::new(),
+            position: base.history.position(),
+            new_ids: IdMap::with_seed(seed),
+        };
+        let mut has_results = false;
+        for item in incoming {
+            let Incoming::Result(result) = item else { continue };
+            has_results = true;
+            if !result.call_id.is_empty() {
+                *joiner.pending_results.get_or_insert(&result.call_id, 0) += 1;
+            }
+        }
+        if has_results {
+            joiner.index_stored_calls();
+        }
+        joiner
+    }
+
+    fn index_stored_calls(&mut self) {
+        let history = self.base.history;
+        for call in history.open_calls() {
+            let dialect = history.message(&call.message_id).and_then(|message| message.dialect);
+            for key in pairing_keys(dialect, &call.call_id, &call.name) {
+                self.stored.get_or_insert(&key, OpenCalls::default()).push(&call.message_id, call.id.clone());
+            }
+        }
+    }
+
+    fn add_message(&mut self, incoming: IncomingMessage, id: String) {
         let turn = self.position.advance(incoming.role);
         let round = self.position.rounds;
-        let mut place = 0;
         let mut calls: Vec<ToolInvocation> = Vec::new();
         let mut parts = Vec::with_capacity(incoming.parts.len());
+        let mut place = 0;
         for part in incoming.parts {
-            let call = match part {
-                IncomingPart::Part(part) => {
-                    parts.push(part);
-                    continue;
+            match part {
+                IncomingPart::Part(part) => parts.push(part),
+                IncomingPart::Call(call) => {
+                    let invocation = self.invocation(call, incoming.dialect);
+                    let part = PartBody::ToolCall { invocation: invocation.id.clone(), round, place };
+                    parts.push(Part::from(part));
+                    calls.push(ToolInvocation { message_id: id.clone(), turn, round, place, ..invocation });
+                    place += 1;
                 }
-                IncomingPart::Call(call) => call,
-            };
-            let invocation = self.untaken(ids.new_id());
-            let replay_id = self.replay_id(incoming.dialect, &call.call_id, &invocation);
-            parts.push(Part::from(PartBody::ToolCall { invocation: invocation.clone(), round, place }));
-            calls.push(ToolInvocation {
-                id: invocation,
-                number: 0,
-                record: 0,
-                message_id: id.clone(),
-                turn,
-                call_id: call.call_id,
-                replay_id,
-                name: call.name,
-                arguments: call.arguments,
-                round,
-                place,
-                status: InvocationStatus::Pending,
-                started_at: None,
-                finished_at: None,
-                stored_at: self.origin.at,
-                redacted: false,
-                channel: self.origin.channel.clone(),
-                freshness: None,
-                append_freshness: self.origin.freshness,
-                result: None,
-                template: call.template,
-            });
-            place += 1;
+            }
         }
         if place > 0 {
             self.position.rounds += 1;
@@ -190,88 +209,108 @@ impl<'h> Join<'h> {
             template: incoming.template,
         }));
         for call in calls {
-            for key in keys_of(incoming.dialect, &call.call_id, &call.name) {
-                let open = self.fresh.get_or_insert(&key, OpenCalls::default());
+            for key in pairing_keys(incoming.dialect, &call.call_id, &call.name) {
+                let open = self.new_calls.get_or_insert(&key, OpenCalls::default());
                 open.push(&call.message_id, self.joined.entries.len());
             }
             self.joined.entries.push(HistoryEntry::Invocation(call));
         }
     }
 
-    /// An id source that repeats itself, or an id that the caller gave twice, must not make a message vanish.
-    fn untaken(&mut self, id: String) -> String {
-        let before = self.before.map_or(0, History::id_count);
-        let count = before + self.history.id_count() + self.taken.count();
-        let own = free_id(id, count, &|id| {
-            self.taken.contains_key(id)
-                || self.history.has_id(id)
-                || self.before.is_some_and(|before| before.has_id(id))
-        });
-        self.taken.insert(own.clone(), 0);
-        own
+    /// Creates the invocation of a call. The caller sets its message, turn, round and place.
+    fn invocation(&mut self, call: IncomingCall, dialect: Option<Dialect>) -> ToolInvocation {
+        let id = self.unused_id(self.ids.new_id());
+        let replay_id = self.replay_id(dialect, &call.call_id, &id);
+        ToolInvocation {
+            id,
+            number: 0,
+            record: 0,
+            message_id: String::new(),
+            turn: 0,
+            call_id: call.call_id,
+            replay_id,
+            name: call.name,
+            arguments: call.arguments,
+            round: 0,
+            place: 0,
+            status: InvocationStatus::Pending,
+            started_at: None,
+            finished_at: None,
+            stored_at: self.origin.at,
+            redacted: false,
+            channel: self.origin.channel.clone(),
+            freshness: None,
+            append_freshness: self.origin.freshness,
+            result: None,
+            template: call.template,
+        }
     }
 
-    /// An id that cannot serve gets another one, once and for all: the same in call and result, the same in every build.
+    /// Returns `id`, with a suffix if it is in use: a repeated id must not replace a message.
+    fn unused_id(&mut self, id: String) -> String {
+        let count = self.base.id_count() + self.new_ids.count();
+        let unused = free_id(id, count, &|id| self.new_ids.contains_key(id) || self.base.has_id(id));
+        self.new_ids.insert(unused.clone(), ());
+        unused
+    }
+
+    /// Returns the id that call and result are sent with if the call's own id is missing or was used before.
     fn replay_id(&mut self, dialect: Option<Dialect>, call_id: &str, invocation: &str) -> Option<String> {
-        let used = self.before.is_some_and(|before| before.uses_of(call_id) > 0)
-            || self.history.uses_of(call_id) > 0
-            || self.call_ids.insert(call_id.to_owned(), ()).is_some();
-        if !call_id.is_empty() && !used {
+        let is_repeated = self.new_call_ids.insert(call_id.to_owned(), ()).is_some() || self.base.uses_call_id(call_id);
+        if !call_id.is_empty() && !is_repeated {
             return None;
         }
         let code = if call_id.is_empty() { FindingCode::InvalidCallId } else { FindingCode::DuplicateCallId };
-        let own = Some(own_call_id(invocation));
+        let replay_id = Some(synthesized_call_id(invocation));
         if call_id.is_empty() && pairs_by_name(dialect) {
-            return own;
+            return replay_id;
         }
         self.joined.report.push(
-            Finding::warning(
-                code,
-                "a call's id is missing or was used before; call and result go out under one of their own",
-            )
-            .of_call(call_id)
-            .with_action(Action::Renamed),
+            Finding::warning(code, "a call's id is missing or was used before; call and result are sent with a new id")
+                .of_call(call_id)
+                .with_action(Action::Renamed),
         );
-        own
+        replay_id
     }
 
-    /// Joins the results that stood before their calls. Those with a call id come first; the others are paired with the calls that
-    /// are left.
-    fn join_late(&mut self, ids: &dyn IdSource) {
+    /// Joins the results that came before their calls. Results with a call id come first; the others are paired with the remaining
+    /// calls.
+    fn join_late_results(&mut self) {
         let (with_id, without_id): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.late).into_iter().partition(|result| !result.call_id.is_empty());
         for result in with_id {
-            self.result(result, false, ids);
+            self.add_result(result, false);
         }
-        self.fresh.values_mut().for_each(OpenCalls::restore_deferred);
+        self.new_calls.values_mut().for_each(OpenCalls::restore_deferred);
         self.stored.values_mut().for_each(OpenCalls::restore_deferred);
         for result in without_id {
-            self.result(result, false, ids);
+            self.add_result(result, false);
         }
     }
 
-    fn result(&mut self, result: IncomingResult, may_wait: bool, ids: &dyn IdSource) {
+    /// Pairs a result with its call. If `may_wait`, a result without an open call waits for a later call.
+    fn add_result(&mut self, result: IncomingResult, may_wait: bool) {
         let call_id = result.call_id.clone();
         let by_name = result.name.as_ref().map(|name| name_key(name));
-        let key = by_name.as_ref().filter(|_| result.call_id.is_empty()).unwrap_or(&result.call_id).clone();
-        // A client that makes up ids for calls that have none: the name says which call it means.
-        let second = by_name.filter(|_| !may_wait && !result.call_id.is_empty());
-        let unpaired = match second {
+        let key = by_name.as_ref().filter(|_| call_id.is_empty()).unwrap_or(&call_id).clone();
+        // Some clients synthesize ids for calls that have none; then the tool's name tells which call a result answers.
+        let second_key = by_name.filter(|_| !may_wait && !call_id.is_empty());
+        let unpaired = match second_key {
             None => self.pair(&key, result, false),
             Some(name) => self.pair(&key, result, false).and_then(|result| self.pair(&name, result, true)),
         };
         match unpaired {
-            Some(result) => self.unpaired(result, may_wait, ids),
+            Some(result) => self.add_unpaired(result, may_wait),
             None => {
-                if let Some(left) = self.pending_results.get_mut(&call_id) {
-                    *left -= 1;
+                if let Some(count) = self.pending_results.get_mut(&call_id) {
+                    *count -= 1;
                 }
             }
         }
     }
 
-    /// Stores a result with the newest open call under `key`, if `without_id` one that has no call id. Returns the result if there is no
-    /// such call.
+    /// Stores a result with the newest open call of `key`; if `without_id`, only with a call that has no call id. Returns the result
+    /// if there is no such call.
     fn pair(&mut self, key: &str, result: IncomingResult, without_id: bool) -> Option<IncomingResult> {
         let pending = &self.pending_results;
         // A result without an id does not answer a call for which a result with its id follows.
@@ -280,19 +319,19 @@ impl<'h> Join<'h> {
             if waits || without_id && !call_id.is_empty() { Selection::Defer } else { Selection::Take }
         };
         let entries = &mut self.joined.entries;
-        let fresh = self.fresh.get_mut(key).and_then(|calls| {
+        let new_call = self.new_calls.get_mut(key).and_then(|calls| {
             calls.take_newest(&|at| match entries.get(*at) {
                 Some(HistoryEntry::Invocation(call)) if call.result.is_none() => select(&call.call_id),
                 _ => Selection::Discard,
             })
         });
-        if let Some(HistoryEntry::Invocation(call)) = fresh.and_then(|at| entries.get_mut(at)) {
+        if let Some(HistoryEntry::Invocation(call)) = new_call.and_then(|at| entries.get_mut(at)) {
             call.status = status_of(&result);
             call.finished_at = Some(self.origin.at);
-            call.result = Some(stored(result));
+            call.result = Some(stored_result(result));
             return None;
         }
-        let (history, answered) = (self.history, &self.answered);
+        let (history, answered) = (self.base.history, &self.answered);
         let invocation = self.stored.get_mut(key).and_then(|calls| {
             calls.take_newest(&|id| match history.invocation(id) {
                 Some(call) if !answered.contains_key(id) => select(&call.call_id),
@@ -307,19 +346,19 @@ impl<'h> Join<'h> {
             started_at: None,
             finished_at: Some(self.origin.at),
             freshness: self.origin.freshness,
-            result: Some(stored(result)),
+            result: Some(stored_result(result)),
         }));
         None
     }
 
-    /// Keeps a result without an open call for later if `may_wait`, else sets it aside.
-    fn unpaired(&mut self, result: IncomingResult, may_wait: bool, ids: &dyn IdSource) {
-        let known = self.history.uses_of(&result.call_id) > 0 || self.fresh.contains_key(&result.call_id);
-        if result.apart && !known {
+    /// Keeps a result without an open call for later if `may_wait`; otherwise sets it aside.
+    fn add_unpaired(&mut self, result: IncomingResult, may_wait: bool) {
+        let known = self.base.history.call_id_uses(&result.call_id) > 0 || self.new_calls.contains_key(&result.call_id);
+        if result.stands_alone && !known {
             let parts = vec![IncomingPart::Part(PartBody::Opaque(result.raw).into())];
             let message = IncomingMessage { role: Role::Assistant, parts, dialect: result.dialect, template: None };
-            let id = self.untaken(ids.new_id());
-            return self.message(message, id, ids);
+            let id = self.unused_id(self.ids.new_id());
+            return self.add_message(message, id);
         }
         if may_wait {
             self.late.push(result);
@@ -328,7 +367,7 @@ impl<'h> Join<'h> {
         let (code, message) = if known {
             (
                 FindingCode::DuplicateResult,
-                "a call that is answered already got another result; the first one counts, this one is stored and never sent",
+                "a call has two results; the first one is used, this one is stored and never sent",
             )
         } else {
             (FindingCode::OrphanResult, "a result answers no call; it is stored and never sent")
@@ -348,25 +387,25 @@ impl<'h> Join<'h> {
     }
 }
 
-/// Returns true if calls of the dialect need no id.
-fn pairs_by_name(dialect: Option<Dialect>) -> bool {
-    dialect.is_some_and(|dialect| dialect.call_matching() == CallMatching::ByName)
-}
-
-/// Returns the keys by which a result may name a call: its id and, where ids are optional, the name of its tool.
-fn keys_of(dialect: Option<Dialect>, call_id: &str, name: &str) -> Vec<String> {
+/// Returns the keys by which a result may refer to a call: the call's id and, in a dialect that pairs by name, the tool's name.
+fn pairing_keys(dialect: Option<Dialect>, call_id: &str, name: &str) -> Vec<String> {
     let mut keys = Vec::new();
-    let named = pairs_by_name(dialect);
-    if !named || !call_id.is_empty() {
+    let by_name = pairs_by_name(dialect);
+    if !by_name || !call_id.is_empty() {
         keys.push(call_id.to_owned());
     }
-    if named {
+    if by_name {
         keys.push(name_key(name));
     }
     keys
 }
 
-/// No id begins so.
+/// Returns true for a dialect whose calls usually have no ids, so that a result names its tool.
+fn pairs_by_name(dialect: Option<Dialect>) -> bool {
+    dialect.is_some_and(|dialect| dialect.call_matching() == CallMatching::ByName)
+}
+
+/// Returns the key of a tool's name. No call id begins with its first character.
 fn name_key(name: &str) -> String {
     format!("\u{1}{name}")
 }
@@ -375,7 +414,7 @@ fn status_of(result: &IncomingResult) -> InvocationStatus {
     if result.is_error { InvocationStatus::Error } else { InvocationStatus::Ok }
 }
 
-fn stored(result: IncomingResult) -> ToolResult {
+fn stored_result(result: IncomingResult) -> ToolResult {
     ToolResult {
         content: result.content,
         is_error: result.is_error,

@@ -1,9 +1,10 @@
-//! Messages in an application's own words: no dialect, its own ids and times (R57).
+//! Messages in the neutral format: no dialect, with the application's ids and times (R57).
 
-use super::new_result::{NewResult, join_results, read_result};
-use super::{
-    History, HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinedEntries, Origin, join,
-};
+use super::entry::HistoryEntry;
+use super::fold::History;
+use super::incoming::{Incoming, IncomingCall, IncomingMessage, IncomingPart};
+use super::join::{JoinBase, JoinedEntries, Origin, join};
+use super::new_result::{NewResult, join_results, read_result, read_time};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::id::{IdMap, IdSource};
@@ -17,11 +18,11 @@ use std::borrow::Cow;
 pub enum NewItem {
     /// A message.
     Message(NewMessage),
-    /// A message of role "tool": results of earlier calls, and the message's `createdAt`. It is not stored as a message.
+    /// The results in a message of role "tool", and the message's `createdAt`. The message itself is not stored.
     Results(Vec<NewResult>, Option<Ms>),
 }
 
-/// One message to be appended, in the shape of the TypeScript type of that name.
+/// A message to append, as the TypeScript type `NewMessage`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct NewMessage {
@@ -32,22 +33,22 @@ pub struct NewMessage {
     pub parts: Vec<NewPart>,
 }
 
-/// A piece of it.
+/// A part of a new message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewPart {
-    /// Anything but a call.
+    /// Any part but a call.
     Part(Part),
     /// A call, with its result where there is one.
     Call(NewCall),
-    /// A part of type "step-start": what follows is another answer of the model.
+    /// A part of type "step-start": the parts after it are another answer of the model.
     StepStart,
 }
 
-/// A call that was made elsewhere.
+/// A call that was made outside of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct NewCall {
-    /// May be empty: then the call gets an id of its own when it goes out.
+    /// May be empty: then the call is sent with a synthesized id.
     pub call_id: String,
     pub name: String,
     pub arguments: Arguments,
@@ -55,15 +56,15 @@ pub struct NewCall {
     pub finished_at: Option<Ms>,
 }
 
-/// Reads a part that is text, an image, a file, reasoning or an application's own data.
+/// Reads a part of type text, image, file, reasoning or data.
 ///
 /// # Errors
-/// `invalid_input`, saying what is missing.
+/// `invalid_input`, which names the missing member.
 pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
     let text = |kind: &str| {
         part.json_str("text").ok_or_else(|| Error::invalid(format!("a part of type \"{kind}\" has a string `text`")))
     };
-    let word = |key: &str| part.text(key).map(Cow::into_owned);
+    let string = |key: &str| part.text(key).map(Cow::into_owned);
     let kind = part.text("type").unwrap_or_default();
     Ok(Part::from(match kind.as_ref() {
         "text" => PartBody::Text(text("text")?),
@@ -73,8 +74,8 @@ pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
                 url: part.json_str("url"),
                 data: part.json_str("data"),
                 file_id: part.json_str("fileId"),
-                media_type: word("mediaType"),
-                name: word("name"),
+                media_type: string("mediaType"),
+                name: string("name"),
             };
             if media.url.is_none() && media.data.is_none() && media.file_id.is_none() {
                 return Err(Error::invalid(format!("a part of type \"{kind}\" has `url`, `data` or `fileId`")));
@@ -82,7 +83,7 @@ pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
             if kind == "image" { PartBody::Image(media) } else { PartBody::File(media) }
         }
         "data" => PartBody::Data {
-            name: word("name").ok_or_else(|| Error::invalid("a part of type \"data\" has a `name`"))?,
+            name: string("name").ok_or_else(|| Error::invalid("a part of type \"data\" has a `name`"))?,
             value: part.get("value").map_or_else(|| Json::trusted("null".into()), JsonRef::to_owned),
         },
         other => {
@@ -94,10 +95,10 @@ pub fn read_part(part: JsonRef<'_>) -> Result<Part> {
 }
 
 impl NewItem {
-    /// Reads a list of them.
+    /// Reads a list of items.
     ///
     /// # Errors
-    /// `invalid_input`, naming the message by its place.
+    /// `invalid_input`, which names the message by its index.
     pub fn read_all(list: JsonRef<'_>) -> Result<Vec<Self>> {
         if list.kind() != Kind::Array {
             return Err(Error::invalid("messages are a list; name the dialect to append a body of one"));
@@ -123,7 +124,7 @@ impl NewItem {
         if results.is_empty() {
             return Err(Error::invalid("a message of role \"tool\" needs a part of type \"tool_result\""));
         }
-        Ok(Self::Results(results, time(message, "createdAt")?))
+        Ok(Self::Results(results, read_time(message, "createdAt")?))
     }
 }
 
@@ -139,7 +140,7 @@ impl NewMessage {
         Ok(Self {
             id,
             role,
-            created_at: time(message, "createdAt")?,
+            created_at: read_time(message, "createdAt")?,
             metadata: message.find("metadata").map(JsonRef::to_owned),
             parts: read_parts(parts, role)?,
         })
@@ -175,38 +176,28 @@ fn read_call(part: JsonRef<'_>) -> Result<NewCall> {
         call_id: part.text("callId").unwrap_or_default().into_owned(),
         name: name.ok_or_else(|| Error::invalid("a part of type \"tool\" has a `name`"))?.into_owned(),
         arguments: match part.find("arguments") {
-            // JSON text, as a model writes it.
+            // A string is JSON text, as a model writes it.
             Some(arguments) => {
                 arguments.as_json_str().map_or_else(|| Arguments::Value(arguments.to_owned()), Arguments::Text)
             }
             None => Arguments::Text(JsonStr::new("{}")),
         },
         result: read_result(part, "result"),
-        finished_at: time(part, "finishedAt")?,
+        finished_at: read_time(part, "finishedAt")?,
     })
-}
-
-pub(super) fn time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
-    match object.find(key) {
-        None => Ok(None),
-        Some(value) => value
-            .as_u64()
-            .map(Some)
-            .ok_or_else(|| Error::invalid(format!("`{key}` is whole milliseconds since the epoch"))),
-    }
 }
 
 /// A call's result, and when the call finished.
 type CallOutcome = (Option<ToolResult>, Option<Ms>);
 
-/// The input of a join, and what the join does not carry.
+/// The input of a join, and the fields that the join does not set.
 #[derive(Default)]
 struct JoinInput {
     incoming: Vec<Incoming>,
     message_ids: Vec<String>,
     /// `createdAt` and `metadata` of each message, in order.
     message_fields: Vec<(Option<Ms>, Option<Json>)>,
-    /// Of each call, in order.
+    /// The outcome of each call, in order.
     outcomes: Vec<CallOutcome>,
     /// Results of calls of other messages, each with the `createdAt` of its message.
     results: Vec<(NewResult, Option<Ms>)>,
@@ -230,7 +221,7 @@ impl JoinInput {
 /// `invalid_input` for an id that the session has already; else as [`join_results`].
 pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &dyn IdSource) -> Result<JoinedEntries> {
     let mut input = JoinInput::default();
-    let mut given: IdMap<()> = IdMap::with_seed(history.seed());
+    let mut new_ids: IdMap<()> = IdMap::with_seed(history.seed());
     let mut caller_ids = Vec::new();
     for item in items {
         let message = match item {
@@ -242,8 +233,10 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
         };
         let id = match &message.id {
             Some(id) => {
-                if history.message(id).is_some() || given.insert(id.clone(), ()).is_some() {
-                    return Err(Error::invalid(format!("the session has a message of the id \"{id}\" already")));
+                if history.message(id).is_some() || new_ids.insert(id.clone(), ()).is_some() {
+                    return Err(Error::invalid(format!(
+                        "the session has a message with the id \"{id}\" already; use another id"
+                    )));
                 }
                 caller_ids.push(id.clone());
                 id.clone()
@@ -253,13 +246,13 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
         input.push(message, &id);
     }
     let JoinInput { incoming, message_ids, message_fields, outcomes, results } = input;
-    let mut joined = join(None, history, incoming, &Origin { message_ids, ..origin.clone() }, ids);
+    let mut joined = join(JoinBase::history(history), incoming, &Origin { message_ids, ..origin.clone() }, ids);
     joined.caller_ids = caller_ids;
-    let (mut facts, mut outcomes) = (message_fields.into_iter(), outcomes.into_iter());
+    let (mut message_fields, mut outcomes) = (message_fields.into_iter(), outcomes.into_iter());
     for entry in &mut joined.entries {
         match entry {
             HistoryEntry::Message(message) => {
-                let (created_at, metadata) = facts.next().unwrap_or_default();
+                let (created_at, metadata) = message_fields.next().unwrap_or_default();
                 message.created_at = created_at.unwrap_or(message.created_at);
                 message.metadata = metadata;
             }
@@ -276,10 +269,10 @@ pub fn join_new(history: &History, items: Vec<NewItem>, origin: &Origin, ids: &d
     Ok(joined)
 }
 
-/// Splits parts into answers, in order. An answer ends before content that follows a result, and at a "step-start".
+/// Splits parts into answers, in order. An answer ends at a "step-start" and before content that follows a result.
 fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<CallOutcome>) -> Vec<Vec<IncomingPart>> {
     let mut answers: Vec<Vec<IncomingPart>> = vec![Vec::new()];
-    // Whether the last answer has content, and whether it has a result.
+    // True if the last answer has content; true if it has a result.
     let (mut has_content, mut answered) = (false, false);
     let mut starts_step = false;
     for part in parts {
@@ -299,7 +292,7 @@ fn answers(parts: Vec<NewPart>, created_at: Option<Ms>, outcomes: &mut Vec<CallO
                 })
             }
         };
-        // A data part is shown and never sent, so it does not end an answer.
+        // A data part is never sent, so it does not end an answer.
         let is_data = matches!(&part, IncomingPart::Part(part) if matches!(part.body, PartBody::Data { .. }));
         let is_call = matches!(part, IncomingPart::Call(_));
         if starts_step || answered && !is_call && !is_data {

@@ -1,9 +1,10 @@
 //! Results of calls that were stored without one, in the neutral format (R57). Examples: a form that the user filled in later, a job
 //! that ended after the conversation was imported.
 
-use super::new_message::time;
+use super::entry::{HistoryEntry, ResultEntry};
+use super::fold::History;
+use super::join::{JoinedEntries, Origin};
 use super::open_calls::{OpenCalls, Selection};
-use super::{History, HistoryEntry, JoinedEntries, Origin, ResultEntry};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::id::IdMap;
@@ -36,7 +37,7 @@ impl NewResult {
             call: call.ok_or_else(|| Error::invalid("a part of type \"tool_result\" needs a `callId`"))?,
             result: read_result(part, "result")
                 .ok_or_else(|| Error::invalid("a part of type \"tool_result\" needs a `result`, which may be null"))?,
-            finished_at: time(part, "finishedAt")?,
+            finished_at: read_time(part, "finishedAt")?,
         })
     }
 
@@ -51,12 +52,12 @@ impl NewResult {
             result: result.ok_or_else(|| {
                 Error::invalid("the answer must be `{ type: \"tool_result\", content, isError?, finishedAt? }`")
             })?,
-            finished_at: time(answer, "finishedAt")?,
+            finished_at: read_time(answer, "finishedAt")?,
         })
     }
 }
 
-/// Reads a tool's result whose content is the member `key`; none if that is absent.
+/// Reads a tool's result whose content is the member `key`; returns `None` if there is no such member.
 pub(super) fn read_result(part: JsonRef<'_>, key: &str) -> Option<ToolResult> {
     Some(ToolResult {
         content: part.get(key)?.to_owned(),
@@ -64,6 +65,17 @@ pub(super) fn read_result(part: JsonRef<'_>, key: &str) -> Option<ToolResult> {
         dialect: None,
         template: None,
     })
+}
+
+/// Reads a time stamp in milliseconds since the Unix epoch.
+pub(super) fn read_time(object: JsonRef<'_>, key: &str) -> Result<Option<Ms>> {
+    match object.find(key) {
+        None => Ok(None),
+        Some(value) => value
+            .as_u64()
+            .map(Some)
+            .ok_or_else(|| Error::invalid(format!("`{key}` must be whole milliseconds since the Unix epoch"))),
+    }
 }
 
 /// Pairs each result with a call of the same append or of `history`: by the id of an invocation or by a call id. Of several open calls

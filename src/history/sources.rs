@@ -1,31 +1,32 @@
-//! Sources in results: lists of items with a number each, which an answer cites as `[source3]` (R8, R9).
+//! Sources in tool results: numbered items, which an answer cites as `[source3]` (R8, R9).
 //!
-//! A list is a JSON array in which some object has a `source_number`: the result itself, the text of it, or the text of one
-//! of its blocks. Anything else, objects with lists inside included, is no source list.
+//! A source list is a JSON array in which some object has a `source_number`, for example
+//! `[{"source_number":3,"content":"Berlin is …"}]`. The list is the result itself, its text, or the text of one of its blocks.
+//! A list inside an object is no source list.
 
-use super::{History, HistoryEntry};
+use super::entry::HistoryEntry;
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::text::count;
 use crate::tool::ToolResult;
 
 const NUMBER: &str = "source_number";
 
-/// Larger numbers are not exact in JavaScript, and nobody counts that far.
+/// The highest number that is exact in JavaScript.
 const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// The number of a source item; none for anything else.
+/// Returns the number of a source item, or `None` for any other value.
 #[must_use]
 pub fn source_number(item: JsonRef<'_>) -> Option<u64> {
     let number = item.get(NUMBER)?;
-    // Where this list comes from, true is 1.
+    // Python's JSON encoder may write the number 1 as `true`.
     number.as_u64().or_else(|| number.as_bool().map(u64::from)).filter(|number| *number <= MAX_NUMBER)
 }
 
-/// Shows every source list of a result to `change`. What that gives takes the list's place: a list again, or a sentence.
-/// None when nothing was changed.
+/// Calls `change` with every source list of a result and replaces the list with what it returns: a JSON array, or a sentence.
+/// Returns the new content, or `None` if nothing changed.
 pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<Json> {
     let content = result.content.view();
-    // Most results hold no source, and this is all that they cost.
+    // Most results contain no source and cost only this search.
     if !crate::text::has(content.as_raw(), NUMBER) {
         return None;
     }
@@ -37,9 +38,9 @@ pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -
         let changed = change(content)?;
         return Some(if changed.starts_with('[') { Json::trusted(changed) } else { JsonStr::new(&changed).to_json() });
     }
-    // Blocks, as a dialect has them.
+    // A list of content blocks in the dialect's format.
     result.dialect?;
-    let mut any = false;
+    let mut is_changed = false;
     let mut out = String::new();
     let mut array = ArrayWriter::new(&mut out);
     for block in content.items() {
@@ -50,7 +51,7 @@ pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -
         match changed {
             None => array.item().push_str(block.as_raw()),
             Some(text) => {
-                any = true;
+                is_changed = true;
                 let mut object = ObjectWriter::new(array.item());
                 for (key, value) in block.entries() {
                     let out = object.key_token(key.as_raw());
@@ -65,7 +66,7 @@ pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -
         }
     }
     array.end();
-    any.then(|| Json::trusted(out))
+    is_changed.then(|| Json::trusted(out))
 }
 
 fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<String> {
@@ -76,8 +77,7 @@ fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>
     if is_list(value) { change(value) } else { None }
 }
 
-/// Whether a text that is written anew says the same. Half of a surrogate pair would not come back: it reads as U+FFFD, where
-/// none is written.
+/// Returns true if decoding and encoding `text` loses nothing. An unpaired surrogate decodes to U+FFFD and would be lost.
 fn is_exact(token: JsonRef<'_>, text: &str) -> bool {
     let read = count(text, "\u{fffd}");
     let written = || count(token.as_raw(), "\u{fffd}") + count(&token.as_raw().to_ascii_lowercase(), "\\ufffd");
@@ -88,49 +88,44 @@ fn is_list(value: JsonRef<'_>) -> bool {
     value.items().any(|item| item.get(NUMBER).is_some())
 }
 
-/// The highest source number in the results of these entries.
+/// Returns the highest source number in the results of these entries.
 #[must_use]
 pub fn highest_source(entries: &[HistoryEntry]) -> Option<u64> {
     let mut highest = None;
     for entry in entries {
         if let Some(result) = entry.result() {
-            highest = survey(result).1.max(highest);
+            highest = scan_sources(result).1.max(highest);
         }
     }
     highest
 }
 
-/// Whether there is a source list in a result, and the highest number in it.
-pub(super) fn survey(result: &ToolResult) -> (bool, Option<u64>) {
-    let (mut any, mut highest) = (false, None);
+/// Returns whether a result has a source list, and the highest number in it.
+pub(super) fn scan_sources(result: &ToolResult) -> (bool, Option<u64>) {
+    let (mut has_sources, mut highest) = (false, None);
     change_sources(result, &mut |list| {
-        any = true;
+        has_sources = true;
         highest = list.items().filter_map(source_number).max().max(highest);
         None
     });
-    (any, highest)
+    (has_sources, highest)
 }
 
-impl History {
-    /// Shows the sources of all results with their numbers, for a page that says what `[source3]` stands for. An item without a
-    /// text of its own is none; of one number twice the later counts. `content_id` is given as `id`, too, where there is no other.
-    pub fn each_source(&self, see: &mut dyn FnMut(u64, Json)) {
-        let calls = self.sourced().iter().filter_map(|at| self.invocations().get(*at));
-        for result in calls.filter_map(|call| call.result.as_ref()) {
-            change_sources(result, &mut |list| {
-                for item in list.items() {
-                    let has_text = item.get("content").is_some_and(|text| text.kind() == Kind::String);
-                    if let Some(number) = source_number(item).filter(|_| has_text) {
-                        see(number, named(item));
-                    }
-                }
-                None
-            });
+/// Calls `visit` with the number and the item of each source of a result that has a `content` string.
+pub(super) fn visit_sources(result: &ToolResult, visit: &mut dyn FnMut(u64, Json)) {
+    change_sources(result, &mut |list| {
+        for item in list.items() {
+            let has_text = item.get("content").is_some_and(|text| text.kind() == Kind::String);
+            if let Some(number) = source_number(item).filter(|_| has_text) {
+                visit(number, with_id(item));
+            }
         }
-    }
+        None
+    });
 }
 
-fn named(item: JsonRef<'_>) -> Json {
+/// Returns a source item with its `content_id` copied to `id`, unless it has an `id`.
+fn with_id(item: JsonRef<'_>) -> Json {
     let id = item.get("content_id").filter(|_| item.get("id").is_none());
     let Some(id) = id else { return item.to_owned() };
     let mut text = String::from("{\"id\":");

@@ -4,7 +4,9 @@ use crate::finding::Report;
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::message::Dialect;
+use crate::message::PartBody;
 use crate::provider::decode_body;
+use crate::tool::{InvocationStatus, ToolInvocation};
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
@@ -15,7 +17,8 @@ fn appended(dialect: Dialect, bodies: &[&str]) -> (History, Report) {
     let mut report = Report::new();
     for (at, body) in bodies.iter().enumerate() {
         let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
-        let joined = join(None, &history, items, &Origin { at: 10 * (at as u64 + 1), ..Origin::default() }, &ids);
+        let joined =
+            join(JoinBase::history(&history), items, &Origin { at: 10 * (at as u64 + 1), ..Origin::default() }, &ids);
         report.extend(joined.report);
         for entry in joined.entries {
             history.apply(entry);
@@ -92,7 +95,7 @@ fn r02_rounds_and_places() {
             row("d", 1, 0, 0, Some("rd"))
         ]
     );
-    assert!(report.is_empty() && history.open().next().is_none());
+    assert!(report.is_empty() && history.open_calls().next().is_none());
     assert_eq!(history.messages().iter().map(|message| message.turn).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1]);
     assert!(
         history.invocations().iter().all(|call| call.finished_at == Some(10) && call.status == InvocationStatus::Ok)
@@ -134,7 +137,7 @@ fn r02_a_result_may_come_before_its_call_or_rounds_later() {
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra")), row("b", 0, 1, 0, Some("rb"))]);
     let (history, _) = chat(&[&list(&[USER, &calls(&["a"]), TEXT, USER]), &list(&[&result("a", "late")])]);
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("late"))]);
-    assert!(history.open().next().is_none());
+    assert!(history.open_calls().next().is_none());
 }
 
 #[test]
@@ -269,11 +272,11 @@ fn an_entry_that_is_applied_twice_counts_once() {
         decode_body(Dialect::OpenAiChat, JsonRef::parse(&list(&[USER, &calls(&["a"]), &result("a", "x")])).unwrap())
             .unwrap();
     let mut history = History::new(Seed(1));
-    let joined = join(None, &history, items, &Origin::default(), &CountingIds::default());
+    let joined = join(JoinBase::history(&history), items, &Origin::default(), &CountingIds::default());
     for entry in joined.entries.iter().chain(&joined.entries).cloned() {
         history.apply(entry);
     }
-    assert_eq!((history.messages().len(), history.invocations().len(), history.uses_of("a")), (2, 1, 1));
+    assert_eq!((history.messages().len(), history.invocations().len(), history.call_id_uses("a")), (2, 1, 1));
 }
 
 #[test]
@@ -291,7 +294,7 @@ fn r18_a_real_result_takes_the_place_of_the_note_that_nothing_is_known() {
         })
     };
     history.apply(told(InvocationStatus::Interrupted, "unknown"));
-    assert!(history.open().next().is_none());
+    assert!(history.open_calls().next().is_none());
     history.apply(told(InvocationStatus::Ok, "real"));
     history.apply(told(InvocationStatus::Error, "again"));
     history.apply(told(InvocationStatus::Interrupted, "unknown"));

@@ -1,95 +1,96 @@
-//! What an application reads of a history, in the shapes of the TypeScript types.
+//! JSON of messages and invocations, in the form of the TypeScript types.
 
-use super::History;
+use super::fold::History;
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Usage};
 use crate::tool::ToolInvocation;
 
-/// How a message is shown.
+/// The JSON form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageFormat {
-    /// As `Message`: its calls by their invocations' ids.
+    /// `Message`: calls are the ids of their invocations.
     Stored,
-    /// As `ViewMessage`: its calls joined.
+    /// `ViewMessage`: calls contain their invocations.
     View {
-        /// Whether history holds it.
+        /// True if history contains the message.
         saved: bool,
-        /// Whether the message is still being streamed.
+        /// True while the message is being streamed.
         streaming: bool,
     },
 }
 
-/// Writes the members of a message.
-pub fn write_message(
-    out: &mut ObjectWriter<'_>,
-    message: &Message,
-    history: &History,
-    session: &str,
-    before: Option<&str>,
-    showing: MessageFormat,
-) {
-    out.text("id", &message.id)
-        .number("seq", message.seq)
-        .number("turn", u64::from(message.turn))
-        .text("role", message.role.as_str());
-    out.array("parts", |parts| {
-        for part in &message.parts {
-            parts.object(|out| write_part(out, part, message.dialect, history, session, showing));
-        }
-    });
-    out.number("createdAt", message.created_at).object("source", |source| {
-        source.text("type", message.source.kind.as_str());
-        if let Some(id) = &message.source.id {
-            source.text("id", id);
-        }
-    });
-    let streaming = matches!(showing, MessageFormat::View { streaming: true, .. });
-    out.text_or_null("runId", message.run_id.as_deref())
-        .text("status", if streaming { "streaming" } else { message.status.as_str() })
-        .text_or_null("parentId", message.parent_id.as_deref().or(before));
-    match &message.metadata {
-        Some(metadata) => out.json("metadata", metadata.view()),
-        None => out.raw("metadata", "null"),
-    };
-    let answer = message.answer.as_deref();
-    out.text_or_null("model", answer.and_then(|answer| answer.model.as_deref()));
-    write_usage(out, "usage", answer.and_then(|answer| answer.usage));
-    out.text_or_null("finishReason", answer.and_then(|answer| answer.finish_reason.as_deref()))
-        .number_or_null("durationMs", answer.and_then(|answer| answer.duration_ms));
-    if let MessageFormat::View { saved, .. } = showing {
-        out.bool("saved", saved);
-    }
+/// Writes messages as JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageWriter<'h> {
+    /// The history that contains the messages' invocations.
+    pub history: &'h History,
+    /// The session's id.
+    pub session: &'h str,
+    /// The form to write.
+    pub format: MessageFormat,
 }
 
-fn write_part(
-    out: &mut ObjectWriter<'_>,
-    part: &Part,
-    dialect: Option<Dialect>,
-    history: &History,
-    session: &str,
-    showing: MessageFormat,
-) {
-    match &part.body {
-        PartBody::Text(text) => out.text("type", "text").token("text", text),
-        PartBody::Reasoning(text) => out.text("type", "reasoning").token("text", text),
-        PartBody::Refusal(text) => out.text("type", "refusal").token("text", text),
-        PartBody::Image(media) => write_media(out.text("type", "image"), media),
-        PartBody::File(media) => write_media(out.text("type", "file"), media),
-        PartBody::Data { name, value } => out.text("type", "data").text("name", name).json("value", value.view()),
-        PartBody::Opaque(value) => {
-            out.text("type", "opaque").text_or_null("dialect", dialect.map(Dialect::as_str)).json("value", value.view())
-        }
-        PartBody::ToolCall { invocation, round, place } => match (showing, history.invocation(invocation)) {
-            (MessageFormat::View { .. }, Some(call)) => {
-                out.text("type", "tool").object("call", |out| write_invocation(out, call, session, true))
+impl MessageWriter<'_> {
+    /// Writes the members of a message. `previous` is the id of the message before it, its parent unless it has another.
+    pub fn write(&self, out: &mut ObjectWriter<'_>, message: &Message, previous: Option<&str>) {
+        out.text("id", &message.id)
+            .number("seq", message.seq)
+            .number("turn", u64::from(message.turn))
+            .text("role", message.role.as_str());
+        out.array("parts", |parts| {
+            for part in &message.parts {
+                parts.object(|out| self.write_part(out, part, message.dialect));
             }
-            _ => out
-                .text("type", "tool_call")
-                .text("invocation", invocation)
-                .number("round", u64::from(*round))
-                .number("place", u64::from(*place)),
-        },
-    };
+        });
+        out.number("createdAt", message.created_at).object("source", |source| {
+            source.text("type", message.source.kind.as_str());
+            if let Some(id) = &message.source.id {
+                source.text("id", id);
+            }
+        });
+        let streaming = matches!(self.format, MessageFormat::View { streaming: true, .. });
+        out.text_or_null("runId", message.run_id.as_deref())
+            .text("status", if streaming { "streaming" } else { message.status.as_str() })
+            .text_or_null("parentId", message.parent_id.as_deref().or(previous));
+        match &message.metadata {
+            Some(metadata) => out.json("metadata", metadata.view()),
+            None => out.raw("metadata", "null"),
+        };
+        let answer = message.answer.as_deref();
+        out.text_or_null("model", answer.and_then(|answer| answer.model.as_deref()));
+        write_usage(out, "usage", answer.and_then(|answer| answer.usage));
+        out.text_or_null("finishReason", answer.and_then(|answer| answer.finish_reason.as_deref()))
+            .number_or_null("durationMs", answer.and_then(|answer| answer.duration_ms));
+        if let MessageFormat::View { saved, .. } = self.format {
+            out.bool("saved", saved);
+        }
+    }
+
+    fn write_part(&self, out: &mut ObjectWriter<'_>, part: &Part, dialect: Option<Dialect>) {
+        match &part.body {
+            PartBody::Text(text) => out.text("type", "text").token("text", text),
+            PartBody::Reasoning(text) => out.text("type", "reasoning").token("text", text),
+            PartBody::Refusal(text) => out.text("type", "refusal").token("text", text),
+            PartBody::Image(media) => write_media(out.text("type", "image"), media),
+            PartBody::File(media) => write_media(out.text("type", "file"), media),
+            PartBody::Data { name, value } => out.text("type", "data").text("name", name).json("value", value.view()),
+            PartBody::Opaque(value) => out
+                .text("type", "opaque")
+                .text_or_null("dialect", dialect.map(Dialect::as_str))
+                .json("value", value.view()),
+            PartBody::ToolCall { invocation, round, place } => match (self.format, self.history.invocation(invocation))
+            {
+                (MessageFormat::View { .. }, Some(call)) => {
+                    out.text("type", "tool").object("call", |out| write_invocation(out, call, self.session, true))
+                }
+                _ => out
+                    .text("type", "tool_call")
+                    .text("invocation", invocation)
+                    .number("round", u64::from(*round))
+                    .number("place", u64::from(*place)),
+            },
+        };
+    }
 }
 
 fn write_media<'o, 'm>(out: &'m mut ObjectWriter<'o>, media: &Media) -> &'m mut ObjectWriter<'o> {
@@ -106,7 +107,7 @@ fn write_media<'o, 'm>(out: &'m mut ObjectWriter<'o>, media: &Media) -> &'m mut 
     out
 }
 
-/// Writes the members of an invocation, with arguments and result if `payload`.
+/// Writes the members of an invocation; with arguments and result if `payload`.
 pub fn write_invocation(out: &mut ObjectWriter<'_>, call: &ToolInvocation, session: &str, payload: bool) {
     out.text("id", &call.id)
         .text("sessionId", session)
@@ -126,7 +127,7 @@ pub fn write_invocation(out: &mut ObjectWriter<'_>, call: &ToolInvocation, sessi
     }
 }
 
-/// Writes an invocation's arguments and result. Arguments that are no JSON are shown as their text.
+/// Writes an invocation's arguments and result. Arguments that are not JSON are written as a string.
 pub fn write_payload(out: &mut ObjectWriter<'_>, call: &ToolInvocation) {
     let text = call.arguments.text();
     match JsonRef::parse(&text) {
@@ -143,7 +144,7 @@ pub fn write_payload(out: &mut ObjectWriter<'_>, call: &ToolInvocation) {
     };
 }
 
-/// Writes a usage, or `null`.
+/// Writes the token usage as the member `key`, or `null`.
 pub fn write_usage(out: &mut ObjectWriter<'_>, key: &str, usage: Option<Usage>) {
     let Some(usage) = usage else {
         out.raw(key, "null");

@@ -3,7 +3,7 @@
 use super::{RenderRequest, Renderer};
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
-use crate::history::{History, Origin, join};
+use crate::history::{History, JoinBase, Origin, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
@@ -31,7 +31,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let body = parsed(&mended).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;
-    let joined = join(None, &history, incoming, &Origin::default(), &CountingIds::default());
+    let joined = join(JoinBase::history(&history), incoming, &Origin::default(), &CountingIds::default());
     // An id that was used before is renamed for the target as well; the rules of `repair` said what was wrong with it.
     report.extend(joined.report);
     for entry in joined.entries {

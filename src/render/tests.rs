@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::Code;
-use crate::history::{LogRecord, Origin as Came, join};
+use crate::history::{JoinBase, LogRecord, Origin as Came, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::provider::{ReasoningField, StreamAssembler, decode_body, validate};
@@ -34,7 +34,7 @@ fn provider(dialect: Dialect, params: &str) -> ProviderRequest {
 /// Appends and stores: what is rendered afterwards has been in a record.
 fn append(history: &mut History, dialect: Dialect, body: &str, ids: &CountingIds) {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
-    let entries = join(None, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
+    let entries = join(JoinBase::history(history), items, &Came { at: 1_000, ..Came::default() }, ids).entries;
     let record = LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries };
     let bytes = seal_record(RecordKind::Log, &record);
     let read: LogRecord = open_record(RecordKind::Log, &bytes).unwrap();
@@ -557,7 +557,7 @@ fn live_after(history: &History, dialect: Dialect, body: &str) -> History {
     let mut live = History::new(Seed(1));
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let ids = CountingIds::default();
-    let joined = join(Some(history), &live, items, &Came { at: 1_000, ..Came::default() }, &ids);
+    let joined = join(JoinBase::live(history, &live), items, &Came { at: 1_000, ..Came::default() }, &ids);
     joined.entries.into_iter().for_each(|entry| live.apply(entry));
     live
 }

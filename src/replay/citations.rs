@@ -43,7 +43,7 @@ impl TrimmedResults {
         let last = all.last().map(|message| message.turn);
         let mut read: Option<(u32, TurnCitations)> = None;
         let mut over = true;
-        for at in history.sourced().get(self.done..).unwrap_or(&[]) {
+        for at in history.with_sources().get(self.done..).unwrap_or(&[]) {
             let Some(call) = history.invocations().get(*at) else { continue };
             // More may come in the last turn: it is looked at anew each time.
             over &= Some(call.turn) != last;
@@ -79,7 +79,7 @@ pub(super) fn citations<'h>(
     let Some(trimmed) = trimmed.filter(|trimmed| wanted && !trimmed.less.is_empty()) else { return };
     for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, DraftOrigin::Stored(_))) {
         for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
-            let at = history.place_of(&call.invocation.id);
+            let at = history.invocation_index(&call.invocation.id);
             if let Some((less, gone)) = at.and_then(|at| trimmed.less.get(&at)) {
                 call.result = Some(DraftResult::Stored(less));
                 report.push(finding(call.invocation, *gone));

@@ -1,6 +1,6 @@
 use super::*;
 use crate::error::Code;
-use crate::history::{HistoryEntry, join};
+use crate::history::{HistoryEntry, JoinBase, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
 use crate::message::{Dialect, Message};
@@ -90,7 +90,7 @@ impl Chat {
         let items = decode_body(Dialect::OpenAiChat, JsonRef::parse(&body).unwrap()).unwrap();
         let mut history = History::new(Seed(3));
         let origin = crate::history::Origin { at: NOW, run_id: self.run.clone(), ..Default::default() };
-        for mut entry in join(None, &history, items, &origin, &CountingIds::default()).entries {
+        for mut entry in join(JoinBase::history(&history), items, &origin, &CountingIds::default()).entries {
             if let HistoryEntry::Invocation(call) = &mut entry {
                 if let Some((_, at)) = self.finished.iter().rev().find(|(id, _)| *id == call.call_id) {
                     call.finished_at = *at;

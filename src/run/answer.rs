@@ -3,7 +3,7 @@
 use super::retry::is_passing;
 use super::{Run, RunContext};
 use crate::error::{Code, Error};
-use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, Origin, join};
+use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use crate::message::{AnswerFacts, Message, MessageStatus, Role};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, codec, decode_answer};
 use crate::tool::{Arguments, ToolInvocation};
@@ -45,7 +45,8 @@ impl Run {
         };
         let (mut found, mut calls) = (None, Vec::new());
         for entry in
-            join(Some(context.history), &self.live, vec![Incoming::Message(incoming)], &origin, context.ids).entries
+            join(JoinBase::live(context.history, &self.live), vec![Incoming::Message(incoming)], &origin, context.ids)
+                .entries
         {
             match entry {
                 HistoryEntry::Message(mut message) => {

@@ -62,7 +62,7 @@ pub fn without_calls(mut message: Message) -> Option<Message> {
 /// Sets the status of the calls of an abandoned turn that were started and have no result.
 pub fn mark_open_calls(live: &mut History, status: InvocationStatus) {
     let started = |call: &&ToolInvocation| call.result.is_none() && call.started_at.is_some();
-    let ids: Vec<String> = live.open().filter(started).map(|call| call.id.clone()).collect();
+    let ids: Vec<String> = live.open_calls().filter(started).map(|call| call.id.clone()).collect();
     for id in ids {
         if let Some(call) = live.invocation_mut(&id) {
             call.status = status;

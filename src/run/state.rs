@@ -18,7 +18,7 @@ use super::tools::{ToolRound, ends_run};
 use super::{OnStop, RunContext, RunSetup};
 use crate::error::{Code, Error, Result};
 use crate::finding::{Finding, FindingCode, Report};
-use crate::history::{History, HistoryEntry, Incoming, Origin, free_id, join};
+use crate::history::{History, HistoryEntry, Incoming, JoinBase, Origin, free_id, join};
 use crate::json::{JsonStr, fits_memory};
 use crate::message::{Message, MessageStatus, Role, Usage};
 use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, codec, read_whole};
@@ -109,7 +109,7 @@ impl Run {
             message_ids: input_id.into_iter().collect(),
             ..Origin::default()
         };
-        let joined = join(Some(context.history), &live, input, &origin, context.ids);
+        let joined = join(JoinBase::live(context.history, &live), input, &origin, context.ids);
         for entry in joined.entries {
             live.apply(entry);
         }

@@ -3,7 +3,7 @@
 use super::{RecoveredRun, RunEvent, RunOutcome};
 use crate::error::Error;
 use crate::finding::Finding;
-use crate::history::{MessageFormat, write_message, write_usage};
+use crate::history::{MessageFormat, MessageWriter, write_usage};
 use crate::json::{JsonRef, ObjectWriter};
 use crate::message::{PartBody, Role};
 use crate::provider::is_plain_header;
@@ -136,7 +136,8 @@ impl RecoveredRun {
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
         out.array("input", |input| {
             for message in &self.began.input {
-                input.object(|out| write_message(out, message, &self.live, session, None, MessageFormat::Stored));
+                let writer = MessageWriter { history: &self.live, session, format: MessageFormat::Stored };
+                input.object(|out| writer.write(out, message, None));
             }
         });
         let mut text = String::from("\"");

@@ -148,7 +148,7 @@ impl SessionLog {
         let mut entries = change.entries.clone();
         make_distinct(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = number(&self.history, &mut head, entries);
-        head.note_source(highest_source(&entries).max(change.sources));
+        head.raise_highest_source(highest_source(&entries).max(change.sources));
         if !entries.is_empty() {
             entries = self.write_record(&mut head, &mut batch, change, (entries, revision));
         }
@@ -213,7 +213,7 @@ impl SessionLog {
     }
 
     fn take_head(&mut self, head: SessionHead) {
-        self.history.note_source(u64::try_from(head.source_high_water).ok());
+        self.history.raise_highest_source(u64::try_from(head.source_high_water).ok());
         self.head = head;
     }
 

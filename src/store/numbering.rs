@@ -43,7 +43,7 @@ pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<His
                     invocation.round = *round;
                 }
                 // Another writer may have used the id while this turn was under way.
-                if invocation.replay_id.is_none() && history.uses_of(&invocation.call_id) > 0 {
+                if invocation.replay_id.is_none() && history.call_id_uses(&invocation.call_id) > 0 {
                     invocation.replay_id = Some(format!("call_{}", short_name(&invocation.id, 20)));
                 }
             }

@@ -77,7 +77,7 @@ pub(super) async fn rebuild_head(
         head.next_seq = head.next_seq.saturating_add(missed_bytes / MIN_MESSAGE_BYTES + 1);
         head.history_revision = head.history_revision.saturating_add(u64::from(missed));
     }
-    head.note_source(history.highest_source());
+    head.raise_highest_source(history.highest_source());
     survey_audit(store, id, &mut head).await?;
     head.runs = journals.runs;
     // A journal that outlived its run: what it tells of is in the log.

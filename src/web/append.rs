@@ -11,7 +11,7 @@ use super::session::JsSession;
 use super::session_inner::SessionInner;
 use crate::error::{Code, Error, Result};
 use crate::finding::FindingCode;
-use crate::history::{HistoryEntry, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
+use crate::history::{HistoryEntry, JoinBase, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
 use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
@@ -153,7 +153,7 @@ impl SessionInner {
             return join_new(&self.log.borrow().history, messages, origin, &self.context.ids);
         };
         let items = decode_body(dialect(name)?, given.view())?;
-        Ok(join(None, &self.log.borrow().history, items, origin, &self.context.ids))
+        Ok(join(JoinBase::history(&self.log.borrow().history), items, origin, &self.context.ids))
     }
 
     /// Joins the result of a stored call to the history.

@@ -5,7 +5,7 @@ use super::option_reader::read_optional;
 use super::options::MessagePageOptions;
 use super::session_inner::SessionInner;
 use crate::error::{Error, Result};
-use crate::history::{MessageFormat, write_message};
+use crate::history::{MessageFormat, MessageWriter};
 use crate::json::ArrayWriter;
 use wasm_bindgen::JsValue;
 
@@ -22,11 +22,12 @@ pub fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
     let all = log.history.messages();
     let end = cursor.min(all.len());
     let start = end.saturating_sub(limit);
+    let writer = MessageWriter { history: &log.history, session: &inner.id, format: MessageFormat::Stored };
     let mut items = String::new();
     let mut array = ArrayWriter::new(&mut items);
     let mut before = start.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(start..end).unwrap_or(&[]) {
-        array.object(|out| write_message(out, message, &log.history, &inner.id, before, MessageFormat::Stored));
+        array.object(|out| writer.write(out, message, before));
         before = Some(&message.id);
     }
     array.end();

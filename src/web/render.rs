@@ -9,7 +9,7 @@ use super::store_context::concerns_settings;
 use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
-use crate::history::{History, Origin, join};
+use crate::history::{History, JoinBase, Origin, join};
 use crate::render::{RenderRequest, RenderStep, Rendered};
 use crate::replay::ReducerReplies;
 use js_sys::Uint8Array;
@@ -25,7 +25,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
     let mut live = History::new(inner.context.seed);
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let origin = Origin { at: now, ..Origin::default() };
-    let joined = join(Some(&inner.log.borrow().history), &live, items, &origin, &inner.context.ids);
+    let joined = join(JoinBase::live(&inner.log.borrow().history, &live), items, &origin, &inner.context.ids);
     for entry in joined.entries {
         live.apply(entry);
     }

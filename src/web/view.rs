@@ -9,7 +9,7 @@ use super::promise::promise;
 use super::session_inner::SessionInner;
 use super::unfinished_run::{UnfinishedRun, UnfinishedState};
 use super::view_state::{ViewMessage, ViewState, WINDOW};
-use crate::history::{History, MessageFormat, write_message};
+use crate::history::{History, MessageFormat, MessageWriter};
 use crate::id::hash_words;
 use crate::message::Message;
 use crate::run::Run;
@@ -181,22 +181,24 @@ impl SnapshotBuilder<'_> {
         indexes.get(id).copied()
     }
 
-    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, showing: MessageFormat) {
-        let version = version(message, history, before, showing);
+    fn message(&mut self, message: &Message, history: &History, before: Option<&str>, format: MessageFormat) {
+        let version = version(message, history, before, format);
         let found = self.index_of(&message.id);
         self.at = found.map_or(self.at, |at| at + 1);
         let kept =
             found.and_then(|at| self.old.get(at)).filter(|old| old.version == version).map(|old| old.value.clone());
-        let value =
-            kept.unwrap_or_else(|| object_to_js(&|out| write_message(out, message, history, self.id, before, showing)));
+        let value = kept.unwrap_or_else(|| {
+            let writer = MessageWriter { history, session: self.id, format };
+            object_to_js(&|out| writer.write(out, message, before))
+        });
         self.items.push(&value);
         self.new.push(ViewMessage { id: message.id.clone(), version, value });
     }
 }
 
 /// Returns a hash of everything that may change about a message: its status, its calls and, while it is streamed, its size.
-fn version(message: &Message, history: &History, before: Option<&str>, showing: MessageFormat) -> u64 {
-    let (saved, streaming) = match showing {
+fn version(message: &Message, history: &History, before: Option<&str>, format: MessageFormat) -> u64 {
+    let (saved, streaming) = match format {
         MessageFormat::View { saved, streaming } => (saved, streaming),
         MessageFormat::Stored => (true, false),
     };

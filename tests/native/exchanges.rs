@@ -6,7 +6,7 @@
 #[path = "exchanges/wires.rs"]
 mod wires;
 
-use rethread::history::{History, Origin, join};
+use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -60,7 +60,8 @@ impl Session {
 
     fn append(&mut self, body: &str) {
         let items = decode_body(self.dialect, JsonRef::parse(body).unwrap()).unwrap();
-        let joined = join(None, &self.history, items, &Origin { at: 1_000, ..Origin::default() }, &self.ids);
+        let joined =
+            join(JoinBase::history(&self.history), items, &Origin { at: 1_000, ..Origin::default() }, &self.ids);
         joined.entries.into_iter().for_each(|entry| self.history.apply(entry));
     }
 

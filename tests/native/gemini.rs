@@ -6,7 +6,7 @@
 mod properties;
 
 use rethread::finding::{Report, Severity};
-use rethread::history::{History, Origin, join};
+use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -36,7 +36,7 @@ impl Session {
 
     fn append(&mut self, dialect: Dialect, body: &str) {
         let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
-        let joined = join(None, &self.history, items, &Origin { at: 1, ..Origin::default() }, &self.ids);
+        let joined = join(JoinBase::history(&self.history), items, &Origin { at: 1, ..Origin::default() }, &self.ids);
         self.report.extend(joined.report);
         joined.entries.into_iter().for_each(|entry| self.history.apply(entry));
     }

@@ -3,7 +3,7 @@
 //! (`npm run bench -- growth --node`).
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::indexing_slicing, unsafe_code)]
 
-use rethread::history::{History, Incoming, Origin, join};
+use rethread::history::{History, Incoming, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
@@ -147,7 +147,7 @@ fn r63_parallel_calls_are_joined_in_proportion() {
             let results = calls.split_off(calls.iter().position(|item| matches!(item, Incoming::Result(_))).unwrap());
             let (ids, mut history) = (CountingIds::default(), History::new(Seed(7)));
             for items in [calls, results] {
-                let joined = join(None, &history, items, &Origin::default(), &ids);
+                let joined = join(JoinBase::history(&history), items, &Origin::default(), &ids);
                 joined.entries.into_iter().for_each(|entry| history.apply(entry));
             }
             assert!(history.invocations().iter().all(|call| call.result.is_some()));

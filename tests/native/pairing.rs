@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use rethread::finding::Severity;
-use rethread::history::{History, HistoryEntry, Incoming, Origin, join};
+use rethread::history::{History, HistoryEntry, Incoming, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
@@ -142,7 +142,7 @@ proptest! {
             let (stored, rest) = incoming.split_at(split.index(leading + 1));
             let ids = CountingIds::default();
             for part in [stored, rest] {
-                for entry in join(None, &history, part.to_vec(), &Origin::default(), &ids).entries {
+                for entry in join(JoinBase::history(&history), part.to_vec(), &Origin::default(), &ids).entries {
                     history.apply(entry);
                 }
             }
@@ -168,7 +168,7 @@ proptest! {
         }
         let text = json!({ "contents": contents }).to_string();
         let incoming = decode_body(Dialect::Gemini, JsonRef::parse(&text).unwrap()).unwrap();
-        let joined = join(None, &History::new(Seed(7)), incoming, &Origin::default(), &CountingIds::default());
+        let joined = join(JoinBase::history(&History::new(Seed(7))), incoming, &Origin::default(), &CountingIds::default());
         for entry in joined.entries {
             if let HistoryEntry::Invocation(call) = entry {
                 let asked = call.arguments.text().into_owned();

@@ -13,7 +13,7 @@
 mod talk;
 
 use rethread::finding::{Report, Severity};
-use rethread::history::{History, Origin, join};
+use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -47,7 +47,7 @@ impl Session {
         let text = body.to_string();
         let items = decode_body(dialect, JsonRef::parse(&text).unwrap()).unwrap();
         let origin = Origin { at: 1_000, ..Origin::default() };
-        let joined = join(None, &self.history, items, &origin, &self.ids);
+        let joined = join(JoinBase::history(&self.history), items, &origin, &self.ids);
         self.report.extend(joined.report);
         joined.entries.into_iter().for_each(|entry| self.history.apply(entry));
         self

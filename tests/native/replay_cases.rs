@@ -25,7 +25,7 @@ mod runs;
 mod scripted_host;
 
 use rethread::finding::Report;
-use rethread::history::{History, HistoryEntry, JoinedEntries, Origin, join};
+use rethread::history::{History, HistoryEntry, JoinBase, JoinedEntries, Origin, join};
 use rethread::id::CountingIds;
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -80,7 +80,7 @@ impl Chat {
     pub fn joined(&mut self, at: u64, dialect: Dialect, body: &str) -> JoinedEntries {
         let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
         let origin = Origin { at, run_id: self.run.map(str::to_owned), ..Origin::default() };
-        let joined = join(None, &self.history, items, &origin, &self.ids);
+        let joined = join(JoinBase::history(&self.history), items, &origin, &self.ids);
         self.report.extend(joined.report.iter().cloned());
         joined
     }

@@ -5,7 +5,7 @@
 mod properties;
 
 use rethread::finding::{Report, Severity};
-use rethread::history::{History, Incoming, Origin, join};
+use rethread::history::{History, Incoming, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::{Dialect, PartBody, Role};
@@ -45,7 +45,7 @@ impl Session {
 
     fn join(mut self, items: Vec<Incoming>, run_id: Option<&str>) -> Self {
         let origin = Origin { at: 1_000, run_id: run_id.map(str::to_owned), ..Origin::default() };
-        for entry in join(None, &self.history, items, &origin, &self.ids).entries {
+        for entry in join(JoinBase::history(&self.history), items, &origin, &self.ids).entries {
             self.history.apply(entry);
         }
         self

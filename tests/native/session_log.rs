@@ -10,7 +10,7 @@ mod spy_store;
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use rethread::error::{Code, Error};
-use rethread::history::{Incoming, Origin, join};
+use rethread::history::{Incoming, JoinBase, Origin, join};
 use rethread::json::JsonRef;
 use rethread::provider::decode_body;
 use rethread::store::{
@@ -35,8 +35,12 @@ fn items(messages: &str) -> Vec<Incoming> {
 /// An append as the bindings make it. `name` keeps the ids apart.
 fn change(log: &RefCell<SessionLog>, name: &str, messages: &str) -> Change {
     let log = log.borrow();
-    let joined =
-        join(None, &log.history, items(messages), &Origin { at: 1_000, ..Origin::default() }, &Named(name, 0.into()));
+    let joined = join(
+        JoinBase::history(&log.history),
+        items(messages),
+        &Origin { at: 1_000, ..Origin::default() },
+        &Named(name, 0.into()),
+    );
     Change { operation: name.into(), at: 1_000, entries: joined.entries, ..Change::default() }
 }
 

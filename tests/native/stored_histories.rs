@@ -22,7 +22,7 @@ mod tabs;
 use kept::check;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use rethread::history::{History, HistoryEntry, Origin, join};
+use rethread::history::{History, HistoryEntry, JoinBase, Origin, join};
 use rethread::id::{IdSource, Seed};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
@@ -71,7 +71,7 @@ pub fn log_behind(before: Option<&History>, pieces: &[Piece], writer: u32) -> Ve
         let text = Value::from(piece.list.clone()).to_string();
         let items = decode_body(piece.dialect, JsonRef::parse(&text).unwrap()).unwrap();
         let origin = Origin { at: piece.at, run_id: piece.run.then(|| "run".into()), ..Origin::default() };
-        for entry in join(before, &history, items, &origin, &ids).entries {
+        for entry in join(JoinBase { before, history: &history }, items, &origin, &ids).entries {
             history.apply(entry.clone());
             log.push(entry);
         }

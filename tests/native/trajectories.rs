@@ -2,7 +2,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
-use rethread::history::{History, Origin, join};
+use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -39,7 +39,8 @@ fn conversations() -> Vec<(String, Value)> {
 fn history_of(dialect: Dialect, body: &str) -> History {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
     let mut history = History::new(Seed(7));
-    let joined = join(None, &history, items, &Origin { at: 1_000, ..Origin::default() }, &CountingIds::default());
+    let joined =
+        join(JoinBase::history(&history), items, &Origin { at: 1_000, ..Origin::default() }, &CountingIds::default());
     for entry in joined.entries {
         history.apply(entry);
     }

@@ -34,7 +34,7 @@ pub use bodies::*;
 pub use talk::{id_of, list_name, raw, read, words, write};
 
 use rethread::finding::{Finding, Report, Severity};
-use rethread::history::{History, Origin, join};
+use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -67,7 +67,7 @@ impl Stored {
     pub fn append(&mut self, dialect: Dialect, body: &str) {
         let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
         let origin = Origin { at: 1_000, ..Origin::default() };
-        let joined = join(None, &self.history, items, &origin, &self.ids);
+        let joined = join(JoinBase::history(&self.history), items, &origin, &self.ids);
         self.report.extend(joined.report);
         joined.entries.into_iter().for_each(|entry| self.history.apply(entry));
     }

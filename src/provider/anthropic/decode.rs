@@ -187,6 +187,6 @@ fn decode_result(block: JsonRef<'_>) -> IncomingResult {
         dialect: Some(Dialect::Anthropic),
         template: (has_id && !is_plain).then_some(template),
         raw: block.to_owned(),
-        apart: false,
+        stands_alone: false,
     }
 }

@@ -284,7 +284,7 @@ fn decode_result(NamedPart { part, named }: NamedPart<'_>) -> IncomingResult {
         dialect: Some(Dialect::Gemini),
         template: (!is_plain).then_some(template),
         raw: part.to_owned(),
-        apart: false,
+        stands_alone: false,
     }
 }
 

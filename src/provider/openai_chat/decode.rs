@@ -252,7 +252,7 @@ fn decode_result(variant: &ChatVariant, wire: JsonRef<'_>, id_member: &str) -> I
         dialect: Some(variant.dialect),
         template: (has_slots && !matches_pattern(&template, PLAIN_RESULT)).then_some(template),
         raw: wire.to_owned(),
-        apart: false,
+        stands_alone: false,
     }
 }
 

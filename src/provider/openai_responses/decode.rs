@@ -180,9 +180,9 @@ impl<'w> ItemDecoder<'_, 'w> {
             (None, Some(call)) if self.calls.is_client_output(wire, call) => {
                 // Beside references, the call may be one that the server stores.
                 let is_known = self.calls.functions.contains("", wire.text("call_id").as_deref());
-                let apart = self.has_references && !is_known;
+                let stands_alone = self.has_references && !is_known;
                 self.end_answer();
-                self.items.push(Incoming::Result(IncomingResult { apart, ..decode_output(wire, call) }));
+                self.items.push(Incoming::Result(IncomingResult { stands_alone, ..decode_output(wire, call) }));
             }
             _ => self.answer.push(IncomingPart::Part(PartBody::Opaque(wire.to_owned()).into())),
         }
@@ -402,7 +402,7 @@ fn decode_output(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
         dialect: Some(Dialect::OpenAiResponses),
         template: (!is_plain).then_some(template),
         raw: item.to_owned(),
-        apart: false,
+        stands_alone: false,
     }
 }
 

@@ -62,7 +62,8 @@ fn append(history: &mut History, body: &str, ids: &CountingIds) {
 /// Behind `before`, where that is the history of a live turn.
 fn append_in(dialect: Dialect, before: Option<&History>, history: &mut History, body: &str, ids: &CountingIds) {
     let items = decode_body(dialect, JsonRef::parse(body).unwrap()).unwrap();
-    let entries = join(before, history, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
+    let entries =
+        join(crate::history::JoinBase { before, history }, items, &Came { at: 1_000, ..Came::default() }, ids).entries;
     let record = LogRecord { operation: "o".into(), run: None, at: 1, mark: Default::default(), entries };
     for entry in record.entries {
         history.apply(entry);

@@ -4,7 +4,7 @@
 use super::pending::{Callback, PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion};
 use super::{ReducerContext, dropped};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::{MessageFormat, read_part, write_message};
+use crate::history::{MessageFormat, MessageWriter, read_part};
 use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind};
 use crate::message::{Media, Message, Part, PartBody, Role};
@@ -41,10 +41,10 @@ pub(super) fn reduce<'h>(
         _ => {
             let mut text = String::new();
             let mut array = ArrayWriter::new(&mut text);
+            let writer = MessageWriter { history: context.history, session: "", format: MessageFormat::Stored };
             let mut before = None;
             for item in &draft.messages {
-                array
-                    .object(|out| write_message(out, item.message, context.history, "", before, MessageFormat::Stored));
+                array.object(|out| writer.write(out, item.message, before));
                 before = Some(item.message.id.as_str());
             }
             array.end();

@@ -2,7 +2,7 @@
 
 use super::drawn;
 use rethread::finding::Severity;
-use rethread::history::{History, Origin, join};
+use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
@@ -39,7 +39,7 @@ pub fn decode(dialect: Dialect, data: &[u8]) {
     let Some(body) = json(data) else { return };
     let Ok(items) = decode_body(dialect, body) else { return };
     let mut history = History::new(Seed::default());
-    let joined = join(None, &history, items, &Origin::default(), &CountingIds::default());
+    let joined = join(JoinBase::history(&history), items, &Origin::default(), &CountingIds::default());
     joined.entries.into_iter().for_each(|entry| history.apply(entry));
     let call = PolicyLayer {
         freshness: Some(Window::Always),

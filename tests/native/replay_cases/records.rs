@@ -149,7 +149,7 @@ fn append(store: &dyn LogStore, log: &RefCell<SessionLog>, name: &str, messages:
     let body = Value::from(messages).to_string();
     let items = decode_body(CHAT, JsonRef::parse(&body).unwrap()).unwrap();
     let origin = Origin { at: NOW - AGE, ..Origin::default() };
-    let joined = join(None, &log.borrow().history, items, &origin, &Named(name, 0.into()));
+    let joined = join(JoinBase::history(&log.borrow().history), items, &origin, &Named(name, 0.into()));
     let change = Change { operation: name.into(), at: NOW - AGE, entries: joined.entries, ..Change::default() };
     block_on(commit(store, log, &change)).unwrap();
 }

@@ -200,7 +200,7 @@ proptest! {
         let body = json!({"input": list}).to_string();
         let wrong = !validate(body.as_bytes(), OWN).is_empty();
         let session = Session::of(OWN, &json!(list));
-        let open = session.history.open().next().is_some() || !session.history.set_aside().is_empty();
+        let open = session.history.open_calls().next().is_some() || !session.history.set_aside().is_empty();
         // Its results may have been in another order, and reasoning that nothing follows is not sent.
         let ordered = |list: &Value| {
             let mut items: Vec<String> = list.as_array().unwrap().iter().filter(|item| item["type"] != "reasoning").map(Value::to_string).collect();

@@ -6,7 +6,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::scripted_host::*;
 use super::spy_store::Spy;
 use super::{reopened, roles};
-use rethread::history::{HistoryEntry, Origin, join};
+use rethread::history::{HistoryEntry, JoinBase, Origin, join};
 use rethread::json::Json;
 use rethread::message::Dialect;
 use rethread::provider::decode_body;
@@ -300,9 +300,9 @@ fn r12_a_call_of_which_nothing_is_stored_waits_for_no_result() {
     host.persist = Box::new(|_| PersistReply::Nothing);
     host.ask(with_persist(CHAT, false), "Go", secretive);
     let log = host.log.borrow();
-    assert_eq!(log.history.open().count(), 0);
+    assert_eq!(log.history.open_calls().count(), 0);
     let late = decode_body(CHAT, json(r#"[{"role":"tool","tool_call_id":"call_a","content":"late"}]"#).view()).unwrap();
-    let joined = join(None, &log.history, late, &Origin::default(), &host.ids);
+    let joined = join(JoinBase::history(&log.history), late, &Origin::default(), &host.ids);
     assert!(matches!(joined.entries.as_slice(), [HistoryEntry::SetAside(_)]), "{:?}", joined.entries);
 }
 

@@ -4,7 +4,7 @@ use super::kept::provider;
 use super::{Ids, Piece};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use rethread::history::{History, Origin, join};
+use rethread::history::{History, JoinBase, Origin, join};
 use rethread::id::Seed;
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
@@ -69,8 +69,8 @@ fn held(history: &History) -> impl PartialEq + std::fmt::Debug + use<> {
         history.messages().to_vec(),
         history.invocations().to_vec(),
         history.set_aside().to_vec(),
-        history.open().map(|call| call.id.clone()).collect::<Vec<_>>(),
-        history.sourced().to_vec(),
+        history.open_calls().map(|call| call.id.clone()).collect::<Vec<_>>(),
+        history.with_sources().to_vec(),
         history.highest_source(),
     )
 }
@@ -93,7 +93,7 @@ pub fn check_tabs(acts: &[(usize, Act)], policy: &Policy) -> Result<(), TestCase
                 let items = decode_body(piece.dialect, JsonRef::parse(&text).unwrap()).unwrap();
                 let origin =
                     Origin { at: piece.at, run_id: piece.run.then(|| format!("run{at}")), ..Origin::default() };
-                let entries = join(None, &tab.log.borrow().history, items, &origin, &tab.ids).entries;
+                let entries = join(JoinBase::history(&tab.log.borrow().history), items, &origin, &tab.ids).entries;
                 let change = Change { operation: format!("o{at}"), at: piece.at, entries, ..Change::default() };
                 now_or_never(commit(&store, &tab.log, &change)).unwrap();
                 // Its own write is there at once, in its own memory as in the store.

@@ -1,6 +1,6 @@
-//! Makes ids unique by a numeric suffix.
+//! Ids that are unique within a history.
 
-use super::History;
+use crate::id::short_name;
 
 /// The last suffix that is tried in sequence.
 const LAST_SEQUENTIAL_SUFFIX: usize = 9;
@@ -21,16 +21,7 @@ pub fn free_id(id: String, count: usize, is_taken: &dyn Fn(&str) -> bool) -> Str
     }
 }
 
-impl History {
-    /// Whether a message or an invocation has this id.
-    #[must_use]
-    pub fn has_id(&self, id: &str) -> bool {
-        self.message(id).is_some() || self.invocation(id).is_some()
-    }
-
-    /// Returns the number of messages and invocations.
-    #[must_use]
-    pub fn id_count(&self) -> usize {
-        self.messages.len() + self.invocations.len()
-    }
+/// Returns a call id for a call that cannot use its own: derived from the invocation's id, so it is the same in every build (R5).
+pub(super) fn synthesized_call_id(invocation: &str) -> String {
+    format!("call_{}", short_name(invocation, 20))
 }

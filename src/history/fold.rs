@@ -1,0 +1,275 @@
+//! A history: messages in order, the calls that they contain, and the results of these calls.
+
+use super::entry::{HistoryEntry, ResultEntry, SetAsideItem};
+use super::ids::synthesized_call_id;
+use super::sources::{scan_sources, visit_sources};
+use crate::id::{IdMap, Seed};
+use crate::json::Json;
+use crate::message::{Message, PartBody, Role};
+use crate::tool::{InvocationStatus, ToolInvocation};
+use std::collections::BTreeSet;
+
+/// Messages and their tool invocations, folded from [`HistoryEntry`]s in log order.
+#[derive(Clone, Debug)]
+pub struct History {
+    messages: Vec<Message>,
+    invocations: Vec<ToolInvocation>,
+    set_aside: Vec<SetAsideItem>,
+    message_at: IdMap<usize>,
+    invocation_at: IdMap<usize>,
+    /// The number of invocations of each call id.
+    call_id_uses: IdMap<usize>,
+    /// Indexes of the invocations without a result.
+    open: BTreeSet<usize>,
+    /// Indexes of the invocations whose results contain sources, in the order in which the results were stored.
+    with_sources: Vec<usize>,
+    /// The highest source number in any result so far.
+    highest_source: Option<u64>,
+    /// The position of the next message.
+    position: TurnPosition,
+}
+
+/// The turn and round of the next message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TurnPosition {
+    /// The number of turns so far.
+    pub turns: u32,
+    /// True if the last turn has an answer, so that the next user message begins a new turn.
+    pub answered: bool,
+    /// The number of rounds of calls in the last turn.
+    pub rounds: u32,
+}
+
+impl TurnPosition {
+    /// Advances past a message; returns the message's turn.
+    pub fn advance(&mut self, role: Role) -> u32 {
+        if self.turns == 0 || (role == Role::User && self.answered) {
+            self.turns += 1;
+            self.answered = false;
+            self.rounds = 0;
+        }
+        self.answered |= role == Role::Assistant;
+        self.turns - 1
+    }
+}
+
+impl History {
+    /// Creates an empty history whose maps use `seed`.
+    #[must_use]
+    pub fn new(seed: Seed) -> Self {
+        Self {
+            messages: Vec::new(),
+            invocations: Vec::new(),
+            set_aside: Vec::new(),
+            message_at: IdMap::with_seed(seed),
+            invocation_at: IdMap::with_seed(seed),
+            call_id_uses: IdMap::with_seed(seed),
+            open: BTreeSet::new(),
+            with_sources: Vec::new(),
+            highest_source: None,
+            position: TurnPosition::default(),
+        }
+    }
+
+    /// Returns the hash seed of its maps.
+    #[must_use]
+    pub fn seed(&self) -> Seed {
+        self.message_at.seed()
+    }
+
+    /// Returns all messages, in order.
+    #[must_use]
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Returns all tool invocations, in order.
+    #[must_use]
+    pub fn invocations(&self) -> &[ToolInvocation] {
+        &self.invocations
+    }
+
+    /// Returns the items that were set aside: stored and reported, but never sent.
+    #[must_use]
+    pub fn set_aside(&self) -> &[SetAsideItem] {
+        &self.set_aside
+    }
+
+    /// Returns the message with this id.
+    #[must_use]
+    pub fn message(&self, id: &str) -> Option<&Message> {
+        self.messages.get(*self.message_at.get(id)?)
+    }
+
+    /// Returns the invocation with this id.
+    #[must_use]
+    pub fn invocation(&self, id: &str) -> Option<&ToolInvocation> {
+        self.invocations.get(*self.invocation_at.get(id)?)
+    }
+
+    /// Returns the invocation with this id for modification, in the live turn of a run.
+    pub fn invocation_mut(&mut self, id: &str) -> Option<&mut ToolInvocation> {
+        self.invocations.get_mut(*self.invocation_at.get(id)?)
+    }
+
+    /// Returns the number of invocations with this call id.
+    #[must_use]
+    pub fn call_id_uses(&self, call_id: &str) -> usize {
+        self.call_id_uses.get(call_id).copied().unwrap_or(0)
+    }
+
+    /// Iterates over the invocations without a result, oldest first.
+    pub fn open_calls(&self) -> impl Iterator<Item = &ToolInvocation> {
+        self.open.iter().filter_map(|at| self.invocations.get(*at))
+    }
+
+    /// Returns the indexes of the invocations whose results contain sources, in the order in which the results were stored.
+    #[must_use]
+    pub fn with_sources(&self) -> &[usize] {
+        &self.with_sources
+    }
+
+    /// Returns the index of an invocation in [`invocations`](Self::invocations).
+    #[must_use]
+    pub fn invocation_index(&self, invocation: &str) -> Option<usize> {
+        self.invocation_at.get(invocation).copied()
+    }
+
+    /// Returns the highest source number so far. The next tool continues numbering after it (R9).
+    #[must_use]
+    pub fn highest_source(&self) -> Option<u64> {
+        self.highest_source
+    }
+
+    /// Raises the highest source number to at least `number`, for results that this history does not contain: unreadable or
+    /// never stored ones.
+    pub fn raise_highest_source(&mut self, number: Option<u64>) {
+        self.highest_source = self.highest_source.max(number);
+    }
+
+    fn index_sources(&mut self, at: usize) {
+        let Some(result) = self.invocations.get(at).and_then(|call| call.result.as_ref()) else { return };
+        let (has_sources, highest) = scan_sources(result);
+        if has_sources {
+            self.with_sources.push(at);
+            self.raise_highest_source(highest);
+        }
+    }
+
+    /// Returns the position of the next message.
+    #[must_use]
+    pub fn position(&self) -> TurnPosition {
+        self.position
+    }
+
+    /// Moves the position after a message.
+    fn advance(&mut self, message: &Message) {
+        if self.position.turns != message.turn + 1 || self.messages.is_empty() {
+            self.position = TurnPosition { turns: message.turn + 1, ..TurnPosition::default() };
+        }
+        self.position.answered |= message.role == Role::Assistant;
+        for part in &message.parts {
+            if let PartBody::ToolCall { round, .. } = part.body {
+                self.position.rounds = self.position.rounds.max(round + 1);
+            }
+        }
+    }
+
+    /// Iterates over the calls of a message, in order.
+    pub fn calls_of<'h>(&'h self, message: &'h Message) -> impl Iterator<Item = &'h ToolInvocation> {
+        message.parts.iter().filter_map(|part| match &part.body {
+            PartBody::ToolCall { invocation, .. } => self.invocation(invocation),
+            _ => None,
+        })
+    }
+
+    /// Returns true if a message has calls.
+    #[must_use]
+    pub fn has_calls(&self, message: &Message) -> bool {
+        self.calls_of(message).next().is_some()
+    }
+
+    /// Returns the newest assistant message.
+    #[must_use]
+    pub fn last_answer(&self) -> Option<&Message> {
+        self.messages.iter().rev().find(|message| message.role == Role::Assistant)
+    }
+
+    /// Applies one entry. An entry whose id is known changes nothing.
+    pub fn apply(&mut self, entry: HistoryEntry) {
+        match entry {
+            HistoryEntry::Message(message) => self.apply_message(message),
+            HistoryEntry::Invocation(invocation) => self.apply_invocation(invocation),
+            HistoryEntry::Result(result) => self.apply_result(result),
+            HistoryEntry::SetAside(item) => self.set_aside.push(item),
+        }
+    }
+
+    fn apply_message(&mut self, message: Message) {
+        if self.message_at.contains_key(&message.id) {
+            return;
+        }
+        self.advance(&message);
+        self.message_at.insert(message.id.clone(), self.messages.len());
+        self.messages.push(message);
+    }
+
+    fn apply_invocation(&mut self, mut invocation: ToolInvocation) {
+        if self.invocation_at.contains_key(&invocation.id) {
+            return;
+        }
+        // `join` renames repeated call ids within a session. A turn that another writer's turn precedes, or a merged log, may
+        // repeat one all the same.
+        if invocation.replay_id.is_none() && self.call_id_uses(&invocation.call_id) > 0 {
+            invocation.replay_id = Some(synthesized_call_id(&invocation.id));
+        }
+        let at = self.invocations.len();
+        self.invocation_at.insert(invocation.id.clone(), at);
+        *self.call_id_uses.get_or_insert(&invocation.call_id, 0) += 1;
+        // An invocation whose content is withheld from the store never gets a result.
+        if invocation.result.is_none() && !invocation.is_withheld() {
+            self.open.insert(at);
+        }
+        self.invocations.push(invocation);
+        self.index_sources(at);
+    }
+
+    fn apply_result(&mut self, entry: ResultEntry) {
+        let Some(at) = self.invocation_at.get(&entry.invocation).copied() else { return };
+        let Some(invocation) = self.invocations.get_mut(at) else { return };
+        // A result replaces the note "interrupted"; nothing replaces a result.
+        if invocation.result.is_some() && invocation.status != InvocationStatus::Interrupted {
+            return;
+        }
+        invocation.status = entry.status;
+        invocation.started_at = entry.started_at.or(invocation.started_at);
+        invocation.finished_at = entry.finished_at;
+        invocation.append_freshness = entry.freshness.or(invocation.append_freshness);
+        invocation.result = entry.result;
+        if invocation.result.is_some() {
+            self.open.remove(&at);
+        }
+        self.index_sources(at);
+    }
+
+    /// Returns true if a message or an invocation has this id.
+    #[must_use]
+    pub fn has_id(&self, id: &str) -> bool {
+        self.message(id).is_some() || self.invocation(id).is_some()
+    }
+
+    /// Returns the number of messages and invocations.
+    #[must_use]
+    pub fn id_count(&self) -> usize {
+        self.messages.len() + self.invocations.len()
+    }
+
+    /// Calls `visit` with the number and the item of each source in all results, to show what `[source3]` stands for. An item without
+    /// a `content` string is skipped; of two items with one number the later counts. `content_id` is copied to `id` if there is none.
+    pub fn each_source(&self, visit: &mut dyn FnMut(u64, Json)) {
+        let calls = self.with_sources.iter().filter_map(|at| self.invocations.get(*at));
+        for result in calls.filter_map(|call| call.result.as_ref()) {
+            visit_sources(result, visit);
+        }
+    }
+}
