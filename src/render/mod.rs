@@ -55,7 +55,7 @@ pub struct Rendered {
 pub enum RenderStep {
     /// The body is there.
     Done(Rendered),
-    /// The application must be asked first; then [`Renderer::told`], and the render goes on.
+    /// The application must be asked first; then [`Renderer::take_reply`], and the render goes on.
     Question(ReducerQuestion),
 }
 
@@ -77,8 +77,8 @@ impl Renderer {
     }
 
     /// What the application said to a question of this render, or that it failed.
-    pub fn told(&mut self, ask: ReducerQuestion, given: ReducerReply, progress: &mut ReducerReplies) {
-        self.memory.learn(ask, given, progress);
+    pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
+        self.memory.learn(question, reply, replies);
     }
 
     /// Builds the next body where nobody is there to be asked: a reducer that would ask is skipped.
@@ -97,14 +97,14 @@ impl Renderer {
             match self.step(history, live, request, now, &progress)? {
                 RenderStep::Done(rendered) => return Ok(rendered),
                 RenderStep::Question(ask) => {
-                    self.told(ask, ReducerReply::Failed("nobody is there to be asked".into()), &mut progress);
+                    self.take_reply(ask, ReducerReply::Failed("nobody is there to be asked".into()), &mut progress);
                 }
             }
         }
     }
 
     /// Builds the next body: `history` after the policy, then `live`. A reducer may have to ask the application first: the
-    /// same step with what it was [`told`](Self::told) goes on.
+    /// same step with what it was [`take_reply`](Self::take_reply) goes on.
     ///
     /// # Errors
     /// `config_invalid` from the request.

@@ -1,16 +1,19 @@
-//! What a response means for its run: the message it makes, or why it makes none.
+//! The answer in a response: the message that it becomes, or the error that it is.
 
-use super::retry::is_passing;
-use super::{Run, RunContext};
+use super::context::RunContext;
+use super::model_call::AnsweredCall;
+use super::retry::is_transient;
+use super::state::Run;
 use crate::error::{Code, Error};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
-use crate::message::{AnswerFacts, Message, MessageStatus, Role};
+use crate::json::JsonStr;
+use crate::message::{AnswerFacts, Message, MessageStatus, PartBody, Role};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, codec, decode_answer};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
 impl Run {
-    /// Where the next call goes. Code that called a tool waits in its container: without the name the call is refused.
+    /// Returns the provider of the next call. Code that called a tool waits in its container, which the request must name.
     pub(super) fn next_provider(&self) -> Cow<'_, ProviderRequest> {
         let provider = &self.setup.provider;
         let mut answers = self.live.messages().iter().rev().filter_map(|message| message.answer.as_ref());
@@ -23,13 +26,12 @@ impl Run {
         }
     }
 
-    /// The message that an answer makes, and its calls.
+    /// Returns the message of an answer, and its calls; `None` if the answer has no content.
     pub(super) fn message_of(
         &self,
         assembled: &Assembled,
-        id: &str,
+        call: AnsweredCall<'_>,
         status: MessageStatus,
-        asked_at: u64,
         context: &RunContext<'_>,
     ) -> Option<(Message, Vec<ToolInvocation>)> {
         let dialect = self.setup.provider.dialect;
@@ -40,10 +42,10 @@ impl Run {
             at: context.now,
             run_id: Some(self.setup.id.clone()),
             channel: self.setup.channel.clone(),
-            message_ids: vec![id.to_owned()],
+            message_ids: vec![call.message_id.to_owned()],
             ..Origin::default()
         };
-        let (mut found, mut calls) = (None, Vec::new());
+        let (mut answer, mut calls) = (None, Vec::new());
         for entry in
             join(JoinBase::live(context.history, &self.live), vec![Incoming::Message(incoming)], &origin, context.ids)
                 .entries
@@ -55,47 +57,50 @@ impl Run {
                         model: assembled.model.clone(),
                         usage: assembled.usage,
                         finish_reason: assembled.finish_reason.clone(),
-                        duration_ms: Some(context.now.saturating_sub(asked_at)),
+                        duration_ms: Some(context.now.saturating_sub(call.asked_at)),
                         response_id: assembled.response_id.clone(),
                         container: self.container.clone(),
                     }));
-                    found = Some(message);
+                    answer = Some(message);
                 }
-                HistoryEntry::Invocation(mut call) => {
-                    // To Gemini a name that begins with a digit was told with a `_` in front.
-                    let known = &self.setup.tool_settings;
-                    if let Some(own) = call.name.strip_prefix('_').filter(|own| known.contains(*own))
-                        && !known.contains(&call.name)
+                HistoryEntry::Invocation(mut invocation) => {
+                    // A dialect whose names cannot begin with a digit was told the name with a `_` in front.
+                    let tools = &self.setup.tool_settings;
+                    if let Some(own) = invocation.name.strip_prefix('_').filter(|own| tools.contains(*own))
+                        && !tools.contains(&invocation.name)
                     {
-                        call.name = own.to_owned();
+                        invocation.name = own.to_owned();
                     }
-                    call.freshness =
-                        self.setup.tool_settings.get(&call.name).and_then(|tool_settings| tool_settings.freshness);
-                    calls.push(call);
+                    invocation.freshness = self
+                        .setup
+                        .tool_settings
+                        .get(&invocation.name)
+                        .and_then(|tool_settings| tool_settings.freshness);
+                    calls.push(invocation);
                 }
                 HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
             }
         }
-        Some((found?, calls))
+        Some((answer?, calls))
     }
 }
 
-/// A whole answer may hold calls that its wire cannot carry: arguments that are no object. They are the model's all the
-/// same, and it is told what is wrong with them; to that end they stand in the message as it wrote them.
+/// Adds the calls that the decoder could not represent: their arguments are no JSON object. The model is told what is wrong with them,
+/// so they are in the message as it wrote them.
 fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) -> Option<IncomingMessage> {
-    let broken = |call: &AssembledCall| !call.executable && !call.name.is_empty();
-    if assembled.status != AnswerStatus::Complete || !assembled.calls.iter().any(broken) {
+    let is_broken = |call: &AssembledCall| !call.executable && !call.name.is_empty();
+    if assembled.status != AnswerStatus::Complete || !assembled.calls.iter().any(is_broken) {
         return message;
     }
     let mut message =
         message.unwrap_or(IncomingMessage { role: Role::Assistant, parts: Vec::new(), dialect: None, template: None });
-    let mut given = std::mem::take(&mut message.parts).into_iter().peekable();
+    let mut decoded = std::mem::take(&mut message.parts).into_iter().peekable();
     for call in &assembled.calls {
         let is_call = |part: &IncomingPart| matches!(part, IncomingPart::Call(_));
-        while let Some(part) = given.next_if(|part| !is_call(part)) {
+        while let Some(part) = decoded.next_if(|part| !is_call(part)) {
             message.parts.push(part);
         }
-        if broken(call) {
+        if is_broken(call) {
             message.parts.push(IncomingPart::Call(IncomingCall {
                 call_id: call.call_id.clone(),
                 name: call.name.clone(),
@@ -103,22 +108,22 @@ fn with_broken_calls(message: Option<IncomingMessage>, assembled: &Assembled) ->
                 template: None,
             }));
         } else {
-            message.parts.extend(given.next());
+            message.parts.extend(decoded.next());
         }
     }
-    message.parts.extend(given);
+    message.parts.extend(decoded);
     Some(message)
 }
 
-/// Why an answer ends the run; none where it goes on.
+/// Returns why an answer fails the run, if it does.
 pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> {
     let cut_call = !paused && !assembled.calls.is_empty();
     match assembled.status {
-        // Without it the answer would read as finished, and the call would be lost in silence.
+        // A call without a name cannot run; without this error it would be lost silently.
         AnswerStatus::Complete => (assembled.calls.iter())
             .any(|call| call.name.is_empty())
             .then(|| "a tool call of the answer is broken: it has no name".to_owned()),
-        // What it had begun to call before it refused is not its answer.
+        // Calls that precede a refusal are not part of the answer.
         AnswerStatus::Refused => None,
         AnswerStatus::Incomplete => {
             cut_call.then(|| "the answer was cut in the middle of a tool call; raise the token limit".to_owned())
@@ -129,29 +134,40 @@ pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> 
             assembled
                 .error
                 .as_ref()
-                .map_or_else(|| "what the provider sent is no answer".into(), |said| said.message.clone()),
+                .map_or_else(|| "what the provider sent is no answer".into(), |error| error.message.clone()),
         ),
     }
 }
 
-/// The error of an answer that ends the run.
+/// Returns the error of an answer that fails the run.
 pub(super) fn cut_error(why: String, assembled: &Assembled) -> Error {
     Error::new(Code::ModelError, why).with(|details| {
         details
             .text("answerStatus", assembled.status.as_str())
             .text_or_null("finishReason", assembled.finish_reason.as_deref())
-            .text_or_null("providerCode", assembled.error.as_ref().and_then(|said| said.code.as_deref()));
+            .text_or_null("providerCode", assembled.error.as_ref().and_then(|error| error.code.as_deref()));
     })
 }
 
-/// The error of a request that was refused, and whether the same request may succeed later.
+/// Returns the error of a request that the provider rejected, and whether the same request may succeed later.
 pub(super) fn refused_request(status: u16, assembled: &Assembled) -> (Error, bool) {
-    let said = assembled.error.as_ref();
-    let words = said.map_or_else(String::new, |said| format!(": {}", said.message));
-    let code = said.and_then(|said| said.code.as_deref());
-    let error = Error::new(Code::ModelError, format!("the provider answered {status}{words}")).with(|details| {
+    let provider_error = assembled.error.as_ref();
+    let text = provider_error.map_or_else(String::new, |error| format!(": {}", error.message));
+    let code = provider_error.and_then(|error| error.code.as_deref());
+    let error = Error::new(Code::ModelError, format!("the provider answered {status}{text}")).with(|details| {
         details.number("status", u64::from(status)).text_or_null("providerCode", code);
     });
-    // A spent quota does not come back by waiting.
-    (error, is_passing(status) && code != Some("insufficient_quota"))
+    // Waiting does not restore a spent quota.
+    (error, is_transient(status) && code != Some("insufficient_quota"))
+}
+
+/// Returns all text of an answer.
+pub(super) fn answer_text(message: &Message) -> JsonStr {
+    let mut inside = String::new();
+    for part in &message.parts {
+        if let PartBody::Text(text) = &part.body {
+            inside.push_str(text.inside());
+        }
+    }
+    JsonStr::from_inside(&inside)
 }

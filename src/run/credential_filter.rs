@@ -3,10 +3,10 @@
 use crate::json::JsonStr;
 use crate::provider::{Assembled, KEY_PREFIXES, ProviderRequest, StreamEvent, WireError, withhold};
 
-/// Replaces a credential.
+/// The text that replaces a credential.
 const REDACTED: &str = "[redacted]";
 
-/// Shorter values are not removed: they may occur in other words.
+/// The length of the shortest value that is removed. Shorter values may occur in other words.
 const MIN_LENGTH: usize = 8;
 
 /// Removes credentials from texts: the values in `params` exactly, and what looks like a key of a known provider. The forms are a

@@ -1,7 +1,7 @@
-//! What the host must do, and what it says when it has done it.
+//! Effects: what the host must do, and the inputs by which it reports that it is done.
 
 use super::journal::JournalEntry;
-use super::redaction::{PersistQuestion, PersistReply};
+use super::persist::{PersistQuestion, PersistReply};
 use crate::clock::Ms;
 use crate::error::Error;
 use crate::history::HistoryEntry;
@@ -10,16 +10,16 @@ use crate::message::Dialect;
 use crate::replay::ReducerReply;
 use std::rc::Rc;
 
-/// Something the host must do now. It stays open until it is answered.
+/// Something that the host must do now. It stays open until the host replies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effect {
-    /// Names it in the answer.
+    /// The id that the reply refers to.
     pub id: String,
     /// What to do.
     pub kind: EffectKind,
 }
 
-/// The kinds.
+/// The kinds of effects.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum EffectKind {
@@ -27,62 +27,62 @@ pub enum EffectKind {
     CallModel { dialect: Dialect, url: String, headers: Vec<(String, String)>, body: Rc<Vec<u8>>, stream: bool },
     /// Execute this tool.
     RunTool { call_id: String, invocation: String, attempt: u32, name: String, arguments: Json, arguments_text: String },
-    /// Let so much time pass, in milliseconds.
+    /// Wait this long, in milliseconds.
     Wait { ms: Ms },
 }
 
-/// What the host says.
+/// An input of the host or the binding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunInput {
-    /// About an effect.
+    /// A reply to an effect.
     Answer {
-        /// Which.
+        /// The effect's id.
         effect: String,
-        /// What.
+        /// The reply.
         reply: EffectReply,
     },
     /// Bytes of a response, after its [`EffectReply::ResponseStarted`].
     Bytes {
-        /// Which effect.
+        /// The effect's id.
         effect: String,
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// The host has not read a response, since it has more bytes than the run allows.
+    /// A response was not read, because it has more bytes than the run allows.
     ResponseTooLarge {
-        /// Which effect.
+        /// The effect's id.
         effect: String,
     },
     /// The user stops the run.
     Cancel,
-    /// Try again to store what could not be stored.
+    /// Repeats the saves that failed.
     RetrySave,
-    /// What the application said to the question of a reducer.
+    /// The application's reply to a reducer's question.
     ReducerReply(ReducerReply),
-    /// What the application said to the question of [`Run::take_persist_question`](super::Run::take_persist_question).
+    /// The application's reply to the question of [`Run::take_persist_question`](super::Run::take_persist_question).
     PersistReply(PersistQuestion, PersistReply),
-    /// The binding has written a [`Save`], or could not.
+    /// The binding has done a [`Save`], or failed.
     Saved {
-        /// Which.
+        /// The id of the save.
         save: u64,
-        /// The session's revision, or why not.
+        /// The session's revision, or the error.
         outcome: Result<u64, Error>,
     },
 }
 
-/// The answers to effects.
+/// A reply to an effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EffectReply {
-    /// The head of the response; its bytes follow.
+    /// The status and the headers of a response; its bytes follow.
     ResponseStarted {
         /// HTTP status.
         status: u16,
         /// Names in lower case.
         headers: Vec<(String, String)>,
     },
-    /// All bytes were fed.
+    /// All bytes of the response were passed.
     ResponseEnd,
-    /// A whole response.
+    /// A complete response.
     Response {
         /// HTTP status.
         status: u16,
@@ -91,46 +91,46 @@ pub enum EffectReply {
         /// The body.
         body: Vec<u8>,
     },
-    /// The tool is about to be executed: from here on it may have run.
+    /// The tool is about to be executed. From here on it may have run.
     Started,
     /// The tool has returned.
     ToolResult {
-        /// Any JSON.
+        /// The result, any JSON.
         content: Json,
-        /// Whether it is a failure.
+        /// True if the tool failed.
         is_error: bool,
     },
     /// The time has passed.
     Waited,
-    /// It could not be done.
+    /// The effect failed.
     Failed {
         /// The host's code.
         code: Option<String>,
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
-/// Something the binding must write.
+/// Something that the binding must write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Save {
-    /// Names it in [`RunInput::Saved`].
+    /// The id that [`RunInput::Saved`] refers to.
     pub id: u64,
-    /// What.
+    /// What to write.
     pub kind: SaveKind,
-    /// The highest source number that the run's tools have given out.
+    /// The highest source number in the results of the run's tools.
     pub sources: Option<u64>,
 }
 
-/// The kinds of write.
+/// The kinds of saves.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SaveKind {
-    /// The run begins.
+    /// The first journal entries of the run.
     Begin(Vec<JournalEntry>),
-    /// The run goes on.
+    /// Further journal entries.
     Write(Vec<JournalEntry>),
-    /// The run failed, or was stopped, and can be resumed until it is discarded.
+    /// The last journal entry of a failed or stopped run, which can be resumed until it is discarded.
     Fail(Box<JournalEntry>),
-    /// The turn is whole: it is appended, and the journal goes, at once.
+    /// The turn is appended and the journal removed, atomically.
     Append(Vec<HistoryEntry>),
 }

@@ -1,4 +1,4 @@
-//! What an application may watch.
+//! The events of a run.
 
 use super::outcome::RunOutcome;
 use crate::clock::Ms;
@@ -7,13 +7,13 @@ use crate::finding::{Finding, Report};
 use crate::json::Json;
 use crate::provider::StreamEvent;
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum RunEvent {
-    /// More of the answer.
+    /// A part of the answer was received.
     Stream { message_id: String, event: StreamEvent },
-    /// A model call was offered, with what was done to build it.
+    /// A model call was offered, with the report of building it.
     ModelCalled { turn: u32, report: Report },
     /// An answer begins.
     MessageStarted { message_id: String, turn: u32, round: u32 },
@@ -23,11 +23,11 @@ pub enum RunEvent {
     ToolFinished { call_id: String, is_error: bool, result: Json, duration_ms: Ms },
     /// History holds the turn.
     Saved { revision: u64 },
-    /// The turn could not be stored; it is in memory, and `save` tries again.
+    /// A save failed. Its content is in memory, and `save` repeats it.
     SaveFailed { error: Error },
-    /// The model is asked again at that time.
+    /// The model call will be repeated at time `at`.
     Retrying { attempt: u32, at: Ms, error: Error },
-    /// Something to know.
+    /// A finding of the run.
     Warning(Finding),
     /// The run is over.
     Finished(Box<RunOutcome>),

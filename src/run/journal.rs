@@ -1,4 +1,4 @@
-//! The journal of an unfinished run, and the run that it tells of (R18).
+//! The journal of an unfinished run, and the run that is recovered from it (R18).
 
 use crate::clock::Ms;
 use crate::encoding::{TextSource, is_default};
@@ -14,15 +14,15 @@ use crate::tool::{Arguments, ToolInvocation};
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
 
-/// One step of an unfinished run.
+/// One journal entry of an unfinished run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(clippy::large_enum_variant)] // few are ever in memory
 #[cbor(flat, context_bound = "TextSource")]
 pub enum JournalEntry {
-    /// It began.
+    /// The run began.
     #[n(0)]
     Began(#[n(0)] RunStart),
-    /// The model answered, and the answer is acknowledged: it is never asked for again.
+    /// The model answered. The call is not repeated after this entry.
     #[n(1)]
     Answered {
         /// The answer.
@@ -32,16 +32,16 @@ pub enum JournalEntry {
         #[n(1)]
         invocations: Vec<ToolInvocation>,
     },
-    /// A tool is about to run: from here on it may have.
+    /// A tool is about to run; from here on it may have run.
     #[n(2)]
     Started {
-        /// Which call.
+        /// The id of the invocation.
         #[n(0)]
         invocation: String,
-        /// When.
+        /// The time.
         #[n(1)]
         at: Ms,
-        /// Which try, from 1.
+        /// The number of the attempt, from 1.
         #[n(2)]
         attempt: u32,
     },
@@ -54,17 +54,17 @@ pub enum JournalEntry {
         /// The error's code.
         #[n(0)]
         code: String,
-        /// Its sentence.
+        /// The error's message.
         #[n(1)]
         message: String,
     },
-    /// With its result, more of a call was redacted (R12).
+    /// More of a call was redacted together with its result (R12).
     #[n(5)]
     Redacted {
-        /// Which call.
+        /// The id of the invocation.
         #[n(0)]
         invocation: String,
-        /// Its arguments from now on; none where nothing is stored but that it was called.
+        /// The arguments from now on; `None` if only the existence of the call is stored.
         #[n(1)]
         arguments: Option<Arguments>,
     },
@@ -75,12 +75,12 @@ pub enum JournalEntry {
         #[n(0)]
         members: Vec<String>,
     },
-    /// The answer that was coming in when the run failed or was stopped. It is shown, and asked for again when the run is resumed.
+    /// The incomplete answer of a run that failed or was stopped. It is shown; a resumed run calls the model again.
     #[n(7)]
     Partial(#[n(0)] Message),
 }
 
-/// What a run began with. Callbacks are not here: they are given again.
+/// What a run began with, except callbacks, which a resume passes again.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(map, context_bound = "TextSource")]
@@ -95,7 +95,7 @@ pub struct RunStart {
     pub input: Vec<Message>,
 }
 
-/// Where a run called, for who resumes it. Holds no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
+/// The provider of a run, for a resume. Contains no credential: [`ProviderRequest::check`] refuses one in the address and in the headers,
 /// and of the parameters those that hold one are left out.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(missing_docs)]
@@ -121,7 +121,7 @@ pub struct StoredProvider {
 }
 
 impl StoredProvider {
-    /// The request as it may be stored; `params` are its own without credentials.
+    /// Returns the storable form of a request; `params` are its parameters without credentials.
     fn new(provider: &ProviderRequest, params: Json) -> Self {
         Self {
             dialect: provider.dialect,
@@ -141,7 +141,7 @@ impl StoredProvider {
 }
 
 impl JournalEntry {
-    /// The first entries of a run.
+    /// Returns the first entries of a run.
     pub(super) fn beginning(run: &str, at: Ms, provider: &ProviderRequest, input: Vec<Message>) -> Vec<Self> {
         let Withheld { params, members, .. } = withhold(provider.dialect, &provider.params);
         let provider = StoredProvider::new(provider, params);
@@ -152,39 +152,39 @@ impl JournalEntry {
         entries
     }
 
-    /// As a record of the `runs` table.
+    /// Encodes the entry as a record of the `runs` table.
     #[must_use]
     pub fn seal(&self) -> Bytes {
         seal_record(RecordKind::Journal, self)
     }
 }
 
-/// A run as its journal tells of it.
+/// A run as recovered from its journal.
 #[derive(Clone, Debug)]
 pub struct RecoveredRun {
     /// What it began with.
     pub began: RunStart,
-    /// Its turn so far: input, answers, calls with what is known of them.
+    /// The turn so far: input, answers, and calls with their known results.
     pub live: History,
-    /// How many model calls were answered.
+    /// The number of answered model calls.
     pub turns: u32,
-    /// What they cost.
+    /// The token usage of these calls.
     pub usage: Option<Usage>,
-    /// Calls that were started, with the number of tries.
+    /// The started calls, with the number of attempts.
     pub attempts: Sorted<String, u32>,
-    /// Why it failed, if it did.
+    /// The code and the message of the error, if it failed.
     pub failed: Option<(String, String)>,
-    /// The answer that was coming in when it failed or was stopped.
+    /// The incomplete answer of a run that failed or was stopped.
     pub partial: Option<Message>,
     /// Members of `params` that hold credentials and were not stored.
     pub withheld: Vec<String>,
 }
 
 impl RecoveredRun {
-    /// Checks that who resumes the run gives its credentials again. Another dialect has its own.
+    /// Checks that a resume passes the run's credentials again. Another dialect has other credentials.
     ///
     /// # Errors
-    /// `config_invalid`, which names what is missing.
+    /// `config_invalid`, which names the missing member.
     pub fn check_credentials(&self, provider: &ProviderRequest) -> Result<()> {
         if provider.dialect != self.began.provider.dialect {
             return Ok(());
@@ -199,10 +199,10 @@ impl RecoveredRun {
     }
 }
 
-/// Folds a journal.
+/// Recovers a run from its journal.
 ///
 /// # Errors
-/// `corrupt_record` or `unsupported_version` when an entry does not decode: then nobody knows what ran.
+/// `corrupt_record` or `unsupported_version` if an entry does not decode: then it is unknown what ran.
 pub fn recover(records: &[Bytes], seed: Seed) -> Result<RecoveredRun> {
     let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
     let missing =
@@ -216,7 +216,7 @@ pub fn recover(records: &[Bytes], seed: Seed) -> Result<RecoveredRun> {
 }
 
 impl RecoveredRun {
-    /// A run of which the first entry is known.
+    /// Creates the run of a first entry.
     fn begin(began: RunStart, seed: Seed) -> Self {
         let mut live = History::new(seed);
         for message in &began.input {
@@ -234,10 +234,10 @@ impl RecoveredRun {
         }
     }
 
-    /// Folds the entries that follow.
+    /// Applies the entries that follow.
     ///
     /// # Errors
-    /// As [`recover`]; then the entries before the one that does not decode are folded.
+    /// As [`recover`]; then the entries before the one that does not decode are applied.
     pub fn extend(&mut self, records: &[Bytes]) -> Result<()> {
         for bytes in records {
             self.apply(open_whole_record(RecordKind::Journal, bytes)?);
@@ -247,12 +247,12 @@ impl RecoveredRun {
 
     fn apply(&mut self, entry: JournalEntry) {
         if !matches!(entry, JournalEntry::Failed { .. } | JournalEntry::Partial(_)) {
-            // It was resumed.
+            // An entry after a failure means that the run was resumed.
             (self.failed, self.partial) = (None, None);
         }
         match entry {
             JournalEntry::Began(_) => {}
-            // A write whose reply was lost is there twice.
+            // A save whose reply was lost is repeated, so its entries may occur twice.
             JournalEntry::Answered { message, .. } if self.live.message(&message.id).is_some() => {}
             JournalEntry::Answered { message, invocations } => {
                 self.turns += 1;

@@ -1,30 +1,45 @@
-//! A model call under way, and what has come of its response.
+//! A model call in progress.
 
 use crate::provider::StreamAssembler;
 use std::rc::Rc;
 
-/// A model call.
+/// A model call in progress, and the part of its response that was received.
 pub(super) struct ModelCall {
-    /// Which try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// The id that the answer will have.
+    /// The id of the answer's message.
     pub message_id: String,
-    /// What was sent; sent again as it is.
+    /// The body of the request; a retry sends it unchanged.
     pub body: Rc<Vec<u8>>,
+    /// When the call was offered.
     pub asked_at: u64,
-    /// How many bytes of the response came.
+    /// The number of bytes received.
     pub received: u64,
     pub response: ModelResponse,
 }
 
-/// Its response, as far as it came.
+/// What an answer's message takes from its model call.
+#[derive(Clone, Copy)]
+pub(super) struct AnsweredCall<'c> {
+    /// The id of the message.
+    pub message_id: &'c str,
+    /// When the call was offered.
+    pub asked_at: u64,
+}
+
+impl ModelCall {
+    /// Returns what the answer's message takes from this call.
+    pub fn answered(&self) -> AnsweredCall<'_> {
+        AnsweredCall { message_id: &self.message_id, asked_at: self.asked_at }
+    }
+}
+
+/// The received part of a response.
 pub(super) enum ModelResponse {
+    /// The response has not started.
     None,
+    /// A stream that is read as it comes.
     Streaming(StreamAssembler),
-    /// Its bytes are read whole: it is no stream, or no success.
-    Whole {
-        status: u16,
-        headers: Vec<(String, String)>,
-        body: Vec<u8>,
-    },
+    /// A response that is not a stream or not a success. Its body is read when it is complete.
+    Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
 }

@@ -1,4 +1,4 @@
-//! The effects that wait for an answer, by number: a round may have thousands, and each is found without a scan.
+//! The effects that wait for a reply, by number: a round may have thousands, and each is found without a scan.
 
 use super::effect::{Effect, EffectKind};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct OpenEffects {
     open: BTreeMap<u64, Effect>,
-    /// How many were ever offered: the number of the newest one.
+    /// The number of effects offered so far, which is the number of the newest one.
     offered: u64,
     /// Numbers of effects that were closed and not reported yet.
     closed: Vec<u64>,
@@ -36,13 +36,13 @@ impl OpenEffects {
         self.closed.extend(std::mem::take(&mut self.open).into_keys());
     }
 
-    /// Whether the effect waits for an answer; `None` for an id that was never offered.
+    /// Returns whether the effect waits for a reply, or `None` for an id that was never offered.
     pub fn is_open(&self, id: &str) -> Option<bool> {
         let number = number_of(id).filter(|number| (1..=self.offered).contains(number))?;
         Some(self.open.contains_key(&number))
     }
 
-    /// All open effects.
+    /// Returns all open effects.
     pub fn all(&self) -> Vec<&Effect> {
         self.open.values().collect()
     }
@@ -52,19 +52,19 @@ impl OpenEffects {
         self.open.range(number.saturating_add(1)..).map(|(number, effect)| (*number, effect)).collect()
     }
 
-    /// The numbers of effects that were closed since the last call.
+    /// Takes the numbers of the effects that were closed since the last call.
     pub fn take_closed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.closed)
     }
 }
 
-/// The id of the effect of that number.
+/// Returns the id of the effect with this number.
 #[must_use]
 pub fn effect_id(number: u64) -> String {
     format!("e{number}")
 }
 
-/// The number in an effect's id.
+/// Returns the number in an effect's id.
 fn number_of(id: &str) -> Option<u64> {
     let number = id.strip_prefix('e')?.parse().ok()?;
     (effect_id(number) == id).then_some(number)

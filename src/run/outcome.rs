@@ -1,10 +1,10 @@
-//! How a run stands and how it ended.
+//! The status and the outcome of a run.
 
 use crate::error::Error;
 use crate::finding::Report;
 use crate::message::Usage;
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum RunStatus {
@@ -15,7 +15,7 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// The name in the public types.
+    /// Returns the name in the TypeScript types.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -27,26 +27,26 @@ impl RunStatus {
     }
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOutcome {
-    /// How it ended.
+    /// The status at the end.
     pub status: RunStatus,
-    /// Why, if it failed or was cancelled.
+    /// The error of a failed run.
     pub error: Option<Error>,
     /// The text of the last answer, as a JSON string.
     pub text: crate::json::JsonStr,
-    /// How many model calls it took.
+    /// The number of model calls.
     pub turns: u32,
-    /// The sum of its calls.
+    /// The sum of the token usage of all calls.
     pub usage: Option<Usage>,
-    /// Everything that building the requests found and did.
+    /// The findings of building the requests.
     pub report: Report,
-    /// The session's revision after it.
+    /// The session's revision after the run.
     pub revision: u64,
-    /// Whether history holds it.
+    /// True if history contains the turn.
     pub saved: bool,
-    /// The ids of its messages, the input's first.
+    /// The ids of the turn's messages, in order.
     pub message_ids: Vec<String>,
     /// The provider's id of the last response.
     pub response_id: Option<String>,

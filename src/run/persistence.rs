@@ -1,6 +1,7 @@
-//! What a run writes, and in mode run appends: the whole turn, once (R15).
+//! The writes of a run: journal entries and, at its end, one append of the whole turn (R15).
 
 use super::effect::{Save, SaveKind};
+use super::journal::JournalEntry;
 use crate::clock::Ms;
 use crate::error::Result;
 use crate::history::{History, HistoryEntry};
@@ -8,7 +9,7 @@ use crate::message::{Message, MessageStatus, PartBody};
 use crate::store::{Change, JournalChange, JournalStep};
 use crate::tool::{InvocationStatus, ToolInvocation};
 
-/// The entries of a turn that is whole: each message with its invocations behind it.
+/// Returns the entries of a complete turn: each message, followed by its invocations.
 pub fn turn_entries(live: &History) -> Vec<HistoryEntry> {
     let mut entries = Vec::with_capacity(live.messages().len() + live.invocations().len());
     for message in live.messages() {
@@ -20,7 +21,7 @@ pub fn turn_entries(live: &History) -> Vec<HistoryEntry> {
     entries
 }
 
-/// The entries of a turn that ended early: what there is, marked; calls that run are aborted.
+/// Returns the entries of a turn that ended early: the last message has `status`, and running calls are aborted.
 pub fn stopped_entries(live: &History, partial: Option<Message>, status: MessageStatus) -> Vec<HistoryEntry> {
     let mut entries = turn_entries(live);
     match partial {
@@ -48,12 +49,12 @@ pub fn stopped_entries(live: &History, partial: Option<Message>, status: Message
     entries
 }
 
-/// Drops the calls of an answer that was cut: they never run, and nothing is stored of them.
+/// Removes the calls of an incomplete answer: they never run and are not stored.
 fn drop_calls(message: &mut Message) {
     message.parts.retain(|part| !matches!(part.body, PartBody::ToolCall { .. }));
 }
 
-/// An answer that was cut, without its calls; none if nothing else is in it.
+/// Returns an incomplete answer without its calls, or `None` if it has no other content.
 pub fn without_calls(mut message: Message) -> Option<Message> {
     drop_calls(&mut message);
     Some(message).filter(|message| !message.parts.is_empty())
@@ -73,19 +74,19 @@ pub fn mark_open_calls(live: &mut History, status: InvocationStatus) {
 /// Identifies the owner of a run in its writes.
 #[derive(Clone, Copy, Debug)]
 pub struct RunWriter<'w> {
-    /// The run.
+    /// The run's id.
     pub run: &'w str,
     /// Prefix of the names of this owner's appends. Unique over all runs, owners and processes.
     pub name: &'w str,
     /// Counts the run's owners.
     pub epoch: u32,
-    /// The time.
+    /// The current time.
     pub now: Ms,
     /// End of the lease: until then other tabs treat the owner as alive.
     pub lease_until: Ms,
 }
 
-/// What the store is asked to write for a [`Save`].
+/// Returns the store's change for a [`Save`].
 ///
 /// # Errors
 /// `internal`, never in practice.
@@ -99,11 +100,11 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
         ..Change::default()
     };
     let step = match &save.kind {
-        SaveKind::Begin(entries) => JournalStep::Begin(entries.iter().map(super::JournalEntry::seal).collect()),
-        SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(super::JournalEntry::seal).collect()),
+        SaveKind::Begin(entries) => JournalStep::Begin(entries.iter().map(JournalEntry::seal).collect()),
+        SaveKind::Write(entries) => JournalStep::Write(entries.iter().map(JournalEntry::seal).collect()),
         SaveKind::Fail(entry) => {
             let why = match &**entry {
-                super::JournalEntry::Failed { code, message } => (code.clone(), message.clone()),
+                JournalEntry::Failed { code, message } => (code.clone(), message.clone()),
                 _ => (String::new(), String::new()),
             };
             JournalStep::Fail { entries: vec![entry.seal()], why }

@@ -1,83 +1,19 @@
-//! What is stored of a call whose tool has `persist` (R12): the application says, before the call is written and again with
-//! its result. The live turn keeps the raw values; everything that a [`Save`](super::Save) holds is redacted here.
+//! Redaction of saves (R12): the `persist` function of a tool decides what is stored of a call, before the call is saved and again with
+//! its result. The live turn keeps the original values; every [`Save`](super::Save) is redacted here.
 
 use super::effect::SaveKind;
-use super::{JournalEntry, Run};
+use super::journal::JournalEntry;
+use super::persist::{PersistQuestion, PersistReply, Redaction};
+use super::state::Run;
 use crate::finding::{Action, Finding, FindingCode};
 use crate::history::{HistoryEntry, ResultEntry};
-use crate::id::{IdMap, Seed};
+use crate::id::IdMap;
 use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Message, PartBody};
-use crate::replay::Callback;
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
 
-/// A question: what is stored of this call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PersistQuestion {
-    /// Whom.
-    pub callback: Callback,
-    /// Which invocation.
-    pub invocation: String,
-    /// Its tool.
-    pub name: String,
-    /// What the model wrote; a text where that is no JSON.
-    pub arguments: Json,
-    /// What came back, if that is known.
-    pub result: Option<Json>,
-}
-
-/// What is stored.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PersistReply {
-    /// These in the place of what was said; what is absent is stored as it is.
-    Replaced {
-        /// In the place of the arguments.
-        arguments: Option<Json>,
-        /// In the place of the result.
-        result: Option<Json>,
-    },
-    /// Nothing but that it was called.
-    Nothing,
-    /// The callback threw, or gave something else: then nothing, too.
-    Failed(String),
-}
-
-/// What was said of a run's calls.
-#[derive(Clone, Debug)]
-pub struct Redactions {
-    by_invocation: IdMap<Redaction>,
-    /// The save that `next` belongs to.
-    save: u64,
-    /// Index of the first entry of that save, and of the first call in it, for which `persist` may have to be called.
-    next: (usize, usize),
-}
-
-impl Redactions {
-    /// Starts without any redaction.
-    pub fn new(seed: Seed) -> Self {
-        Self { by_invocation: IdMap::with_seed(seed), save: 0, next: (0, 0) }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Redaction {
-    /// It was asked with the result.
-    with_result: bool,
-    arguments: Option<Json>,
-    result: Option<Json>,
-    withheld: bool,
-    /// It threw: nothing of this call is stored, and it is not asked again.
-    failed: bool,
-}
-
-impl Redaction {
-    fn changes(&self) -> bool {
-        self.withheld || self.arguments.is_some() || self.result.is_some()
-    }
-}
-
 impl Run {
-    /// The next question about what is to be written next. Where it is not answered, nothing of the call is stored.
+    /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
     pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
         if self.setup.persist.is_empty() {
             return None;
@@ -114,14 +50,14 @@ impl Run {
         }
     }
 
-    /// What is to be asked about a call, if anything is.
+    /// Returns the question about a call, unless it was asked.
     fn question(&self, call: &ToolInvocation) -> Option<PersistQuestion> {
         let callback = self.setup.persist.get(&call.name)?;
         let known = self.redactions.by_invocation.get(&call.id);
-        // Of a call that comes from a journal, only what was stored is known.
-        let asked =
+        // Of a call from a journal, only the stored values are known.
+        let is_asked =
             call.redacted || known.is_some_and(|known| known.failed || known.with_result || call.result.is_none());
-        if asked {
+        if is_asked {
             return None;
         }
         let text = call.arguments.text();
@@ -131,21 +67,21 @@ impl Run {
             invocation: call.id.clone(),
             name: call.name.clone(),
             arguments: JsonRef::parse(text).map_or_else(|_| JsonStr::new(text).to_json(), JsonRef::to_owned),
-            // Before the call itself is written it is asked about the call alone.
+            // Before the call itself is saved, the question is about the call alone.
             result: known.and(call.result.as_ref()).map(|result| result.content.clone()),
         })
     }
 
-    /// Keeps what was said.
-    pub(super) fn persisted(&mut self, ask: &PersistQuestion, said: PersistReply) {
-        let known = self.redactions.by_invocation.get_or_insert(&ask.invocation, Redaction::default());
-        known.with_result |= ask.result.is_some();
-        match said {
+    /// Keeps the reply to a question.
+    pub(super) fn take_persist_reply(&mut self, question: &PersistQuestion, reply: PersistReply) {
+        let known = self.redactions.by_invocation.get_or_insert(&question.invocation, Redaction::default());
+        known.with_result |= question.result.is_some();
+        match reply {
             PersistReply::Replaced { arguments, result } => {
-                // It knew the arguments and would not have them stored.
-                let hidden = known.withheld && known.arguments.is_none();
+                // An earlier reply withheld the arguments; they stay hidden.
+                let is_hidden = known.withheld && known.arguments.is_none();
                 known.arguments = arguments.or(known.arguments.take());
-                if hidden {
+                if is_hidden {
                     known.arguments.get_or_insert_with(|| Json::trusted("{}".into()));
                 }
                 known.result = result;
@@ -156,15 +92,17 @@ impl Run {
                 let first = !std::mem::replace(&mut known.failed, true);
                 known.withheld = true;
                 if first {
-                    let text =
-                        format!("`persist` of the tool \"{}\" failed; nothing of the call is stored: {why}", ask.name);
+                    let text = format!(
+                        "`persist` of the tool \"{}\" failed; nothing of the call is stored: {why}",
+                        question.name
+                    );
                     self.warn(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Dropped));
                 }
             }
         }
     }
 
-    /// Takes out of a write what must not be stored.
+    /// Removes from a save what must not be stored.
     pub(super) fn redact(&self, kind: &mut SaveKind) {
         if let SaveKind::Fail(entry) = kind
             && self.has_redacted_call()
@@ -176,7 +114,7 @@ impl Run {
         }
         match kind {
             SaveKind::Write(entries) => {
-                let mut behind = Vec::new();
+                let mut redactions = Vec::new();
                 for entry in entries.iter_mut() {
                     match entry {
                         JournalEntry::Answered { message, invocations } => {
@@ -189,15 +127,15 @@ impl Run {
                         }
                         JournalEntry::Partial(message) => strip(message),
                         JournalEntry::Finished(entry) => {
-                            if let Some(more) = self.redact_result(entry) {
-                                behind.push(more);
+                            if let Some(redaction) = self.redact_result(entry) {
+                                redactions.push(redaction);
                             }
                         }
                         _ => {}
                     }
                 }
                 entries.retain(|entry| !matches!(entry, JournalEntry::Redacted { .. }));
-                entries.append(&mut behind);
+                entries.append(&mut redactions);
             }
             SaveKind::Append(entries) => {
                 let mut redacted: IdMap<()> = IdMap::with_seed(self.live.seed());
@@ -221,7 +159,7 @@ impl Run {
         }
     }
 
-    /// Whether a call of this turn is redacted. A provider's error may quote it.
+    /// Returns true if a call of this turn is redacted. A provider's error may quote it.
     fn has_redacted_call(&self) -> bool {
         self.live.invocations().iter().any(|call| {
             call.redacted
@@ -235,7 +173,7 @@ impl Run {
             return;
         }
         let Some(known) = self.redactions.by_invocation.get(&call.id) else {
-            // Nobody was asked: a call from a journal is as it was stored, any other one stays here.
+            // There was no reply: a call from a journal is stored already, of any other one nothing is stored.
             if !call.redacted {
                 call.withhold();
             }
@@ -257,7 +195,7 @@ impl Run {
         }
     }
 
-    /// Of a result; gives what the journal must know of its call beside that.
+    /// Redacts a result. Returns the journal entry that redacts its call, if the call changes with it.
     fn redact_result(&self, entry: &mut ResultEntry) -> Option<JournalEntry> {
         let call = self.live.invocation(&entry.invocation)?;
         if !self.setup.persist.contains(&call.name) || call.redacted {
@@ -277,8 +215,8 @@ impl Run {
     }
 }
 
-/// The arguments in the place of a call's own, in the same form; none where these stay. Empty ones would say that the call is
-/// withheld.
+/// Returns the arguments to store instead of a call's own, in the same form. `None` keeps its own. Empty arguments would mean that the
+/// call is withheld, so `{}` replaces them.
 fn stored_arguments(call: &ToolInvocation, known: &Redaction) -> Option<Arguments> {
     let empty = matches!(&call.arguments, Arguments::Text(text) if text.is_empty());
     let own = known.arguments.as_ref().map(Json::as_str).or(empty.then_some("{}"))?;
@@ -303,7 +241,7 @@ fn replace_failure_text(failure: &mut JournalEntry) {
     }
 }
 
-/// Nobody knows what of a call a provider repeats beside it: its own blocks and members go.
+/// Removes the provider's own blocks and members from a message, which may repeat the content of a redacted call.
 fn strip(message: &mut Message) {
     message.template = None;
     message.parts.retain(|part| !matches!(part.body, PartBody::Opaque(_)));

@@ -1,40 +1,30 @@
-//! The next request: its body is built, and where a reducer asks, the application is asked first.
+//! The next model call: builds its body, and asks the application if a reducer needs it.
 
+use super::context::RunContext;
 use super::event::RunEvent;
 use super::outcome::RunStatus;
-use super::state::RunState;
-use super::{Run, RunContext};
+use super::state::{PendingRender, Run, RunState};
 use crate::clock::Ms;
 use crate::error::{Code, Error};
 use crate::render::{RenderRequest, RenderStep};
 use crate::replay::{ReducerQuestion, ReducerReplies, ReducerReply};
 use std::rc::Rc;
 
-/// A body in the making.
-pub(super) struct PendingRender {
-    progress: ReducerReplies,
-    /// The time that counts for this body.
-    at: Ms,
-    ask: ReducerQuestion,
-    /// The binding has the question.
-    taken: bool,
-}
-
 impl Run {
-    /// Builds the next body and calls.
+    /// Calls the model, or fails the run if it has called as often as it may.
     pub(super) fn call_model(&mut self, context: &mut RunContext<'_>) {
         if self.turns >= self.setup.max_turns {
             let error = Error::new(
                 Code::MaxTurns,
-                format!("the model still calls tools after {} calls; raise `maxTurns` if that is meant", self.turns),
+                format!("the model still calls tools after {} model calls; raise `maxTurns` to allow more", self.turns),
             );
             return self.end_early(RunStatus::Failed, error, context);
         }
         self.build(ReducerReplies::default(), context.now, context);
     }
 
-    /// Builds the body with what the application told so far, or asks it.
-    fn build(&mut self, progress: ReducerReplies, at: Ms, context: &mut RunContext<'_>) {
+    /// Builds the body from the replies so far; asks the application if a reducer needs another reply.
+    fn build(&mut self, replies: ReducerReplies, at: Ms, context: &mut RunContext<'_>) {
         let provider = self.next_provider();
         let request = RenderRequest {
             provider: &provider,
@@ -42,10 +32,10 @@ impl Run {
             tools: &self.setup.tools,
             policy: &self.setup.policy,
         };
-        let rendered = match context.renderer.step(context.history, Some(&self.live), &request, at, &progress) {
+        let rendered = match context.renderer.step(context.history, Some(&self.live), &request, at, &replies) {
             Ok(RenderStep::Done(rendered)) => rendered,
-            Ok(RenderStep::Question(ask)) => {
-                self.state = RunState::Asking(Box::new(PendingRender { progress, at, ask, taken: false }));
+            Ok(RenderStep::Question(question)) => {
+                self.state = RunState::Asking(Box::new(PendingRender { replies, at, question, is_taken: false }));
                 return;
             }
             Err(error) => return self.end_early(RunStatus::Failed, error, context),
@@ -56,22 +46,22 @@ impl Run {
         self.offer_call(1, Rc::new(rendered.body), context);
     }
 
-    /// The question of a reducer, for the binding; each is given once.
+    /// Takes the question of a reducer, for the binding. Each question is returned once.
     pub fn take_question(&mut self) -> Option<ReducerQuestion> {
-        let RunState::Asking(asking) = &mut self.state else { return None };
-        (!std::mem::replace(&mut asking.taken, true)).then(|| asking.ask.clone())
+        let RunState::Asking(pending) = &mut self.state else { return None };
+        (!std::mem::replace(&mut pending.is_taken, true)).then(|| pending.question.clone())
     }
 
-    /// Goes on with an answer. One that comes when nobody waits for it any more changes nothing.
-    pub(super) fn told(&mut self, given: ReducerReply, context: &mut RunContext<'_>) {
+    /// Continues with the application's reply. A reply that the run does not wait for changes nothing.
+    pub(super) fn take_reply(&mut self, reply: ReducerReply, context: &mut RunContext<'_>) {
         if !matches!(self.state, RunState::Asking(_)) {
             return;
         }
         let state = std::mem::replace(&mut self.state, RunState::Beginning { save: 0, cancelled: false });
-        if let RunState::Asking(asking) = state {
-            let PendingRender { mut progress, at, ask, .. } = *asking;
-            context.renderer.told(ask, given, &mut progress);
-            self.build(progress, at, context);
+        if let RunState::Asking(pending) = state {
+            let PendingRender { mut replies, at, question, .. } = *pending;
+            context.renderer.take_reply(question, reply, &mut replies);
+            self.build(replies, at, context);
         }
     }
 }

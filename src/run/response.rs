@@ -1,33 +1,35 @@
 //! Receives the bytes of a model's response and enforces their limit (R62).
 
+use super::context::RunContext;
 use super::event::RunEvent;
 use super::model_call::ModelResponse;
-use super::state::{RunState, wrong};
-use super::{Run, RunContext};
+use super::state::{Run, RunState, wrong_state};
 use crate::error::{Code, Error, Result};
 
-/// The limit of a response where the run names none.
+/// The default limit of a response, in bytes.
 pub const DEFAULT_MAX_RESPONSE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The highest limit that a run may name: decoding a response takes several times its size, and wasm has 4 GB.
+/// The highest limit that a run may set, in bytes: decoding a response takes several times its size, and wasm has 4 GB.
 pub const HIGHEST_MAX_RESPONSE_BYTES: u64 = 256 * 1024 * 1024;
 
 impl Run {
-    /// How many bytes a response may have.
+    /// Returns the highest number of bytes of a response.
     #[must_use]
     pub fn max_response_bytes(&self) -> u64 {
         self.setup.max_response_bytes
     }
 
-    /// Takes bytes of a response. Those of a call that is answered already change nothing.
+    /// Handles bytes of a response. Bytes of a call that is answered already change nothing.
     pub(super) fn take_bytes(&mut self, effect: &str, bytes: &[u8], context: &mut RunContext<'_>) -> Result<()> {
         if !self.is_open(effect)? {
             return Ok(());
         }
         let limit = self.setup.max_response_bytes;
-        let RunState::Calling(call) = &mut self.state else { return Err(wrong("only a `call_model` takes bytes")) };
+        let RunState::Calling(call) = &mut self.state else {
+            return Err(wrong_state("this effect takes no bytes; feed them to a `call_model`"));
+        };
         if matches!(call.response, ModelResponse::None) {
-            return Err(wrong("`response_started` comes before the bytes"));
+            return Err(wrong_state("`response_started` comes before the bytes"));
         }
         call.received = call.received.saturating_add(bytes.len() as u64);
         if call.received > limit {
@@ -52,7 +54,9 @@ impl Run {
     /// Handles the host's report that a response has more bytes than the run allows.
     pub(super) fn take_oversize(&mut self, effect: &str, context: &mut RunContext<'_>) -> Result<()> {
         if self.is_open(effect)? {
-            let RunState::Calling(_) = &self.state else { return Err(wrong("only a `call_model` has a response")) };
+            let RunState::Calling(_) = &self.state else {
+                return Err(wrong_state("this effect has no response; only a `call_model` has one"));
+            };
             self.response_too_large(context);
         }
         Ok(())

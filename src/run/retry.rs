@@ -1,13 +1,13 @@
-//! When a model call is tried again, and how long to wait before it (R60).
+//! When a failed model call is repeated, and after which pause (R60).
 
 use crate::clock::Ms;
 
-/// How often and how fast.
+/// How often a model call is tried, and the pauses between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Tries in all, the first one included.
+    /// The highest number of attempts, including the first.
     pub attempts: u32,
-    /// Before the second try, in milliseconds; doubled each time.
+    /// The pause before the second attempt, in milliseconds. It doubles with each attempt.
     pub backoff_ms: Ms,
 }
 
@@ -17,32 +17,32 @@ impl Default for RetryPolicy {
     }
 }
 
-/// No backoff of our own is longer, in milliseconds; a provider's Retry-After is taken as it is.
-const LONGEST: Ms = 60_000;
+/// The longest pause in milliseconds, unless the provider's `Retry-After` asks for a longer one.
+const LONGEST_BACKOFF: Ms = 60_000;
 
 impl RetryPolicy {
-    /// How long to wait after the `attempt`th try (from 1) has failed; none when it was the last.
+    /// Returns the pause after attempt number `attempt` (from 1), or `None` after the last one. `requested` is the provider's wish.
     #[must_use]
-    pub fn wait_after(&self, attempt: u32, asked: Option<Ms>) -> Option<Ms> {
+    pub fn wait_after(&self, attempt: u32, requested: Option<Ms>) -> Option<Ms> {
         if attempt >= self.attempts {
             return None;
         }
         let doubled = self.backoff_ms.saturating_mul(1 << attempt.saturating_sub(1).min(16));
-        Some(asked.unwrap_or(doubled.min(LONGEST)))
+        Some(requested.unwrap_or(doubled.min(LONGEST_BACKOFF)))
     }
 }
 
-/// Whether a status says that the same request may succeed later. 529 is Anthropic's "overloaded".
+/// Returns true if the same request may succeed later. 529 means "overloaded".
 #[must_use]
-pub fn is_passing(status: u16) -> bool {
+pub fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=524 | 529)
 }
 
-/// How long the provider asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
+/// Returns the pause that the provider requests, in milliseconds: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
 #[must_use]
-pub fn asked_wait(headers: &[(String, String)], now: Ms) -> Option<Ms> {
+pub fn requested_wait(headers: &[(String, String)], now: Ms) -> Option<Ms> {
     let header =
-        |name: &str| headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
+        |name: &str| headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim());
     if let Some(wait) = header("retry-after-ms").and_then(thousandths).map(|wait| wait / 1000) {
         return Some(wait);
     }
@@ -88,12 +88,15 @@ mod tests {
     #[test]
     fn r60_reads_what_the_provider_asks_for() {
         let headers = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
-        assert_eq!(asked_wait(&headers("Retry-After", "2"), 0), Some(2_000));
-        assert_eq!(asked_wait(&headers("retry-after", "0.25"), 0), Some(250));
-        assert_eq!(asked_wait(&headers("retry-after-ms", "30"), 0), Some(30));
-        assert_eq!(asked_wait(&headers("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), 784_111_770_000), Some(7_000));
-        assert_eq!(asked_wait(&headers("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), 800_000_000_000), Some(0));
-        assert_eq!(asked_wait(&headers("retry-after", "soon"), 0), None);
+        assert_eq!(requested_wait(&headers("Retry-After", "2"), 0), Some(2_000));
+        assert_eq!(requested_wait(&headers("retry-after", "0.25"), 0), Some(250));
+        assert_eq!(requested_wait(&headers("retry-after-ms", "30"), 0), Some(30));
+        assert_eq!(
+            requested_wait(&headers("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), 784_111_770_000),
+            Some(7_000)
+        );
+        assert_eq!(requested_wait(&headers("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), 800_000_000_000), Some(0));
+        assert_eq!(requested_wait(&headers("retry-after", "soon"), 0), None);
     }
 
     #[test]

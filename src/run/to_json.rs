@@ -1,6 +1,8 @@
-//! Events, outcomes and unfinished runs, in the shapes of the TypeScript types.
+//! JSON of events, outcomes and unfinished runs, in the form of the TypeScript types.
 
-use super::{RecoveredRun, RunEvent, RunOutcome};
+use super::event::RunEvent;
+use super::journal::RecoveredRun;
+use super::outcome::RunOutcome;
 use crate::error::Error;
 use crate::finding::Finding;
 use crate::history::{MessageFormat, MessageWriter, write_usage};
@@ -105,6 +107,24 @@ impl RecoveredRun {
             .number("startedAt", self.began.at)
             .number("turn", u64::from(self.turns))
             .text("state", state);
+        self.write_provider(out);
+        out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
+        out.array("input", |input| {
+            for message in &self.began.input {
+                let writer = MessageWriter { history: &self.live, session, format: MessageFormat::Stored };
+                input.object(|out| writer.write(out, message, None));
+            }
+        });
+        self.write_text(out);
+        if let Some((code, message)) = &self.failed {
+            out.object("error", |out| {
+                out.text("code", code).text("message", message);
+            });
+        }
+        self.write_open_calls(out);
+    }
+
+    fn write_provider(&self, out: &mut ObjectWriter<'_>) {
         let provider = &self.began.provider;
         out.object("provider", |out| {
             out.text("dialect", provider.dialect.as_str())
@@ -133,32 +153,27 @@ impl RecoveredRun {
                 }
             });
         });
-        out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));
-        out.array("input", |input| {
-            for message in &self.began.input {
-                let writer = MessageWriter { history: &self.live, session, format: MessageFormat::Stored };
-                input.object(|out| writer.write(out, message, None));
-            }
-        });
+    }
+
+    /// Writes the text of all answers, as one JSON string.
+    fn write_text(&self, out: &mut ObjectWriter<'_>) {
         let mut text = String::from("\"");
-        let mut between = "";
+        let mut separator = "";
         let answers = self.live.messages().iter().filter(|message| message.role == Role::Assistant);
         for message in answers.chain(&self.partial) {
             for part in &message.parts {
-                if let PartBody::Text(own) = &part.body {
-                    text.push_str(between);
-                    text.push_str(own.inside());
-                    between = "\\n\\n";
+                if let PartBody::Text(part_text) = &part.body {
+                    text.push_str(separator);
+                    text.push_str(part_text.inside());
+                    separator = "\\n\\n";
                 }
             }
         }
         text.push('"');
         out.raw("text", &text);
-        if let Some((code, message)) = &self.failed {
-            out.object("error", |out| {
-                out.text("code", code).text("message", message);
-            });
-        }
+    }
+
+    fn write_open_calls(&self, out: &mut ObjectWriter<'_>) {
         out.array("openCalls", |calls| {
             let Some(last) = self.live.last_answer() else { return };
             for call in self.live.calls_of(last) {

@@ -43,7 +43,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
             RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
             RenderStep::Question(ask) => {
                 let given = ask_application(&ask).await;
-                inner.renderer.borrow_mut().told(ask, given, &mut progress);
+                inner.renderer.borrow_mut().take_reply(ask, given, &mut progress);
             }
         }
     }

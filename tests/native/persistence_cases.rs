@@ -84,7 +84,7 @@ impl Session {
                 }
                 RenderStep::Question(ask) => {
                     let given = answer(&ask.question);
-                    renderer.told(ask, given, &mut progress);
+                    renderer.take_reply(ask, given, &mut progress);
                 }
             }
         }

@@ -118,7 +118,7 @@ fn body(
             }
             RenderStep::Question(ask) => {
                 let given = answers(&ask.question);
-                renderer.told(ask, given, &mut progress);
+                renderer.take_reply(ask, given, &mut progress);
             }
         }
     }

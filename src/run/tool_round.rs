@@ -1,9 +1,9 @@
-//! The tool calls of one round: offered, started, answered; each step written before the next one counts.
+//! The tool calls of one round: offered, started, answered. Each step is saved before the run relies on it.
 
 use super::effect::{EffectKind, EffectReply};
 use super::event::RunEvent;
 use super::journal::JournalEntry;
-use super::{OnInterrupted, Run, RunSetup};
+use super::setup::{OnInterrupted, RunSetup};
 use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::history::{History, HistoryEntry, ResultEntry};
@@ -16,19 +16,20 @@ use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
 /// The calls of one round.
-pub struct ToolRound {
+pub(super) struct ToolRound {
     tasks: Vec<ToolTask>,
-    /// Where the task of an effect is.
+    /// The index in `tasks`, by effect id.
     by_effect: IdMap<usize>,
-    /// Results that need no tool: an unknown one, arguments that are no JSON, a call that was cut off.
-    closing: Vec<ResultEntry>,
-    /// How many tasks were offered.
+    /// Results that are known without running a tool: for an unknown tool, invalid arguments, an interrupted call.
+    known_results: Vec<ResultEntry>,
+    /// The number of tasks whose effect was offered.
     offered: usize,
-    /// How many tasks have their result.
+    /// The number of tasks that have their result.
     answered: usize,
-    /// Writes in progress, and whether each records the start of a tool.
+    /// Saves in progress; true if the save records the start of a tool.
     saves: BTreeMap<u64, bool>,
-    start_next: bool,
+    /// True if the next save records the start of a tool.
+    next_is_start: bool,
 }
 
 struct ToolTask {
@@ -45,45 +46,48 @@ enum ToolPhase {
     Answered,
 }
 
-/// What an answer leads to.
-pub struct ToolTransition {
+/// What a reply to an effect leads to.
+pub(super) struct ToolTransition {
     pub event: RunEvent,
     pub journal: Vec<JournalEntry>,
-    /// The effect is answered for good.
-    pub over: bool,
+    /// True if the effect is closed.
+    pub is_answered: bool,
 }
 
 impl ToolRound {
-    /// The open calls of the last answer. `attempts` tells of calls that were started before a kill.
-    pub fn new(run: &Run, attempts: &Sorted<String, u32>, resumed: bool, now: Ms) -> Self {
-        let mut tasks = Self {
+    /// Creates the round of the last answer's open calls. `attempts` are the started calls of a resumed run, with the number of
+    /// attempts.
+    pub fn new(live: &History, setup: &RunSetup, attempts: Option<&Sorted<String, u32>>, now: Ms) -> Self {
+        let mut round = Self {
             tasks: Vec::new(),
-            by_effect: IdMap::with_seed(run.live.seed()),
-            closing: Vec::new(),
+            by_effect: IdMap::with_seed(live.seed()),
+            known_results: Vec::new(),
             offered: 0,
             answered: 0,
             saves: BTreeMap::new(),
-            start_next: false,
+            next_is_start: false,
         };
-        let Some(answer) = run.live.last_answer() else {
-            return tasks;
+        let Some(answer) = live.last_answer() else {
+            return round;
         };
-        // Of an answered call the result may be withheld; its status tells.
+        // The result of an answered call may be withheld from the store; then its status is not pending.
         let open = |call: &&ToolInvocation| call.result.is_none() && call.status == InvocationStatus::Pending;
-        for call in run.live.calls_of(answer).filter(open) {
-            tasks.add(call, &run.setup, attempts.get(&call.id).copied().unwrap_or(0), resumed, now);
+        for call in live.calls_of(answer).filter(open) {
+            let attempt = attempts.and_then(|attempts| attempts.get(&call.id)).copied().unwrap_or(0);
+            round.add(call, setup, attempt, now);
         }
-        tasks
+        round
     }
 
-    fn add(&mut self, call: &ToolInvocation, setup: &RunSetup, tried: u32, resumed: bool, now: Ms) {
+    /// Adds a task for a call that was started `attempts` times, or its result if that is known without running the tool.
+    fn add(&mut self, call: &ToolInvocation, setup: &RunSetup, attempts: u32, now: Ms) {
         let tool_settings = setup.tool_settings.get(&call.name).copied();
-        // What was stored of it is not what the model asked for (R12).
+        // The stored arguments are not those of the model (R12).
         if call.redacted {
             self.close(call, InvocationStatus::Interrupted, INTERRUPTED, now);
             return;
         }
-        if resumed && tried > 0 && tool_settings.unwrap_or_default().on_interrupted == OnInterrupted::Report {
+        if attempts > 0 && tool_settings.unwrap_or_default().on_interrupted == OnInterrupted::Report {
             self.close(call, InvocationStatus::Interrupted, INTERRUPTED, now);
             return;
         }
@@ -100,7 +104,7 @@ impl ToolRound {
         let text = call.arguments.text();
         let arguments = match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
             Ok(value) if value.is_object() || value.is_null() => value.to_owned(),
-            // The input of a custom tool is a text, kept as a value.
+            // The input of a custom tool is a string.
             Ok(value) if value.kind() == Kind::String && matches!(call.arguments, Arguments::Value(_)) => {
                 value.to_owned()
             }
@@ -118,7 +122,7 @@ impl ToolRound {
                 return;
             }
         };
-        let attempt = tried + 1;
+        let attempt = attempts + 1;
         self.tasks.push(ToolTask {
             invocation: call.id.clone(),
             phase: ToolPhase::Offered,
@@ -135,7 +139,7 @@ impl ToolRound {
     }
 
     fn close(&mut self, call: &ToolInvocation, status: InvocationStatus, text: &str, now: Ms) {
-        self.closing.push(ResultEntry {
+        self.known_results.push(ResultEntry {
             invocation: call.id.clone(),
             status,
             started_at: call.started_at,
@@ -145,23 +149,23 @@ impl ToolRound {
         });
     }
 
-    /// The next effect to offer; it is told its id by [`offered`](Self::offered).
-    pub fn unoffered(&mut self) -> Option<EffectKind> {
+    /// Returns the next effect to offer. [`offered`](Self::offered) must follow with its id.
+    pub fn next_effect(&mut self) -> Option<EffectKind> {
         self.tasks.get_mut(self.offered)?.kind.take()
     }
 
-    /// The id of that effect.
+    /// Sets the id of the effect that [`next_effect`](Self::next_effect) returned.
     pub fn offered(&mut self, effect: String) {
         self.by_effect.insert(effect, self.offered);
         self.offered += 1;
     }
 
-    /// Results that need no tool.
-    pub fn take_closing(&mut self) -> Vec<ResultEntry> {
-        std::mem::take(&mut self.closing)
+    /// Takes the results that are known without running a tool.
+    pub fn take_known_results(&mut self) -> Vec<ResultEntry> {
+        std::mem::take(&mut self.known_results)
     }
 
-    /// The event of such a result.
+    /// Returns the event of a result that was known without running a tool.
     pub fn finished_event(&self, entry: &ResultEntry, live: &History) -> RunEvent {
         let call_id = live.invocation(&entry.invocation).map_or_else(String::new, |call| call.wire_id().to_owned());
         let (is_error, result) =
@@ -169,7 +173,10 @@ impl ToolRound {
         RunEvent::ToolFinished { call_id, is_error, result, duration_ms: 0 }
     }
 
-    /// Takes an answer.
+    /// Handles the reply to an effect.
+    ///
+    /// # Errors
+    /// `wrong_state` for a reply that does not fit.
     pub fn reply(
         &mut self,
         effect: &str,
@@ -184,22 +191,19 @@ impl ToolRound {
             EffectReply::Started if task.phase == ToolPhase::Offered => {
                 call.started_at = Some(now);
                 let event = RunEvent::ToolStarted { call_id: call.wire_id().to_owned(), name: call.name.clone() };
-                let step = ToolTransition { event, journal: vec![started(now)], over: false };
+                let transition = ToolTransition { event, journal: vec![started(now)], is_answered: false };
                 task.phase = ToolPhase::Started;
-                self.start_next = true;
-                return Ok(Some(step));
+                self.next_is_start = true;
+                return Ok(Some(transition));
             }
-            EffectReply::Started => return Err(Error::new(Code::WrongState, "this tool was started already")),
+            EffectReply::Started => return Err(wrong_reply("the tool was started already; answer with its result")),
             EffectReply::ToolResult { content, is_error } => (content, is_error),
             EffectReply::Failed { message, .. } => (ToolResult::failure(&format!("Error: {message}")).content, true),
             EffectReply::ResponseStarted { .. }
             | EffectReply::ResponseEnd
             | EffectReply::Response { .. }
             | EffectReply::Waited => {
-                return Err(Error::new(
-                    Code::WrongState,
-                    "a `run_tool` is answered by `started`, `tool_result` or `failed`",
-                ));
+                return Err(wrong_reply("a `run_tool` must be answered by `started`, `tool_result` or `failed`"));
             }
         };
         if task.phase == ToolPhase::Answered {
@@ -228,40 +232,44 @@ impl ToolRound {
         task.phase = ToolPhase::Answered;
         self.answered += 1;
         journal.push(JournalEntry::Finished(entry));
-        Ok(Some(ToolTransition { event, journal, over: true }))
+        Ok(Some(ToolTransition { event, journal, is_answered: true }))
     }
 
-    /// The round waits for that write.
+    /// Makes the round wait for a save.
     pub fn wait_for(&mut self, save: u64) {
-        self.saves.insert(save, std::mem::take(&mut self.start_next));
+        self.saves.insert(save, std::mem::take(&mut self.next_is_start));
     }
 
-    /// A write is there.
+    /// Handles a successful save.
     pub fn written(&mut self, save: u64) {
         self.saves.remove(&save);
     }
 
-    /// Whether that write told of a start.
+    /// Returns true if the save records the start of a tool.
     pub fn was_start(&self, save: u64) -> bool {
         self.saves.get(&save) == Some(&true)
     }
 
-    /// Whether the round waits for that write.
+    /// Returns true if the round waits for the save.
     pub fn awaits(&self, save: u64) -> bool {
         self.saves.contains_key(&save)
     }
 
-    /// Whether every call is answered and every answer is written.
+    /// Returns true if every call is answered and every answer is saved.
     pub fn all_done(&self) -> bool {
         self.saves.is_empty() && self.answered == self.tasks.len()
     }
 }
 
-/// Whether a tool of the last round was the run's last word; it may have been answered before a kill.
-pub fn ends_run(live: &History, setup: &RunSetup) -> bool {
+/// Returns true if a tool of the last round ends the run. It may have been answered before an interruption.
+pub(super) fn ends_run(live: &History, setup: &RunSetup) -> bool {
     let Some(answer) = live.last_answer() else { return false };
     live.calls_of(answer).any(|call| {
         call.status == InvocationStatus::Ok
             && setup.tool_settings.get(&call.name).is_some_and(|tool_settings| tool_settings.ends_run)
     })
+}
+
+fn wrong_reply(message: &str) -> Error {
+    Error::new(Code::WrongState, message)
 }

@@ -1,0 +1,20 @@
+//! What a run borrows for one step.
+
+use crate::clock::Ms;
+use crate::history::History;
+use crate::id::{IdSource, Seed};
+use crate::render::Renderer;
+
+/// What a run works with, lent for one step.
+pub struct RunContext<'d> {
+    /// The session's history.
+    pub history: &'d History,
+    /// The session's renderer.
+    pub renderer: &'d mut Renderer,
+    /// The current time.
+    pub now: Ms,
+    /// The source of new ids.
+    pub ids: &'d dyn IdSource,
+    /// The hash seed of the live turn's maps.
+    pub seed: Seed,
+}
