@@ -1,5 +1,5 @@
-// Growth (R63): what a model, a server, a user or an import controls costs in proportion to its size. Each case does one amount
-// of work and is timed with N and with 2N.
+// Growth (R63): the cost of what a model, a server, a user or an import controls is linear in its size. Each case is timed with N and
+// with 2N.
 
 import { encode, encoder } from './work.js';
 
@@ -49,23 +49,23 @@ function bodyOf(dialect, count, answered = true) {
 const LISTS = { 'openai-responses': 'input', gemini: 'contents' };
 const listName = (dialect) => LISTS[dialect] ?? 'messages';
 
-/** The list of a body, or a stretch of it, as `append` takes it. */
+/** The list of a body, or a part of it, as `append` takes it. */
 const listOf = (dialect, body, from = 0) => ({ [listName(dialect)]: body[listName(dialect)].slice(from) });
 
-/** Feeds each text by itself, and checks what came of it. */
+/** Feeds each text separately, and checks the result. */
 function assembled(rethread, dialect, pieces, check) {
   const bytes = pieces.map((piece) => encoder.encode(piece));
   return () => {
     const assembler = new rethread.StreamAssembler(dialect);
     for (const piece of bytes) assembler.push(piece);
     const answer = assembler.finish();
-    if (!check(answer)) throw new Error(`${dialect}: the stream came to something else: ${JSON.stringify(answer).slice(0, 300)}`);
+    if (!check(answer)) throw new Error(`${dialect}: the stream has another result: ${JSON.stringify(answer).slice(0, 300)}`);
   };
 }
 
 const callCount = (count) => (answer) => answer.toolCalls.length === count;
 
-/** A host that answers with these bodies, one call after the other. */
+/** A `fetch` that answers with these bodies, one per call. */
 function answersWith(...bodies) {
   let at = 0;
   return async () => {
@@ -107,7 +107,7 @@ async function driven(rethread, session, { stream = false, tools = { look: LOOK 
 const DONE = chatAnswer({ content: 'Done.' });
 const called = (count) => chatAnswer({ content: null, tool_calls: range(count, chatCall) });
 
-/** A session that holds `messages`, made outside of the clock. */
+/** A session that contains `messages`; creating it is not timed. */
 async function prepared({ open }, dialect, messages) {
   const client = await open({ store: 'memory', replay: REPLAY });
   const session = await client.session('s');
@@ -115,7 +115,7 @@ async function prepared({ open }, dialect, messages) {
   return { client, session };
 }
 
-/** The cases: their sizes, and what makes the work of one size, which is then timed. */
+/** The cases: their sizes, and a function that prepares the timed work of one size. */
 export const CASES = [
   {
     name: 'parallel tools through drive', size: 1000,
@@ -151,7 +151,7 @@ export const CASES = [
       const { status } = await rethread.drive(run, { fetch: answersWith(...round, DONE) }).result;
       if (status !== 'finished') throw new Error(`the run is ${status}`);
     }),
-    // Each request holds all rounds before it: bytes out grow with the square, whoever builds them.
+    // Each request contains all earlier rounds, so the bytes of all requests together grow with the square in any implementation.
     most: 4.5,
   },
   {
@@ -333,7 +333,7 @@ export const CASES = [
   },
 ];
 
-/** The shortest of some runs of one size, in ms. */
+/** Returns the shortest of several runs of one size, in ms. */
 async function shortest({ make, apart, once }, rethread, size, samples) {
   let best = Infinity;
   let made = null;
@@ -353,13 +353,13 @@ async function shortest({ make, apart, once }, rethread, size, samples) {
 
 export const MOST = 2.5;
 
-/** [{name, size, one, two, ratio, most, met}], each told as it is there. `only`: a part of the names; `longest`: a doubling stops there. */
+/** [{name, size, one, two, ratio, most, met}], each passed to `tell` when it is done. `only`: a part of the names; `longest`: a doubling stops there. */
 export async function growth(rethread, { only, tell, samples = 3 }) {
   const rows = [];
   for (const one of CASES.filter(({ name }) => !only || name.includes(only))) {
     const most = one.most ?? MOST;
     let row;
-    // A busy machine lengthens one of two: what is above the limit is measured again.
+    // The load of the machine may slow down one of the two: a ratio above the limit is measured again.
     for (let tries = 0; tries < 3 && !row?.met; tries += 1) {
       const small = await shortest(one, rethread, one.size, samples);
       const large = await shortest(one, rethread, one.size * 2, samples);

@@ -1,4 +1,4 @@
-// IndexedDB with nothing around it: what a store costs at least.
+// IndexedDB without a library: the minimum cost of a store.
 
 export const done = (request) => new Promise((resolve, reject) => {
   request.onsuccess = () => resolve(request.result);
@@ -18,7 +18,7 @@ export function openRaw(name, stores) {
   return done(request);
 }
 
-/** One transaction: `[store, key, value]` each, and its end. */
+/** Writes rows of `[store, key, value]` in one transaction and waits for its end. */
 export function put(db, durability, rows) {
   const stores = [...new Set(rows.map(([store]) => store))];
   const transaction = db.transaction(stores, 'readwrite', { durability });
@@ -27,7 +27,7 @@ export function put(db, durability, rows) {
   return ended(transaction);
 }
 
-/** The same, written in the callback that has read the head: what compare-and-append needs. */
+/** Like `put`, but writes in the callback of a read, as compare-and-append must. */
 export function readThenPut(db, durability, [headStore, headKey], rows) {
   const stores = [...new Set(rows.map(([store]) => store))];
   const transaction = db.transaction(stores, 'readwrite', { durability });

@@ -1,4 +1,4 @@
-//! How fast bodies are judged and mended natively, in MB/s: `cargo bench --bench repair`. W4 of `npm run bench` is the same in wasm.
+//! The speed of native validation and repair, in MB/s: `cargo bench --bench repair`. W4 of `npm run bench` measures the same in wasm.
 
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)] // a bench reads the clock, and its bodies are of the dialect
 
@@ -8,7 +8,7 @@ use rethread::render::convert;
 use std::fmt::Write as _;
 use std::time::Instant;
 
-/// So many turns of a chat with two calls each; without every third result if `broken`.
+/// Returns a chat of `turns` turns with two calls each; without every third result if `broken`.
 fn chat(turns: usize, broken: bool) -> String {
     let words = "the order of last week was shipped to the wrong street, and the invoice is open ".repeat(5);
     let mut body = String::from("{\"model\":\"m\",\"messages\":[");

@@ -1,4 +1,4 @@
-// What was measured, beside what is wanted.
+// Tables of the measurements and their targets.
 
 import { cell, ms, ratio, ratioCell, table, verdict } from './table.mjs';
 
@@ -103,7 +103,7 @@ export function reportW4(where, rows) {
   );
 }
 
-/** One case, as it is there: the whole takes minutes. */
+/** Prints one case as soon as it is done: all cases take minutes. */
 export function reportGrowth({ name, size, one, two, ratio: grown, most, met }) {
   console.log(`${met ? 'met    ' : 'NOT MET'}  ${grown.toFixed(2).padStart(5)} (<= ${most})  ${name}: ${ms(one)} ms of ${size}, ${ms(two)} ms of ${size * 2}`);
 }

@@ -1,4 +1,4 @@
-// Times, and what is said of them: the median for the typical case, the minimum for what the machine's load cannot hide.
+// Statistics of times: the median for the typical case, the minimum for the case without other load on the machine.
 
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -8,7 +8,7 @@ export function median(values) {
 
 export const summary = (values) => ({ median: median(values), min: Math.min(...values), samples: values.length });
 
-/** Milliseconds of one call; of the mean of `inner` calls where one is too short for the clock. */
+/** Returns the milliseconds of one call, as the mean of `inner` calls where one is too short for the clock. */
 export async function time(work, inner = 1) {
   const start = performance.now();
   for (let at = 0; at < inner; at += 1) {
@@ -18,7 +18,8 @@ export async function time(work, inner = 1) {
   return (performance.now() - start) / inner;
 }
 
-/** Runs all contenders in turn, round by round, so that the load of a moment falls on each of them; each round begins with another one. {name: {median, min, samples}} */
+/** Runs all contenders in turn, round by round, so that the load of the machine affects each of them; each round begins with another one.
+ *  Returns {name: {median, min, samples}}. */
 export async function race(contenders, { rounds, warm = 2, inner = 1 }) {
   const names = Object.keys(contenders);
   const times = Object.fromEntries(names.map((name) => [name, []]));

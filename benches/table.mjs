@@ -6,7 +6,7 @@ export const ratio = (one, other) => (one && other ? { median: one.median / othe
 const times = (value) => (value < 0.1 ? value.toFixed(3) : value < 10 ? value.toFixed(2) : value.toFixed(1));
 export const ratioCell = (of) => (of ? `${times(of.median)} / ${times(of.min)}` : '-');
 
-/** A goal is told, never asserted: a busy machine may miss what a quiet one meets. */
+/** Compares a ratio with its target. Targets are printed, never asserted: a busy machine may miss what an idle one meets. */
 export function verdict(of, most) {
   if (!of || most === undefined) return '';
   const met = of.median <= most;

@@ -1,9 +1,9 @@
-// W1: the next request's body, in Node and in a page. The session is in memory, so that nothing but the build is timed.
+// W1: rendering the next request's body, in Node and in a page. The session is in memory, so that only rendering is timed.
 
 import { race, summary, time } from './stats.js';
 import { INPUT, PARAMS, encode, encoder, messagesOf } from './work.js';
 
-/** What plain JavaScript can do with the same idea: every message encoded once, a body joined from the pieces. */
+/** The same idea in plain JavaScript: encodes every message once and joins a body from the pieces. */
 function fragments(messages) {
   const pieces = messages.map((message) => encode(message));
   const total = pieces.reduce((sum, piece) => sum + piece.length + 1, 0);
@@ -26,7 +26,7 @@ function fragments(messages) {
 
 const read = (body) => JSON.parse(new TextDecoder().decode(body));
 
-/** Key order aside; `content: null` and one text block are what a dialect takes for the same. */
+/** Returns the value with sorted keys, for comparison. */
 function canonical(value) {
   if (Array.isArray(value)) return value.map(canonical);
   if (value === null || typeof value !== 'object') return value;
@@ -45,7 +45,7 @@ function check(dialect, rendered, messages, validate) {
   if (errors.length) throw new Error(`${dialect}: the body is refused: ${JSON.stringify(errors[0])}`);
 }
 
-/** Few samples where one takes long: the whole bench is to stay short. */
+/** Fewer samples for long sessions, which keeps the bench short. */
 const effort = (turns) => (turns <= 20 ? { rounds: 15, inner: 20, cold: 5 } : turns <= 200 ? { rounds: 15, inner: 4, cold: 5 } : { rounds: 11, inner: 1, cold: 3 });
 
 async function one({ open, validate }, dialect, turns) {
@@ -56,7 +56,7 @@ async function one({ open, validate }, dialect, turns) {
   const client = await open({ store: 'memory', name: `w1-${dialect}-${turns}` });
   const result = { dialect, turns, messages: messages.length };
 
-  // The first body of a session: everything is encoded. And what came before it, the append of all in one go.
+  // The append of all messages at once, and the first body of a session, for which everything is encoded.
   const [append, first] = [[], []];
   let session;
   for (let at = 0; at < cold; at += 1) {
@@ -93,7 +93,7 @@ async function one({ open, validate }, dialect, turns) {
     Object.assign(result.times, handed);
   }
 
-  // One more turn each time, and the body that it makes: what a chat does. The array grows with it.
+  // One more turn and the next body, as in a chat.
   const after = { afterTurn: [], F1AfterTurn: [] };
   const grown = [...messages];
   for (let at = 0; at < 5; at += 1) {
@@ -109,7 +109,7 @@ async function one({ open, validate }, dialect, turns) {
   return result;
 }
 
-/** What a render costs that has nothing to copy: the way into the wasm and back. */
+/** Times a render without messages: the call into the wasm and back. */
 async function empty({ open }) {
   const client = await open({ store: 'memory', name: 'w1-empty' });
   const session = await client.session('s');

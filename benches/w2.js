@@ -1,4 +1,4 @@
-// W2: one turn made durable, in a page; and a whole run, journal and all, with every effect answered on the spot.
+// W2: storing one turn, in a page; and a whole run with its journal, with every effect answered at once.
 
 import { median, race, summary, time } from './stats.js';
 import { done, openRaw, put, readThenPut } from './idb.js';
@@ -10,7 +10,7 @@ const DIALECT = 'openai-chat';
 
 export const raw = () => openRaw('bench-raw', RAW);
 
-/** Sessions of each size, appended turn by turn as a chat does; the same in every shape that the floors read. */
+/** Stores sessions of each size, turn by turn as in a chat, and the same messages in every form that the comparisons read. */
 export async function fill(rethread, name, sizes) {
   const client = await rethread.open({ store: 'indexeddb', name });
   const db = await raw();
@@ -33,7 +33,7 @@ export async function fill(rethread, name, sizes) {
   return took;
 }
 
-/** Bytes that the newest append left in each table, beside those of its messages on the wire. */
+/** Returns the bytes that the newest append wrote to each table, and those of its messages on the wire. */
 async function bytesOf(name, session) {
   const db = await done(indexedDB.open(name));
   const last = (store) => new Promise((resolve, reject) => {
@@ -72,7 +72,7 @@ async function appends(rethread, name, durability, sizes, rounds) {
   return times;
 }
 
-/** The habit this replaces: the whole conversation written again. */
+/** Rewrites the whole conversation at each turn, as many applications do. */
 async function rewrites(sizes) {
   const db = await raw();
   const times = {};
@@ -92,7 +92,7 @@ async function rewrites(sizes) {
 
 const completion = (message) => ({ id: 'c', object: 'chat.completion', created: 1, model: 'gpt-bench', choices: [{ index: 0, message, finish_reason: message.tool_calls ? 'tool_calls' : 'stop' }], usage: { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 } });
 
-/** One run of a turn: ask, two calls, two results, answer. Nothing is waited for but the store. */
+/** Runs one turn: question, two calls, two results, answer. Only the store takes time. */
 async function play(session, at) {
   const [user, asked, one, two, answer] = chatTurn(at);
   const result = { [asked.tool_calls[0].id]: one.content, [asked.tool_calls[1].id]: two.content };

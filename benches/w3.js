@@ -1,4 +1,4 @@
-// A cold open and the first body, in a page that has just been loaded: what stands in IndexedDB, read and made into a request.
+// W3: a cold open and the first body, in a page that has just been loaded, from IndexedDB.
 
 import { get, getAll } from './idb.js';
 import { time } from './stats.js';
@@ -8,7 +8,7 @@ import { raw } from './w2.js';
 const DIALECT = 'openai-chat';
 const request = { dialect: DIALECT, params: PARAMS[DIALECT], input: INPUT, replay: { freshness: Infinity } };
 
-/** A body from encoded pieces; a piece may hold an array of messages. */
+/** Joins a body from encoded pieces; a piece may contain an array of messages. */
 function join(pieces, arrays) {
   const parts = [encoder.encode(`${JSON.stringify(PARAMS[DIALECT]).slice(0, -1)},"messages":[`)];
   for (const piece of pieces) parts.push(arrays ? piece.subarray(1, -1) : piece, encoder.encode(','));
@@ -22,7 +22,7 @@ function join(pieces, arrays) {
   return body;
 }
 
-/** Each way once; `first` says which begins, for the first one in a page pays for the others. {name: ms} */
+/** Times each way once and returns {name: ms}. `first` is the index of the way that begins: the first one in a page is slower. */
 export async function w3(rethread, name, size, first) {
   const key = `s${size}`;
   const opening = async (id) => {

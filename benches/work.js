@@ -1,8 +1,8 @@
-// The work that every contender gets: seeded turns of a chat that calls tools, in both wire formats.
+// The conversations of all benchmarks: seeded turns of a chat that calls tools, in two wire formats.
 
 const WORDS = 'the a of to in and is for on with order ticket customer refund status shipped invoice parcel street weather stock price total warehouse open closed please check again today tomorrow number next last week month balance account'.split(' ');
 
-/** Small, seeded, the same everywhere (mulberry32). */
+/** A small seeded generator (mulberry32), the same on all platforms. */
 function random(seed) {
   let state = seed >>> 0;
   return () => {
@@ -40,7 +40,7 @@ export function chatTurn(at) {
   ];
 }
 
-/** The same turn as Anthropic has it: four messages. */
+/** The same turn for Anthropic: four messages. */
 export function anthropicTurn(at) {
   const [user, asked, one, two, answer] = chatTurn(at);
   const result = ({ tool_call_id, content }) => ({ type: 'tool_result', tool_use_id: tool_call_id, content });
