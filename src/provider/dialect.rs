@@ -1,20 +1,19 @@
 //! One door to the dialects: which one decodes, encodes, names a call.
 
-use super::foreign_format::{ForeignFormat, body_shape, refuse_foreign, refused};
+use super::item_format::ItemFormat;
 use super::neutral::{OfferedMedia, split_media, text_or_json};
-use super::registry::codec;
+pub(crate) use super::plain_names::{head_and_name, is_plain_id, plain};
 use super::request::{
     AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, nested_schema,
 };
-use super::rules::{Fields, Mention, Plan};
+use super::rules::Plan;
 use super::stream::AnswerReader;
 
-use crate::error::{Error, Result};
 use crate::finding::Report;
-use crate::history::{Incoming, IncomingMessage};
+use crate::history::Incoming;
 use crate::id::{IdMap, Seed, short_name};
 use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
-use crate::message::{Dialect, Message, Part, Role};
+use crate::message::{Dialect, Message, Part};
 use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::borrow::Cow;
@@ -57,45 +56,10 @@ pub enum Pause {
 }
 
 /// One dialect's side of the door. What is common has a default here.
-pub(crate) trait Codec: Sync {
-    /// Which one it is.
-    fn dialect(&self) -> Dialect;
-
-    /// The body's member that holds the messages.
-    fn list(&self) -> &'static str {
-        "messages"
-    }
-
+pub(crate) trait Codec: ItemFormat {
     /// Converts a request in the shape of the provider's SDK to the shape of its API; none if it has that shape already.
     fn api_request(&self, _body: JsonRef<'_>) -> Option<Json> {
         None
-    }
-
-    /// What makes a message of a list that holds one message's parts; none where it holds messages.
-    fn around_parts(&self, _list: JsonRef<'_>) -> Option<(&'static str, &'static str)> {
-        None
-    }
-
-    /// The dialect whose items have the same form.
-    fn family(&self) -> Dialect {
-        self.dialect()
-    }
-
-    /// Whether an item has a member or a type that only items of this dialect have. What several have, a role and a text
-    /// say, marks nothing.
-    fn marks_item(&self, item: &Fields<'_>) -> bool;
-
-    /// Whether a block of a message's content is one that only this dialect has, and that no other can be given in its stead.
-    fn marks_block(&self, _block: &Fields<'_>) -> bool {
-        false
-    }
-
-    /// Whether the rules can make something of an item: it has a role, a type or a member of this dialect.
-    fn reads(&self, item: &Fields<'_>) -> bool;
-
-    /// What an open call's id says that stands in an item where neither a call nor a result was read.
-    fn mention<'a>(&self, _item: &Fields<'a>, _id: JsonRef<'a>) -> Mention<'a> {
-        Mention::Unread
     }
 
     /// Decodes what a body says beside its list: a system text that stands apart.
@@ -283,11 +247,6 @@ pub(crate) trait Codec: Sync {
         false
     }
 
-    /// Returns true if one text may stand in place of the list of items.
-    fn takes_text_list(&self) -> bool {
-        false
-    }
-
     /// Returns true if a refusal has a form of its own; otherwise it is sent as text.
     fn has_refusals(&self) -> bool {
         true
@@ -330,95 +289,6 @@ pub(crate) trait Codec: Sync {
 
     /// For one response.
     fn assembler(&self) -> Box<dyn AnswerReader>;
-}
-
-/// An id that every dialect of OpenAI's style takes: what can stay of `id`, and a name for all of it.
-pub(crate) fn head_and_name(id: &str) -> String {
-    format!("{}_{}", plain(id, 40), short_name(id, 12))
-}
-
-/// The beginning of a text, with what is not plain as `_`.
-pub(crate) fn plain(text: &str, most: usize) -> String {
-    text.chars().take(most).map(|c| if is_plain(c) { c } else { '_' }).collect()
-}
-
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '-'
-}
-
-/// The ids of OpenAI's style that every dialect of that style takes: `^[a-zA-Z0-9_-]+$`, up to 64 characters.
-pub(crate) fn is_plain_id(id: &str) -> bool {
-    id.len() <= 64 && id.chars().all(is_plain)
-}
-
-/// Decodes a body, or a bare list of its messages.
-///
-/// # Errors
-/// `invalid_input` when it is neither, and when an item is none of the dialect's.
-pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
-    let codec = codec(dialect);
-    let name = codec.list();
-    let own = codec.api_request(body);
-    let body = own.as_ref().map_or(body, Json::view);
-    let mut items = Vec::new();
-    let list = if body.kind() == Kind::Array { Some(body) } else { body.get(name) };
-    if let Some(text) = list.and_then(JsonRef::as_json_str) {
-        codec.decode_head(body, &mut items);
-        if codec.decode_text(text, &mut items) {
-            return Ok(items);
-        }
-    }
-    let alone = list.filter(|list| codec.takes_single_item() && list.is_object());
-    let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
-        if let Some(template) = body_shape(codec, &Fields::of(body)) {
-            return Err(refused(codec, template, "The body"));
-        }
-        return Err(Error::invalid(format!(
-            "a body of the dialect \"{}\" is an object with a list `{name}`",
-            dialect.as_str()
-        )));
-    };
-    codec.decode_head(body, &mut items);
-    let mut wires: Vec<JsonRef<'_>> = list.items().collect();
-    wires.extend(alone);
-    refuse_foreign(codec, &wires)?;
-    codec.decode(&wires, &mut items);
-    if let Some(Incoming::Unknown(item)) = items.iter().find(|item| matches!(item, Incoming::Unknown(_))) {
-        let at = wires.iter().position(|wire| wire.as_raw() == item.as_str()).unwrap_or_default();
-        return Err(refused(codec, ForeignFormat::Unknown, &format!("{name}[{at}]")));
-    }
-    Ok(items)
-}
-
-/// Converts a request in the shape of a provider's SDK to the shape of its API; none if it has that shape already.
-#[must_use]
-pub fn api_request(dialect: Dialect, body: JsonRef<'_>) -> Option<Json> {
-    codec(dialect).api_request(body)
-}
-
-/// Decodes an answer of a dialect: what an assembler made, one wire message or a list of items.
-#[must_use]
-pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMessage> {
-    let codec = codec(dialect);
-    let mut items = Vec::new();
-    match wire.kind() {
-        Kind::Array => codec.decode(&wire.items().collect::<Vec<_>>(), &mut items),
-        _ => codec.decode(&[wire], &mut items),
-    }
-    items.into_iter().find_map(|item| match item {
-        Incoming::Message(message) if message.role == Role::Assistant => Some(message),
-        _ => None,
-    })
-}
-
-/// Decodes the blocks of a message's or a result's content; one that is an object is a block itself.
-#[must_use]
-pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
-    let codec = codec(dialect);
-    if content.is_object() {
-        return vec![codec.decode_block(content)];
-    }
-    content.items().map(|block| codec.decode_block(block)).collect()
 }
 
 /// The name by which a call goes out. A model may invent one that its own provider refuses to take back.

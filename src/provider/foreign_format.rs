@@ -1,7 +1,6 @@
 //! Recognises items that are not of the dialect that was named: messages of other SDKs, and items of another dialect.
 
-use super::dialect::Codec;
-use super::registry::{PLAIN_DIALECT, codec};
+use super::item_format::{ItemFormat, ItemFormats};
 use super::rules::Fields;
 use crate::error::{Error, Result};
 use crate::json::{JsonRef, Kind};
@@ -30,7 +29,7 @@ pub(crate) enum ForeignFormat {
     /// An item that only another dialect has.
     Dialect(Dialect),
     /// `{role, content}`: what all dialects but Gemini have.
-    Plain,
+    Plain(Dialect),
     /// None of these.
     Unknown,
 }
@@ -48,7 +47,7 @@ impl ForeignFormat {
             Self::BedrockConverse => "bedrock-converse",
             Self::Neutral => "neutral",
             Self::Dialect(dialect) => dialect.as_str(),
-            Self::Plain => PLAIN_DIALECT.as_str(),
+            Self::Plain(dialect) => dialect.as_str(),
             Self::Unknown => "unknown",
         }
     }
@@ -65,7 +64,7 @@ impl ForeignFormat {
             Self::BedrockConverse => "a message of Amazon Bedrock's Converse API",
             Self::Neutral => "a neutral message",
             Self::Dialect(dialect) => dialect.as_str(),
-            Self::Plain => PLAIN_DIALECT.as_str(),
+            Self::Plain(dialect) => dialect.as_str(),
             Self::Unknown => return None,
         })
     }
@@ -74,7 +73,7 @@ impl ForeignFormat {
     pub fn sentence(self, what: &str, named: Dialect) -> String {
         let own = named.as_str();
         let advice = match self {
-            Self::Dialect(_) | Self::Plain => {
+            Self::Dialect(_) | Self::Plain(_) => {
                 let other = self.name();
                 format!("name the dialect \"{other}\", or call convert(body, \"{other}\", \"{own}\") first")
             }
@@ -91,7 +90,7 @@ impl ForeignFormat {
     pub fn says_more_than(self, other: Self) -> bool {
         let rank = |shape| match shape {
             Self::Unknown => 0,
-            Self::Plain => 1,
+            Self::Plain(_) => 1,
             _ => 2,
         };
         rank(self) > rank(other)
@@ -115,36 +114,31 @@ pub(crate) struct ItemFit {
 }
 
 /// Judges one item of a list.
-pub(crate) fn fit_of(named: &dyn Codec, item: &Fields<'_>) -> ItemFit {
+pub(crate) fn fit_of(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
     let whole = |shape| ItemFit { foreign: Some(shape), ..ItemFit::default() };
     if let Some(shape) = sdk_of(item) {
         return whole(shape);
     }
+    let named = formats.named;
     let mut own = named.marks_item(item);
-    let marked = |other: &&dyn Codec| !is_family(named, *other) && other.marks_item(item);
-    if !own && let Some(other) = Dialect::ALL.into_iter().map(codec).find(marked) {
-        return whole(ForeignFormat::Dialect(other.dialect()));
+    if !own && let Some(other) = formats.find_other(&|other| other.marks_item(item)) {
+        return whole(ForeignFormat::Dialect(other));
     }
     let mut foreign = None;
     for block in item.get("content").map(JsonRef::items).into_iter().flatten().filter(|block| block.is_object()) {
         let block = Fields::of(block);
         own |= named.marks_block(&block);
-        foreign = foreign.or_else(|| block_shape(named, &block));
+        foreign = foreign.or_else(|| block_shape(formats, &block));
     }
     if named.reads(item) {
         return ItemFit { own, foreign, in_content: foreign.is_some() };
     }
     let plain = item.text("role").is_some() && item.find("content").is_some();
-    whole(foreign.unwrap_or(if plain { ForeignFormat::Plain } else { ForeignFormat::Unknown }))
-}
-
-/// Whether two dialects have items of one form.
-fn is_family(one: &dyn Codec, other: &dyn Codec) -> bool {
-    one.family() == other.family()
+    whole(foreign.unwrap_or(if plain { ForeignFormat::Plain(formats.plain) } else { ForeignFormat::Unknown }))
 }
 
 /// The other shape that a content block is of, if it has a mark of one.
-pub(crate) fn block_shape(named: &dyn Codec, block: &Fields<'_>) -> Option<ForeignFormat> {
+pub(crate) fn block_shape(formats: &ItemFormats, block: &Fields<'_>) -> Option<ForeignFormat> {
     let kind = block.text("type").unwrap_or_default();
     let kind = kind.as_ref();
     let has = |name: &str| block.find(name).is_some();
@@ -161,8 +155,7 @@ pub(crate) fn block_shape(named: &dyn Codec, block: &Fields<'_>) -> Option<Forei
         _ if is_ai_sdk_type(kind) => return Some(ForeignFormat::AiSdkModel),
         _ => {}
     }
-    let other = |other: &&dyn Codec| !is_family(named, *other) && other.marks_block(block);
-    Dialect::ALL.into_iter().map(codec).find(other).map(|other| ForeignFormat::Dialect(other.dialect()))
+    formats.find_other(&|other| other.marks_block(block)).map(ForeignFormat::Dialect)
 }
 
 /// Whether a `type` is one of the AI SDK's, which have hyphens: `tool-call`, `step-start`.
@@ -246,44 +239,45 @@ pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
 }
 
 /// The other shape that a whole body is of, where the list of the named dialect is not in it.
-pub(crate) fn body_shape(named: &dyn Codec, body: &Fields<'_>) -> Option<ForeignFormat> {
+pub(crate) fn body_shape(formats: &ItemFormats, body: &Fields<'_>) -> Option<ForeignFormat> {
     let full = |list: JsonRef<'_>| match list.kind() {
         Kind::Array => list.items().next().is_some(),
         Kind::Object => true,
         Kind::String => !list.is_text(""),
         _ => false,
     };
-    if body.find(named.list()).is_some() {
+    let name = formats.named.list();
+    if body.find(name).is_some() {
         return None;
     }
-    for other in Dialect::ALL.into_iter().map(codec).filter(|other| other.list() != named.list()) {
+    for other in formats.all.into_iter().filter(|other| other.list() != name) {
         let Some(list) = body.find(other.list()).filter(|list| full(*list)) else { continue };
         // Two dialects have a list of one name: the items say which it is.
-        let of_sdk = list.items().find_map(|item| item_shape(named, item));
+        let of_sdk = list.items().find_map(|item| item_shape(formats, item));
         return Some(of_sdk.unwrap_or(ForeignFormat::Dialect(other.dialect())));
     }
-    let shape = fit_of(named, body).foreign.filter(|shape| *shape != ForeignFormat::Unknown);
+    let shape = fit_of(formats, body).foreign.filter(|shape| *shape != ForeignFormat::Unknown);
     shape.or_else(|| body.text("role").map(|_| ForeignFormat::Unknown))
 }
 
 /// The shape of an item of a list, if it is a known one other than the named dialect's.
-fn item_shape(named: &dyn Codec, item: JsonRef<'_>) -> Option<ForeignFormat> {
+fn item_shape(formats: &ItemFormats, item: JsonRef<'_>) -> Option<ForeignFormat> {
     if is_langchain_pair(item) {
         return Some(ForeignFormat::LangChain);
     }
     let fields = item.is_object().then(|| Fields::of(item))?;
-    fit_of(named, &fields).foreign.filter(|shape| !matches!(shape, ForeignFormat::Unknown | ForeignFormat::Plain))
+    fit_of(formats, &fields).foreign.filter(|shape| !matches!(shape, ForeignFormat::Unknown | ForeignFormat::Plain(_)))
 }
 
 /// Refuses items that are none of the dialect's.
 ///
 /// # Errors
 /// `invalid_input`, naming the first of them and its shape; one that says more than another goes first.
-pub(crate) fn refuse_foreign(named: &dyn Codec, items: &[JsonRef<'_>]) -> Result<()> {
+pub(crate) fn refuse_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Result<()> {
     let mut found: Option<(usize, ForeignFormat)> = None;
     for (at, item) in items.iter().enumerate() {
         let shape = match item.kind() {
-            Kind::Object => fit_of(named, &Fields::of(*item)).foreign,
+            Kind::Object => fit_of(formats, &Fields::of(*item)).foreign,
             Kind::Array if is_langchain_pair(*item) => Some(ForeignFormat::LangChain),
             _ => None,
         };
@@ -294,13 +288,13 @@ pub(crate) fn refuse_foreign(named: &dyn Codec, items: &[JsonRef<'_>]) -> Result
         }
     }
     match found {
-        Some((at, shape)) => Err(refused(named, shape, &format!("{}[{at}]", named.list()))),
+        Some((at, shape)) => Err(refused(formats.named, shape, &format!("{}[{at}]", formats.named.list()))),
         None => Ok(()),
     }
 }
 
 /// The error of a value in another shape.
-pub(crate) fn refused(named: &dyn Codec, shape: ForeignFormat, what: &str) -> Error {
+pub(crate) fn refused(named: &dyn ItemFormat, shape: ForeignFormat, what: &str) -> Error {
     Error::invalid(shape.sentence(what, named.dialect())).with(|out| {
         out.text("shape", shape.name());
     })

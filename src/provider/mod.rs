@@ -1,21 +1,25 @@
 //! Wire formats, a folder each: rules, encode, decode, stream. [`Codec`] is the interface of a dialect, `registry.rs` the list of them.
 
 mod anthropic;
+mod decode;
 mod dialect;
 mod foreign_format;
 mod gemini;
+mod item_format;
 mod mistral;
 mod neutral;
 mod openai_chat;
 mod openai_responses;
+mod plain_names;
 mod registry;
 mod request;
 mod rules;
 mod stream;
 mod template;
 
+pub use decode::{api_request, blocks_of, decode_answer, decode_body};
 pub(crate) use dialect::{Codec, Pause, call_id, call_ids};
-pub use dialect::{Wire, api_request, blocks_of, decode_answer, decode_body, tool_name};
+pub use dialect::{Wire, tool_name};
 pub(crate) use registry::codec;
 pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, withhold};
 pub use request::{

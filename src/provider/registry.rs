@@ -1,11 +1,9 @@
 //! The list of dialects: the only place that names them all.
 
 use super::dialect::Codec;
+use super::item_format::ItemFormats;
 use super::{anthropic, gemini, mistral, openai_chat, openai_responses};
 use crate::message::Dialect;
-
-/// The dialect that a message `{"role":"user","content":"hi"}` is taken for, which most dialects accept.
-pub(crate) const PLAIN_DIALECT: Dialect = Dialect::OpenAiChat;
 
 /// Returns the implementation of a dialect.
 pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
@@ -15,5 +13,14 @@ pub(crate) fn codec(dialect: Dialect) -> &'static dyn Codec {
         Dialect::Anthropic => &anthropic::Anthropic,
         Dialect::Gemini => &gemini::Gemini,
         Dialect::OpenAiResponses => &openai_responses::Responses,
+    }
+}
+
+/// Returns the item formats of all dialects, to compare items with that should be of the named one.
+pub(crate) fn item_formats(named: Dialect) -> ItemFormats {
+    ItemFormats {
+        named: codec(named),
+        all: Dialect::ALL.map(|dialect| codec(dialect) as _),
+        plain: Dialect::OpenAiChat,
     }
 }

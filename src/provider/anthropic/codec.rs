@@ -9,11 +9,12 @@ use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{Codec, Pause, Wire, is_plain_id};
+use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::MemberPath;
 use crate::provider::request::Settings;
 use crate::provider::request::{Parameter, ProviderRequest, ToolChoice, ToolDefinition, nested_schema, stop_list};
-use crate::provider::rules::{Fields, Mention, Plan};
+use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
@@ -27,7 +28,7 @@ fn has_unspecific_type(block: JsonRef<'_>) -> bool {
     kind.is_empty() || kind == "text"
 }
 
-impl Codec for Anthropic {
+impl ItemFormat for Anthropic {
     fn dialect(&self) -> Dialect {
         Dialect::Anthropic
     }
@@ -43,6 +44,11 @@ impl Codec for Anthropic {
             || kind.ends_with("tool_result") && block.find("tool_use_id").is_some()
     }
 
+    fn reads(&self, item: &Fields<'_>) -> bool {
+        let role = item.text("role").unwrap_or_default();
+        ["user", "assistant", "system"].contains(&role.as_ref()) || item.find("content").is_some()
+    }
+
     fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
         let is_id = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
         for block in item.get("content").unwrap_or_default().items() {
@@ -55,12 +61,9 @@ impl Codec for Anthropic {
         }
         Mention::Unread
     }
+}
 
-    fn reads(&self, item: &Fields<'_>) -> bool {
-        let role = item.text("role").unwrap_or_default();
-        ["user", "assistant", "system"].contains(&role.as_ref()) || item.find("content").is_some()
-    }
-
+impl Codec for Anthropic {
     fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {
         items.extend(body.find("system").and_then(decode::decode_system));
     }

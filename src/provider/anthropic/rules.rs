@@ -17,8 +17,8 @@ use crate::finding::FindingCode;
 use crate::id::short_name;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Pairs, Plan, Speaker, TurnGrammar, TurnReader,
-    Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
+    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Pairs, PlacementRules, Plan, Speaker, TurnGrammar,
+    TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
 };
 use content::TEXT_BLOCK_START;
 
@@ -78,7 +78,8 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let sentence = "tool_result.tool_use_id: Field required: the id of its `tool_use` block.";
     pairs.write_ids(plan, &|_, is_call| if is_call { "id" } else { "tool_use_id" }, sentence);
     let synthesize = |call: &WireCall<'_>| synthesize_result(call, &closing_text);
-    let mut turns = place_blocks(plan, list, turns, &pairs, &ERROR_TEMPLATES, &synthesize, false);
+    let placement = PlacementRules { templates: &ERROR_TEMPLATES, synthesize: &synthesize, separate: false };
+    let mut turns = place_blocks(plan, turns, &pairs, &placement);
     content::remove_blank_texts(plan, &mut turns);
     server_tools::remove_unpaired(plan, &mut turns, has_held_turns);
     content::remove_empty_system_texts(plan);

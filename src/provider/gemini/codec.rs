@@ -10,6 +10,7 @@ use crate::history::Incoming;
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{Codec, Wire};
+use crate::provider::item_format::ItemFormat;
 use crate::provider::neutral::text_or_json;
 use crate::provider::request::MemberPath;
 use crate::provider::request::Settings;
@@ -21,17 +22,13 @@ use crate::text::has;
 use crate::tool::ToolResult;
 use std::borrow::Cow;
 
-impl Codec for Gemini {
+impl ItemFormat for Gemini {
     fn dialect(&self) -> Dialect {
         Dialect::Gemini
     }
 
     fn list(&self) -> &'static str {
         "contents"
-    }
-
-    fn api_request(&self, body: JsonRef<'_>) -> Option<Json> {
-        sdk_request::api_request(body)
     }
 
     fn around_parts(&self, list: JsonRef<'_>) -> Option<(&'static str, &'static str)> {
@@ -47,6 +44,12 @@ impl Codec for Gemini {
         let role = item.text("role").unwrap_or_default().to_ascii_lowercase();
         let known = ["user", "model", "function"].contains(&role.as_str());
         item.find("parts").is_some() || known && item.find("content").is_none()
+    }
+}
+
+impl Codec for Gemini {
+    fn api_request(&self, body: JsonRef<'_>) -> Option<Json> {
+        sdk_request::api_request(body)
     }
 
     fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {

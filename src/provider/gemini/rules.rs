@@ -16,8 +16,8 @@ use super::part::CALL_NAMES;
 use crate::finding::FindingCode;
 use crate::json::{JsonRef, Kind};
 use crate::provider::rules::{
-    ErrorTemplates, Fields, IdRule, Plan, Speaker, TurnGrammar, TurnReader, Violation, WireCall, place_blocks, quoted,
-    write_turns,
+    ErrorTemplates, Fields, IdRule, PlacementRules, Plan, Speaker, TurnGrammar, TurnReader, Violation, WireCall,
+    place_blocks, quoted, write_turns,
 };
 
 const IDS: IdRule = IdRule {
@@ -64,7 +64,8 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     pairs.settle(plan, &IDS);
     calls::write_ids_and_names(plan, &pairs, version);
     let synthesize = |call: &WireCall<'_>| calls::synthesize_response(call, &closing_response);
-    let mut turns = place_blocks(plan, list, turns, &pairs, &ERROR_TEMPLATES, &synthesize, true);
+    let placement = PlacementRules { templates: &ERROR_TEMPLATES, synthesize: &synthesize, separate: true };
+    let mut turns = place_blocks(plan, turns, &pairs, &placement);
     signatures::add_signatures(plan, &turns, version);
     turn_order::add_user_turns(plan, list, &mut turns);
     turn_order::split_last_content(plan, list, &mut turns, version);

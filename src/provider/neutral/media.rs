@@ -1,9 +1,7 @@
 //! Images and files, for a dialect that they were not received in.
 
-use crate::finding::{Action, Finding, FindingCode};
 use crate::json::JsonStr;
-use crate::message::{Dialect, Media, Part, PartBody};
-use crate::provider::dialect::Codec;
+use crate::message::Media;
 use crate::text;
 
 impl Media {
@@ -66,29 +64,4 @@ pub(crate) struct OfferedMedia<'m> {
     pub has_bytes_or_url: bool,
     /// There is only a file id, and the target's provider knows it.
     pub has_known_file_id: bool,
-}
-
-/// Returns a finding if an image or file that came in the dialect `from` cannot be sent to `target`.
-pub(crate) fn rejected_media(part: &Part, from: Option<Dialect>, target: &dyn Codec) -> Option<Finding> {
-    let (media, is_image) = match &part.body {
-        PartBody::Image(media) => (media, true),
-        PartBody::File(media) => (media, false),
-        _ => return None,
-    };
-    if from == Some(target.dialect()) {
-        return None;
-    }
-    let inline = media.inline();
-    let has_bytes_or_url = media.url.is_some() || inline.is_some();
-    // An application that passes a file id itself knows whose it is.
-    let knows_files = from.is_none_or(|from| target.shares_files_with(from));
-    let offered = OfferedMedia {
-        is_image,
-        inline_type: inline.as_ref().map(|(kind, _)| kind.as_str()),
-        has_bytes_or_url,
-        has_known_file_id: !has_bytes_or_url && media.file_id.is_some() && knows_files,
-    };
-    let why = "this image or file is of a type, or in a place, that the other provider does not know; it is left out";
-    (!target.accepts_media(&offered))
-        .then(|| Finding::info(FindingCode::UnsupportedPart, why).with_action(Action::Dropped))
 }

@@ -1,7 +1,11 @@
 //! The content of a message or a result, for a dialect that it was not received in.
 
+mod blocks;
 mod media;
+mod rejected_media;
 mod text;
 
-pub(crate) use media::{OfferedMedia, default_name, media_type_of, rejected_media};
-pub(crate) use text::{MessageText, ResultText, arguments_object, result_text, split_media, text_of, text_or_json};
+pub(crate) use blocks::{split_media, text_of, text_or_json};
+pub(crate) use media::{OfferedMedia, default_name, media_type_of};
+pub(crate) use rejected_media::rejected_media;
+pub(crate) use text::{MessageText, ResultText, arguments_object, result_text};

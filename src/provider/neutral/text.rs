@@ -1,6 +1,7 @@
 //! The text and media of a message or a result, for a dialect that it was not received in.
 
-use super::media::rejected_media;
+use super::blocks::text_or_json;
+use super::rejected_media::rejected_media;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role};
@@ -9,14 +10,6 @@ use crate::provider::registry::codec;
 use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::text;
 use crate::tool::ToolInvocation;
-
-/// Returns the text of a part that is text, reasoning or a refusal.
-pub fn text_of(part: &Part) -> Option<&JsonStr> {
-    match &part.body {
-        PartBody::Text(text) | PartBody::Reasoning(text) | PartBody::Refusal(text) => Some(text),
-        _ => None,
-    }
-}
 
 /// The content of a message, by kind.
 pub struct MessageText<'m> {
@@ -202,23 +195,4 @@ pub fn arguments_object(call: &ToolInvocation, report: &mut Report) -> Json {
             };
         })
     })
-}
-
-/// Returns a result's content as one text: the string that it is, or its JSON.
-pub(crate) fn text_or_json(content: &Json) -> JsonStr {
-    content.view().as_json_str().unwrap_or_else(|| JsonStr::new(content.as_str()))
-}
-
-/// Splits the blocks of a result into texts, and images and files. An opaque block becomes its JSON text.
-pub(crate) fn split_media(parts: impl IntoIterator<Item = Part>) -> (Vec<JsonStr>, Vec<Part>) {
-    let (mut texts, mut media) = (Vec::new(), Vec::new());
-    for part in parts {
-        match part.body {
-            PartBody::Text(text) => texts.push(text),
-            PartBody::Image(_) | PartBody::File(_) => media.push(part),
-            PartBody::Opaque(value) => texts.push(JsonStr::new(value.as_str())),
-            _ => {}
-        }
-    }
-    (texts, media)
 }

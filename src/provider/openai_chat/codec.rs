@@ -8,11 +8,12 @@ use crate::history::Incoming;
 use crate::json::{JsonRef, Kind, ObjectWriter};
 use crate::message::{Dialect, Part, Role};
 use crate::provider::dialect::{Codec, Wire, head_and_name};
+use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::{
     AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition,
 };
-use crate::provider::rules::{Fields, Mention, Plan};
+use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
@@ -43,7 +44,7 @@ impl ChatDialect for OpenAiChat {
     }
 }
 
-impl<T: ChatDialect> Codec for T {
+impl<T: ChatDialect> ItemFormat for T {
     fn dialect(&self) -> Dialect {
         self.variant().dialect
     }
@@ -62,6 +63,12 @@ impl<T: ChatDialect> Codec for T {
             || role == "function" && item.find("name").is_some()
     }
 
+    fn reads(&self, item: &Fields<'_>) -> bool {
+        let role = item.text("role").unwrap_or_default();
+        ["system", "developer", "user", "assistant", "tool", "function"].contains(&role.as_ref())
+            || ["content", "tool_calls", "tool_call_id"].iter().any(|name| item.find(name).is_some())
+    }
+
     fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
         let is_id = |value: Option<JsonRef<'a>>| value.is_some_and(|value| value.is_same(id));
         let calls = item.get("tool_calls").unwrap_or_default();
@@ -70,13 +77,9 @@ impl<T: ChatDialect> Codec for T {
         }
         if is_id(item.get("tool_call_id")) { Mention::Result(item.object, "role", "tool") } else { Mention::Unread }
     }
+}
 
-    fn reads(&self, item: &Fields<'_>) -> bool {
-        let role = item.text("role").unwrap_or_default();
-        ["system", "developer", "user", "assistant", "tool", "function"].contains(&role.as_ref())
-            || ["content", "tool_calls", "tool_call_id"].iter().any(|name| item.find(name).is_some())
-    }
-
+impl<T: ChatDialect> Codec for T {
     fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
         for wire in wires {
             items.push(decode::decode_message(self.variant(), *wire));

@@ -9,12 +9,13 @@ use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::dialect::{Codec, Wire};
 use crate::provider::foreign_format::is_provider_type;
+use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::MessageText;
 use crate::provider::request::{
     AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, flat_schema,
     nested_schema,
 };
-use crate::provider::rules::{Fields, Mention, Plan};
+use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
 use std::borrow::Cow;
@@ -31,7 +32,7 @@ fn has_no_content(item: &Fields<'_>) -> bool {
     !item.members().iter().any(|(key, value)| !value.is_null() && is_content(*key))
 }
 
-impl Codec for Responses {
+impl ItemFormat for Responses {
     fn dialect(&self) -> Dialect {
         Dialect::OpenAiResponses
     }
@@ -43,6 +44,11 @@ impl Codec for Responses {
     fn marks_item(&self, item: &Fields<'_>) -> bool {
         let kind = item.text("type").unwrap_or_default();
         item.find("role").is_none() && kind != "message" && is_known(&kind)
+    }
+
+    fn reads(&self, item: &Fields<'_>) -> bool {
+        let kind = kind_of(item.object);
+        is_provider_type(&kind) || kind.is_empty() && item.find("content").is_some()
     }
 
     fn mention<'a>(&self, item: &Fields<'a>, id: JsonRef<'a>) -> Mention<'a> {
@@ -57,11 +63,12 @@ impl Codec for Responses {
         }
     }
 
-    fn reads(&self, item: &Fields<'_>) -> bool {
-        let kind = kind_of(item.object);
-        is_provider_type(&kind) || kind.is_empty() && item.find("content").is_some()
+    fn takes_text_list(&self) -> bool {
+        true
     }
+}
 
+impl Codec for Responses {
     fn decode_head(&self, body: JsonRef<'_>, items: &mut Vec<Incoming>) {
         items.extend(body.get("instructions").and_then(decode::decode_instructions));
     }
@@ -220,10 +227,6 @@ impl Codec for Responses {
 
     fn server_state(&self) -> &'static [&'static str] {
         &["previous_response_id", "conversation"]
-    }
-
-    fn takes_text_list(&self) -> bool {
-        true
     }
 
     /// Chat Completions is of the same provider.

@@ -1,21 +1,29 @@
 //! The parts of a request beside the messages: address, headers, parameters, tool definitions, tool choice.
 
+mod body_head;
 mod credentials;
+mod member_path;
+mod parameter_translation;
 mod parameter_values;
 mod parameters;
 mod provider_request;
 mod settings;
 mod tool_choice;
+mod tool_list;
 mod tools;
 mod withheld;
 
 pub(crate) use credentials::KEY_PREFIXES;
 pub use credentials::{check_known_headers, is_plain_header};
+pub(crate) use member_path::MemberPath;
+pub use parameter_translation::{
+    TranslatedParameter, is_group, names_tool_choice, translate_parameter, translate_value,
+};
 pub(crate) use parameter_values::{flat_schema, nested_schema, stop_list};
-pub use parameters::{Parameter, TranslatedParameter, is_group, translate_parameter, translate_value};
+pub use parameters::Parameter;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
 pub(crate) use tool_choice::AllowedToolsForm;
-pub use tool_choice::{ToolChoice, names_tool_choice};
+pub use tool_choice::ToolChoice;
 pub use tools::ToolDefinition;
-pub(crate) use withheld::{MemberPath, Withheld, first_missing, withhold};
+pub(crate) use withheld::{Withheld, first_missing, withhold};

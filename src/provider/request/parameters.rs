@@ -1,9 +1,5 @@
-//! Parameters that several dialects have, and their translation. Each dialect says where it has them, by a match over
+//! Parameters that several dialects have. Each dialect says where it has them, by a match over
 //! [`Parameter`], so a parameter that a dialect forgets does not compile.
-
-use crate::json::JsonRef;
-use crate::message::Dialect;
-use crate::provider::registry::codec;
 
 macro_rules! parameters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -71,38 +67,4 @@ parameters! {
     SafetyIdentifier,
     /// How many log probabilities a token.
     TopLogprobs,
-}
-
-/// A parameter and its place in the body of the dialect that it is translated to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TranslatedParameter {
-    /// The parameter.
-    pub parameter: Parameter,
-    /// Its place: a member, or `group.member`.
-    pub place: &'static str,
-}
-
-/// Translates the parameter at `place` of one dialect; `None` if the other one does not have it.
-#[must_use]
-pub fn translate_parameter(from: Dialect, place: &str, to: Dialect) -> Option<TranslatedParameter> {
-    let from = codec(from);
-    let place = &*from.parameter_name(place);
-    let parameter = Parameter::ALL.iter().copied().find(|parameter| from.parameter(*parameter) == Some(place))?;
-    let place = codec(to).parameter(parameter)?;
-    Some(TranslatedParameter { parameter, place })
-}
-
-/// Returns the JSON of a translated parameter's value.
-#[must_use]
-pub fn translate_value(parameter: Parameter, value: JsonRef<'_>, to: Dialect) -> String {
-    codec(to).parameter_value(parameter, value)
-}
-
-/// Returns true if a member of that name is an object that holds parameters of the dialect.
-#[must_use]
-pub fn is_group(dialect: Dialect, name: &str) -> bool {
-    let codec = codec(dialect);
-    let name = &*codec.parameter_name(name);
-    let places = Parameter::ALL.iter().filter_map(|parameter| codec.parameter(*parameter));
-    places.filter_map(|place| place.split_once('.')).any(|(group, _)| group == name)
 }

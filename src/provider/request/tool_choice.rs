@@ -1,9 +1,7 @@
 //! Which tool a model is to call, in the words of any dialect.
 
 use crate::json::{JsonRef, JsonStr, ObjectWriter};
-use crate::message::Dialect;
-use crate::provider::dialect::plain;
-use crate::provider::registry::codec;
+use crate::provider::plain_names::plain;
 use std::borrow::Cow;
 
 /// Which tool a model is to call, whatever the dialect it was said in.
@@ -95,10 +93,4 @@ pub(super) fn write_allowed_tools(
     }
     out.push_str(close);
     true
-}
-
-/// Returns true if a body's member of that name holds the tool choice in some dialect.
-#[must_use]
-pub fn names_tool_choice(member: &str) -> bool {
-    Dialect::ALL.into_iter().any(|dialect| codec(dialect).names_tool_choice(member))
 }

@@ -2,12 +2,10 @@
 //! a run.
 
 use super::credentials::{bare_name, url_contains_secret};
+use super::member_path::MemberPath;
 use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::registry::codec;
-
-/// A path from `params` to a member. Each step is a member's name, or `*` for any item of a list or any member.
-pub(crate) type MemberPath = &'static [&'static str];
 
 /// Members that contain credentials at any depth and in every dialect, in the form of [`bare_name`]. Gateways and SDKs read them.
 const SECRET_MEMBERS: [&str; 29] = [

@@ -6,20 +6,11 @@ use super::{Fields, Pairs, Plan, Violation, quoted};
 use crate::finding::{FindingCode, Report};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
+use crate::provider::item_format::Mention;
 use crate::sorted::in_order;
 
 /// Spellings, without `_` and in small letters, of members that hold a call's id and nothing else.
 const CALL_ID: [&str; 6] = ["callid", "toolcallid", "tooluseid", "functioncallid", "toolid", "toolinvocationid"];
-
-/// What an open call's id says where it stands unread.
-pub(crate) enum Mention<'a> {
-    /// It is another call's.
-    Call,
-    /// A result stands there that lacks the mark of one: the object, and the member that makes it one.
-    Result(JsonRef<'a>, &'static str, &'static str),
-    /// A result may stand there in another form.
-    Unread,
-}
 
 /// The open calls of one id.
 struct OpenCalls {
@@ -53,7 +44,7 @@ impl<'a> Plan<'a, '_> {
                 continue;
             }
             let fields = item.and_then(|item| items.get(item)).map(|item| Fields::of(*item));
-            match fields.map_or(Mention::Unread, |item| self.survey.named.mention(&item, value)) {
+            match fields.map_or(Mention::Unread, |item| self.survey.formats.named.mention(&item, value)) {
                 Mention::Call => {}
                 Mention::Result(object, key, mark) if self.adopts => {
                     if calls.count > 0 {
@@ -76,7 +67,7 @@ impl<'a> Plan<'a, '_> {
     }
 
     fn report_mention(&mut self, id: &str, place: JsonRef<'a>) {
-        let own = self.survey.named.dialect().as_str();
+        let own = self.survey.formats.named.dialect().as_str();
         let sentence = format!(
             "The call {id} has no result in the form of \"{own}\", and its id stands here in another form: convert the messages to the form of \"{own}\" first."
         );

@@ -2,7 +2,7 @@
 //! every dialect reports of pairs.
 
 use super::pair::{Pairing, Pairs, WireCall, WireResult};
-use super::{BodyPiece, Plan, Violation};
+use super::{BodyPiece, ListItem, Plan, Violation};
 use crate::finding::{Action, FindingCode};
 use crate::json::JsonRef;
 
@@ -43,13 +43,6 @@ impl ListMessage {
             self.piece = self.spilled();
         }
     }
-}
-
-/// An item of a new list.
-pub(crate) enum ListItem {
-    /// One of the old list, by its place.
-    Existing(usize),
-    New(BodyPiece),
 }
 
 /// Puts every result behind its call, in the order in which they stood, closes or leaves out what is open, and reports

@@ -1,7 +1,6 @@
 //! The splice writer: a body's text with some of its tokens replaced, its lists rebuilt and pieces moved.
 //! What no edit names is copied byte for byte, so a body without edits is the body itself (R41, R45).
 
-use super::place::ListItem;
 use crate::json::JsonRef;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -41,6 +40,13 @@ impl BodyPiece {
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_))
     }
+}
+
+/// An item of a new list.
+pub(crate) enum ListItem {
+    /// One of the old list, by its place.
+    Existing(usize),
+    New(BodyPiece),
 }
 
 /// Where an edit stands: its beginning, its end, and whether it goes around another edit of the same stretch (0) or not (1).

@@ -2,36 +2,14 @@
 //!
 //! A whole response goes through the same code as a streamed one, so that both result in the same message.
 
+use super::answer_reader::AnswerReader;
 use super::assembled::{Assembled, StreamEvent, WireError};
 use super::json_array::JsonArraySplitter;
-use super::response_meta::{ResponseMeta, malformed};
+use super::response_meta::malformed;
 use super::sse::{SseEvent, SseParser};
 use crate::json::{JsonRef, Kind, check, trimmed};
 use crate::message::Dialect;
 use crate::text::has;
-
-/// Reads one response of a dialect.
-pub(crate) trait AnswerReader: Send {
-    /// Reads one event of a stream; `name` is empty if the event has none. If extending one string by a fragment was the event's
-    /// only effect, returns the fragment: the content of its string token, as a slice of `data`.
-    fn read_event<'a>(&mut self, name: &str, data: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str>;
-    /// Reads an event that differs from the one before only in the fragment that [`read_event`](Self::read_event) returned.
-    fn read_fragment(&mut self, fragment: &str, out: &mut Vec<StreamEvent>);
-    /// Reads a whole response.
-    fn read_body(&mut self, body: JsonRef<'_>);
-    /// Returns true if a JSON array is a stream of events in this dialect. In others it is an error that some gateways wrap.
-    fn accepts_array(&self) -> bool {
-        false
-    }
-    /// Returns the response's metadata.
-    fn meta(&mut self) -> &mut ResponseMeta;
-    /// Returns the response received so far. `stopped`: the application stopped it, so it counts as truncated.
-    fn assemble(&self, stopped: bool) -> Assembled;
-    /// Returns the id of the container in which the provider ran code, if it reports one (Anthropic).
-    fn container(&self) -> Option<&str> {
-        None
-    }
-}
 
 /// Assembles one response from its bytes, in arbitrary chunks.
 pub struct StreamAssembler {

@@ -1,5 +1,6 @@
 //! Responses: server-sent events and plain JSON, read into a message and its calls. Each dialect implements [`AnswerReader`].
 
+mod answer_reader;
 mod assembled;
 mod assembler;
 mod json_array;
@@ -11,8 +12,9 @@ mod streamed_fields;
 mod string_buffer;
 mod to_json;
 
+pub(crate) use answer_reader::AnswerReader;
 pub use assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
-pub(crate) use assembler::{AnswerReader, read_whole};
+pub(crate) use assembler::read_whole;
 pub use assembler::{StreamAssembler, is_error_response, read_response};
 pub(crate) use json_text::{inside, non_empty_text};
 pub(crate) use latest_positions::LatestPositions;

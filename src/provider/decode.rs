@@ -1,0 +1,79 @@
+//! Decodes bodies and answers of any dialect.
+
+use super::foreign_format::{ForeignFormat, body_shape, refuse_foreign, refused};
+use super::registry::{codec, item_formats};
+use super::rules::Fields;
+use crate::error::{Error, Result};
+use crate::history::{Incoming, IncomingMessage};
+use crate::json::{Json, JsonRef, Kind};
+use crate::message::{Dialect, Part, Role};
+
+/// Decodes a body, or a bare list of its messages.
+///
+/// # Errors
+/// `invalid_input` when it is neither, and when an item is none of the dialect's.
+pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>> {
+    let codec = codec(dialect);
+    let name = codec.list();
+    let own = codec.api_request(body);
+    let body = own.as_ref().map_or(body, Json::view);
+    let mut items = Vec::new();
+    let list = if body.kind() == Kind::Array { Some(body) } else { body.get(name) };
+    if let Some(text) = list.and_then(JsonRef::as_json_str) {
+        codec.decode_head(body, &mut items);
+        if codec.decode_text(text, &mut items) {
+            return Ok(items);
+        }
+    }
+    let alone = list.filter(|list| codec.takes_single_item() && list.is_object());
+    let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
+        if let Some(template) = body_shape(&item_formats(dialect), &Fields::of(body)) {
+            return Err(refused(codec, template, "The body"));
+        }
+        return Err(Error::invalid(format!(
+            "a body of the dialect \"{}\" is an object with a list `{name}`",
+            dialect.as_str()
+        )));
+    };
+    codec.decode_head(body, &mut items);
+    let mut wires: Vec<JsonRef<'_>> = list.items().collect();
+    wires.extend(alone);
+    refuse_foreign(&item_formats(dialect), &wires)?;
+    codec.decode(&wires, &mut items);
+    if let Some(Incoming::Unknown(item)) = items.iter().find(|item| matches!(item, Incoming::Unknown(_))) {
+        let at = wires.iter().position(|wire| wire.as_raw() == item.as_str()).unwrap_or_default();
+        return Err(refused(codec, ForeignFormat::Unknown, &format!("{name}[{at}]")));
+    }
+    Ok(items)
+}
+
+/// Converts a request in the shape of a provider's SDK to the shape of its API; none if it has that shape already.
+#[must_use]
+pub fn api_request(dialect: Dialect, body: JsonRef<'_>) -> Option<Json> {
+    codec(dialect).api_request(body)
+}
+
+/// Decodes an answer of a dialect: what an assembler made, one wire message or a list of items.
+#[must_use]
+pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMessage> {
+    let codec = codec(dialect);
+    let mut items = Vec::new();
+    match wire.kind() {
+        Kind::Array => codec.decode(&wire.items().collect::<Vec<_>>(), &mut items),
+        _ => codec.decode(&[wire], &mut items),
+    }
+    items.into_iter().find_map(|item| match item {
+        Incoming::Message(message) if message.role == Role::Assistant => Some(message),
+        _ => None,
+    })
+}
+
+/// Decodes the blocks of a message's or a result's content; one that is an object is a block itself.
+#[must_use]
+pub fn blocks_of(dialect: Dialect, content: JsonRef<'_>) -> Vec<Part> {
+    let codec = codec(dialect);
+    if content.is_object() {
+        return vec![codec.decode_block(content)];
+    }
+    content.items().map(|block| codec.decode_block(block)).collect()
+}

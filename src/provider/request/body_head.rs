@@ -1,0 +1,113 @@
+//! What a request has beside its messages: headers, and the body's members up to the messages.
+
+use super::credentials::{check_headers, check_url};
+use super::provider_request::ProviderRequest;
+use super::tool_choice::{ToolChoice, write_allowed_tools};
+use super::tool_list::encode_tools;
+use super::tools::{ToolDefinition, declared};
+use crate::error::{Error, Result};
+use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::json::{Kind, ObjectWriter};
+use crate::provider::registry::codec;
+
+impl ProviderRequest {
+    /// Refuses what cannot be meant, above all a credential where it would be stored.
+    ///
+    /// # Errors
+    /// `config_invalid`, never with the credential in its words.
+    pub fn check(&self) -> Result<()> {
+        check_url(&self.url)?;
+        check_headers(&self.headers)?;
+        if self.params.view().kind() != Kind::Object {
+            return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
+        }
+        for reserved in codec(self.dialect).reserved() {
+            if self.params.view().find(reserved).is_some() {
+                return Err(Error::config(format!(
+                    "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The headers that go with the request.
+    #[must_use]
+    pub fn wire_headers(&self) -> Vec<(String, String)> {
+        let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+        for (name, value) in codec(self.dialect).headers() {
+            if !self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
+                headers.push(((*name).to_owned(), (*value).to_owned()));
+            }
+        }
+        for header in &self.headers {
+            if !header.0.eq_ignore_ascii_case("content-type") {
+                headers.push(header.clone());
+            }
+        }
+        headers
+    }
+
+    /// Writes the body's members up to the messages, into an object that stays open.
+    ///
+    /// # Errors
+    /// `config_invalid` for a tool that is named twice.
+    pub fn write_head(
+        &self,
+        object: &mut ObjectWriter<'_>,
+        tools: &[ToolDefinition],
+        report: &mut Report,
+    ) -> Result<()> {
+        let codec = codec(self.dialect);
+        let params = self.params.view();
+        let tools = encode_tools(codec, tools, params.find("tools"))?;
+        // "Function calling config is set without function_declarations", says Gemini where a server's own tools are all.
+        let callable = tools.as_ref().is_some_and(|tools| {
+            codec.tools_in().is_none_or(|wrap| tools.view().items().any(|tool| declared(tool, wrap).is_some()))
+        });
+        let mut named = Vec::new();
+        let mut leave_out = |name: &str, why: &str| {
+            report.push(
+                Finding::info(FindingCode::UnsupportedKey, format!("`{name}` is {why}; it is left out"))
+                    .with_action(Action::Dropped),
+            );
+        };
+        for (key, value) in params.entries() {
+            let name = key.as_text().unwrap_or_default();
+            match name.as_ref() {
+                "tools" | "stream" => continue,
+                // `check` took it: it is null.
+                empty if codec.reserved().contains(&empty) => continue,
+                gathered if codec.gathers(gathered) => continue,
+                // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
+                "tool_choice" | "parallel_tool_calls" if !callable => {
+                    leave_out(&name, "refused without tools");
+                    continue;
+                }
+                "tool_choice" if codec.has_other_choice(params) => {
+                    leave_out(&name, "said by another member already");
+                    continue;
+                }
+                foreign if codec.is_foreign(foreign, value) => {
+                    leave_out(&name, "no key of this dialect");
+                    continue;
+                }
+                "tool_choice" if !codec.is_own_choice(value) => match ToolChoice::of(value) {
+                    ToolChoice::Other(_) if write_allowed_tools(object, value, codec.allowed_tools_form()) => {}
+                    ToolChoice::Other(_) => {
+                        leave_out(&name, "said in words that this dialect does not know");
+                        continue;
+                    }
+                    choice => codec.write_choice(object, &choice),
+                },
+                _ => object.copy(key, value),
+            }
+            named.push(name);
+        }
+        codec.write_defaults(self, object, &named, report);
+        if let Some(tools) = tools {
+            object.json("tools", tools.view());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! The list of tools in a request.
+
+use super::tools::{ToolDefinition, declared};
+use crate::error::{Error, Result};
+use crate::json::{Json, JsonRef, ObjectWriter};
+use crate::provider::dialect::Codec;
+use crate::provider::plain_names::is_plain_id;
+
+/// Definitions in the dialect's own shape, those of `params` first; none where there is no tool.
+pub(super) fn encode_tools(
+    codec: &dyn Codec,
+    tools: &[ToolDefinition],
+    given: Option<JsonRef<'_>>,
+) -> Result<Option<Json>> {
+    let mut names: Vec<String> = Vec::new();
+    let mut name = |name: String| {
+        if name.is_empty() || !names.contains(&name) {
+            names.push(name);
+            return Ok(());
+        }
+        Err(Error::config(format!("the tool \"{name}\" is defined twice; a provider refuses that")))
+    };
+    let wrap = codec.tools_in();
+    let mut out = String::from("[");
+    for tool in given.unwrap_or_default().items() {
+        let inner = wrap.and_then(|wrap| declared(tool, wrap));
+        for tool in inner.unwrap_or_default().items() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
+        }
+        if inner.is_none() {
+            name(tool.get("function").unwrap_or(tool).string("name"))?;
+        }
+        push_item(&mut out, tool.as_raw());
+    }
+    let mut own = String::new();
+    for tool in tools {
+        if tool.name.is_empty() || !is_plain_id(&tool.name) {
+            return Err(Error::config(format!(
+                "the tool name \"{}\" is refused by providers; use up to 64 letters, digits, `_` and `-`",
+                tool.name
+            )));
+        }
+        if tool.parameters.as_ref().is_some_and(|schema| !schema.view().is_object()) {
+            return Err(Error::config(format!("`parameters` of the tool \"{}\" is a JSON Schema object", tool.name)));
+        }
+        name(codec.tool_name(&tool.name).into_owned())?;
+        if !own.is_empty() {
+            own.push(',');
+        }
+        let mut object = ObjectWriter::new(&mut own);
+        codec.write_tool(&mut object, tool);
+        object.end();
+    }
+    match wrap {
+        _ if own.is_empty() => {}
+        Some(wrap) => push_item(&mut out, &format!("{{\"{wrap}\":[{own}]}}")),
+        None => push_item(&mut out, &own),
+    }
+    out.push(']');
+    Ok((out.len() > 2).then(|| Json::trusted(out)))
+}
+
+fn push_item(out: &mut String, item: &str) {
+    if out.len() > 1 {
+        out.push(',');
+    }
+    out.push_str(item);
+}

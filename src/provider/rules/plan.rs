@@ -1,0 +1,131 @@
+//! The plan of a repair: the violations that the rules report, and the edits that fix them.
+
+use super::fields::{Fields, as_quoted};
+use super::options::RepairOptions;
+use super::splice::{BodyPiece, Edits, Span};
+use super::survey::Survey;
+use super::violation::{BodyLocation, Violation};
+use crate::finding::{Finding, FindingCode, Report};
+use crate::json::{JsonRef, Kind};
+use crate::text::replaced;
+use std::borrow::Cow;
+
+const NOT_A_LIST: &str = "Invalid type for '{}': expected an array of objects.";
+
+/// What a dialect's rules fill while they read a body.
+pub(crate) struct Plan<'a, 'o> {
+    pub edits: Edits<'a>,
+    pub(super) report: Report,
+    /// For each finding: the byte offset of the value that it is about, and the member of that value.
+    pub(super) places: Vec<(usize, &'static str)>,
+    pub options: &'o RepairOptions,
+    /// The index of the item that is read; replaces `{at}` in a sentence.
+    pub at: usize,
+    /// The members of the body.
+    pub body: Fields<'a>,
+    /// The list of items.
+    pub(super) list: JsonRef<'a>,
+    /// True while results without the mark of one are searched for, to be marked in a second reading.
+    pub(super) adopts: bool,
+    /// Results found without a mark: the object, the member that marks a result, and its value.
+    pub(super) adopted: Vec<(JsonRef<'a>, &'static str, &'static str)>,
+    /// Values that are neither calls nor results. An id inside one of them is not a mention of a call.
+    pub(super) read: Vec<Span>,
+    pub(super) survey: Survey<'a>,
+}
+
+impl<'a> Plan<'a, '_> {
+    /// Reports a violation.
+    pub fn report(&mut self, violation: Violation<'a>) {
+        let Violation { severity, code, sentence, quoted, location, call_id, action } = violation;
+        let sentence = match sentence {
+            Cow::Owned(sentence) => sentence,
+            Cow::Borrowed(template) => replaced(&replaced(template, "{at}", &self.at.to_string()), "{}", &quoted),
+        };
+        let mut finding = Finding::new(severity, code, sentence);
+        finding.call_id = call_id;
+        finding.action = action;
+        self.report.push(finding);
+        self.places.push((self.edits.span(location.value).start, location.member));
+    }
+
+    /// Reports a violation of a member, and sets the member to another value.
+    pub fn rewrite(&mut self, violation: Violation<'a>, value: String) {
+        let BodyLocation { value: object, member } = violation.location;
+        self.report(violation.rewritten());
+        self.edits.set(object, member, value);
+    }
+
+    /// Excludes a value from the search for mentions of calls: what looks like a call's id in it is none.
+    pub fn pass(&mut self, value: JsonRef<'a>) {
+        self.read.push(self.edits.span(value));
+    }
+
+    /// Returns a text block that holds the value as text. `open` is the block up to its text: `{"type":"text","text":`.
+    pub fn as_text(&self, open: &str, value: JsonRef<'a>) -> BodyPiece {
+        let token =
+            if value.kind() == Kind::String { self.edits.source(value) } else { BodyPiece::New(as_quoted(value)) };
+        BodyPiece::wrapped(open, vec![token], "}")
+    }
+
+    /// Returns the list of items. Plans the edit that makes one if the body has none: an array is wrapped in an object, a single
+    /// item in a list, and anything else becomes an empty list.
+    pub(super) fn find_list(&mut self) -> Option<JsonRef<'a>> {
+        let name = self.survey.formats.named.list();
+        let body = self.body.object;
+        let found = self.body.get(name);
+        let (list, member) = match body.kind() {
+            Kind::Object => (self.list_of_object(found), name),
+            Kind::Array => {
+                self.edits.wrap(body, &format!("{{\"{name}\":"), "}");
+                let sentence = "Invalid body: expected a JSON object with '{}', but got an array.";
+                self.report(Violation::error(FindingCode::Malformed, sentence).at(body).quoting(name).rewritten());
+                (Some(body), "")
+            }
+            _ => {
+                self.edits.replace(body, BodyPiece::New(format!("{{\"{name}\":[]}}")));
+                let sentence = "Invalid body: expected a JSON object with '{}'.";
+                self.report(Violation::error(FindingCode::Malformed, sentence).at(body).quoting(name).rewritten());
+                (None, "")
+            }
+        };
+        let is_empty_text = found.is_some_and(|found| found.is_text(""));
+        if is_empty_text || list.is_some_and(|list| list.items().next().is_none()) {
+            let sentence = "[] is too short - '{}': at least one message is required.";
+            self.report(Violation::warning(FindingCode::Malformed, sentence).at_member(body, member).quoting(name));
+        }
+        list
+    }
+
+    /// Returns the list of a body that is an object; `found` is the member that should hold it.
+    fn list_of_object(&mut self, found: Option<JsonRef<'a>>) -> Option<JsonRef<'a>> {
+        let name = self.survey.formats.named.list();
+        let body = self.body.object;
+        match found.map(JsonRef::kind) {
+            Some(Kind::Array) => {
+                let Some((open, close)) = found.and_then(|list| self.survey.formats.named.around_parts(list)) else {
+                    return found;
+                };
+                let violation = Violation::error(FindingCode::Malformed, NOT_A_LIST).at_member(body, name);
+                self.report(violation.quoting(name).rewritten());
+                self.edits.wrap(found.unwrap_or_default(), open, close);
+                return None;
+            }
+            Some(Kind::String) if self.survey.formats.named.takes_text_list() => return None,
+            _ => {}
+        }
+        self.refuse_other_format(found);
+        match found.filter(|found| matches!(found.kind(), Kind::Object | Kind::String)) {
+            // One item in place of the list. A text in it is fixed by the dialect's own rules in the next pass.
+            Some(item) => {
+                let piece = BodyPiece::wrapped("[", vec![self.edits.source(item)], "]");
+                self.edits.replace(item, piece);
+            }
+            None => self.edits.set(body, name, "[]".into()),
+        }
+        let sentence = if found.is_some() { NOT_A_LIST } else { "Missing required parameter: '{}'." };
+        let violation = Violation::error(FindingCode::Malformed, sentence).at_member(body, name);
+        self.report(violation.quoting(name).rewritten());
+        None
+    }
+}
