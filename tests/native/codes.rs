@@ -1,7 +1,8 @@
-//! The codes of findings are declared in Rust; the TypeScript union lists the same.
+//! The codes of errors and findings are declared in Rust; the TypeScript unions list the same.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use rethread::error::Code;
 use rethread::finding::FindingCode;
 use std::collections::BTreeSet;
 
@@ -22,6 +23,11 @@ fn assert_same(name: &str, declared: impl Iterator<Item = &'static str>) {
     let unknown: Vec<_> = in_types.difference(&in_rust).collect();
     assert!(missing.is_empty(), "{name} in js/types.d.ts lacks {missing:?}");
     assert!(unknown.is_empty(), "{name} in js/types.d.ts has {unknown:?}, which Rust does not declare");
+}
+
+#[test]
+fn error_codes_are_those_of_the_types() {
+    assert_same("ErrorCode", Code::ALL.iter().map(|code| code.as_str()));
 }
 
 #[test]
