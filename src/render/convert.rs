@@ -1,4 +1,4 @@
-//! A body of one dialect in another: read as a history, rendered for the other provider (R42).
+//! Conversion: decodes a body of one dialect into a history and renders it for another (R42).
 
 use super::{RenderRequest, Renderer};
 use crate::error::{Error, Result};

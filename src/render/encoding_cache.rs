@@ -3,18 +3,18 @@
 use crate::finding::Report;
 use crate::id::hash_words;
 
-/// A piece of a body: the wire messages of one stored message.
+/// The range of a text that encodes one stored message, as zero or more wire messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EncodedSpan {
     pub start: usize,
     pub end: usize,
-    /// How many wire messages.
+    /// The number of wire messages.
     pub count: u32,
-    /// Of its bytes.
+    /// The hash of its bytes.
     pub hash: u64,
-    /// Whether its dialect's rules take it; otherwise the body is mended.
+    /// True if the dialect's rules accept it; otherwise the body is repaired.
     pub sound: bool,
-    /// How many cache marks it may hold.
+    /// The number of cache marks in it, or more.
     pub marks: usize,
 }
 
@@ -26,12 +26,12 @@ impl EncodedSpan {
     }
 }
 
-/// How many cache marks a text may hold.
+/// Returns the number of cache marks in a text, or more: a string may contain the words, too.
 pub fn marks_in(text: &str) -> usize {
     crate::text::count(text, "\"cache_control\"")
 }
 
-/// Encodings in the order of the history, by index.
+/// The encodings of stored messages, by their index in history.
 #[derive(Clone, Debug, Default)]
 pub struct EncodingCache {
     settings: u64,
@@ -47,12 +47,12 @@ pub struct EncodingCache {
 struct CachedMessage {
     signature: u64,
     span: EncodedSpan,
-    /// What encoding it found; said again with each body.
+    /// The findings of encoding it, which each body's report repeats.
     report: Report,
 }
 
 impl EncodingCache {
-    /// Makes ready for a body: other settings, or a history that became shorter, begin anew.
+    /// Prepares for a body. Different settings or a shorter history clear the cache.
     pub fn prepare(&mut self, settings: u64, messages: usize) {
         if settings != self.settings || messages < self.spans.len() || self.dead > self.text.len() / 2 {
             self.text.clear();
@@ -63,7 +63,7 @@ impl EncodingCache {
         self.spans.resize_with(messages, || None);
     }
 
-    /// The kept text.
+    /// Returns the text that the spans refer to.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,7 +1,7 @@
-//! The open session's renderer: replay joined to a provider, with the encodings it keeps.
+//! The renderer of a session: builds request bodies from replay and a provider, with cached encodings.
 //!
-//! A message is encoded once a dialect and kept; a body is a copy of what is kept, so that its cost
-//! follows what is new. The kept bytes live in memory only and are rebuilt when a session is opened.
+//! A message is encoded once per dialect. A body is a copy of cached encodings, so its cost follows what is new. The cache is in memory
+//! only.
 
 mod convert;
 mod encoding_cache;
@@ -25,41 +25,41 @@ use crate::sorted::Sorted;
 pub use convert::convert;
 use encoding_cache::{EncodedSpan, EncodingCache, marks_in};
 
-/// What is asked of a render beside the history.
+/// The request that a render builds.
 pub struct RenderRequest<'r> {
-    /// Dialect, parameters, what the server wants otherwise.
+    /// The dialect, the parameters and the server's settings.
     pub provider: &'r ProviderRequest,
-    /// Goes first, as the dialect's system message.
+    /// The system message.
     pub instructions: Option<&'r str>,
-    /// Told to the model.
+    /// The definitions of the tools.
     pub tools: &'r [ToolDefinition],
-    /// What may be shown.
+    /// What the model is shown.
     pub policy: &'r Policy,
 }
 
-/// A request's body, and how it came about.
+/// A request body and its report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
     /// UTF-8 JSON.
     pub body: Vec<u8>,
-    /// Every drop, move, rename and synthesis.
+    /// Every message or call that was dropped, moved, renamed or synthesized.
     pub report: Report,
-    /// How many leading messages are byte-identical to the last body of this dialect.
+    /// The number of leading messages that are byte-identical to the last body of this dialect.
     pub stable_prefix: u32,
-    /// The highest source number that was ever given out; a tool that is called next numbers on from it (R9).
+    /// The highest source number so far. The next tool continues numbering after it (R9).
     pub max_source: Option<u64>,
 }
 
-/// How far a render came.
+/// The result of a step of a render.
 #[derive(Clone, Debug)]
 pub enum RenderStep {
-    /// The body is there.
+    /// The body is complete.
     Done(Rendered),
     /// The application must be asked first; then [`Renderer::take_reply`], and the render goes on.
     Question(ReducerQuestion),
 }
 
-/// Keeps encodings, by dialect, and what the application told its reducers.
+/// The renderer of a session, with cached encodings by dialect and the replies to reducers.
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     dialects: Sorted<Dialect, EncodingCache>,
@@ -69,14 +69,14 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    /// Forgets what is kept: the history was replaced.
+    /// Clears all caches, when the history was replaced.
     pub fn clear(&mut self) {
         self.dialects.clear();
         self.trimmed = TrimmedResults::default();
         self.memory.clear();
     }
 
-    /// What the application said to a question of this render, or that it failed.
+    /// Takes the application's reply to a question of this render.
     pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
         self.memory.learn(question, reply, replies);
     }

@@ -1,7 +1,7 @@
-//! Citations: of a turn that has its answer, the sources that it does not cite go (R8).
+//! Citations: sources that the answer of their turn does not cite are dropped (R8).
 //!
-//! A citation is `[source3]`, in any case, with nothing else between the brackets. What is cited keeps its number and its
-//! bytes. A turn without an answer, and a result without sources, stay as they are.
+//! A citation is `[source3]`, in upper or lower case, with nothing else between the brackets. Cited sources stay unchanged, and so do
+//! turns without an answer and results without sources.
 
 use super::draft::{Draft, DraftOrigin, DraftResult};
 use super::policy::{Citations, Policy};
@@ -12,7 +12,7 @@ use crate::message::{Message, MessageStatus, PartBody, Role};
 use crate::sorted::Sorted;
 use crate::tool::{ToolInvocation, ToolResult};
 
-/// Stands for sources of which the answer cited none. An empty list would make a model search again.
+/// Replaces a source list of which the answer cited nothing. An empty list would make a model search again.
 pub const UNCITED_NOTE: &str = "There were sources here; the answer cited none of them.";
 
 /// What a turn's words cite.
@@ -34,7 +34,7 @@ pub struct TrimmedResults {
 }
 
 impl TrimmedResults {
-    /// Reads what is new in a history, if the policy asks for it.
+    /// Processes the new results of a history, if the policy drops sources.
     pub fn catch_up(&mut self, history: &History, policy: &Policy) {
         if policy.citations() == Citations::Off {
             return;
@@ -137,7 +137,7 @@ fn turn_of(entry: &HistoryEntry) -> Option<u32> {
 }
 
 impl TurnCitations {
-    /// Reads the next message of the turn.
+    /// Adds the citations of the turn's next message.
     fn read(&mut self, message: &Message) {
         if message.role != Role::Assistant {
             return;

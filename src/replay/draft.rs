@@ -1,66 +1,66 @@
-//! The draft of what the model is shown: messages in order, each with its calls, each call with what answers it.
+//! The draft of a request: messages in order, each with its calls, each call with its result.
 //!
-//! Pairing is valid by construction: a result has no place of its own, it hangs on its call.
+//! Pairing is valid by construction: a result belongs to its call and has no position of its own.
 
 use crate::message::{ExtraMembers, Message, PartBody, Role, TemplateSlot};
 use crate::tool::{ToolInvocation, ToolResult};
 
-/// A draft over a history and, behind it, a turn that is not in it yet.
+/// A draft of a history, followed by a live turn that is not in history yet.
 #[derive(Clone, Debug, Default)]
 pub struct Draft<'h> {
-    /// In the order in which they are sent.
+    /// The messages, in the order in which they are sent.
     pub messages: Vec<DraftMessage<'h>>,
 }
 
-/// A message as the model is shown it.
+/// A message of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftMessage<'h> {
     /// The stored message.
     pub message: &'h Message,
-    /// Its place in the history, or in the live turn.
+    /// Where the message is stored.
     pub origin: DraftOrigin,
-    /// Its calls in their places; one that is left out is not here.
+    /// The calls that are sent, in order.
     pub calls: Vec<DraftCall<'h>>,
-    /// The results of these calls stand in the next message's wire form.
+    /// True if the results of these calls are part of the next wire message.
     pub results_go_on: bool,
 }
 
-/// Where a draft message's stored form is.
+/// Where the message of a draft is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DraftOrigin {
-    /// In the history, at that index.
+    /// In history, at this index.
     Stored(usize),
-    /// In the live turn, at that index.
+    /// In the live turn, at this index.
     Live(usize),
-    /// Nowhere: a reducer made it.
+    /// Nowhere: a reducer created it.
     Made,
-    /// Nowhere: it stands in for the messages that it sums up.
+    /// Nowhere: it is the summary of older messages.
     Summary,
 }
 
-/// A call as the model is shown it.
+/// A call of a draft.
 #[derive(Clone, Debug)]
 pub struct DraftCall<'h> {
     /// The stored invocation.
     pub invocation: &'h ToolInvocation,
-    /// What answers it; none only before the pairing pass.
+    /// The result. After the pairing pass every call has one.
     pub result: Option<DraftResult<'h>>,
 }
 
-/// What answers a call.
+/// The result of a call of a draft.
 #[derive(Clone, Copy, Debug)]
 pub enum DraftResult<'h> {
-    /// The stored result, or what a pass left of it.
+    /// The stored result, or the part of it that a pass kept.
     Stored(&'h ToolResult),
-    /// It was never started, or nobody knows.
+    /// A text that closes a call without a result.
     Closing(&'h str),
-    /// A note in place of a result that is too old.
+    /// A note instead of a result that is too old.
     Placeholder(&'h str),
     /// The beginning of the stored result.
     Cut {
-        /// All of it.
+        /// The complete result.
         result: &'h ToolResult,
-        /// How much is shown, in bytes, the note that says so included.
+        /// The number of bytes to show, including the note that the result is shortened.
         bytes: u32,
     },
 }
@@ -72,7 +72,7 @@ pub fn names_reasoning(member: &str) -> bool {
 }
 
 impl<'h> Draft<'h> {
-    /// Keeps the messages that are to stay.
+    /// Keeps the messages for which `stays` returns true.
     pub fn retain(&mut self, stays: &mut dyn FnMut(&DraftMessage<'h>) -> bool) {
         self.messages.retain(|item| stays(item));
     }
@@ -88,7 +88,7 @@ impl<'h> DraftMessage<'h> {
         at_place.into_iter().find(|call| call.invocation.id == *invocation)
     }
 
-    /// Whether it says anything beside its calls.
+    /// Returns true if the message has content besides its calls and reasoning.
     #[must_use]
     pub fn has_words(&self) -> bool {
         self.message.parts.iter().any(|part| match &part.body {
@@ -130,7 +130,7 @@ impl<'h> DraftMessage<'h> {
             && message.dialect.is_some_and(|dialect| dialect.extra_members() == ExtraMembers::Content)
     }
 
-    /// Stands for everything that makes this draft differ from another one of the same message.
+    /// Returns a hash of everything in which two drafts of one message may differ.
     #[must_use]
     pub fn signature(&self) -> u64 {
         self.calls.iter().fold(u64::from(self.results_go_on) + 1, |sum, call| {
@@ -148,7 +148,7 @@ impl<'h> DraftMessage<'h> {
     }
 }
 
-/// Stands for a result that is shown: the invocation's own, or what is left of it.
+/// Returns a hash of a result that is shown: the invocation's own, or the part of it that a pass kept.
 fn shown(call: &DraftCall<'_>, result: &ToolResult) -> u64 {
     let own = call.invocation.result.as_ref().is_some_and(|own| std::ptr::eq(own, result));
     let less = if own { 0 } else { crate::id::hash_words(1, result.content.as_str().as_bytes()) << 8 };

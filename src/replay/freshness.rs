@@ -1,8 +1,8 @@
-//! Freshness: a result that is too old to rely on is not shown again (R10, R11).
+//! Freshness: results that are too old are dropped or replaced by a note (R10, R11).
 //!
-//! The age counts from when the tool finished; the window is inclusive, 0 is never. A stamp up to a
-//! minute ahead is a clock's skew and counts as now; further ahead it is not believed, for calling
-//! again is the cheap mistake. The running turn is never stale.
+//! The age counts from the end of the tool call. A result is stale if its age exceeds its window; a window of 0 makes every result
+//! stale. A time stamp up to a minute in the future is clock skew and counts as now; one further ahead is stale. The running turn is
+//! never stale.
 
 use super::draft::{Draft, DraftCall, DraftOrigin, DraftResult};
 use super::policy::{OnStale, Policy, StaleUnit};
@@ -13,7 +13,7 @@ use crate::message::Role;
 use crate::sorted::Sorted;
 use crate::tool::Window;
 
-/// Clocks may differ by so much, in milliseconds.
+/// The highest difference between two clocks, in milliseconds.
 const SKEW: Ms = 60_000;
 
 const EXPIRED: &str = "Expired: this result is too old to rely on. Call the tool again if it matters.";
@@ -85,7 +85,7 @@ pub(super) fn freshness<'h>(
     }
 }
 
-/// The turn that is under way: the last one, as long as the model has not had its last word in it.
+/// Returns the running turn: the last one, unless it has its final answer.
 fn running_turn(history: &History, has_live: bool) -> Option<u32> {
     let last = history.messages().last()?;
     let open = last.role == Role::User || last.role == Role::Assistant && history.has_calls(last);
@@ -93,7 +93,7 @@ fn running_turn(history: &History, has_live: bool) -> Option<u32> {
     (open && !has_live).then_some(last.turn)
 }
 
-/// Why a call's result is too old, and whether the built-in window says so. An unanswered call is never stale.
+/// Returns why a call's result is stale, and whether by the built-in window. A call without a result is never stale.
 fn staleness(call: &DraftCall<'_>, policy: &Policy, now: Ms) -> Option<((FindingCode, &'static str), bool)> {
     let Some(DraftResult::Stored(result)) = call.result else { return None };
     let (window, built_in) = policy.window(call.invocation, result.is_error);

@@ -1,6 +1,6 @@
-//! What the model is shown: a draft over the history, one file a pass, one order, one report.
+//! What the model is shown: a draft of the history, changed by passes in a fixed order, one file per pass.
 //!
-//! A pass is a pure function over draft, policy and report. Stored history is never touched.
+//! A pass is a pure function of draft, policy and report. Stored history never changes.
 
 mod citations;
 mod draft;

@@ -1,14 +1,14 @@
-//! Pairing: the last pass. After it every call has a result, and no message is empty (R4, R5).
+//! Pairing, the last pass: every call gets a result or is dropped, and empty messages are dropped (R4, R5).
 
 use super::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 use super::policy::{DanglingCalls, Policy};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{CallMatching, Message, PartBody, Role, TemplateSlot, WireTemplate};
 
-/// Closes a call of which nobody knows whether it ran.
+/// The result of a call that may or may not have run.
 pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It may or may not have run; check before relying on it or repeating it.";
 
-/// Closes a call that was never started, beside others that were answered.
+/// The result of a call that was never started, in a round with calls that were.
 pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
 
 pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Report) {
@@ -51,7 +51,7 @@ fn ids_are_optional(message: &Message) -> bool {
     message.dialect.is_some_and(|dialect| dialect.call_matching() == CallMatching::ByName)
 }
 
-/// Results that came in one wire message with what follows them go out so again.
+/// Marks results that were received in one wire message with the user's text, so that they are sent so again.
 fn join_results(draft: &mut Draft<'_>) {
     for at in 1..draft.messages.len() {
         let joins =
@@ -67,9 +67,9 @@ fn join_results(draft: &mut Draft<'_>) {
     }
 }
 
-/// Answers in a row whose results came in one wire message get them in one again.
+/// Marks consecutive answers whose results were received in one wire message, so that they are sent so again.
 fn join_answers(draft: &mut Draft<'_>) {
-    // How many results the row has so far, and how many there were.
+    // The number of results in the sequence so far, and in the wire message.
     let (mut count, mut whole) = (0_usize, 0_usize);
     for at in 1..draft.messages.len() {
         let Some([before, item]) = draft.messages.get_mut(at - 1..=at) else { continue };

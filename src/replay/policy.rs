@@ -1,27 +1,27 @@
-//! Replay settings, and who wins where several speak.
+//! The settings of replay, and their precedence.
 
 use super::reduce::Reducer;
 use crate::error::{Error, Result};
 use crate::sorted::Sorted;
 use crate::tool::{ToolInvocation, Window};
 
-/// Five minutes, in milliseconds.
+/// The built-in freshness window in milliseconds: five minutes.
 pub const BUILT_IN_FRESHNESS: u64 = 300_000;
 
-/// What becomes of a result that is too old.
+/// What happens to a stale result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnStale {
-    /// Call and result are left out.
+    /// Call and result are dropped.
     #[default]
     Omit,
-    /// The call stays, its result says that it expired.
+    /// The call stays; its result is a note that it expired.
     Placeholder,
 }
 
-/// What goes when one call is stale.
+/// What is dropped with a stale call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StaleUnit {
-    /// That call.
+    /// That call only.
     #[default]
     Call,
     /// All calls of its round.
@@ -30,29 +30,29 @@ pub enum StaleUnit {
     Turn,
 }
 
-/// What becomes of a call without a result.
+/// What happens to a call without a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DanglingCalls {
-    /// It is closed by a result that says so.
+    /// It gets a synthesized result.
     #[default]
     Synthesize,
-    /// It is left out.
+    /// It is dropped.
     Omit,
 }
 
-/// What becomes of sources that the turn's answer does not cite.
+/// What happens to sources that the turn's answer does not cite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Citations {
     /// They stay.
     #[default]
     Off,
-    /// They are not shown again.
+    /// They are not sent again.
     Replay,
-    /// They are not shown again, and not stored where the answer is known by then.
+    /// They are not sent again, and not stored if the answer is known by then.
     Store,
 }
 
-/// Settings of one level; absent fields inherit.
+/// The settings of one level. Absent fields are inherited.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct PolicyLayer {
@@ -66,7 +66,7 @@ pub struct PolicyLayer {
     pub reducers: Option<Vec<Reducer>>,
 }
 
-/// All levels. Precedence, field by field: call, append, tool, session, channel, global, built-in.
+/// The settings of all levels. Precedence, field by field: call, append, tool, session, channel, global, built-in.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Policy {
@@ -79,14 +79,14 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The window of an invocation's result, and whether it is the built-in one.
+    /// Returns the freshness window of an invocation's result, and whether it is the built-in one.
     #[must_use]
     pub fn window(&self, invocation: &ToolInvocation, is_error: bool) -> (Window, bool) {
         if is_error && let Some(window) = self.field(|layer| layer.error_freshness) {
             return (window, false);
         }
         let at = |layer: &PolicyLayer| layer.tool_freshness.get(&invocation.name).copied().or(layer.freshness);
-        // An append sets the window of its own calls, a tool that of all its calls: the more specific one wins.
+        // The window of an append is more specific than that of a tool.
         let window = at(&self.call)
             .or(invocation.append_freshness)
             .or_else(|| self.tools.get(&invocation.name).copied())
@@ -97,31 +97,31 @@ impl Policy {
         (window.unwrap_or(Window::Millis(BUILT_IN_FRESHNESS)), window.is_none())
     }
 
-    /// What becomes of stale results.
+    /// Returns what happens to stale results.
     #[must_use]
     pub fn on_stale(&self) -> OnStale {
         self.field(|layer| layer.on_stale).unwrap_or_default()
     }
 
-    /// What goes when one call is stale.
+    /// What is dropped with a stale call.
     #[must_use]
     pub fn stale_unit(&self) -> StaleUnit {
         self.field(|layer| layer.stale_unit).unwrap_or_default()
     }
 
-    /// What becomes of calls without a result.
+    /// Returns what happens to calls without a result.
     #[must_use]
     pub fn dangling_calls(&self) -> DanglingCalls {
         self.field(|layer| layer.dangling_calls).unwrap_or_default()
     }
 
-    /// What becomes of uncited sources.
+    /// Returns what happens to sources that are not cited.
     #[must_use]
     pub fn citations(&self) -> Citations {
         self.field(|layer| layer.citations).unwrap_or_default()
     }
 
-    /// What makes the history shorter, in order. A list is taken whole: one level's reducers are not added to another's.
+    /// Returns the reducers, in order. They are those of one level: levels are not merged.
     #[must_use]
     pub fn reducers(&self) -> &[Reducer] {
         let levels = [&self.call, &self.session, &self.channel, &self.global];
@@ -134,17 +134,17 @@ impl Policy {
 }
 
 impl Window {
-    /// From a number of milliseconds, as an application gives it: Infinity always, 0 never.
+    /// Converts a number of milliseconds: `Infinity` means always fresh, 0 never.
     ///
     /// # Errors
-    /// `config_invalid` for a negative one and for NaN.
+    /// `config_invalid` for a negative number and for NaN.
     pub fn from_millis(millis: f64) -> Result<Self> {
         if millis.is_nan() || millis < 0.0 {
             return Err(Error::config(
                 "a freshness window is milliseconds: 0 for never, Infinity for always, never negative",
             ));
         }
-        // Longer than any clock runs.
+        // Longer than any clock counts.
         if millis >= 9_007_199_254_740_992.0 {
             return Ok(Self::Always);
         }

@@ -6,7 +6,7 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 use crate::message::{Message, Role};
 
-/// Answers a call whose result was not stored, in a run that goes on after it was cut off.
+/// The result of a call whose result was not stored, in a resumed run.
 const WITHHELD: &str =
     "This call ran and was answered. Its arguments and its result were not kept; check before repeating it.";
 
@@ -34,7 +34,7 @@ fn draft_message<'h>(
     if message.role == Role::Assistant {
         for invocation in history.calls_of(message) {
             if invocation.is_withheld() && matches!(origin, DraftOrigin::Live(_)) {
-                // A run that was cut off goes on: the model must know that it called.
+                // In a resumed run the model must know that it called the tool.
                 let result = invocation.result.as_ref().map_or(DraftResult::Closing(WITHHELD), DraftResult::Stored);
                 calls.push(DraftCall { invocation, result: Some(result) });
                 continue;

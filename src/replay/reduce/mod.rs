@@ -1,4 +1,4 @@
-//! Reducers: what makes a long history shorter, for one body. A file a reducer; they run in the given order (R36, R14).
+//! Reducers make a long history shorter, for one body. They run in the given order; each has its file (R36, R14).
 //!
 //! None of them touches what is stored, splits a round (its calls and results go together), or takes the user's newest
 //! message. One that needs the application stops the pass with a [`PendingQuestion`]; once it is answered the pass runs again from the
@@ -24,10 +24,10 @@ use super::policy::Policy;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 
-/// Ends a result of which only the beginning is shown.
+/// The end of a shortened result.
 pub const CUT_NOTE: &str = "\n[shortened]";
 
-/// One way to make a history shorter.
+/// A reducer and its settings.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Reducer {
@@ -46,7 +46,7 @@ pub enum Reducer {
 }
 
 impl Reducer {
-    /// The name in the public types.
+    /// Returns the name in the TypeScript types.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -60,9 +60,9 @@ impl Reducer {
     }
 }
 
-/// What a reducer works with beside the draft.
+/// What a reducer works with besides the draft.
 struct ReducerContext<'h, 'p> {
-    /// Its place in the pipeline.
+    /// The reducer's index in the pipeline.
     place: usize,
     history: &'h History,
     policy: &'p Policy,

@@ -1,4 +1,4 @@
-//! What a reducer asks the application, and what it was told.
+//! Questions of reducers to the application, and their replies.
 
 use super::counts::TokenCounts;
 use super::summarize::Summary;
@@ -11,7 +11,7 @@ use std::any::Any;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// A function of the application's. The core knows it by number; only the binding that made it can call it.
+/// A function of the application. The core knows its number; only the binding can call it.
 #[derive(Clone)]
 pub struct Callback {
     /// The same function has the same number.
@@ -41,12 +41,12 @@ pub struct PendingQuestion<'h> {
     pub covered: Option<Draft<'h>>,
 }
 
-/// What the application is asked before a render can go on.
+/// A question to the application, which a render needs before it can continue.
 #[derive(Clone, Debug)]
 pub struct ReducerQuestion {
-    /// Whom.
+    /// The function to call.
     pub callback: Callback,
-    /// What.
+    /// The question.
     pub question: QuestionKind,
     /// The reducer's place in its pipeline.
     pub(super) place: usize,
@@ -83,31 +83,31 @@ impl ReducerQuestion {
     }
 }
 
-/// The questions.
+/// The kinds of questions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuestionKind {
-    /// How many tokens each of these texts has.
+    /// Count the tokens of each text.
     Count(Vec<String>),
-    /// What this body says, in short.
+    /// Summarize the conversation in this body.
     Summarize(Vec<u8>),
-    /// Which of these neutral messages are shown.
+    /// Select which of these neutral messages are sent.
     Reduce(Json),
 }
 
-/// The answers.
+/// The reply to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReducerReply {
-    /// A number a text.
+    /// The number of tokens of each text.
     Counts(Vec<u64>),
     /// The summary.
     Summary(String),
     /// Neutral messages.
     Messages(Json),
-    /// The callback threw, or gave something else.
+    /// The function threw, or returned something else.
     Failed(String),
 }
 
-/// What is kept from one render to the next: counts and summaries.
+/// What is kept from one render to the next: token counts and summaries.
 #[derive(Clone, Debug, Default)]
 pub struct ReducerCache {
     pub(super) counts: Vec<(u32, TokenCounts)>,
