@@ -30,7 +30,7 @@ async fn write_pending_runs(
     head: &SessionHead,
     out: &mut ArrayWriter<'_>,
 ) -> Result<()> {
-    let held = held_locks().await;
+    let held = if context.has_tabs() { held_locks().await } else { None };
     for run in head.pending_runs() {
         let name = lock_name(context, session, &run.id);
         let is_live = context.live.borrow().contains(&name) || held_by_other_tabs(context, held.as_deref(), &name, run);

@@ -11,6 +11,8 @@ mod append;
 mod assembler;
 #[cfg(feature = "web")]
 mod audit;
+#[cfg(all(feature = "web", feature = "conformance"))]
+mod conformance;
 // Sessions use the rest of it.
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod convert;

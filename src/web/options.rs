@@ -11,10 +11,28 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wasm_bindgen::JsValue;
 
-words!(
-    /// `store`.
-    StoreOption: &'static str { "indexeddb" => "indexeddb", "memory" => "memory" }
-);
+/// `store`.
+pub enum StoreOption {
+    /// A store that is built in, by its name.
+    BuiltIn(&'static str),
+    /// The application's SQL driver.
+    SqlDriver(JsValue),
+}
+
+impl<'de> Deserialize<'de> for StoreOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let UnreadValue(value) = UnreadValue::deserialize(deserializer)?;
+        if value.is_object() {
+            return Ok(Self::SqlDriver(value));
+        }
+        match value.as_string().as_deref() {
+            Some("indexeddb") => Ok(Self::BuiltIn("indexeddb")),
+            Some("memory") => Ok(Self::BuiltIn("memory")),
+            Some(other) => Err(D::Error::unknown_variant(other, &["indexeddb", "memory"])),
+            None => Err(D::Error::invalid_type(serde::de::Unexpected::Other("a value"), &"a string or a SQL driver")),
+        }
+    }
+}
 words!(
     /// `durability`.
     DurabilityOption: super::store::Durability {

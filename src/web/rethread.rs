@@ -5,15 +5,16 @@ use super::convert::to_js;
 use super::foreign::member;
 use super::journals::pending_runs;
 use super::option_reader::read_optional;
-use super::options::{OpenOptions, PendingRunQuery, SessionQuery, open_options};
+use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
 use super::promise::promise;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
-use super::store::{IndexedDbStore, StorageStatus, persist, storage_status};
+use super::store::{IndexedDbStore, JsSqlDriver, StorageStatus, persist, storage_status};
 use super::store_context::DEFAULT_NAME;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use crate::session_head::SessionHead;
+use crate::store::sql::SqlStore;
 use crate::store::{LogStore, MemoryStore, RecordKind, open_record, unreadable_head};
 use js_sys::Promise;
 use std::rc::Rc;
@@ -30,25 +31,29 @@ pub struct JsRethread {
 pub fn open_rethread(options: JsValue) -> Promise {
     promise(async move {
         let options = open_options(&options)?;
-        let kind = store_kind(&options);
-        let store: Rc<dyn LogStore> = match kind {
-            "memory" => Rc::new(MemoryStore::default()),
-            _ => {
-                let durability = options.durability.map(|option| option.0).unwrap_or_default();
-                Rc::new(IndexedDbStore::open(options.name.as_deref().unwrap_or(DEFAULT_NAME), durability).await?)
-            }
-        };
+        let (store, kind) = open_store(&options).await?;
         Ok(JsRethread { inner: RethreadInner::new(store, kind, options)? }.into())
     })
 }
 
-/// Returns the kind of store that is asked for, or the default of this platform.
-fn store_kind(options: &OpenOptions) -> &'static str {
-    match options.store {
-        Some(store) => store.0,
+/// Opens the store that is asked for, or the default of this platform. Returns its kind too.
+async fn open_store(options: &OpenOptions) -> Result<(Rc<dyn LogStore>, &'static str)> {
+    let kind = match &options.store {
+        Some(StoreOption::SqlDriver(driver)) => {
+            let store = SqlStore::open(Rc::new(JsSqlDriver::new(driver)?)).await?;
+            let kind = store.dialect().as_str();
+            return Ok((Rc::new(store), kind));
+        }
+        Some(StoreOption::BuiltIn(kind)) => *kind,
         None if member(&js_sys::global(), "indexedDB").is_object() => "indexeddb",
         None => "memory",
+    };
+    if kind == "memory" {
+        return Ok((Rc::new(MemoryStore::default()), kind));
     }
+    let durability = options.durability.map(|option| option.0).unwrap_or_default();
+    let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
+    Ok((Rc::new(IndexedDbStore::open(name, durability).await?), kind))
 }
 
 #[wasm_bindgen(js_class = Rethread)]
@@ -133,7 +138,7 @@ impl JsRethread {
 
     /// Asks the platform to keep the data.
     pub fn persist(&self) -> Promise {
-        let durable = self.inner.context.is_durable();
+        let durable = self.inner.context.has_tabs();
         promise(async move { Ok((durable && persist().await?).into()) })
     }
 
@@ -164,7 +169,7 @@ impl JsRethread {
 
 fn status_of(inner: &RethreadInner, storage: &StorageStatus) -> StatusResult {
     let context = &inner.context;
-    let durable = context.is_durable();
+    let durable = context.has_tabs();
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let bytes = |given: Option<f64>| given.filter(|bytes| durable && *bytes >= 0.0).map(|bytes| bytes as u64);
     StatusResult {

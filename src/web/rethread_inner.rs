@@ -29,7 +29,7 @@ impl RethreadInner {
         let context = StoreContext::new(store, kind, options)?;
         let open = Rc::new(Self { context: context.clone(), sessions: RefCell::default() });
         context.keep_registry(open.clone());
-        if context.is_durable() {
+        if context.has_tabs() {
             let name = format!("rethread:{}", context.name);
             let changes = open.channel(&name, |open, session, value| {
                 if let Some(session) = open.session(session) {

@@ -40,7 +40,7 @@ pub async fn acquire_run_lock(session: &SessionInner, run: &str) -> Result<Optio
     let name = lock_name(context, &session.id, run);
     let outcome = if context.live.borrow().contains(&name) {
         LockOutcome::HeldElsewhere
-    } else if context.is_durable() {
+    } else if context.has_tabs() {
         try_acquire_lock(&name).await
     } else {
         LockOutcome::Unsupported

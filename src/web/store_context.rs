@@ -103,6 +103,12 @@ impl StoreContext {
         self.store.capabilities().durable
     }
 
+    /// Returns true if tabs of this browser share the data, and nobody else does. Then the platform's locks and channels tell who
+    /// uses it; of a database server they tell nothing.
+    pub fn has_tabs(&self) -> bool {
+        self.is_durable() && self.kind == "indexeddb"
+    }
+
     /// # Errors
     /// `closed`.
     pub fn check_open(&self) -> Result<()> {

@@ -90,7 +90,7 @@ impl SessionInner {
             *self.runs_at_last_update.borrow_mut() = runs;
             return false;
         }
-        let may_be_live = self.context.is_durable() && !runs.is_empty();
+        let may_be_live = self.context.has_tabs() && !runs.is_empty();
         let held = if may_be_live { held_locks().await } else { None };
         let mut changed = false;
         for entry in &runs {
@@ -230,11 +230,12 @@ impl SessionInner {
         let (session, run) = (self.weak_self.clone(), run.to_owned());
         let (liveness, owner) =
             (liveness_lock_name(&self.context, &self.id, &run), lock_name(&self.context, &self.id, &run));
+        let has_locks = self.context.has_tabs();
         in_background(async move {
             for attempt in 0_u32.. {
                 // A waiter on the liveness lock does not block a new owner. An owner without one holds the owner lock only.
                 let name = if attempt < MAX_LIVENESS_WAITS { &liveness } else { &owner };
-                if !wait_until_released(name).await {
+                if !has_locks || !wait_until_released(name).await {
                     // No locks here: the lease says how long the owner counts as alive.
                     let Some(left) = session.upgrade().and_then(|session| session.remaining_lease(&run)) else { break };
                     sleep(left + 1).await;

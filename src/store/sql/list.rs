@@ -64,7 +64,7 @@ impl SessionList<'_> {
             for row in rows {
                 let columns = SqlColumns::new(self.dialect, row);
                 key = columns.bytes(0)?.unwrap_or_default().to_vec();
-                id = columns.text(1)?.or(columns.text(0)?).unwrap_or_default();
+                id = session_id(&columns)?;
                 head.take(&columns, [2, 3, 4, 5])?;
             }
             listed.push(ListedSession { key, row: SessionRow { id, head: head.head() } });
@@ -117,6 +117,14 @@ impl SessionList<'_> {
         let cursor = listed.last().filter(|_| !is_last).map(|last| last.row.id.clone());
         Ok(Page { items: listed.into_iter().map(|listed| listed.row).collect(), cursor })
     }
+}
+
+/// The id of a session: the second column if it is too long to be its own key, else the first.
+fn session_id(columns: &SqlColumns<'_>) -> Result<String> {
+    if let Some(long) = columns.text(1)? {
+        return Ok(long);
+    }
+    Ok(columns.text(0)?.unwrap_or_default())
 }
 
 /// Compares a name, which is indexed by its beginning.
@@ -186,7 +194,7 @@ pub(super) fn audit_page(dialect: SqlDialect, query: &AuditQuery, rows: &[SqlRow
     let mut items: Vec<(String, Record)> = Vec::new();
     for row in rows {
         let columns = SqlColumns::new(dialect, row);
-        let session = columns.text(1)?.or(columns.text(0)?).unwrap_or_default();
+        let session = session_id(&columns)?;
         let key = columns.integer(2)?.unwrap_or(0);
         let chunk = columns.bytes(9)?;
         match items.last_mut() {

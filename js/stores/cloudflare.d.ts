@@ -1,0 +1,6 @@
+import type { SqlDriver } from './sql-driver.js';
+
+/** A store in the SQLite storage of a Durable Object: `durableObject(ctx.storage)`. The class needs `new_sqlite_classes` in its migration. */
+export function durableObject(storage: object): SqlDriver;
+/** A store in D1: `d1(env.DB)`. */
+export function d1(database: object): SqlDriver;

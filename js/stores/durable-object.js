@@ -1,0 +1,16 @@
+// A Durable Object's SQLite storage. Its responses leave the object when what was written is durable.
+
+import { RethreadError } from '../error.js';
+
+/** @type {typeof import('./cloudflare.js').durableObject} */
+export function durableObject(objectStorage) {
+  /** @type {any} */
+  const storage = objectStorage;
+  if (typeof storage?.transactionSync !== 'function' || typeof storage.sql?.exec !== 'function') {
+    throw new RethreadError('config_invalid', '`durableObject` takes the `ctx.storage` of an object whose class has SQLite storage (`new_sqlite_classes`)');
+  }
+  return {
+    dialect: 'sqlite',
+    transaction: (statements) => storage.transactionSync(() => statements.map(({ sql, params }) => storage.sql.exec(sql, ...params).toArray())),
+  };
+}

@@ -1,0 +1,13 @@
+/** A SQL database. Schema, migrations and statements are the engine's; a driver only runs them. */
+export interface SqlDriver {
+  dialect: "sqlite" | "postgres";
+  /** Runs the statements in order in one transaction and returns the rows of each. A failure rolls back all of them. Parameters are
+   *  `?` in SQLite, `$1`, `$2`, … in PostgreSQL. An error whose `code` is "busy", "quota_exceeded", "closed" or "too_large" keeps it. */
+  transaction(statements: { sql: string; params: SqlValue[] }[]): Promise<SqlRow[][]> | SqlRow[][];
+  /** Default: values of 1 MiB (larger ones are split into rows), 100 parameters a statement. */
+  limits?: { maxValueBytes?: number; maxParams?: number };
+  /** Called when the store is closed. */
+  close?(): Promise<void> | void;
+}
+export type SqlValue = string | number | Uint8Array | null;
+export type SqlRow = Record<string, SqlValue>;

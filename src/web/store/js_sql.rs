@@ -1,0 +1,230 @@
+//! A SQL driver that is a JavaScript object.
+//!
+//! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `SqlDriver` in the types.
+
+use crate::error::{Code, Error, Result};
+use crate::store::StoreFuture;
+use crate::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
+use crate::web::convert::set;
+use crate::web::foreign::{bytes, get, items, reason_of, string};
+use crate::web::platform_hold::PlatformHold;
+use crate::web::promise::{await_settled, in_background};
+use js_sys::{Array, ArrayBuffer, Function, Object, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+
+/// A driver, and what it says of itself.
+pub struct JsSqlDriver {
+    driver: JsValue,
+    transaction: Function,
+    close: Option<Function>,
+    dialect: SqlDialect,
+    limits: SqlLimits,
+    _hold: Option<PlatformHold>,
+}
+
+impl JsSqlDriver {
+    /// Returns true if the object has the members of a SQL driver.
+    pub fn is_driver(value: &JsValue) -> bool {
+        value.is_object() && get(value, "transaction").is_ok_and(|transaction| transaction.is_function())
+    }
+
+    /// Reads the members of a driver.
+    ///
+    /// # Errors
+    /// `config_invalid` when one is missing, of another type or unknown.
+    pub fn new(driver: &JsValue) -> Result<Self> {
+        let member = |key: &str| get(driver, key).map_err(|error| Error::config(error.into_message()));
+        let wrong = |what: &str| Error::config(format!("`store`: a SQL driver's {what}"));
+        let dialect = string("the driver's `dialect`", &member("dialect")?)?;
+        let dialect = dialect.ok_or_else(|| wrong("`dialect` is \"sqlite\" or \"postgres\""))?;
+        let dialect = SqlDialect::from_name(&dialect)?;
+        let transaction = member("transaction")?;
+        let transaction: Function = transaction.dyn_into().map_err(|_| wrong("`transaction` is a function"))?;
+        let close = member("close")?;
+        let close = if close.is_undefined() || close.is_null() {
+            None
+        } else {
+            Some(close.dyn_into::<Function>().map_err(|_| wrong("`close` is a function"))?)
+        };
+        let limits = member("limits")?;
+        let usual = SqlLimits::default();
+        let limits = SqlLimits {
+            max_value_bytes: limit(&limits, "maxValueBytes")?.unwrap_or(usual.max_value_bytes),
+            max_params: limit(&limits, "maxParams")?.unwrap_or(usual.max_params),
+        };
+        let hold = PlatformHold::closing(driver);
+        Ok(Self { driver: driver.clone(), transaction, close, dialect, limits, _hold: hold })
+    }
+
+    /// Calls the driver, and waits for what it returns.
+    async fn call(&self, statements: &[SqlStatement]) -> std::result::Result<JsValue, JsValue> {
+        let list: Array = statements.iter().map(statement_to_js).collect();
+        let returned = self.transaction.call1(&self.driver, &list)?;
+        await_settled(returned).await
+    }
+
+    fn odd(&self, what: &str) -> Error {
+        Error::new(Code::StoreError, format!("the driver of the {} store returned {what}", self.dialect.as_str()))
+    }
+
+    /// Reads the rows of every statement.
+    fn read_results(&self, results: &JsValue, statements: &[SqlStatement]) -> Result<Vec<Vec<SqlRow>>> {
+        let unreadable = |error: Error| self.odd(&format!("results that cannot be read: {}", error.message));
+        let list = items("the results", results, u32::MAX).map_err(unreadable)?;
+        let list = list.ok_or_else(|| self.odd("no array of results"))?;
+        if list.len() != statements.len() {
+            return Err(self.odd(&format!("{} results for {} statements", list.len(), statements.len())));
+        }
+        let read = |(rows, statement): (&JsValue, &SqlStatement)| {
+            if statement.columns.is_empty() {
+                return Ok(Vec::new());
+            }
+            let rows = items("the rows", rows, u32::MAX).map_err(unreadable)?;
+            let rows = rows.ok_or_else(|| self.odd("a result that is no array of rows"))?;
+            let names: Vec<JsValue> = statement.columns.iter().map(|name| JsValue::from_str(name)).collect();
+            rows.iter().map(|row| self.read_row(row, &names)).collect()
+        };
+        list.iter().zip(statements).map(read).collect()
+    }
+
+    fn read_row(&self, row: &JsValue, names: &[JsValue]) -> Result<SqlRow> {
+        if !row.is_object() {
+            return Err(self.odd("a row that is no object"));
+        }
+        let value = |name: &JsValue| {
+            let value = Reflect::get(row, name).map_err(|_| self.odd("a row that cannot be read"))?;
+            self.read_value(&value, name)
+        };
+        names.iter().map(value).collect()
+    }
+
+    fn read_value(&self, value: &JsValue, name: &JsValue) -> Result<SqlValue> {
+        if value.is_null() {
+            return Ok(SqlValue::Null);
+        }
+        if let Some(number) = value.as_f64() {
+            if number.fract() != 0.0 || number.abs() > MAX_SAFE {
+                return Err(self.odd("a number that is no exact integer"));
+            }
+            #[allow(clippy::cast_possible_truncation)]
+            return Ok(SqlValue::Integer(number as i64));
+        }
+        if value.is_bigint() {
+            // A large integer is read from its digits, as PostgreSQL's clients return it.
+            return Ok(SqlValue::Text(
+                js_sys::BigInt::from(value.clone()).to_string(10).map(String::from).unwrap_or_default(),
+            ));
+        }
+        if let Some(text) = string("a column", value)? {
+            return Ok(SqlValue::Text(text));
+        }
+        if let Some(bytes) = bytes("a column", &as_bytes(value))? {
+            return Ok(SqlValue::Bytes(bytes));
+        }
+        let name = name.as_string().unwrap_or_default();
+        Err(self.odd(&format!("a row whose column `{name}` is missing or of no type that a database has")))
+    }
+
+    /// The error for what a driver threw.
+    fn failure(&self, thrown: &JsValue) -> Error {
+        let reason = reason_of(thrown);
+        let code = code_of(thrown, &reason);
+        Error::new(code, format!("the {} store: {reason}", self.dialect.as_str()))
+    }
+}
+
+/// The largest integer that a JavaScript number has exactly.
+const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
+
+/// Durable Objects and libSQL return an `ArrayBuffer`.
+fn as_bytes(value: &JsValue) -> JsValue {
+    if !value.is_instance_of::<ArrayBuffer>() {
+        return value.clone();
+    }
+    // A detached buffer makes the constructor throw.
+    let class = Reflect::get(&js_sys::global(), &JsValue::from_str("Uint8Array")).unwrap_or_default();
+    let Ok(class) = class.dyn_into::<Function>() else { return JsValue::UNDEFINED };
+    Reflect::construct(&class, &Array::of1(value)).unwrap_or_default()
+}
+
+fn limit(limits: &JsValue, key: &str) -> Result<Option<usize>> {
+    let value = get(limits, key).map_err(|error| Error::config(error.into_message()))?;
+    if value.is_undefined() || value.is_null() {
+        return Ok(None);
+    }
+    match value.as_f64() {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= MAX_SAFE => Ok(Some(number as usize)),
+        _ => Err(Error::config(format!("a SQL driver's `limits.{key}` is a whole number, 1 or more"))),
+    }
+}
+
+fn statement_to_js(statement: &SqlStatement) -> JsValue {
+    let params: Array = statement.params.iter().map(value_to_js).collect();
+    let object = Object::new();
+    set(&object, "sql", &JsValue::from_str(&statement.sql));
+    set(&object, "params", &params);
+    object.into()
+}
+
+fn value_to_js(value: &SqlValue) -> JsValue {
+    match value {
+        SqlValue::Null => JsValue::NULL,
+        #[allow(clippy::cast_precision_loss)]
+        SqlValue::Integer(number) => JsValue::from_f64(*number as f64),
+        SqlValue::Text(text) => JsValue::from_str(text),
+        SqlValue::Bytes(bytes) => Uint8Array::from(bytes.as_slice()).into(),
+    }
+}
+
+/// What kind of failure a driver threw, by what the databases' clients put on their errors: `code` of better-sqlite3, libSQL and pg
+/// (a SQLSTATE), `errcode` of node:sqlite, a sentence of the others.
+fn code_of(thrown: &JsValue, reason: &str) -> Code {
+    let code = get(thrown, "code").ok().and_then(|code| code.as_string()).unwrap_or_default();
+    let number = get(thrown, "errcode").ok().and_then(|number| number.as_f64()).unwrap_or(0.0);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let primary = number as u32 & 0xff;
+    let has = |texts: &[&str]| texts.iter().any(|text| reason.contains(text) || code.contains(text));
+    match (code.as_str(), primary) {
+        // 40001 and 40P01: PostgreSQL aborted the transaction for another one. 55P03: a lock was not available.
+        ("busy" | "40001" | "40P01" | "55P03", _) | (_, 5 | 6) => Code::Busy,
+        ("quota_exceeded" | "53100", _) | (_, 13) => Code::QuotaExceeded,
+        ("closed" | "CLIENT_CLOSED", _) => Code::Closed,
+        ("too_large", _) | (_, 18) => Code::TooLarge,
+        _ if has(&["SQLITE_BUSY", "SQLITE_LOCKED"]) => Code::Busy,
+        _ if has(&["SQLITE_FULL"]) => Code::QuotaExceeded,
+        _ if has(&["SQLITE_TOOBIG"]) => Code::TooLarge,
+        // node:sqlite and better-sqlite3; a Client and a Pool of pg.
+        _ if has(&["database is not open", "connection is not open", "Client was closed", "after calling end"]) => {
+            Code::Closed
+        }
+        _ => Code::StoreError,
+    }
+}
+
+impl SqlDriver for JsSqlDriver {
+    fn dialect(&self) -> SqlDialect {
+        self.dialect
+    }
+
+    fn limits(&self) -> SqlLimits {
+        self.limits
+    }
+
+    fn transaction<'a>(&'a self, statements: Vec<SqlStatement>) -> StoreFuture<'a, Vec<Vec<SqlRow>>> {
+        Box::pin(async move {
+            let results = self.call(&statements).await.map_err(|thrown| self.failure(&thrown))?;
+            self.read_results(&results, &statements)
+        })
+    }
+
+    fn close(&self) {
+        let Some(close) = &self.close else { return };
+        // Nobody waits for it: what it fails with concerns nobody any more.
+        if let Ok(returned) = close.call0(&self.driver) {
+            in_background(async move {
+                let _ = await_settled(returned).await;
+            });
+        }
+    }
+}
