@@ -11,7 +11,9 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
+import { nodeWithSqlite, postgresPrograms } from './servers.mjs';
 import { files, output, root, run } from './shell.mjs';
+import { buildTesting } from './testing.mjs';
 import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
 
 const WASM = 'wasm32-unknown-unknown';
@@ -24,11 +26,11 @@ function checked(chosen) {
 }
 
 /** Runs the *.test.mjs of a folder with node's test runner. Tests find the browser in CHROMIUM. */
-async function nodeTests(folder, minutes, more = {}) {
+async function nodeTests(folder, minutes, more = {}, node = process.execPath) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
-  await run(process.execPath, ['--test', '--test-reporter=spec', '--test-timeout=180000', ...found], { minutes, env });
+  await run(node, ['--test', '--test-reporter=spec', '--test-timeout=180000', ...found], { minutes, env });
 }
 
 /** The test binaries of this crate that contain wasm tests. A file with `run_in_browser` runs in a browser. */
@@ -109,6 +111,11 @@ const STEPS = [
   ['bindings', 'the JavaScript classes, in Node, in memory', async () => {
     await Promise.all([build(), npm()]);
     await nodeTests('tests/bindings', 10);
+  }],
+  ['servers', 'stores on servers: SQLite, libSQL, PostgreSQL, and in workerd D1 and Durable Objects', async () => {
+    await Promise.all([build(), npm()]);
+    await buildTesting();
+    await nodeTests('tests/servers', 15, { POSTGRES_BIN: await postgresPrograms() }, await nodeWithSqlite());
   }],
   ['judges', 'the providers\' own clients and the ai package accept what we write, and read streams alike', async () => {
     await Promise.all([build(), npm()]);

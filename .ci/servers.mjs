@@ -1,0 +1,48 @@
+// What the tests of stores on servers need: a Node with node:sqlite, and the programs of PostgreSQL. Installed where they are missing.
+
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { cache, output, run, which } from './shell.mjs';
+
+const NODE = '22.23.3';
+
+/** A Node that has node:sqlite without a flag: this one, else the npm package `node`. */
+export async function nodeWithSqlite() {
+  const has = (program) => output(program, ['--no-warnings', '-e', 'require("node:sqlite")']) !== null;
+  if (has(process.execPath)) return process.execPath;
+  const place = path.join(cache, `node-${NODE}`);
+  // The package is named after the platform: its installer is a script, and scripts are off here.
+  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+  const program = path.join(place, 'node_modules', name, 'bin', 'node');
+  if (!existsSync(program)) {
+    mkdirSync(place, { recursive: true });
+    await run('npm', ['install', '--prefix', place, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `${name}@${NODE}`], { minutes: 10 });
+  }
+  if (!has(program)) throw new Error(`a Node with node:sqlite is needed, from 22.13 on: ${program} is none`);
+  console.log(`node: ${NODE} in ${place}`);
+  return program;
+}
+
+function findPostgres() {
+  const debian = '/usr/lib/postgresql';
+  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = versions.map((version) => path.join(debian, version, 'bin'));
+  const onPath = which('initdb');
+  if (onPath) folders.push(path.dirname(onPath));
+  return folders.find((folder) => ['initdb', 'postgres'].every((program) => existsSync(path.join(folder, program)))) ?? null;
+}
+
+/** The folder of PostgreSQL's programs, from the system's packages. */
+export async function postgresPrograms() {
+  if (!findPostgres()) {
+    const canInstall = process.platform === 'linux' && process.getuid?.() === 0 && which('apt-get');
+    if (!canInstall) throw new Error('PostgreSQL is needed: as root on Debian `apt-get install postgresql`, elsewhere install it so that `initdb` is on PATH');
+    const env = { DEBIAN_FRONTEND: 'noninteractive' };
+    await run('apt-get', ['update', '-q'], { env, minutes: 10 });
+    await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'postgresql'], { env, minutes: 20 });
+  }
+  const found = findPostgres();
+  if (!found) throw new Error('PostgreSQL was installed, and `initdb` is not found');
+  console.log(`postgres: ${found}`);
+  return found;
+}

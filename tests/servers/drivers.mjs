@@ -1,0 +1,39 @@
+// The drivers that tests open by name, also in other processes.
+
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { createClient } from '@libsql/client';
+import pg from 'pg';
+import { postgres } from 'rethread/postgres';
+import { sqlite } from 'rethread/sqlite';
+
+const timeout = (database) => {
+  database.exec('PRAGMA busy_timeout = 10000');
+  return database;
+};
+
+const OPEN = {
+  'node:sqlite': (file) => ({ driver: sqlite(file) }),
+  DatabaseSync: (file) => ({ driver: sqlite(timeout(new DatabaseSync(file))) }),
+  '@libsql/client': (file) => {
+    const client = createClient({ url: pathToFileURL(file).href, timeout: 10_000 });
+    return { driver: sqlite(client), end: () => client.close() };
+  },
+  'pg Pool': (place) => {
+    const pool = new pg.Pool({ ...JSON.parse(place), max: 4 });
+    pool.on('error', () => {}); // the server is stopped at the end
+    return { driver: postgres(pool), end: () => pool.end() };
+  },
+  'pg Client': async (place) => {
+    const client = new pg.Client(JSON.parse(place));
+    client.on('error', () => {});
+    await client.connect();
+    return { driver: postgres(client), end: () => client.end() };
+  },
+};
+
+/** A driver for a database, and what ends its client. */
+export async function openDriver(store, place) {
+  const { driver, end } = await OPEN[store](place);
+  return { driver, end: end ?? (() => driver.close?.()) };
+}

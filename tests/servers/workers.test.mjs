@@ -1,0 +1,64 @@
+// r46 r47: rethread/cloudflare in workerd: the SQLite storage of a Durable Object, and D1.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Miniflare } from 'miniflare';
+
+const folder = mkdtempSync(path.join(tmpdir(), 'rethread-workers-'));
+let worker;
+before(() => {
+  worker = new Miniflare({
+    cf: false,
+    compatibilityDate: '2026-04-01',
+    compatibilityFlags: ['nodejs_compat'],
+    modules: true,
+    modulesRoot: fileURLToPath(new URL('../..', import.meta.url)),
+    scriptPath: fileURLToPath(new URL('worker.js', import.meta.url)),
+    modulesRules: [
+      { type: 'ESModule', include: ['**/*.js', '**/*.mjs'] },
+      { type: 'CompiledWasm', include: ['**/*.wasm'] },
+    ],
+    d1Databases: { DB: 'chats' },
+    d1Persist: path.join(folder, 'd1'),
+    durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
+    durableObjectsPersist: path.join(folder, 'objects'),
+  });
+});
+after(async () => {
+  await worker.dispose();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const ask = async (address) => {
+  const response = await worker.dispatchFetch(`http://worker/${address}`);
+  const text = await response.text();
+  assert.equal(response.status, 200, text);
+  return JSON.parse(text);
+};
+
+for (const store of ['d1', 'object']) {
+  describe(store, () => {
+    test('a chat is written and read', async () => {
+      assert.deepEqual(await ask(`${store}/chat`), { store: 'sqlite' });
+    });
+
+    test('r46 it conforms', async () => {
+      const results = await ask(`${store}/suite`);
+      assert.ok(results.length >= 24, `only ${results.length} checks ran`);
+      assert.deepEqual(results.filter(({ error }) => error), []);
+    });
+
+    test('r47 two requests at once lose nothing', async () => {
+      await Promise.all([ask(`${store}/write?writer=0`), ask(`${store}/write?writer=1`)]);
+      assert.deepEqual(await ask(`${store}/written`), {});
+    });
+
+    test('r48 what cannot be used is refused', async () => {
+      assert.deepEqual(await ask(`${store}/wrong`), { codes: ['config_invalid', 'config_invalid', 'unsupported_version'] });
+    });
+  });
+}
