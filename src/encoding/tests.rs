@@ -129,3 +129,18 @@ proptest! {
         let _ = decoded::<Message>(&bytes);
     }
 }
+
+/// The example in docs/storage.md.
+#[test]
+fn r67_a_message_is_encoded_as_documented() {
+    let message = Message {
+        id: "m1".into(),
+        seq: 4,
+        turn: 1,
+        created_at: 1_700_000_000_000,
+        dialect: Some(crate::message::Dialect::OpenAiChat),
+        ..Message::made(Role::User, "Hi")
+    };
+    let hex: String = encoded(&message).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "a800626d3101040201030204 81a10082006422486922 051b0000018bcfe56800 0800 0c00".replace(' ', ""));
+}
