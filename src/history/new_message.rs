@@ -8,7 +8,7 @@ use super::new_result::{NewResult, join_results, read_result, read_time};
 use crate::clock::Ms;
 use crate::error::{Error, Result};
 use crate::id::{IdMap, IdSource};
-use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Media, Part, PartBody, Role};
 use crate::tool::{Arguments, InvocationStatus, ToolResult};
 use std::borrow::Cow;
@@ -100,7 +100,7 @@ impl NewItem {
     /// # Errors
     /// `invalid_input`, which names the message by its index.
     pub fn read_all(list: JsonRef<'_>) -> Result<Vec<Self>> {
-        if list.kind() != Kind::Array {
+        if list.kind() != JsonKind::Array {
             return Err(Error::invalid("messages are a list; name the dialect to append a body of one"));
         }
         let mut items = Vec::new();
@@ -114,7 +114,7 @@ impl NewItem {
     }
 
     fn read(message: JsonRef<'_>) -> Result<Self> {
-        let Some(parts) = message.get("parts").filter(|parts| parts.kind() == Kind::Array) else {
+        let Some(parts) = message.get("parts").filter(|parts| parts.kind() == JsonKind::Array) else {
             return Err(Error::invalid("`parts` is a list; name the dialect to append a body of one"));
         };
         if !message.get("role").is_some_and(|role| role.is_text("tool")) {

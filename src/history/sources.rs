@@ -5,7 +5,7 @@
 //! A list inside an object is no source list.
 
 use super::entry::HistoryEntry;
-use crate::json::{ArrayWriter, Json, JsonRef, JsonStr, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::text::count;
 use crate::tool::ToolResult;
 
@@ -115,7 +115,7 @@ pub(super) fn scan_sources(result: &ToolResult) -> (bool, Option<u64>) {
 pub(super) fn visit_sources(result: &ToolResult, visit: &mut dyn FnMut(u64, Json)) {
     change_sources(result, &mut |list| {
         for item in list.items() {
-            let has_text = item.get("content").is_some_and(|text| text.kind() == Kind::String);
+            let has_text = item.get("content").is_some_and(|text| text.kind() == JsonKind::String);
             if let Some(number) = source_number(item).filter(|_| has_text) {
                 visit(number, with_id(item));
             }

@@ -27,6 +27,19 @@ pub fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Returns `text` without the JSON white space around it.
+#[must_use]
+pub fn trimmed(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).map_or(0, |last| last + 1);
+    text.get(skip_space(bytes, 0)..end).unwrap_or_default()
+}
+
+/// Returns `text` without a byte order mark at its start.
+pub(super) fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// Checks the value that starts at `at`; gives the offset behind it.
 fn check_value(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
     let mut objects: Vec<bool> = Vec::new();

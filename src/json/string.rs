@@ -1,6 +1,7 @@
 //! A JSON string kept as its token, so that every escape returns as it was written.
 
-use super::{Json, JsonRef, scan};
+use super::scan;
+use super::value::Json;
 use crate::encoding::TextSource;
 use bytestring::ByteString;
 use minicbor::encode::{Encoder, Write};
@@ -64,7 +65,7 @@ impl JsonStr {
         }
     }
 
-    pub(super) fn trusted(token: &str) -> Self {
+    pub(super) fn from_checked(token: &str) -> Self {
         Self(Token::Shared(token.into()))
     }
 
@@ -104,7 +105,7 @@ impl JsonStr {
     #[must_use]
     pub fn to_json(&self) -> Json {
         match &self.0 {
-            Token::Shared(token) => Json(token.clone()),
+            Token::Shared(token) => Json::from_token(token.clone()),
             Token::Growing(token) => Json::trusted(token.clone()),
         }
     }
@@ -143,30 +144,6 @@ impl From<&str> for JsonStr {
     }
 }
 
-impl<'a> JsonRef<'a> {
-    /// The token of a string.
-    #[must_use]
-    pub fn as_json_str(self) -> Option<JsonStr> {
-        self.as_raw().starts_with('"').then(|| JsonStr::trusted(self.as_raw()))
-    }
-
-    /// The text of a string, decoded.
-    #[must_use]
-    pub fn as_text(self) -> Option<Cow<'a, str>> {
-        let raw = self.as_raw();
-        if !raw.starts_with('"') {
-            return None;
-        }
-        Some(unescape(raw.get(1..raw.len().saturating_sub(1))?))
-    }
-
-    /// Whether this is the string `text`.
-    #[must_use]
-    pub fn is_text(self, text: &str) -> bool {
-        self.as_text().is_some_and(|own| own == text)
-    }
-}
-
 /// Appends a text as a JSON string.
 pub fn push_text(out: &mut String, text: &str) {
     out.push('"');
@@ -202,7 +179,7 @@ pub fn push_escaped(out: &mut String, text: &str) {
     out.push_str(text.get(from..).unwrap_or(""));
 }
 
-fn unescape(inside: &str) -> Cow<'_, str> {
+pub(super) fn unescape(inside: &str) -> Cow<'_, str> {
     let Some(first) = inside.find('\\') else { return Cow::Borrowed(inside) };
     let mut out = String::with_capacity(inside.len());
     let mut rest = inside;
@@ -260,6 +237,6 @@ impl JsonStr {
     pub fn from_token(token: &str) -> Option<Self> {
         let bytes = token.as_bytes();
         let whole = bytes.first() == Some(&b'"') && scan::check_string(bytes, 0) == Ok(bytes.len());
-        whole.then(|| Self::trusted(token))
+        whole.then(|| Self::from_checked(token))
     }
 }

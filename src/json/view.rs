@@ -1,12 +1,14 @@
 //! Borrowed views over checked JSON text.
 
-use super::scan::{self, SyntaxError, skip_space, skip_string, skip_value};
-use super::{Json, JsonStr};
+use super::scan::{SyntaxError, check, skip_space, skip_string, skip_value, trimmed, without_byte_order_mark};
+use super::string::{JsonStr, unescape};
+use super::value::Json;
+use std::borrow::Cow;
 
-/// What a value is.
+/// The types of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum JsonKind {
     Null,
     Bool,
     Number,
@@ -15,69 +17,71 @@ pub enum Kind {
     Object,
 }
 
-/// A JSON value inside checked text, trimmed. The default is none: it reads as `null`.
+/// A view of a JSON value inside checked text, without surrounding white space. The default view is empty and reads as `null`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct JsonRef<'a>(&'a str);
 
 impl<'a> JsonRef<'a> {
-    /// Whether it is that very value of the text, not one that reads the same.
+    /// Returns true if both views are of the same place in one text, not only of equal values.
     #[must_use]
     pub fn is_same(self, other: JsonRef<'_>) -> bool {
         std::ptr::eq(self.0, other.0)
     }
 
-    /// Checks the text.
+    /// Checks `text` and returns a view of its value.
     ///
     /// # Errors
-    /// Where it stops being JSON.
+    /// If `text` is not one JSON value.
     pub fn parse(text: &'a str) -> Result<Self, SyntaxError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        scan::check(text)?;
+        let text = without_byte_order_mark(text);
+        check(text)?;
         Ok(Self(trimmed(text)))
     }
 
-    pub(super) fn trusted(text: &'a str) -> Self {
+    /// Views text that was checked before.
+    #[cfg(test)]
+    pub(super) fn from_checked(text: &'a str) -> Self {
         Self(text)
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_raw(self) -> &'a str {
         self.0
     }
 
-    /// An owned copy.
+    /// Copies the value.
     #[must_use]
     pub fn to_owned(self) -> Json {
-        Json(self.0.into())
+        Json::from_checked(self.0)
     }
 
-    /// What it is.
+    /// Returns the type of the value.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> JsonKind {
         match self.0.as_bytes().first() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b't' | b'f') => Kind::Bool,
-            Some(b'n') | None => Kind::Null,
-            Some(_) => Kind::Number,
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'n') | None => JsonKind::Null,
+            Some(_) => JsonKind::Number,
         }
     }
 
-    /// Whether it is `null`.
+    /// Returns true for `null`.
     #[must_use]
     pub fn is_null(self) -> bool {
-        self.kind() == Kind::Null
+        self.kind() == JsonKind::Null
     }
 
-    /// Whether it is an object.
+    /// Returns true for an object.
     #[must_use]
     pub fn is_object(self) -> bool {
-        self.kind() == Kind::Object
+        self.kind() == JsonKind::Object
     }
 
-    /// The boolean, if it is one.
+    /// Returns the value of a boolean.
     #[must_use]
     pub fn as_bool(self) -> Option<bool> {
         match self.0 {
@@ -87,35 +91,35 @@ impl<'a> JsonRef<'a> {
         }
     }
 
-    /// The number, if it is a whole one that is not negative. Read by hand: a parser of floats costs more bytes than all
-    /// that is read by this.
+    /// Returns a number that is whole and not negative, however it is written: `12000`, `12e3`, `12000.0`. It is read without the
+    /// standard library's parser of floats, which would add more to the wasm than this module has.
     #[must_use]
     pub fn as_u64(self) -> Option<u64> {
-        if self.kind() != Kind::Number {
+        if self.kind() != JsonKind::Number {
             return None;
         }
         self.0.parse().ok().or_else(|| whole(self.0))
     }
 
-    /// The members of an object in their order, doubled keys included; nothing for any other value.
+    /// Iterates over the members of an object in their order, duplicate keys included. Other values have none.
     #[must_use]
-    pub fn entries(self) -> Entries<'a> {
-        Entries { text: if self.is_object() { self.0 } else { "" }, at: 1 }
+    pub fn entries(self) -> ObjectEntries<'a> {
+        ObjectEntries { text: if self.is_object() { self.0 } else { "" }, at: 1 }
     }
 
-    /// The items of an array; nothing for any other value.
+    /// Iterates over the items of an array. Other values have none.
     #[must_use]
-    pub fn items(self) -> Items<'a> {
-        Items { text: if self.kind() == Kind::Array { self.0 } else { "" }, at: 1 }
+    pub fn items(self) -> ArrayItems<'a> {
+        ArrayItems { text: if self.kind() == JsonKind::Array { self.0 } else { "" }, at: 1 }
     }
 
-    /// The members at any depth whose value is a string, with their keys, in one pass.
+    /// Iterates over the members at any depth whose value is a string, as key and value.
     #[must_use]
     pub fn text_members(self) -> TextMembers<'a> {
         TextMembers { text: self.0, at: 0 }
     }
 
-    /// The member of that name; of doubled ones the last, as `JSON.parse` takes it.
+    /// Returns the member of that name. If the key is duplicated, the last one counts, as in `JSON.parse`.
     #[must_use]
     pub fn get(self, name: &str) -> Option<JsonRef<'a>> {
         let mut found = None;
@@ -127,34 +131,63 @@ impl<'a> JsonRef<'a> {
         found
     }
 
-    /// As [`get`](Self::get), with `null` read as absent.
+    /// Like [`get`](Self::get), but returns nothing for a member that is `null`.
     #[must_use]
     pub fn find(self, name: &str) -> Option<JsonRef<'a>> {
         self.get(name).filter(|value| !value.is_null())
     }
 
-    /// The text of the member of that name, if that is a string.
+    /// Returns the decoded text of the member of that name, if it is a string.
     #[must_use]
-    pub fn text(self, name: &str) -> Option<std::borrow::Cow<'a, str>> {
+    pub fn text(self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name)?.as_text()
     }
 
-    /// As [`text`](Self::text), empty where there is none.
+    /// Like [`text`](Self::text), but returns an empty text if there is none.
     #[must_use]
     pub fn string(self, name: &str) -> String {
         self.text(name).unwrap_or_default().into_owned()
     }
 
-    /// Whether the member of that name is the string `text`.
+    /// Returns true if the member of that name is the string `text`.
     #[must_use]
-    pub fn says(self, name: &str, text: &str) -> bool {
+    pub fn has_text(self, name: &str, text: &str) -> bool {
         self.get(name).is_some_and(|value| value.is_text(text))
     }
 
-    /// The token of the member of that name, if that is a string.
+    /// Returns the token, if this is a string.
+    #[must_use]
+    pub fn as_json_str(self) -> Option<JsonStr> {
+        self.0.starts_with('"').then(|| JsonStr::from_checked(self.0))
+    }
+
+    /// Returns the decoded text, if this is a string.
+    #[must_use]
+    pub fn as_text(self) -> Option<Cow<'a, str>> {
+        if !self.0.starts_with('"') {
+            return None;
+        }
+        Some(unescape(self.0.get(1..self.0.len().saturating_sub(1))?))
+    }
+
+    /// Returns true if this is a string whose decoded text is `text`.
+    #[must_use]
+    pub fn is_text(self, text: &str) -> bool {
+        self.as_text().is_some_and(|decoded| decoded == text)
+    }
+
+    /// Returns the token of the member of that name, if it is a string.
     #[must_use]
     pub fn json_str(self, name: &str) -> Option<JsonStr> {
         self.get(name)?.as_json_str()
+    }
+}
+
+impl Json {
+    /// Returns a view to read the value by.
+    #[must_use]
+    pub fn view(&self) -> JsonRef<'_> {
+        JsonRef(self.as_str())
     }
 }
 
@@ -166,12 +199,12 @@ impl std::fmt::Debug for JsonRef<'_> {
 
 /// Iterates over an object's members.
 #[derive(Clone)]
-pub struct Entries<'a> {
+pub struct ObjectEntries<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Iterator for Entries<'a> {
+impl<'a> Iterator for ObjectEntries<'a> {
     type Item = (JsonRef<'a>, JsonRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -217,12 +250,12 @@ impl<'a> Iterator for TextMembers<'a> {
 
 /// Iterates over an array's items.
 #[derive(Clone)]
-pub struct Items<'a> {
+pub struct ArrayItems<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Iterator for Items<'a> {
+impl<'a> Iterator for ArrayItems<'a> {
     type Item = JsonRef<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -234,15 +267,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// A text without the JSON white space around it.
-#[must_use]
-pub fn trimmed(text: &str) -> &str {
-    let bytes = text.as_bytes();
-    let end = bytes.iter().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).map_or(0, |last| last + 1);
-    text.get(skip_space(bytes, 0)..end).unwrap_or_default()
-}
-
-/// Where the next member or item begins; none at the closing bracket.
+/// Returns the offset of the next member or item, or nothing at the closing bracket.
 fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = skip_space(bytes, at);
     if bytes.get(at) == Some(&b',') {
@@ -251,9 +276,10 @@ fn next_start(bytes: &[u8], at: usize) -> Option<usize> {
     (!matches!(bytes.get(at), None | Some(b'}' | b']'))).then_some(at)
 }
 
-/// Reads `1.0`, `12e3` and the like: a whole number in another dress, below 2^53, beyond which a float names no single one.
+/// Reads a whole number with a point or an exponent, such as `1.0` and `12e3`, below 2^53. From there on, a float stands for several
+/// whole numbers.
 fn whole(text: &str) -> Option<u64> {
-    // The digits up to the last that is no zero, the zeros behind it, and the power of ten that the point and the exponent ask for.
+    // The number up to its last digit that is not zero, the zeros after that digit, and the power of ten from point and exponent.
     let (mut number, mut zeros, mut scale) = (0_u64, 0_u32, 0_i64);
     let (mut step, mut exponent) = (0, None);
     for (at, byte) in text.bytes().enumerate() {

@@ -5,7 +5,7 @@ use super::registry::{codec, item_formats};
 use super::rules::Fields;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage};
-use crate::json::{Json, JsonRef, Kind};
+use crate::json::{Json, JsonKind, JsonRef};
 use crate::message::{Dialect, Part, Role};
 
 /// Decodes a body, or a bare list of its messages.
@@ -18,7 +18,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     let own = codec.api_request(body);
     let body = own.as_ref().map_or(body, Json::view);
     let mut items = Vec::new();
-    let list = if body.kind() == Kind::Array { Some(body) } else { body.get(name) };
+    let list = if body.kind() == JsonKind::Array { Some(body) } else { body.get(name) };
     if let Some(text) = list.and_then(JsonRef::as_json_str) {
         codec.decode_head(body, &mut items);
         if codec.decode_text(text, &mut items) {
@@ -26,7 +26,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
         }
     }
     let alone = list.filter(|list| codec.takes_single_item() && list.is_object());
-    let Some(list) = list.filter(|list| alone.is_some() || list.kind() == Kind::Array) else {
+    let Some(list) = list.filter(|list| alone.is_some() || list.kind() == JsonKind::Array) else {
         if let Some(template) = body_shape(&item_formats(dialect), &Fields::of(body)) {
             return Err(refused(codec, template, "The body"));
         }
@@ -59,7 +59,7 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
     let codec = codec(dialect);
     let mut items = Vec::new();
     match wire.kind() {
-        Kind::Array => codec.decode(&wire.items().collect::<Vec<_>>(), &mut items),
+        JsonKind::Array => codec.decode(&wire.items().collect::<Vec<_>>(), &mut items),
         _ => codec.decode(&[wire], &mut items),
     }
     items.into_iter().find_map(|item| match item {

@@ -12,7 +12,7 @@ use super::stream::AnswerReader;
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::id::{IdMap, Seed, short_name};
-use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part};
 use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -271,8 +271,8 @@ pub(crate) trait Codec: ItemFormat {
     fn decode_result(&self, result: &ToolResult) -> (Vec<JsonStr>, Vec<Part>) {
         let view = result.content.view();
         match view.kind() {
-            Kind::Array => split_media(view.items().map(|block| self.decode_block(block))),
-            Kind::Object => split_media([self.decode_block(view)]),
+            JsonKind::Array => split_media(view.items().map(|block| self.decode_block(block))),
+            JsonKind::Object => split_media([self.decode_block(view)]),
             _ => (vec![text_or_json(&result.content)], Vec::new()),
         }
     }

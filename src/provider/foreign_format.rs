@@ -3,7 +3,7 @@
 use super::item_format::{ItemFormat, ItemFormats};
 use super::rules::Fields;
 use crate::error::{Error, Result};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::message::Dialect;
 use crate::text::has;
 
@@ -178,7 +178,7 @@ const AGENTS_TYPES: [&str; 3] = ["function_call_result", "hosted_tool_call", "co
 /// The SDK whose message an item is.
 fn sdk_of(item: &Fields<'_>) -> Option<ForeignFormat> {
     let has = |name: &str| item.find(name).is_some();
-    let list = |name: &str| item.get(name).filter(|value| value.kind() == Kind::Array);
+    let list = |name: &str| item.get(name).filter(|value| value.kind() == JsonKind::Array);
     let kind = item.text("type").unwrap_or_default();
     let kind = kind.as_ref();
     let constructor = has("lc") && (has("kwargs") || has("id")) || has("lc_kwargs") || has("lc_namespace");
@@ -233,7 +233,7 @@ fn parts_shape(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignFormat
 pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
     let mut items = item.items();
     let role = items.next().and_then(JsonRef::as_text);
-    let content = items.next().is_some_and(|content| matches!(content.kind(), Kind::String | Kind::Array));
+    let content = items.next().is_some_and(|content| matches!(content.kind(), JsonKind::String | JsonKind::Array));
     let roles = ["human", "ai", "system", "user", "assistant", "tool", "placeholder"];
     content && items.next().is_none() && role.is_some_and(|role| roles.contains(&role.as_ref()))
 }
@@ -241,9 +241,9 @@ pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
 /// The other shape that a whole body is of, where the list of the named dialect is not in it.
 pub(crate) fn body_shape(formats: &ItemFormats, body: &Fields<'_>) -> Option<ForeignFormat> {
     let full = |list: JsonRef<'_>| match list.kind() {
-        Kind::Array => list.items().next().is_some(),
-        Kind::Object => true,
-        Kind::String => !list.is_text(""),
+        JsonKind::Array => list.items().next().is_some(),
+        JsonKind::Object => true,
+        JsonKind::String => !list.is_text(""),
         _ => false,
     };
     let name = formats.named.list();
@@ -277,8 +277,8 @@ pub(crate) fn refuse_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Re
     let mut found: Option<(usize, ForeignFormat)> = None;
     for (at, item) in items.iter().enumerate() {
         let shape = match item.kind() {
-            Kind::Object => fit_of(formats, &Fields::of(*item)).foreign,
-            Kind::Array if is_langchain_pair(*item) => Some(ForeignFormat::LangChain),
+            JsonKind::Object => fit_of(formats, &Fields::of(*item)).foreign,
+            JsonKind::Array if is_langchain_pair(*item) => Some(ForeignFormat::LangChain),
             _ => None,
         };
         if let Some(shape) = shape

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::history::{History, JoinBase, Origin, join};
 use crate::id::{CountingIds, Seed};
-use crate::json::{Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
     Dangling, Parameter, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group,
@@ -109,7 +109,7 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
             }
             // What a server holds is no part of the body, and lost with it.
             key if said.contains(&key) && !codec(from).server_state().contains(&key) => {}
-            group if is_group(from, group) && value.kind() == Kind::Object => {
+            group if is_group(from, group) && value.kind() == JsonKind::Object => {
                 for (name, value) in value.entries() {
                     take(&format!("{group}.{}", name.as_text().unwrap_or_default()), value);
                 }
@@ -157,7 +157,7 @@ fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
 /// The definitions of a body's tools. Tools that a provider runs itself have no place elsewhere.
 fn tools(body: JsonRef<'_>, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
-    let Some(list) = body.get("tools").filter(|list| list.kind() == Kind::Array) else { return tools };
+    let Some(list) = body.get("tools").filter(|list| list.kind() == JsonKind::Array) else { return tools };
     for (at, tool) in list.items().enumerate() {
         let before = tools.len();
         ToolDefinition::read(tool, &mut tools);

@@ -11,7 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::history::History;
 use crate::id::hash_words;
-use crate::json::{Json, Kind, ObjectWriter};
+use crate::json::{Json, JsonKind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::{
     Codec, ProviderRequest, ReasoningField, RepairOptions, Settings, ToolDefinition, Wire, codec, repair_rendered,
@@ -344,7 +344,7 @@ fn as_it_came(item: &DraftMessage<'_>) -> bool {
     let part = |part: &Part| {
         part.template.is_some() || matches!(part.body, PartBody::Opaque(_) | PartBody::Image(_) | PartBody::File(_))
     };
-    let result = |call: &DraftCall<'_>| matches!(call.result, Some(DraftResult::Stored(result)) if result.template.is_some() || (result.dialect.is_some() && result.content.view().kind() != Kind::String));
+    let result = |call: &DraftCall<'_>| matches!(call.result, Some(DraftResult::Stored(result)) if result.template.is_some() || (result.dialect.is_some() && result.content.view().kind() != JsonKind::String));
     message.template.is_some()
         || message.parts.iter().any(part)
         || item.calls.iter().any(|call| call.invocation.template.is_some() || result(call))

@@ -8,7 +8,7 @@ use crate::clock::Ms;
 use crate::error::{Code, Error, Result};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::IdMap;
-use crate::json::{Json, JsonRef, Kind};
+use crate::json::{Json, JsonKind, JsonRef};
 use crate::replay::INTERRUPTED;
 use crate::sorted::Sorted;
 use crate::text::joined;
@@ -105,7 +105,7 @@ impl ToolRound {
         let arguments = match JsonRef::parse(if text.trim().is_empty() { "{}" } else { &text }) {
             Ok(value) if value.is_object() || value.is_null() => value.to_owned(),
             // The input of a custom tool is a string.
-            Ok(value) if value.kind() == Kind::String && matches!(call.arguments, Arguments::Value(_)) => {
+            Ok(value) if value.kind() == JsonKind::String && matches!(call.arguments, Arguments::Value(_)) => {
                 value.to_owned()
             }
             Ok(_) => {

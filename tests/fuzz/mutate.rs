@@ -1,7 +1,7 @@
 //! Changes to a body that leave it JSON: a value gives way to another, comes twice, or goes. Bytes alone would mostly make what is
 //! no JSON, and say little of the rules.
 
-use rethread::json::{JsonRef, Kind};
+use rethread::json::{JsonRef, JsonKind};
 
 /// A value's place in the text, and whether it is an item of an array, where it can come twice or go.
 #[derive(Clone, Copy)]
@@ -42,8 +42,8 @@ fn spans(text: &str, root: JsonRef<'_>) -> Vec<Span> {
     while at < found.len() && found.len() < MOST {
         let value = found[at].1;
         match value.kind() {
-            Kind::Array => found.extend(value.items().map(|item| (place(item, true), item))),
-            Kind::Object => found.extend(value.entries().map(|(_, member)| (place(member, false), member))),
+            JsonKind::Array => found.extend(value.items().map(|item| (place(item, true), item))),
+            JsonKind::Object => found.extend(value.entries().map(|(_, member)| (place(member, false), member))),
             _ => {}
         }
         at += 1;

@@ -2,7 +2,7 @@
 
 use super::encode::write_block;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
-use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
@@ -15,7 +15,7 @@ const PLAIN_RESULT: &str = r##"{"type":"tool_result","tool_use_id":#id,"content"
 pub(super) fn decode_system(system: JsonRef<'_>) -> Option<Incoming> {
     let mut parts = Vec::new();
     match system.kind() {
-        Kind::Array => system.items().for_each(|block| parts.push(IncomingPart::Part(decode_block(block)))),
+        JsonKind::Array => system.items().for_each(|block| parts.push(IncomingPart::Part(decode_block(block)))),
         _ => {
             if let Some(text) = system.as_json_str().filter(|text| !text.is_empty()) {
                 parts.push(IncomingPart::Part(PartBody::Text(text).into()));
@@ -77,13 +77,13 @@ fn decode_content(content: Option<JsonRef<'_>>, role: Role) -> DecodedContent {
     let mut decoded = DecodedContent::default();
     let Some(content) = content else { return decoded };
     match content.kind() {
-        Kind::String => {
+        JsonKind::String => {
             if let Some(text) = content.as_json_str().filter(|text| !text.is_empty()) {
                 decoded.parts.push(IncomingPart::Part(PartBody::Text(text).into()));
                 decoded.slot = Some(TemplateSlot::Part(0));
             }
         }
-        Kind::Array => {
+        JsonKind::Array => {
             for block in content.items() {
                 match block.text("type").as_deref() {
                     Some("tool_result") if matches!(role, Role::User | Role::Assistant) => {
@@ -154,7 +154,7 @@ fn decode_media(block: JsonRef<'_>) -> Option<Media> {
 
 fn source_template(source: JsonRef<'_>) -> WireTemplate {
     template_of(source, &mut |name, value| {
-        (matches!(name, "data" | "url" | "file_id") && value.kind() == Kind::String).then_some(TemplateSlot::Text)
+        (matches!(name, "data" | "url" | "file_id") && value.kind() == JsonKind::String).then_some(TemplateSlot::Text)
     })
 }
 

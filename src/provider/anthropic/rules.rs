@@ -15,7 +15,7 @@ pub(crate) use content::EMPTY_ERROR_TEXT;
 
 use crate::finding::FindingCode;
 use crate::id::short_name;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{
     Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Pairs, PlacementRules, Plan, Speaker, TurnGrammar,
     TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
@@ -71,7 +71,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, closing_text.clone(), &GRAMMAR);
     pairs.settle(plan, &IDS);
     // `"thread":{"type":"continue",…}`: the server has the turns before those of the list.
-    let has_held_turns = plan.body.find("thread").is_some_and(|thread| thread.says("type", "continue"));
+    let has_held_turns = plan.body.find("thread").is_some_and(|thread| thread.has_text("type", "continue"));
     if has_held_turns {
         keep_results_of_held_calls(&mut pairs);
     }
@@ -115,25 +115,25 @@ fn read_content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     }
     let Some(content) = content else { return read_empty_message(reader, fields) };
     match content.kind() {
-        Kind::Null => read_empty_message(reader, fields),
-        Kind::String if content.is_text("") => read_empty_message(reader, fields),
-        Kind::Array if content.items().next().is_none() => read_empty_message(reader, fields),
-        Kind::String => {
+        JsonKind::Null => read_empty_message(reader, fields),
+        JsonKind::String if content.is_text("") => read_empty_message(reader, fields),
+        JsonKind::Array if content.items().next().is_none() => read_empty_message(reader, fields),
+        JsonKind::String => {
             reader.text(content);
             let text = reader.turns.last_mut().and_then(|turn| turn.blocks.last_mut());
             if let Some(text) = text.filter(|_| content::is_blank(Some(content))) {
                 text.kind = BlockKind::EmptyText;
             }
         }
-        Kind::Array => reader.blocks(fields, content),
-        Kind::Object => {
+        JsonKind::Array => reader.blocks(fields, content),
+        JsonKind::Object => {
             let sentence = "messages.{at}.content: Input should be a valid list";
             let violation = Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "content");
             reader.plan.report(violation.rewritten());
             reader.plan.edits.wrap(content, "[", "]");
             reader.blocks(fields, content);
         }
-        Kind::Number | Kind::Bool => {
+        JsonKind::Number | JsonKind::Bool => {
             let sentence = "messages.{at}.content: Input should be a valid string or list";
             let violation = Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "content");
             reader.plan.rewrite(violation, as_quoted(content));

@@ -5,7 +5,7 @@
 use super::encode::{is_plain_call, is_plain_content, is_plain_result, plain_result_template, write_part};
 use super::part::{CALL_NAMES, NamedPart, SIGNATURE_NAMES, object_member};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
-use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::template::{template_of, template_with_slots, without_plain_template};
 use crate::text::has;
@@ -35,7 +35,7 @@ fn message(role: Role, parts: Vec<IncomingPart>, template: Option<WireTemplate>)
 /// Returns the parts of a content. Gemini accepts a single part without a list around it.
 fn parts_of(content: JsonRef<'_>) -> Vec<JsonRef<'_>> {
     match content.find("parts") {
-        Some(part) if part.kind() != Kind::Array => vec![part],
+        Some(part) if part.kind() != JsonKind::Array => vec![part],
         parts => parts.unwrap_or_default().items().collect(),
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn decode_content(wire: JsonRef<'_>, items: &mut Vec<Incoming>) {
     let (role, is_role_standard) = decode_role(wire);
     let DecodedParts { parts, mut results, parts_before } = decode_parts(wire, role);
     let has_results = role == Role::User && !results.is_empty();
-    let is_standard = is_role_standard && wire.get("parts").is_some_and(|parts| parts.kind() == Kind::Array);
+    let is_standard = is_role_standard && wire.get("parts").is_some_and(|parts| parts.kind() == JsonKind::Array);
     if has_results && parts.is_empty() && is_standard {
         record_content_template(wire, &mut results);
     }
@@ -176,7 +176,8 @@ pub(super) fn decode_part(part: JsonRef<'_>) -> Part {
 
 fn media_template(media: JsonRef<'_>) -> WireTemplate {
     template_of(media, &mut |name, value| {
-        (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == Kind::String).then_some(TemplateSlot::Text)
+        (matches!(name, "data" | "fileUri" | "file_uri") && value.kind() == JsonKind::String)
+            .then_some(TemplateSlot::Text)
     })
 }
 
@@ -215,7 +216,7 @@ fn is_stored_by_google(uri: &JsonStr) -> bool {
 /// Returns the id of a call or response. A number is read as its digits.
 fn decode_id(named: JsonRef<'_>) -> String {
     match named.get("id") {
-        Some(id) if id.kind() == Kind::Number => id.as_raw().to_owned(),
+        Some(id) if id.kind() == JsonKind::Number => id.as_raw().to_owned(),
         _ => named.string("id"),
     }
 }

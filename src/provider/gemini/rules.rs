@@ -14,7 +14,7 @@ pub(crate) use signatures::PLACEHOLDER_SIGNATURE;
 use super::model_version::model_version;
 use super::part::CALL_NAMES;
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{
     ErrorTemplates, Fields, IdRule, PlacementRules, Plan, Speaker, TurnGrammar, TurnReader, Violation, WireCall,
     place_blocks, quoted, write_turns,
@@ -81,10 +81,10 @@ fn read_content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     }
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {
-        Some((parts, Kind::Array)) if parts.items().next().is_some() => reader.blocks(fields, parts),
-        Some((parts, kind @ (Kind::Object | Kind::String))) => {
+        Some((parts, JsonKind::Array)) if parts.items().next().is_some() => reader.blocks(fields, parts),
+        Some((parts, kind @ (JsonKind::Object | JsonKind::String))) => {
             let sentence = "Invalid value at 'contents[{at}].parts': a list was expected.";
-            if kind == Kind::Object {
+            if kind == JsonKind::Object {
                 // Gemini accepts a single part: examples in Google's documentation have it.
                 reader.plan.report(Violation::warning(FindingCode::Malformed, sentence).at_member(value, "parts"));
             } else {

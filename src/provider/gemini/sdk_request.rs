@@ -3,7 +3,7 @@
 //! `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"systemInstruction":{…},"generationConfig":{"temperature":0}}`.
 
 use super::part::is_part;
-use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 
 /// Members of the SDK's `config` that are top-level members of the API's body.
 const TOP_LEVEL: [&str; 9] = [
@@ -81,10 +81,11 @@ fn write_settings(object: &mut ObjectWriter<'_>, body: JsonRef<'_>) {
 /// Returns true if the SDK reads a value as the parts of one content: a text, a part, or a list of these.
 pub(super) fn are_parts(value: JsonRef<'_>) -> bool {
     match value.kind() {
-        Kind::String => true,
-        Kind::Object => !is_content(value) && is_part(value),
-        Kind::Array => {
-            value.items().next().is_some() && value.items().all(|item| item.kind() != Kind::Array && are_parts(item))
+        JsonKind::String => true,
+        JsonKind::Object => !is_content(value) && is_part(value),
+        JsonKind::Array => {
+            value.items().next().is_some()
+                && value.items().all(|item| item.kind() != JsonKind::Array && are_parts(item))
         }
         _ => false,
     }
@@ -96,7 +97,7 @@ fn is_content(value: JsonRef<'_>) -> bool {
 
 fn write_parts(content: &mut ObjectWriter<'_>, value: JsonRef<'_>) {
     content.array("parts", |parts| {
-        if value.kind() != Kind::Array {
+        if value.kind() != JsonKind::Array {
             return write_part(parts, value);
         }
         for part in value.items() {

@@ -5,7 +5,7 @@ use super::variant::{ChatDialect, ChatVariant};
 use super::{decode, encode, parameters, rules, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
-use crate::json::{JsonRef, Kind, ObjectWriter};
+use crate::json::{JsonKind, JsonRef, ObjectWriter};
 use crate::message::{Dialect, Part, Role};
 use crate::provider::dialect::{Codec, Wire, head_and_name};
 use crate::provider::item_format::{ItemFormat, Mention};
@@ -139,7 +139,7 @@ impl<T: ChatDialect> Codec for T {
 
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
-            Kind::String => !choice.is_text("any") || self.variant().any_tool_choice == "any",
+            JsonKind::String => !choice.is_text("any") || self.variant().any_tool_choice == "any",
             _ => {
                 let kinds = ["function", "custom", "allowed_tools"];
                 kinds

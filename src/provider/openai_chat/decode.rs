@@ -2,7 +2,7 @@
 
 use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
-use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
 use crate::provider::neutral::media_type_of;
@@ -59,7 +59,7 @@ fn decode_assistant(variant: &ChatVariant, wire: JsonRef<'_>) -> IncomingMessage
         slots.push(("refusal", slot));
     }
     // OpenAI rejects an empty list of calls, so it is omitted; Mistral accepts it, so it stays in the template.
-    let calls = wire.get("tool_calls").filter(|calls| calls.kind() == Kind::Array);
+    let calls = wire.get("tool_calls").filter(|calls| calls.kind() == JsonKind::Array);
     if let Some(calls) = calls.filter(|calls| !variant.content_chunks || calls.items().next().is_some()) {
         for call in calls.items().filter(|call| call.is_object()) {
             parts.push(IncomingPart::Call(decode_call(variant, call)));
@@ -106,8 +106,8 @@ fn decode_text(
 
 fn decode_content(variant: &ChatVariant, content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<TemplateSlot> {
     match content.kind() {
-        Kind::String => decode_text(content, parts, PartBody::Text),
-        Kind::Array => {
+        JsonKind::String => decode_text(content, parts, PartBody::Text),
+        JsonKind::Array => {
             parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(variant, block))));
             Some(TemplateSlot::Parts)
         }
@@ -160,7 +160,7 @@ fn decode_file(variant: &ChatVariant, block: JsonRef<'_>) -> Option<Media> {
 
 /// Returns the template of a content part: its text or URL is a slot.
 fn block_template(block: JsonRef<'_>, body: &PartBody) -> WireTemplate {
-    let text_slot = |value: JsonRef<'_>| (value.kind() == Kind::String).then_some(TemplateSlot::Text);
+    let text_slot = |value: JsonRef<'_>| (value.kind() == JsonKind::String).then_some(TemplateSlot::Text);
     let inner_slot = |value: JsonRef<'_>, name: &str| {
         if !value.is_object() {
             return text_slot(value);
@@ -188,8 +188,8 @@ fn thinking_text(thinking: JsonRef<'_>) -> Option<JsonStr> {
 fn is_single_text_chunk(chunks: JsonRef<'_>) -> bool {
     let mut all = chunks.items();
     let (Some(chunk), None) = (all.next(), all.next()) else { return false };
-    let template = template_of(chunk, &mut |_, value| (value.kind() == Kind::String).then_some(TemplateSlot::Text));
-    chunk.says("type", "text") && matches_pattern(&template, r##"{"type":#text,"text":#text}"##)
+    let template = template_of(chunk, &mut |_, value| (value.kind() == JsonKind::String).then_some(TemplateSlot::Text));
+    chunk.has_text("type", "text") && matches_pattern(&template, r##"{"type":#text,"text":#text}"##)
 }
 
 /// Decodes an entry of `tool_calls`: `{"id":"call_1","type":"function","function":{"name":"search","arguments":"{}"}}`, or
@@ -205,7 +205,7 @@ fn decode_call(variant: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
     };
     let arguments = match inner.get(input) {
         // The input of a custom tool is free text, not JSON in a string.
-        Some(text) if input == "input" && text.kind() == Kind::String => Arguments::Value(text.to_owned()),
+        Some(text) if input == "input" && text.kind() == JsonKind::String => Arguments::Value(text.to_owned()),
         value => arguments_of(value),
     };
     let template = template_of(call, &mut |key, value| match key {
@@ -219,7 +219,7 @@ fn decode_call(variant: &ChatVariant, call: JsonRef<'_>) -> IncomingCall {
     // A call that lacks a member with a slot is encoded without its template.
     let has_id_and_name = call.get("id").is_some() && inner.get("name").is_some();
     let has_arguments =
-        inner.get(input).is_some_and(|a| a.kind() == Kind::String || (variant.content_chunks && a.is_object()));
+        inner.get(input).is_some_and(|a| a.kind() == JsonKind::String || (variant.content_chunks && a.is_object()));
     let keeps_template = has_id_and_name && has_arguments && inner != call && !matches_pattern(&template, PLAIN_CALL);
     IncomingCall {
         call_id: call.string("id"),

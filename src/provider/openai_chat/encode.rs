@@ -3,7 +3,7 @@
 use super::decode::{REASONING_MEMBERS, is_text_only};
 use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{MessageText, default_name, rejected_media, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
@@ -217,7 +217,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
                 (TemplateSlot::Id, _) => id.token(),
                 (TemplateSlot::Name, _) => name.token(),
                 (TemplateSlot::Arguments, Arguments::Value(text))
-                    if member == "input" && text.view().kind() == Kind::String =>
+                    if member == "input" && text.view().kind() == JsonKind::String =>
                 {
                     text.as_str()
                 }
@@ -287,7 +287,8 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
 
     /// Returns true if a result can be sent in its original form.
     fn keeps_form(&self, result: &ToolResult) -> bool {
-        let is_text = || result.content.view().kind() == Kind::String || is_text_only(self.variant, &result.content);
+        let is_text =
+            || result.content.view().kind() == JsonKind::String || is_text_only(self.variant, &result.content);
         result.dialect == Some(self.variant.dialect) && (self.variant.content_chunks || is_text())
     }
 }

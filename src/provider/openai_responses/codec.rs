@@ -5,7 +5,7 @@ use super::unknown_params::UNKNOWN_PARAMS;
 use super::{Responses, decode, encode, parameters, rules, stream};
 use crate::finding::Report;
 use crate::history::Incoming;
-use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::dialect::{Codec, Wire};
 use crate::provider::foreign_format::is_provider_type;
@@ -167,7 +167,7 @@ impl Codec for Responses {
 
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
-            Kind::String => !choice.is_text("any"),
+            JsonKind::String => !choice.is_text("any"),
             _ => choice.text("type").is_some_and(|kind| match &*kind {
                 "auto" | "any" | "none" | "tool" => false,
                 // Chat Completions nest the choice: `{"type":"function","function":{"name":"…"}}`.

@@ -22,7 +22,7 @@
 use super::Responses;
 use super::kinds::{CallKind, FUNCTION, kind_of, runs_on_server};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
-use crate::json::{Json, JsonRef, JsonStr, Kind};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
 use crate::provider::neutral::text_of;
@@ -230,13 +230,13 @@ impl<'w> ItemDecoder<'_, 'w> {
 /// Decodes the content of a message and returns its slot. Of a repeated member the last one counts.
 fn decode_content(content: JsonRef<'_>, parts: &mut Vec<IncomingPart>) -> Option<TemplateSlot> {
     match content.kind() {
-        Kind::String => {
+        JsonKind::String => {
             let text = content.as_json_str().filter(|text| !text.is_empty())?;
             parts.clear();
             parts.push(IncomingPart::Part(PartBody::Text(text).into()));
             Some(TemplateSlot::Part(0))
         }
-        Kind::Array => {
+        JsonKind::Array => {
             parts.clear();
             parts.extend(content.items().map(|block| IncomingPart::Part(decode_block(block))));
             Some(TemplateSlot::Parts)
@@ -263,7 +263,7 @@ pub(super) fn decode_block(block: JsonRef<'_>) -> Part {
     };
     let Some((body, slot_member)) = decoded else { return PartBody::Opaque(block.to_owned()).into() };
     let template = template_of(block, &mut |key, value| {
-        (key == slot_member && value.kind() == Kind::String).then_some(TemplateSlot::Text)
+        (key == slot_member && value.kind() == JsonKind::String).then_some(TemplateSlot::Text)
     });
     without_plain_template(&|out, part, native| Responses.write_block(out, part, native), body, template)
 }
@@ -398,7 +398,7 @@ fn decode_output(item: JsonRef<'_>, kind: &CallKind) -> IncomingResult {
         call_id: item.string("call_id"),
         name: None,
         content: output.map_or_else(|| JsonStr::new("").to_json(), JsonRef::to_owned),
-        is_error: item.says("status", "failed"),
+        is_error: item.has_text("status", "failed"),
         dialect: Some(Dialect::OpenAiResponses),
         template: (!is_plain).then_some(template),
         raw: item.to_owned(),

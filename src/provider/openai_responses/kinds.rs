@@ -91,8 +91,8 @@ pub(super) fn id_name(call_type: &str, is_call: bool) -> &'static str {
 
 /// Returns true if OpenAI runs the call itself, so that no client answers it: in a container, or as a search of its own.
 pub(super) fn runs_on_server(item: JsonRef<'_>) -> bool {
-    item.find("environment").is_some_and(|place| !place.says("type", "local"))
-        || item.says("type", "tool_search_call") && !item.says("execution", "client")
+    item.find("environment").is_some_and(|place| !place.has_text("type", "local"))
+        || item.has_text("type", "tool_search_call") && !item.has_text("execution", "client")
 }
 
 /// Returns an item's `type`. Without one, guesses it from the members; empty for what is no item.

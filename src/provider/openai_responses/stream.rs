@@ -7,7 +7,7 @@ mod item;
 mod item_parts;
 
 use crate::id::{IdMap, Seed};
-use crate::json::{ArrayWriter, Json, JsonRef, Kind};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
 use crate::provider::openai_chat::stream::read_usage;
 use crate::provider::stream::{
     AnswerReader, AnswerStatus, Assembled, LatestPositions, ResponseMeta, StreamEvent, WireError, inside, malformed,
@@ -106,7 +106,7 @@ impl<'a> ResponseEvent<'a> {
 
 /// Returns the list of items in a response.
 fn output_of(response: JsonRef<'_>) -> Option<JsonRef<'_>> {
-    response.get("output").filter(|output| output.kind() == Kind::Array)
+    response.get("output").filter(|output| output.kind() == JsonKind::Array)
 }
 
 impl AnswerReader for ResponsesAssembler {

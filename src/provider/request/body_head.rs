@@ -7,7 +7,7 @@ use super::tool_list::encode_tools;
 use super::tools::{ToolDefinition, declared};
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::json::{Kind, ObjectWriter};
+use crate::json::{JsonKind, ObjectWriter};
 use crate::provider::registry::codec;
 
 impl ProviderRequest {
@@ -18,7 +18,7 @@ impl ProviderRequest {
     pub fn check(&self) -> Result<()> {
         check_url(&self.url)?;
         check_headers(&self.headers)?;
-        if self.params.view().kind() != Kind::Object {
+        if self.params.view().kind() != JsonKind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
         for reserved in codec(self.dialect).reserved() {

@@ -5,7 +5,7 @@ use crate::json::{JsonRef, ObjectWriter};
 /// Returns the value with a schema as Chat Completions has it, in an object of its own:
 /// `{"type":"json_schema","json_schema":{"name":"n","schema":{}}}`.
 pub(crate) fn nested_schema(value: JsonRef<'_>) -> String {
-    if !value.says("type", "json_schema") || schema_of(value).is_some() {
+    if !value.has_text("type", "json_schema") || schema_of(value).is_some() {
         return value.as_raw().to_owned();
     }
     ObjectWriter::build(|object| {
@@ -17,7 +17,7 @@ pub(crate) fn nested_schema(value: JsonRef<'_>) -> String {
 
 /// Returns the value with a schema as Responses has it, its members beside the type: `{"type":"json_schema","name":"n","schema":{}}`.
 pub(crate) fn flat_schema(value: JsonRef<'_>) -> String {
-    match schema_of(value).filter(|_| value.says("type", "json_schema")) {
+    match schema_of(value).filter(|_| value.has_text("type", "json_schema")) {
         Some(schema) => {
             ObjectWriter::build(|object| object.text("type", "json_schema").copy_all(schema, "")).as_str().to_owned()
         }

@@ -61,7 +61,7 @@ pub(super) fn write_allowed_tools(
     choice: JsonRef<'_>,
     form: Option<AllowedToolsForm>,
 ) -> bool {
-    let Some(form) = form.filter(|_| choice.says("type", "allowed_tools")) else { return false };
+    let Some(form) = form.filter(|_| choice.has_text("type", "allowed_tools")) else { return false };
     let nested = form == AllowedToolsForm::Nested;
     let [open, tool_open, tool_close, close] = if nested {
         [r#""allowed_tools":{"mode":"#, r#""function":{"name":"#, "}}", "]}}"]
@@ -71,7 +71,7 @@ pub(super) fn write_allowed_tools(
     let given = choice.get("allowed_tools").unwrap_or(choice);
     let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
     // A custom tool of Responses goes to chat as a function; tools of the provider's own stay behind.
-    let goes = |tool: &JsonRef<'_>| tool.says("type", "function") || nested && tool.says("type", "custom");
+    let goes = |tool: &JsonRef<'_>| tool.has_text("type", "function") || nested && tool.has_text("type", "custom");
     let name = |tool: JsonRef<'_>| {
         let name = tool.get("function").unwrap_or(tool).text("name")?;
         Some(JsonStr::new(&plain(&name, 64)))

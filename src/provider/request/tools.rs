@@ -1,6 +1,6 @@
 //! Tool definitions: the neutral form, and the list of a request.
 
-use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 use crate::provider::plain_names::plain;
 use std::borrow::Cow;
 
@@ -52,7 +52,7 @@ impl ToolDefinition {
 /// Copies a schema, with the names of its types in lower case, so many levels deep.
 fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
     match schema.kind() {
-        Kind::Object if levels > 0 => {
+        JsonKind::Object if levels > 0 => {
             let mut object = ObjectWriter::new(out);
             for (key, value) in schema.entries() {
                 let slot = object.key_token(key.as_raw());
@@ -68,7 +68,7 @@ fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
             }
             object.end();
         }
-        Kind::Array if levels > 0 => {
+        JsonKind::Array if levels > 0 => {
             let mut array = ArrayWriter::new(out);
             schema.items().for_each(|item| write_schema(array.item(), item, levels - 1));
             array.end();

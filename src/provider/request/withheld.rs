@@ -3,7 +3,7 @@
 
 use super::credentials::{bare_name, url_contains_secret};
 use super::member_path::MemberPath;
-use crate::json::{ArrayWriter, Json, JsonRef, Kind, ObjectWriter};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::registry::codec;
 
@@ -153,7 +153,7 @@ struct CredentialSearch {
 impl CredentialSearch {
     fn copy(&mut self, value: JsonRef<'_>, out: &mut String, location: &Location) {
         match value.kind() {
-            Kind::Object => {
+            JsonKind::Object => {
                 let mut object = ObjectWriter::new(out);
                 for (key, value) in value.entries() {
                     let name = key.as_text().unwrap_or_default();
@@ -168,7 +168,7 @@ impl CredentialSearch {
                 }
                 object.end();
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 let mut array = ArrayWriter::new(out);
                 for (at, item) in value.items().enumerate() {
                     self.copy(item, array.item(), &location.below(&at.to_string(), true));
@@ -201,11 +201,11 @@ fn is_secret(name: &str, value: JsonRef<'_>, location: &Location) -> bool {
 /// Returns true if a value is null, a boolean or empty, and so contains no credential.
 fn is_vacant(value: JsonRef<'_>) -> bool {
     match value.kind() {
-        Kind::Null | Kind::Bool => true,
-        Kind::Number => false,
-        Kind::String => value.is_text(""),
-        Kind::Array => value.items().next().is_none(),
-        Kind::Object => value.entries().next().is_none(),
+        JsonKind::Null | JsonKind::Bool => true,
+        JsonKind::Number => false,
+        JsonKind::String => value.is_text(""),
+        JsonKind::Array => value.items().next().is_none(),
+        JsonKind::Object => value.entries().next().is_none(),
     }
 }
 

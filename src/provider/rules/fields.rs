@@ -2,7 +2,7 @@
 
 use super::splice::quoted;
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 
 /// An object's members, read once; of doubled ones the last counts, as for `JSON.parse`.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ pub(crate) fn role_code(role: &str) -> FindingCode {
 pub(crate) fn id_of(value: Option<JsonRef<'_>>) -> (Option<String>, bool) {
     let Some(value) = value else { return (None, false) };
     match value.kind() {
-        Kind::String => {
+        JsonKind::String => {
             let text = value.as_text().unwrap_or_default();
             if text.is_empty() {
                 (None, false)
@@ -66,7 +66,7 @@ pub(crate) fn id_of(value: Option<JsonRef<'_>>) -> (Option<String>, bool) {
                 (Some(text.into_owned()), true)
             }
         }
-        Kind::Number => (Some(value.as_raw().to_owned()), false),
+        JsonKind::Number => (Some(value.as_raw().to_owned()), false),
         _ => (None, false),
     }
 }
@@ -105,5 +105,5 @@ pub(crate) fn object_text(value: Option<JsonRef<'_>>) -> String {
 
 /// A value that is no text, as one: its JSON text in quotes.
 pub(crate) fn as_quoted(value: JsonRef<'_>) -> String {
-    if value.kind() == Kind::String { value.as_raw().to_owned() } else { quoted(value.as_raw()) }
+    if value.kind() == JsonKind::String { value.as_raw().to_owned() } else { quoted(value.as_raw()) }
 }

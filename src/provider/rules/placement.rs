@@ -3,7 +3,7 @@
 use super::place::{ErrorTemplates, in_place, report_pairs};
 use super::turns::{Block, BlockKind, Speaker, Turn, TurnGrammar};
 use super::{BodyPiece, Pairing, Pairs, Plan, WireCall};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 
 /// How a dialect places results.
 pub(crate) struct PlacementRules<'r, 'a> {
@@ -178,7 +178,7 @@ pub(crate) fn write_turns<'a>(
         };
         if let Some(content) = turn.content.filter(|_| turn.touched) {
             match content.kind() {
-                Kind::Array => plan.edits.rebuild(content, pieces),
+                JsonKind::Array => plan.edits.rebuild(content, pieces),
                 _ => plan.edits.enclose(content, BodyPiece::wrapped("[", pieces, "]")),
             }
         }

@@ -6,7 +6,7 @@ use super::splice::{BodyPiece, Edits, Span};
 use super::survey::Survey;
 use super::violation::{BodyLocation, Violation};
 use crate::finding::{Finding, FindingCode, Report};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::text::replaced;
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ impl<'a> Plan<'a, '_> {
     /// Returns a text block that holds the value as text. `open` is the block up to its text: `{"type":"text","text":`.
     pub fn as_text(&self, open: &str, value: JsonRef<'a>) -> BodyPiece {
         let token =
-            if value.kind() == Kind::String { self.edits.source(value) } else { BodyPiece::New(as_quoted(value)) };
+            if value.kind() == JsonKind::String { self.edits.source(value) } else { BodyPiece::New(as_quoted(value)) };
         BodyPiece::wrapped(open, vec![token], "}")
     }
 
@@ -75,8 +75,8 @@ impl<'a> Plan<'a, '_> {
         let body = self.body.object;
         let found = self.body.get(name);
         let (list, member) = match body.kind() {
-            Kind::Object => (self.list_of_object(found), name),
-            Kind::Array => {
+            JsonKind::Object => (self.list_of_object(found), name),
+            JsonKind::Array => {
                 self.edits.wrap(body, &format!("{{\"{name}\":"), "}");
                 let sentence = "Invalid body: expected a JSON object with '{}', but got an array.";
                 self.report(Violation::error(FindingCode::Malformed, sentence).at(body).quoting(name).rewritten());
@@ -102,7 +102,7 @@ impl<'a> Plan<'a, '_> {
         let name = self.survey.formats.named.list();
         let body = self.body.object;
         match found.map(JsonRef::kind) {
-            Some(Kind::Array) => {
+            Some(JsonKind::Array) => {
                 let Some((open, close)) = found.and_then(|list| self.survey.formats.named.around_parts(list)) else {
                     return found;
                 };
@@ -111,11 +111,11 @@ impl<'a> Plan<'a, '_> {
                 self.edits.wrap(found.unwrap_or_default(), open, close);
                 return None;
             }
-            Some(Kind::String) if self.survey.formats.named.takes_text_list() => return None,
+            Some(JsonKind::String) if self.survey.formats.named.takes_text_list() => return None,
             _ => {}
         }
         self.refuse_other_format(found);
-        match found.filter(|found| matches!(found.kind(), Kind::Object | Kind::String)) {
+        match found.filter(|found| matches!(found.kind(), JsonKind::Object | JsonKind::String)) {
             // One item in place of the list. A text in it is fixed by the dialect's own rules in the next pass.
             Some(item) => {
                 let piece = BodyPiece::wrapped("[", vec![self.edits.source(item)], "]");

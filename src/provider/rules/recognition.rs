@@ -4,7 +4,7 @@ use super::fields::Fields;
 use super::plan::Plan;
 use crate::error::Error;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::foreign_format::{ForeignFormat, block_shape, body_shape, fit_of, is_langchain_pair};
 
 impl<'a> Plan<'a, '_> {
@@ -30,7 +30,7 @@ impl<'a> Plan<'a, '_> {
             self.refuse(ForeignFormat::LangChain, item);
             return false;
         }
-        self.survey.read |= item.kind() == Kind::String;
+        self.survey.read |= item.kind() == JsonKind::String;
         true
     }
 

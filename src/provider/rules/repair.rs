@@ -8,7 +8,7 @@ use super::splice::Edits;
 use super::survey::Survey;
 use crate::error::Result;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::message::Dialect;
 use crate::provider::foreign_format::ForeignFormat;
 use crate::provider::registry::{codec, item_formats};
@@ -73,7 +73,7 @@ const GUARD: usize = 4;
 /// Whether a body's list holds nothing.
 fn is_empty(body: &[u8], dialect: Dialect) -> bool {
     let body = std::str::from_utf8(body).ok().and_then(|text| JsonRef::parse(text).ok()).unwrap_or_default();
-    body.get(codec(dialect).list()).is_some_and(|list| list.kind() == Kind::Array && list.items().next().is_none())
+    body.get(codec(dialect).list()).is_some_and(|list| list.kind() == JsonKind::Array && list.items().next().is_none())
 }
 
 /// The edits and findings of a body.

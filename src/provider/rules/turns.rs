@@ -2,7 +2,7 @@
 
 use super::{BodyPiece, Fields, Pairs, Plan, Violation, names_model, quoted, role_code};
 use crate::finding::FindingCode;
-use crate::json::{Items, JsonRef, Kind};
+use crate::json::{ArrayItems, JsonKind, JsonRef};
 
 /// Who a turn is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ pub(crate) struct TurnReader<'p, 'a, 'o> {
     pub turns: Vec<Turn<'a>>,
     grammar: &'static TurnGrammar,
     /// The turns that are not read yet.
-    rest: Items<'a>,
+    rest: ArrayItems<'a>,
     /// How many runs of model turns began.
     pub run: usize,
     /// The speaker of the last turn that is not removed.
@@ -209,7 +209,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         if !self.plan.admits_bare(value) {
             return self.drop_turn();
         }
-        let is_text = value.kind() == Kind::String && !value.is_text("");
+        let is_text = value.kind() == JsonKind::String && !value.is_text("");
         let violation = Violation::error(FindingCode::Malformed, self.grammar.no_turn).at(value);
         self.plan.report(if is_text { violation.rewritten() } else { violation.dropped() });
         if is_text {
@@ -289,7 +289,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         let Some(turn) = self.turns.last_mut() else { return };
         turn.content = Some(content);
         let own = turn.speaker;
-        let mut alone = Some(content).filter(|content| content.kind() != Kind::Array);
+        let mut alone = Some(content).filter(|content| content.kind() != JsonKind::Array);
         let (mut items, mut opened, mut changed) = (content.items(), false, false);
         while let Some(value) = alone.take().or_else(|| items.next()) {
             let fields = Fields::of(value);

@@ -7,7 +7,7 @@ use super::assembled::{Assembled, StreamEvent, WireError};
 use super::json_array::JsonArraySplitter;
 use super::response_meta::malformed;
 use super::sse::{SseEvent, SseParser};
-use crate::json::{JsonRef, Kind, check, trimmed};
+use crate::json::{JsonKind, JsonRef, check, trimmed};
 use crate::message::Dialect;
 use crate::text::has;
 
@@ -181,12 +181,12 @@ impl EventReader {
         }
         if let Ok(value) = JsonRef::parse(data) {
             match value.kind() {
-                Kind::Object => {
+                JsonKind::Object => {
                     if let Some(fragment) = self.answer.read_event(name, value, events) {
                         self.last_event.set(SseEvent { name, data }, fragment);
                     }
                 }
-                Kind::Array => {
+                JsonKind::Array => {
                     for item in value.items().filter(|item| item.is_object()) {
                         self.answer.read_event(name, item, events);
                     }

@@ -2,7 +2,7 @@
 
 use super::assembled::{AnswerStatus, Assembled, AssembledCall, StreamEvent, WireError};
 use super::json_text::non_empty_text;
-use crate::json::{Json, JsonRef, JsonStr, Kind, ObjectWriter};
+use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
 use std::borrow::Cow;
 
@@ -89,11 +89,11 @@ pub(crate) fn message_of(role: &str, list: &str, blocks: &[String]) -> Option<Js
 /// Returns `None` for an empty one.
 pub(crate) fn read_error(error: JsonRef<'_>) -> Option<WireError> {
     match error.kind() {
-        Kind::String => error
+        JsonKind::String => error
             .as_text()
             .filter(|text| !text.is_empty())
             .map(|text| WireError { code: None, message: text.into_owned() }),
-        Kind::Object if error.entries().next().is_some() => {
+        JsonKind::Object if error.entries().next().is_some() => {
             let text = |name| error.get(name).and_then(text_or_number);
             let message = text("message").or_else(|| text("detail")).unwrap_or_else(|| error.as_raw().to_owned());
             Some(WireError { code: text("code").or_else(|| text("type")).or_else(|| text("status")), message })
@@ -105,8 +105,8 @@ pub(crate) fn read_error(error: JsonRef<'_>) -> Option<WireError> {
 /// Returns the text of a string that is not empty, or the digits of a number.
 fn text_or_number(value: JsonRef<'_>) -> Option<String> {
     match value.kind() {
-        Kind::String => value.as_text().filter(|text| !text.is_empty()).map(Cow::into_owned),
-        Kind::Number => Some(value.as_raw().to_owned()),
+        JsonKind::String => value.as_text().filter(|text| !text.is_empty()).map(Cow::into_owned),
+        JsonKind::Number => Some(value.as_raw().to_owned()),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::StringBuffer;
 use super::json_text::inside;
-use crate::json::{JsonRef, Kind, ObjectWriter, list_of};
+use crate::json::{JsonKind, JsonRef, ObjectWriter, list_of};
 use std::collections::BTreeMap;
 
 /// The members of an object that deltas extend, in their order of arrival.
@@ -38,7 +38,7 @@ impl StreamedValue {
     /// Returns the items if the value is an array.
     fn items(&mut self) -> Option<&mut Vec<String>> {
         if let Self::Raw(raw) = self {
-            let array = JsonRef::parse(raw).ok().filter(|value| value.kind() == Kind::Array)?;
+            let array = JsonRef::parse(raw).ok().filter(|value| value.kind() == JsonKind::Array)?;
             *self = Self::List(array.items().map(|item| item.as_raw().to_owned()).collect());
         }
         match self {
@@ -171,7 +171,7 @@ impl StreamedFields {
             (_, Some("")) => {}
             (_, None) if value.is_null() => {}
             (current, _) => match current.items() {
-                Some(list) if value.kind() == Kind::Array => {
+                Some(list) if value.kind() == JsonKind::Array => {
                     list.extend(value.items().map(|item| item.as_raw().to_owned()));
                 }
                 _ => *current = StreamedValue::read(value),

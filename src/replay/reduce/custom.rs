@@ -6,7 +6,7 @@ use super::{ReducerContext, dropped};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{MessageFormat, MessageWriter, read_part};
 use crate::id::IdMap;
-use crate::json::{ArrayWriter, Json, JsonRef, Kind};
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
 use crate::message::{Media, Message, Part, PartBody, Role};
 use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 
@@ -56,11 +56,10 @@ pub(super) fn reduce<'h>(
 
 /// Whether that is a list of messages.
 pub(super) fn is_list(messages: &Json) -> bool {
-    messages.view().kind() == Kind::Array
-        && messages
-            .view()
-            .items()
-            .all(|item| role_of(item).is_some() && item.get("parts").is_some_and(|parts| parts.kind() == Kind::Array))
+    messages.view().kind() == JsonKind::Array
+        && messages.view().items().all(|item| {
+            role_of(item).is_some() && item.get("parts").is_some_and(|parts| parts.kind() == JsonKind::Array)
+        })
 }
 
 fn role_of(message: JsonRef<'_>) -> Option<Role> {

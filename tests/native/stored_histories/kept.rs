@@ -6,7 +6,7 @@ use proptest::test_runner::TestCaseError;
 use rethread::finding::{Report, Severity};
 use rethread::history::{History, HistoryEntry};
 use rethread::id::Seed;
-use rethread::json::{Json, JsonRef, JsonStr, Kind};
+use rethread::json::{Json, JsonKind, JsonRef, JsonStr};
 use rethread::message::{Dialect, Message, PartBody, Role};
 use rethread::provider::{ProviderRequest, Settings, validate};
 use rethread::render::{RenderRequest, Renderer};
@@ -171,7 +171,7 @@ fn text_of(call: &ToolInvocation) -> String {
     let Some(result) = &call.result else { return String::new() };
     let view = result.content.view();
     match view.kind() {
-        Kind::String => view.as_json_str().unwrap_or_else(|| JsonStr::new("")).decode().trim().to_owned(),
+        JsonKind::String => view.as_json_str().unwrap_or_else(|| JsonStr::new("")).decode().trim().to_owned(),
         _ => String::new(),
     }
 }

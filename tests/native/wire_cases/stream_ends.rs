@@ -302,7 +302,7 @@ fn wf_79_what_was_assembled_is_history_that_every_dialect_takes() {
             // As the next request has it: the user's words, what came, results in whatever order, the user again.
             let mut stored = Stored::new();
             stored.append(from, &write(from, "u q")[list_name(from)].to_string());
-            let items = if wire.view().kind() == rethread::json::Kind::Array {
+            let items = if wire.view().kind() == rethread::json::JsonKind::Array {
                 wire.as_str().to_owned()
             } else {
                 format!("[{}]", wire.as_str())

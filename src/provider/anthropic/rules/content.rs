@@ -1,7 +1,7 @@
 //! The content of Anthropic's blocks.
 
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::rules::{Block, BlockKind, BodyPiece, Fields, Plan, Turn, Violation, as_quoted, quoted};
 
@@ -56,7 +56,7 @@ const NO_SIGNATURE: &str =
 pub(super) fn is_kept<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &str) -> bool {
     let block = fields.object;
     let has_text =
-        |name: &str| fields.get(name).is_some_and(|value| value.kind() == Kind::String && !value.is_text(""));
+        |name: &str| fields.get(name).is_some_and(|value| value.kind() == JsonKind::String && !value.is_text(""));
     let (code, sentence) = match kind {
         _ if !block.is_object() => {
             if !block.is_null() && !block.is_text("") {
@@ -69,7 +69,7 @@ pub(super) fn is_kept<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &s
         }
         // Thinking of another provider, or of a stream that was cut, has no signature.
         "thinking"
-            if !has_text("signature") || fields.get("thinking").is_none_or(|text| text.kind() != Kind::String) =>
+            if !has_text("signature") || fields.get("thinking").is_none_or(|text| text.kind() != JsonKind::String) =>
         {
             (FindingCode::UnsignedThinking, NO_SIGNATURE)
         }
@@ -86,8 +86,8 @@ pub(super) fn is_kept<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kind: &s
 /// Returns the token of the text of a text block, or of a message's content that is a string.
 pub(super) fn text_token(value: JsonRef<'_>) -> Option<JsonRef<'_>> {
     match value.kind() {
-        Kind::String => Some(value),
-        _ if value.text("type")? == "text" => value.get("text").filter(|text| text.kind() == Kind::String),
+        JsonKind::String => Some(value),
+        _ if value.text("type")? == "text" => value.get("text").filter(|text| text.kind() == JsonKind::String),
         _ => None,
     }
 }
@@ -123,7 +123,7 @@ pub(super) fn remove_blank_texts<'a>(plan: &mut Plan<'a, '_>, turns: &mut [Turn<
 
 /// Removes empty texts from the top-level `system`.
 pub(super) fn remove_empty_system_texts(plan: &mut Plan<'_, '_>) {
-    let Some(system) = plan.body.get("system").filter(|system| system.kind() == Kind::Array) else { return };
+    let Some(system) = plan.body.get("system").filter(|system| system.kind() == JsonKind::Array) else { return };
     let (mut items, count) = (Vec::new(), system.items().count());
     for item in system.items() {
         if text_token(item).is_some_and(|text| text.is_text("")) {
@@ -148,7 +148,7 @@ pub(super) fn repair_block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kin
         return plan.as_text(TEXT_BLOCK_START, value);
     }
     if kind == "text"
-        && let Some(text) = fields.find("text").filter(|text| text.kind() != Kind::String)
+        && let Some(text) = fields.find("text").filter(|text| text.kind() != JsonKind::String)
     {
         let sentence = "messages.{at}.content.text: Input should be a valid string";
         plan.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(value, "text"), as_quoted(text));
@@ -173,7 +173,7 @@ pub(super) fn repair_block<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, kin
     let code = if is_unknown { FindingCode::UnknownShape } else { FindingCode::UnsupportedPart };
     plan.report(Violation::error(code, sentence).at(value).quoting(kind).rewritten());
     for name in ["text", "refusal"] {
-        if let Some(text) = fields.get(name).filter(|text| text.kind() == Kind::String && !text.is_text("")) {
+        if let Some(text) = fields.get(name).filter(|text| text.kind() == JsonKind::String && !text.is_text("")) {
             return plan.as_text(TEXT_BLOCK_START, text);
         }
     }
@@ -236,14 +236,14 @@ fn repair_error_flag<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> bool {
 fn repair_result_content<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, is_error: bool) -> bool {
     let Some(content) = fields.get("content") else { return true };
     match content.kind() {
-        Kind::String => content.is_text(""),
-        Kind::Array => repair_result_blocks(plan, content, is_error),
+        JsonKind::String => content.is_text(""),
+        JsonKind::Array => repair_result_blocks(plan, content, is_error),
         kind => {
             let sentence = "tool_result.content: Input should be a valid list";
             plan.report(
                 Violation::error(FindingCode::Malformed, sentence).at_member(fields.object, "content").rewritten(),
             );
-            let is_empty = kind == Kind::Null;
+            let is_empty = kind == JsonKind::Null;
             if !(is_empty && is_error) {
                 let text = if is_empty { "\"\"".into() } else { as_quoted(content) };
                 plan.edits.replace(content, BodyPiece::New(text));

@@ -3,7 +3,7 @@
 
 use super::content::text_token;
 use crate::finding::{Action, FindingCode};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{Block, BlockKind, BodyPiece, Plan, Speaker, Turn, Violation};
 
 const THINKING_DISABLED: &str = "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking blocks, enable `thinking` in your request.";
@@ -157,7 +157,7 @@ fn first_block_instead_of_thinking(turns: &[Turn<'_>]) -> Option<String> {
 
 /// Returns the first block of an assistant message that is not a note of the server.
 fn first_block<'a>(turn: &Turn<'a>) -> Option<FirstBlock<'a>> {
-    if turn.blocks.is_empty() && turn.content.is_some_and(|content| content.kind() == Kind::String) {
+    if turn.blocks.is_empty() && turn.content.is_some_and(|content| content.kind() == JsonKind::String) {
         return Some((BlockKind::Other, turn.content));
     }
     let is_note = |value: JsonRef<'_>| {

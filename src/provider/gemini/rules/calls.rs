@@ -4,7 +4,7 @@
 
 use super::parts::repair_part;
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::gemini::model_version::GEMINI_3_6;
 use crate::provider::gemini::part::{CALL_NAMES, NamedPart, RESPONSE_NAMES, split_part};
 use crate::provider::rules::{
@@ -56,7 +56,7 @@ pub(super) fn read_part<'a>(
 
 /// Removes an `id` that is neither a string nor a number.
 fn remove_invalid_id<'a>(plan: &mut Plan<'a, '_>, location: BodyLocation<'a>, named: &Fields<'a>) {
-    if named.find("id").is_some_and(|id| !matches!(id.kind(), Kind::String | Kind::Number)) {
+    if named.find("id").is_some_and(|id| !matches!(id.kind(), JsonKind::String | JsonKind::Number)) {
         let sentence = "Invalid value at 'id' (TYPE_STRING)";
         plan.report(Violation::error(FindingCode::InvalidCallId, sentence).at(location).dropped());
         plan.edits.remove(named.object, "id");

@@ -1,7 +1,7 @@
 //! Gemini's parts that are neither calls nor responses.
 
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::gemini::part::{CALL_NAMES, DATA_NAMES, RESPONSE_NAMES, SIGNATURE_NAMES};
 use crate::provider::rules::{BodyPiece, Fields, Plan, Violation, as_quoted};
 
@@ -48,7 +48,7 @@ pub(super) fn repair_part<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) -> B
     }
     let has_any = |names: &[&str]| names.iter().any(|name| fields.find(name).is_some());
     if let Some(text) = fields.find("text") {
-        if text.kind() != Kind::String {
+        if text.kind() != JsonKind::String {
             let sentence = "Invalid value at 'text' (TYPE_STRING)";
             plan.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(part, "text"), as_quoted(text));
         } else if text.is_text("") && !has_any(&SIGNATURE_NAMES) {

@@ -1,7 +1,7 @@
 //! Arguments of a call that Gemini streams in pieces (`streamFunctionCallArguments`), each with the JSON path of the value that
 //! it sets or extends.
 
-use crate::json::{JsonRef, JsonStr, Kind, ObjectWriter, push_escaped};
+use crate::json::{JsonKind, JsonRef, JsonStr, ObjectWriter, push_escaped};
 use crate::provider::stream::inside;
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl PartialArguments {
                 *node = match text {
                     _ if key.is_text("nullValue") => ArgumentNode::Raw("null".to_owned()),
                     Some(text) => ArgumentNode::Text { content: text.to_owned(), open: continues },
-                    None if matches!(value.kind(), Kind::Object | Kind::Array) => return self.invalid = true,
+                    None if matches!(value.kind(), JsonKind::Object | JsonKind::Array) => return self.invalid = true,
                     None => ArgumentNode::Raw(value.as_raw().to_owned()),
                 }
             }

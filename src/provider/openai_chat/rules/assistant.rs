@@ -1,7 +1,7 @@
 //! Assistant messages, once their calls are paired.
 
 use crate::finding::{Action, FindingCode};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{BodyPiece, ListMessage, Pairs, Plan, Violation, WireCall};
 use std::ops::Range;
 
@@ -69,7 +69,8 @@ impl<'a> PendingAssistant<'a> {
 
     /// Returns true if the provider rejects the content of a message that has nothing else. OpenAI accepts empty text.
     fn lacks_content(&self, strict: bool) -> bool {
-        let is_empty_list = |content: JsonRef<'_>| content.kind() == Kind::Array && content.items().next().is_none();
+        let is_empty_list =
+            |content: JsonRef<'_>| content.kind() == JsonKind::Array && content.items().next().is_none();
         let is_missing =
             |content: JsonRef<'_>| content.is_null() || strict && (content.is_text("") || is_empty_list(content));
         self.content_removed || self.content.is_none_or(is_missing)

@@ -1,7 +1,7 @@
 //! The form of a call: its type, name and arguments.
 
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{Fields, Plan, Violation, as_quoted, name_fit, name_valid, quoted};
 
 const MAX_NAME: usize = 64;
@@ -85,7 +85,7 @@ pub(crate) fn fix_arguments<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool
     let member = tool.arguments_member();
     let arguments = call.get(member);
     match arguments.map(JsonRef::kind) {
-        Some(Kind::String) => {
+        Some(JsonKind::String) => {
             // OpenAI accepts any text here; the tool's own parser does not.
             let text = arguments.and_then(JsonRef::as_text).unwrap_or_default();
             if tool == CalledTool::Function && crate::json::check(&text).is_err() {
@@ -95,7 +95,7 @@ pub(crate) fn fix_arguments<'a>(plan: &mut Plan<'a, '_>, call: &Fields<'a>, tool
                 plan.report(violation.at_member(call.object, member));
             }
         }
-        Some(Kind::Object) if lenient => {}
+        Some(JsonKind::Object) if lenient => {}
         _ => {
             let sentence = "Invalid type for '{}': expected a string.";
             let violation = Violation::error(FindingCode::InvalidArguments, sentence);

@@ -6,7 +6,7 @@ use super::chat_rules::ChatRules;
 use super::ids::MAX_ID;
 use super::parts::{PartReader, text_part};
 use crate::finding::{Action, FindingCode};
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{
     BodyPiece, Fields, ListMessage, ListMessageKind, Pairs, Plan, Violation, as_quoted, name_fit, name_valid,
     names_model, quoted, role_code,
@@ -76,7 +76,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
         }
         let sentence = "Invalid type for 'messages[{at}]': expected an object.";
         let violation = Violation::error(FindingCode::Malformed, sentence).at(value);
-        if value.kind() == Kind::String {
+        if value.kind() == JsonKind::String {
             self.plan.report(violation.rewritten());
             message.piece = self.plan.as_text("{\"role\":\"user\",\"content\":", value);
             message.kind = ListMessageKind::Other;
@@ -130,11 +130,11 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
     fn content(&mut self, fields: &Fields<'a>, message: &mut ListMessage) -> ContentState {
         let Some(content) = fields.find("content") else { return ContentState::Absent };
         match content.kind() {
-            Kind::String => {}
-            Kind::Array if content.items().next().is_none() => {
+            JsonKind::String => {}
+            JsonKind::Array if content.items().next().is_none() => {
                 return if self.rules.lenient { ContentState::Valid } else { ContentState::EmptyList };
             }
-            Kind::Array => {
+            JsonKind::Array => {
                 let mut parts = PartReader::new(message.role, |role| (self.rules.allowed_parts)(role, &self.model));
                 parts.read(self.plan, content);
                 message.spill.append(&mut parts.spill);
@@ -251,7 +251,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
             let violation = Violation::error(FindingCode::Malformed, sentence);
             self.plan.report(violation.at(item).quoting(&index.to_string()).dropped());
         }
-        let is_list = list.kind() == Kind::Array;
+        let is_list = list.kind() == JsonKind::Array;
         let has_items = list.items().next().is_some();
         if has_items || self.rules.lenient && (list.is_null() || is_list) {
             return needs_new_list;

@@ -1,7 +1,7 @@
 //! The parts of a message's content: which role may hold which.
 
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::rules::{BodyPiece, Fields, Plan, Violation, as_quoted, quoted};
 
@@ -170,7 +170,7 @@ impl PartReader {
             plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(part.object).dropped());
             return;
         };
-        if text.kind() != Kind::String {
+        if text.kind() != JsonKind::String {
             let sentence = "Invalid type for 'text': expected a string.";
             let violation = Violation::error(FindingCode::Malformed, sentence);
             plan.rewrite(violation.at_member(part.object, "text"), as_quoted(text));
@@ -200,7 +200,7 @@ impl PartReader {
             return;
         }
         plan.report(violation.rewritten());
-        if let Some(text) = part.find("text").filter(|text| text.kind() == Kind::String) {
+        if let Some(text) = part.find("text").filter(|text| text.kind() == JsonKind::String) {
             self.kept.push(plan.as_text(TEXT_PART, text));
         } else if FOREIGN_REASONING.contains(&kind) {
             // This format cannot replay reasoning, and it is no text of the answer.

@@ -2,7 +2,7 @@
 
 use super::blocks::write_block;
 use crate::finding::Report;
-use crate::json::{ArrayWriter, JsonStr, Kind, ObjectWriter, push_text};
+use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter, push_text};
 use crate::message::{Dialect, PartBody, TemplateSlot};
 use crate::provider::neutral::{ResultText, result_text};
 use crate::provider::openai_responses::Responses;
@@ -64,7 +64,7 @@ fn write_arguments(out: &mut String, member: &str, arguments: &Arguments) {
     match arguments {
         Arguments::Text(text) if text.is_empty() && is_function => out.push_str("\"{}\""),
         Arguments::Text(text) => out.push_str(text.token()),
-        Arguments::Value(value) if is_function || member == "input" && value.view().kind() != Kind::String => {
+        Arguments::Value(value) if is_function || member == "input" && value.view().kind() != JsonKind::String => {
             push_text(out, value.as_str());
         }
         Arguments::Value(value) => out.push_str(value.as_str()),
@@ -77,7 +77,7 @@ pub(super) fn write_output(out: &mut String, call: &DraftCall<'_>, own: bool, re
     let id = call_id(&Responses, call.invocation);
     if let Some(DraftResult::Stored(result)) = call.result
         && result.dialect == Some(Dialect::OpenAiResponses)
-        && (!kind.takes_parts() || matches!(result.content.view().kind(), Kind::String | Kind::Array))
+        && (!kind.takes_parts() || matches!(result.content.view().kind(), JsonKind::String | JsonKind::Array))
     {
         // Sent beside a call of another dialect, the output must be that of a function.
         let new_type = (!own).then(|| output_type(kind));

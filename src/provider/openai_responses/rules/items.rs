@@ -2,7 +2,7 @@
 
 use super::parts::{ANSWER_PARTS, SYSTEM_PARTS, USER_PARTS, fix_parts};
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::openai_chat::rules::calls::{CalledTool, fix_arguments};
 use crate::provider::openai_chat::rules::ids::MAX_ID;
 use crate::provider::openai_responses::kinds::{CUSTOM, kind_of};
@@ -16,7 +16,7 @@ const MAX_NAME: usize = 128;
 pub(super) fn fix_non_object<'a>(plan: &mut Plan<'a, '_>, value: JsonRef<'a>) -> Option<BodyPiece> {
     let sentence = "Invalid type for 'input[{at}]': expected an object.";
     let violation = Violation::error(FindingCode::Malformed, sentence).at(value);
-    if value.kind() != Kind::String {
+    if value.kind() != JsonKind::String {
         plan.report(violation.dropped());
         return None;
     }
@@ -75,8 +75,8 @@ pub(super) fn fix_message<'a>(
         return None;
     };
     match content.kind() {
-        Kind::String => {}
-        Kind::Array => fix_parts(plan, content, part_rules, spill),
+        JsonKind::String => {}
+        JsonKind::Array => fix_parts(plan, content, part_rules, spill),
         _ => {
             let sentence = "Invalid type for 'content': expected one of a string or array of content parts.";
             let violation = Violation::error(FindingCode::Malformed, sentence);
@@ -120,8 +120,8 @@ pub(super) fn fix_id<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>, prefix: &
 pub(super) fn fix_output<'a>(plan: &mut Plan<'a, '_>, fields: &Fields<'a>) {
     let output = fields.find("output");
     match output.map(|output| (output, output.kind())) {
-        Some((_, Kind::String)) => return,
-        Some((list, Kind::Array)) => return fix_parts(plan, list, &USER_PARTS, &mut Vec::new()),
+        Some((_, JsonKind::String)) => return,
+        Some((list, JsonKind::Array)) => return fix_parts(plan, list, &USER_PARTS, &mut Vec::new()),
         _ => {}
     }
     let text = output.map_or_else(|| "\"\"".into(), as_quoted);

@@ -1,7 +1,7 @@
 //! The parts of a message's content, or of an output.
 
 use crate::finding::FindingCode;
-use crate::json::{JsonRef, Kind};
+use crate::json::{JsonKind, JsonRef};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::rules::{BodyPiece, Fields, Plan, Violation, as_quoted, quoted};
 
@@ -87,7 +87,7 @@ fn fix_part<'a>(plan: &mut Plan<'a, '_>, part: &Fields<'a>, rules: &PartRules) -
     let given_type = part.owned_text("type");
     if plan.is_foreign_block(part) || !given_type.is_empty() && !is_provider_type(&given_type) {
         report_type(plan, part, &given_type, Violation::error(FindingCode::UnknownShape, rules.sentence).rewritten());
-        let text = part.get("text").filter(|text| text.kind() == Kind::String).unwrap_or(part.object);
+        let text = part.get("text").filter(|text| text.kind() == JsonKind::String).unwrap_or(part.object);
         let text_part = format!("{}{}}}", rules.text_part, as_quoted(text));
         plan.edits.replace(part.object, BodyPiece::New(text_part));
         return PartFate::Kept;
@@ -124,7 +124,7 @@ fn fix_text<'a>(plan: &mut Plan<'a, '_>, part: &Fields<'a>, given_type: &str, ru
         plan.report(Violation::error(FindingCode::EmptyContent, sentence).at(part.object).dropped());
         return PartFate::Removed;
     };
-    if text.kind() != Kind::String {
+    if text.kind() != JsonKind::String {
         let sentence = "Invalid type for 'text': expected a string.";
         let violation = Violation::error(FindingCode::Malformed, sentence);
         plan.rewrite(violation.at_member(part.object, "text"), as_quoted(text));

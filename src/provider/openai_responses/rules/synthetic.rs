@@ -11,7 +11,7 @@ pub(super) fn output(call: &WireCall<'_>, text: &str) -> String {
     };
     let mut out = format!("{{\"type\":\"{output_type}\",\"{id_member}\":{}", quoted(&call.new_id));
     // The output of a call that a program made names the program, too.
-    if let Some(caller) = call.value.find("caller").filter(|caller| caller.says("type", "program")) {
+    if let Some(caller) = call.value.find("caller").filter(|caller| caller.has_text("type", "program")) {
         out += &format!(",\"caller\":{}", caller.as_raw());
     }
     match &*call.label {
