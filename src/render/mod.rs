@@ -19,7 +19,7 @@ use crate::provider::{
 };
 use crate::replay::{
     Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult, PendingQuestion, Policy, QuestionKind, ReducerCache,
-    ReducerQuestion, ReducerReplies, ReducerReply, TrimmedResults, replay,
+    ReducerQuestion, ReducerReplies, ReducerReply, ReplayInput, TrimmedResults, replay,
 };
 use crate::sorted::Sorted;
 pub use convert::convert;
@@ -78,7 +78,7 @@ impl Renderer {
 
     /// Takes the application's reply to a question of this render.
     pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
-        self.memory.learn(question, reply, replies);
+        self.memory.take_reply(question, reply, replies);
     }
 
     /// Builds the next body where nobody is there to be asked: a reducer that would ask is skipped.
@@ -120,8 +120,16 @@ impl Renderer {
         let dialect = request.provider.dialect;
         let count = history.messages().len();
         self.trimmed.catch_up(history, request.policy);
-        let told = (&self.memory, progress);
-        let draft = match replay(history, live, Some(&self.trimmed), request.policy, now, told, &mut report) {
+        let input = ReplayInput {
+            history,
+            live,
+            trimmed: Some(&self.trimmed),
+            policy: request.policy,
+            now,
+            cache: &self.memory,
+            replies: progress,
+        };
+        let draft = match replay(&input, &mut report) {
             Ok(draft) => draft,
             Err(pending) => return ask(*pending, count, request).map(RenderStep::Question),
         };
@@ -240,7 +248,7 @@ const SUM_UP: &str = "Summarize the conversation above for someone who goes on w
 
 /// A reducer's question. What is to be summed up becomes a body that the same provider takes, whole and not streamed.
 fn ask(pending: PendingQuestion<'_>, count: usize, request: &RenderRequest<'_>) -> Result<ReducerQuestion> {
-    let PendingQuestion { mut ask, covered } = pending;
+    let PendingQuestion { question: mut ask, covered } = pending;
     let Some(mut draft) = covered else { return Ok(ask) };
     let last = Message::made(Role::User, SUM_UP);
     draft.messages.push(DraftMessage {

@@ -66,23 +66,19 @@ impl TrimmedResults {
             }
         }
     }
-}
 
-pub(super) fn citations<'h>(
-    draft: &mut Draft<'h>,
-    history: &History,
-    trimmed: Option<&'h TrimmedResults>,
-    policy: &Policy,
-    report: &mut Report,
-) {
-    let wanted = policy.citations() != Citations::Off;
-    let Some(trimmed) = trimmed.filter(|trimmed| wanted && !trimmed.less.is_empty()) else { return };
-    for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, DraftOrigin::Stored(_))) {
-        for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
-            let at = history.invocation_index(&call.invocation.id);
-            if let Some((less, gone)) = at.and_then(|at| trimmed.less.get(&at)) {
-                call.result = Some(DraftResult::Stored(less));
-                report.push(finding(call.invocation, *gone));
+    /// Replaces the results of a draft by those without uncited sources.
+    pub(super) fn apply<'h>(&'h self, draft: &mut Draft<'h>, history: &History, report: &mut Report) {
+        if self.less.is_empty() {
+            return;
+        }
+        for item in draft.messages.iter_mut().filter(|item| matches!(item.origin, DraftOrigin::Stored(_))) {
+            for call in item.calls.iter_mut().filter(|call| matches!(call.result, Some(DraftResult::Stored(_)))) {
+                let at = history.invocation_index(&call.invocation.id);
+                if let Some((less, gone)) = at.and_then(|at| self.less.get(&at)) {
+                    call.result = Some(DraftResult::Stored(less));
+                    report.push(finding(call.invocation, *gone));
+                }
             }
         }
     }

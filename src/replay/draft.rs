@@ -79,6 +79,18 @@ impl<'h> Draft<'h> {
 }
 
 impl<'h> DraftMessage<'h> {
+    /// Returns a draft message without calls that is not in history.
+    #[must_use]
+    pub fn created(message: &'h Message, origin: DraftOrigin) -> Self {
+        Self { message, origin, calls: Vec::new(), results_go_on: false }
+    }
+
+    /// Returns true for a system or developer message.
+    #[must_use]
+    pub fn is_system(&self) -> bool {
+        matches!(self.message.role, Role::System | Role::Developer)
+    }
+
     /// Returns the call of a part, unless the draft dropped it. Searches by the call's place in the message.
     #[must_use]
     pub fn call(&self, part: &PartBody) -> Option<&DraftCall<'h>> {

@@ -4,93 +4,123 @@
 //! stale. A time stamp up to a minute in the future is clock skew and counts as now; one further ahead is stale. The running turn is
 //! never stale.
 
-use super::draft::{Draft, DraftCall, DraftOrigin, DraftResult};
+use super::draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult};
+use super::input::ReplayInput;
 use super::policy::{OnStale, Policy, StaleUnit};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::History;
-use crate::message::Role;
+use crate::message::{Message, Role};
 use crate::sorted::Sorted;
 use crate::tool::Window;
 
 /// The highest difference between two clocks, in milliseconds.
 const SKEW: Ms = 60_000;
 
+/// The note instead of a stale result.
 const EXPIRED: &str = "Expired: this result is too old to rely on. Call the tool again if it matters.";
 
-pub(super) fn freshness<'h>(
-    draft: &mut Draft<'h>,
-    history: &'h History,
-    has_live: bool,
-    policy: &Policy,
-    now: Ms,
-    report: &mut Report,
-) {
-    let running = running_turn(history, has_live);
-    let mut by_default = 0_usize;
-    // Which calls are too old; then their round or turn with them.
-    let mut units: Sorted<(u32, u32), ()> = Sorted::new();
-    let unit = policy.stale_unit();
-    for item in &draft.messages {
-        if matches!(item.origin, DraftOrigin::Live(_)) || Some(item.message.turn) == running {
-            continue;
-        }
-        for call in &item.calls {
-            if let Some((_, built_in)) = staleness(call, policy, now) {
-                by_default += usize::from(built_in);
-                units.insert((item.message.turn, call.invocation.round), ());
-            }
-        }
-    }
-    if units.is_empty() {
+/// Drops stale results, or replaces them by a note.
+pub(super) fn drop_stale_results(draft: &mut Draft<'_>, input: &ReplayInput<'_, '_>, report: &mut Report) {
+    let pass = FreshnessPass { policy: input.policy, now: input.now, running: running_turn(input) };
+    let stale = pass.find_stale(draft);
+    if stale.rounds.is_empty() {
         return;
     }
-    let in_units = |turn: u32| units.from(&(turn, 0)).first().is_some_and(|((own, _), ())| *own == turn);
     for item in &mut draft.messages {
-        let turn = item.message.turn;
-        if matches!(item.origin, DraftOrigin::Live(_)) || Some(turn) == running || !in_units(turn) {
+        if pass.is_exempt(item) || !stale.has_turn(item.message.turn) {
             continue;
         }
-        item.calls.retain_mut(|call| {
-            let own = staleness(call, policy, now);
-            let goes = match unit {
-                StaleUnit::Call => own.is_some(),
-                StaleUnit::Round => units.contains(&(turn, call.invocation.round)),
-                StaleUnit::Turn => true,
-            };
-            if !goes {
-                return true;
-            }
-            let placeholder = policy.on_stale() == OnStale::Placeholder;
-            // What never came cannot have expired: pairing says what is known of it.
-            if placeholder && call.result.is_none() {
-                return true;
-            }
-            let (code, message) = own
-                .map_or((FindingCode::Stale, "it goes with another one of its unit that is too old"), |(why, _)| why);
-            let finding = Finding::info(code, message).of_message(&item.message.id).of_call(&call.invocation.call_id);
-            if placeholder {
-                call.result = Some(DraftResult::Placeholder(EXPIRED));
-                report.push(finding.with_action(Action::Rewritten));
-                return true;
-            }
-            report.push(finding.with_action(Action::Dropped));
-            false
-        });
+        let message = item.message;
+        item.calls.retain_mut(|call| pass.keep(call, message, &stale, report));
     }
-    if by_default > 0 {
-        report.push(Finding::warning(FindingCode::StaleDefault,
-            format!("{by_default} tool results older than the built-in five minutes are left out; set `replay.freshness` to say otherwise (Infinity keeps all)"),
-        ));
+    if stale.by_default > 0 {
+        let text = format!(
+            "{} tool results older than the built-in five minutes are left out; set `replay.freshness` to say otherwise (Infinity keeps all)",
+            stale.by_default,
+        );
+        report.push(Finding::warning(FindingCode::StaleDefault, text));
+    }
+}
+
+/// The settings of the pass.
+struct FreshnessPass<'p> {
+    policy: &'p Policy,
+    now: Ms,
+    /// The running turn. It is never stale.
+    running: Option<u32>,
+}
+
+/// Where a draft has stale results.
+#[derive(Default)]
+struct StaleRounds {
+    /// Turn and round of each stale result.
+    rounds: Sorted<(u32, u32), ()>,
+    /// The number of results that are stale by the built-in window.
+    by_default: usize,
+}
+
+impl StaleRounds {
+    fn has_turn(&self, turn: u32) -> bool {
+        self.rounds.from(&(turn, 0)).first().is_some_and(|((first, _), ())| *first == turn)
+    }
+}
+
+impl FreshnessPass<'_> {
+    /// Returns true for a message that is never stale.
+    fn is_exempt(&self, item: &DraftMessage<'_>) -> bool {
+        matches!(item.origin, DraftOrigin::Live(_)) || Some(item.message.turn) == self.running
+    }
+
+    fn find_stale(&self, draft: &Draft<'_>) -> StaleRounds {
+        let mut stale = StaleRounds::default();
+        for item in draft.messages.iter().filter(|item| !self.is_exempt(item)) {
+            for call in &item.calls {
+                if let Some((_, built_in)) = staleness(call, self.policy, self.now) {
+                    stale.by_default += usize::from(built_in);
+                    stale.rounds.insert((item.message.turn, call.invocation.round), ());
+                }
+            }
+        }
+        stale
+    }
+
+    /// Returns false for a call that is dropped: it is stale, or another call of its unit is. Replaces its result if the policy
+    /// wants a note instead.
+    fn keep(&self, call: &mut DraftCall<'_>, message: &Message, stale: &StaleRounds, report: &mut Report) -> bool {
+        let reason = staleness(call, self.policy, self.now);
+        let is_dropped = match self.policy.stale_unit() {
+            StaleUnit::Call => reason.is_some(),
+            StaleUnit::Round => stale.rounds.contains(&(message.turn, call.invocation.round)),
+            StaleUnit::Turn => true,
+        };
+        let placeholder = self.policy.on_stale() == OnStale::Placeholder;
+        // A call without a result cannot have expired: pairing writes a result for it.
+        if !is_dropped || placeholder && call.result.is_none() {
+            return true;
+        }
+        let (code, text) = reason
+            .map_or((FindingCode::Stale, "it goes with another one of its unit that is too old"), |(reason, _)| reason);
+        let finding = Finding::info(code, text).of_message(&message.id).of_call(&call.invocation.call_id);
+        if placeholder {
+            call.result = Some(DraftResult::Placeholder(EXPIRED));
+            report.push(finding.with_action(Action::Rewritten));
+        } else {
+            report.push(finding.with_action(Action::Dropped));
+        }
+        placeholder
     }
 }
 
 /// Returns the running turn: the last one, unless it has its final answer.
-fn running_turn(history: &History, has_live: bool) -> Option<u32> {
-    let last = history.messages().last()?;
-    let open = last.role == Role::User || last.role == Role::Assistant && history.has_calls(last);
+fn running_turn(input: &ReplayInput<'_, '_>) -> Option<u32> {
     // A live turn that begins with an input of its own ends the one before.
-    (open && !has_live).then_some(last.turn)
+    let first_live = input.live.and_then(|live| live.messages().first());
+    if first_live.is_some_and(|first| first.role != Role::Assistant) {
+        return None;
+    }
+    let last = input.history.messages().last()?;
+    let is_open = last.role == Role::User || last.role == Role::Assistant && input.history.has_calls(last);
+    is_open.then_some(last.turn)
 }
 
 /// Returns why a call's result is stale, and whether by the built-in window. A call without a result is never stale.

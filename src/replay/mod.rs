@@ -5,6 +5,7 @@
 mod citations;
 mod draft;
 mod freshness;
+mod input;
 mod pairing;
 mod policy;
 mod reduce;
@@ -12,6 +13,7 @@ mod select;
 
 pub use citations::{TrimmedResults, UNCITED_NOTE, drop_uncited_sources};
 pub use draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult, names_reasoning};
+pub use input::ReplayInput;
 pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
 pub use reduce::{
@@ -19,41 +21,31 @@ pub use reduce::{
     ReducerReply, shortened,
 };
 
-use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::History;
-use crate::message::{Part, PartBody, Role};
+use crate::message::{Part, PartBody};
 
-/// Drafts what is shown: `history`, and behind it `live`, a turn that is not in it yet. `trimmed` has caught up with
-/// both history and policy; `told` is what the application answered so far.
+/// Drafts what the model is shown: the history, then the live turn.
 ///
 /// # Errors
-/// What the application must be asked first; then this runs again from the start.
-pub fn replay<'h>(
-    history: &'h History,
-    live: Option<&'h History>,
-    trimmed: Option<&'h TrimmedResults>,
-    policy: &Policy,
-    now: Ms,
-    told: (&'h ReducerCache, &'h ReducerReplies),
-    report: &mut Report,
-) -> Result<Draft<'h>, Box<PendingQuestion<'h>>> {
-    let mut draft = select::select(history, live, report);
-    freshness::freshness(
-        &mut draft,
-        history,
-        live.is_some_and(|live| live.messages().first().is_some_and(|first| first.role != Role::Assistant)),
-        policy,
-        now,
-        report,
-    );
-    citations::citations(&mut draft, history, trimmed, policy, report);
-    reduce::reduce(&mut draft, history, policy, told.0, told.1, report)?;
+/// The question of a reducer that the application must answer first. Replay then runs again from the start, with the reply.
+pub fn replay<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Result<Draft<'h>, Box<PendingQuestion<'h>>> {
+    let mut draft = select::select(input.history, input.live, report);
+    freshness::drop_stale_results(&mut draft, input, report);
+    if let Some(trimmed) = input.trimmed.filter(|_| input.policy.citations() != Citations::Off) {
+        trimmed.apply(&mut draft, input.history, report);
+    }
+    reduce::reduce(&mut draft, input, report)?;
+    report_orphan_reasoning(&draft, report);
+    pairing::pair_results(&mut draft, input.policy, report);
+    Ok(draft)
+}
+
+/// Reports the messages that consist of signed reasoning alone. The last pass drops them.
+fn report_orphan_reasoning(draft: &Draft<'_>, report: &mut Report) {
+    let is_signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.template.is_some();
     for item in &draft.messages {
-        // As its provider signed it.
-        let signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.template.is_some();
         let parts = &item.message.parts;
-        if !parts.is_empty() && parts.iter().all(signed) && !item.says(true) {
+        if !parts.is_empty() && parts.iter().all(is_signed) && !item.says(true) {
             let finding = Finding::info(
                 FindingCode::OrphanReasoning,
                 "a message of reasoning alone says nothing; it is left out",
@@ -61,8 +53,6 @@ pub fn replay<'h>(
             report.push(finding.of_message(&item.message.id).with_action(Action::Dropped));
         }
     }
-    pairing::pairing(&mut draft, policy, report);
-    Ok(draft)
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It
 /// The result of a call that was never started, in a round with calls that were.
 pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
 
-pub(super) fn pairing(draft: &mut Draft<'_>, policy: &Policy, report: &mut Report) {
+/// Gives every call a result or drops it, and drops empty messages.
+pub(super) fn pair_results(draft: &mut Draft<'_>, policy: &Policy, report: &mut Report) {
     for item in &mut draft.messages {
         // A round of which nothing was started is left out. One that came in by `append` may have run: nobody knows.
         let ours = item.message.run_id.is_some();

@@ -1,9 +1,10 @@
 use super::*;
+use crate::clock::Ms;
 use crate::error::Code;
-use crate::history::{HistoryEntry, JoinBase, join};
+use crate::history::{History, HistoryEntry, JoinBase, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
-use crate::message::{Dialect, Message};
+use crate::message::{Dialect, Message, Role};
 use crate::provider::decode_body;
 use crate::tool::{InvocationStatus, ToolResult, Window};
 use proptest::prelude::*;
@@ -21,8 +22,8 @@ fn replay<'h>(
     now: Ms,
     report: &mut Report,
 ) -> Draft<'h> {
-    let told: (&'h ReducerCache, &'h ReducerReplies) = (Box::leak(Box::default()), Box::leak(Box::default()));
-    super::replay(history, live, trimmed, policy, now, told, report).unwrap()
+    let (cache, replies) = (Box::leak(Box::default()), Box::leak(Box::default()));
+    super::replay(&ReplayInput { history, live, trimmed, policy, now, cache, replies }, report).unwrap()
 }
 
 /// A history of turns: each a question, rounds of calls with their results' ages, and an answer.

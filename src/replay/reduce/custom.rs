@@ -1,87 +1,88 @@
-//! The application's own reducer: it gets neutral messages and gives back those that are shown, as they are, changed, or new
-//! ones. Calls stay with the message that asked for them; the user's newest message is put back if it is missing.
+//! `custom`: a function of the application gets neutral messages and returns those that are sent: unchanged, changed or new.
+//! Calls stay with the message that made them. The user's newest message is put back if it is missing.
 
-use super::pending::{Callback, PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion};
-use super::{ReducerContext, dropped};
+use super::context::{ReducerContext, dropped};
+use super::question::{PendingQuestion, QuestionKind, RecordedReply, ReducerQuestion, role_of};
+use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{MessageFormat, MessageWriter, read_part};
 use crate::id::IdMap;
-use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
+use crate::json::{ArrayWriter, Json, JsonRef, JsonStr};
 use crate::message::{Media, Message, Part, PartBody, Role};
 use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 
+/// Reduces a draft. Returns the reason why the reducer was skipped, if its callback failed.
+///
+/// # Errors
+/// A question if the application has not selected the messages yet.
 pub(super) fn reduce<'h>(
     draft: &mut Draft<'h>,
     callback: &Callback,
     context: &ReducerContext<'h, '_>,
     report: &mut Report,
 ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
-    match context.progress.told(context.place) {
-        Some(RecordedReply::Failed(why)) => Ok(Some(why.clone())),
-        Some(RecordedReply::Chosen(messages, made)) => {
-            let mut at: IdMap<usize> = IdMap::with_seed(context.history.seed());
-            for (place, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
-                at.get_or_insert(&item.message.id, place);
+    let input = context.input;
+    match input.replies.get(context.reducer) {
+        Some(RecordedReply::Failed(reason)) => Ok(Some(reason.clone())),
+        Some(RecordedReply::Selected { messages, decoded }) => {
+            let indices = indices_of(messages.view(), draft, context);
+            let decoded = decoded.get_or_init(|| {
+                let items = messages.view().items().zip(&indices);
+                items.map(|(item, index)| decode(index.and_then(|at| draft.messages.get(at)), item)).collect()
+            });
+            let mut rebuild = DraftRebuild::new(draft, &indices, report);
+            for ((item, message), index) in messages.view().items().zip(decoded).zip(indices) {
+                rebuild.select(item, message, index);
             }
-            let mut places = Vec::new();
-            for chosen in messages.view().items() {
-                places.push(chosen.text("id").and_then(|id| at.get(&id).copied()));
-            }
-            if made.get().is_none() {
-                let mut list = Vec::with_capacity(places.len());
-                for (chosen, place) in messages.view().items().zip(&places) {
-                    list.push(make(place.and_then(|at| draft.messages.get(at)), chosen));
-                }
-                _ = made.set(list);
-            }
-            let made = made.get().map_or(&[][..], Vec::as_slice);
-            choose(draft, messages.view(), &places, made, report);
+            draft.messages = rebuild.finish();
             Ok(None)
         }
         _ => {
             let mut text = String::new();
             let mut array = ArrayWriter::new(&mut text);
-            let writer = MessageWriter { history: context.history, session: "", format: MessageFormat::Stored };
+            let writer = MessageWriter { history: input.history, session: "", format: MessageFormat::Stored };
             let mut before = None;
             for item in &draft.messages {
                 array.object(|out| writer.write(out, item.message, before));
                 before = Some(item.message.id.as_str());
             }
             array.end();
-            let question = QuestionKind::Reduce(Json::trusted(text));
-            Err(ReducerQuestion::new(context.place, callback, question, context.history).pending(None))
+            let kind = QuestionKind::Reduce(Json::trusted(text));
+            Err(ReducerQuestion::new(context.reducer, callback, kind, input.history).pending(None))
         }
     }
 }
 
-/// Whether that is a list of messages.
-pub(super) fn is_list(messages: &Json) -> bool {
-    messages.view().kind() == JsonKind::Array
-        && messages.view().items().all(|item| {
-            role_of(item).is_some() && item.get("parts").is_some_and(|parts| parts.kind() == JsonKind::Array)
-        })
+/// Returns the index in the draft of each selected message; None for a message that the application added.
+fn indices_of(selected: JsonRef<'_>, draft: &Draft<'_>, context: &ReducerContext<'_, '_>) -> Vec<Option<usize>> {
+    let mut by_id: IdMap<usize> = IdMap::with_seed(context.input.history.seed());
+    for (index, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
+        by_id.get_or_insert(&item.message.id, index);
+    }
+    let mut indices = Vec::new();
+    for item in selected.items() {
+        indices.push(item.text("id").and_then(|id| by_id.get(&id).copied()));
+    }
+    indices
 }
 
-fn role_of(message: JsonRef<'_>) -> Option<Role> {
-    Role::from_name(&message.text("role")?)
+/// Returns true if a neutral message has a tool call.
+fn has_call(selected: JsonRef<'_>) -> bool {
+    selected.get("parts").is_some_and(|parts| parts.items().any(|part| is_type(part, "tool_call")))
 }
 
-fn calls_of(chosen: JsonRef<'_>) -> bool {
-    chosen.get("parts").is_some_and(|parts| parts.items().any(|part| is_kind(part, "tool_call")))
+fn is_type(part: JsonRef<'_>, name: &str) -> bool {
+    part.get("type").is_some_and(|value| value.is_text(name))
 }
 
-fn is_kind(part: JsonRef<'_>, kind: &str) -> bool {
-    part.get("type").is_some_and(|own| own.is_text(kind))
-}
-
-/// The message that a chosen one is: the shown one with other parts, or a new one.
-fn make(known: Option<&DraftMessage<'_>>, chosen: JsonRef<'_>) -> Message {
-    let known = known.map(|item| item.message);
-    let mut message = known.cloned().unwrap_or_else(|| Message::made(role_of(chosen).unwrap_or(Role::User), ""));
+/// Decodes a selected message: the message of the draft with the selected parts, or a new one.
+fn decode(original: Option<&DraftMessage<'_>>, selected: JsonRef<'_>) -> Message {
+    let original = original.map(|item| item.message);
+    let mut message = original.cloned().unwrap_or_else(|| Message::made(role_of(selected).unwrap_or(Role::User), ""));
     let mut old: Vec<Part> = std::mem::take(&mut message.parts);
-    for part in chosen.get("parts").iter().flat_map(|parts| parts.items()) {
-        // What is as it was keeps what its dialect knows of it.
-        if known.is_some()
+    for part in selected.get("parts").iter().flat_map(|parts| parts.items()) {
+        // An unchanged part keeps its wire template.
+        if original.is_some()
             && let Some(at) = old.iter().position(|old| is_same(old, part))
         {
             message.parts.push(old.remove(at));
@@ -89,106 +90,103 @@ fn make(known: Option<&DraftMessage<'_>>, chosen: JsonRef<'_>) -> Message {
             message.parts.push(new);
         }
     }
-    if known.is_some_and(|known| known.parts != message.parts) {
+    if original.is_some_and(|original| original.parts != message.parts) {
         message.template = None;
     }
     message
 }
 
-/// Whether a part is that one, as far as an application reads it.
-fn is_same(part: &Part, shown: JsonRef<'_>) -> bool {
-    let text = |kind: &str, own: &crate::json::JsonStr| {
-        is_kind(shown, kind) && shown.text("text").is_some_and(|text| text == own.decode())
+/// Returns true if a neutral part has the same content as a part, in all members that an application sees.
+fn is_same(part: &Part, selected: JsonRef<'_>) -> bool {
+    let is_text = |name: &str, text: &JsonStr| {
+        is_type(selected, name) && selected.text("text").is_some_and(|selected| selected == text.decode())
     };
-    let medium = |kind: &str, own: &Media| {
-        let member = |key: &str, own: Option<&crate::json::JsonStr>| {
-            shown.text(key).as_deref() == own.map(|own| own.decode()).as_deref()
+    let is_medium = |name: &str, media: &Media| {
+        let is_member = |key: &str, value: Option<&JsonStr>| {
+            selected.text(key).as_deref() == value.map(|value| value.decode()).as_deref()
         };
-        is_kind(shown, kind)
-            && member("url", own.url.as_ref())
-            && member("data", own.data.as_ref())
-            && member("fileId", own.file_id.as_ref())
+        is_type(selected, name)
+            && is_member("url", media.url.as_ref())
+            && is_member("data", media.data.as_ref())
+            && is_member("fileId", media.file_id.as_ref())
     };
     match &part.body {
-        PartBody::Text(own) => text("text", own),
-        PartBody::Reasoning(own) => text("reasoning", own),
-        PartBody::Refusal(own) => text("refusal", own),
-        PartBody::Image(own) => medium("image", own),
-        PartBody::File(own) => medium("file", own),
-        PartBody::Data { .. } => is_kind(shown, "data"),
-        PartBody::Opaque(_) => is_kind(shown, "opaque"),
+        PartBody::Text(text) => is_text("text", text),
+        PartBody::Reasoning(text) => is_text("reasoning", text),
+        PartBody::Refusal(text) => is_text("refusal", text),
+        PartBody::Image(media) => is_medium("image", media),
+        PartBody::File(media) => is_medium("file", media),
+        PartBody::Data { .. } => is_type(selected, "data"),
+        PartBody::Opaque(_) => is_type(selected, "opaque"),
         PartBody::ToolCall { invocation, .. } => {
-            is_kind(shown, "tool_call") && shown.text("invocation").is_some_and(|id| id == invocation.as_str())
+            is_type(selected, "tool_call") && selected.text("invocation").is_some_and(|id| id == invocation.as_str())
         }
     }
 }
 
-/// Rebuilds the draft as it was chosen.
-fn choose<'h>(
-    draft: &mut Draft<'h>,
-    chosen: JsonRef<'_>,
-    places: &[Option<usize>],
-    made: &'h [Message],
-    report: &mut Report,
-) {
-    let newest = draft
-        .messages
-        .iter()
-        .rposition(|item| item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_words());
-    let mut old: Vec<Option<DraftMessage<'h>>> = Vec::with_capacity(draft.messages.len());
-    for item in std::mem::take(&mut draft.messages) {
-        old.push(Some(item));
-    }
-    let missing = newest.filter(|newest| !places.contains(&Some(*newest)));
-    for ((item, message), place) in chosen.items().zip(made).zip(places) {
-        if missing.is_some_and(|missing| place.is_some_and(|place| place > missing)) {
-            put_back(draft, &mut old, missing, report);
-        }
-        match place.map(|place| old.get_mut(place).and_then(Option::take)) {
-            // Named twice.
-            Some(None) => {}
-            Some(Some(mut known)) => {
-                if !known.calls.is_empty() && !calls_of(item) {
-                    report.push(
-                        dropped(&known, "the application's reducer left its calls out").with_action(Action::Rewritten),
-                    );
-                    known.calls.clear();
-                }
-                let words = |message: &'h Message| {
-                    message.parts.iter().filter(|part| !matches!(part.body, PartBody::ToolCall { .. }))
-                };
-                if !words(known.message).eq(words(message)) {
-                    report.push(dropped(&known, "the application's reducer changed it").with_action(Action::Rewritten));
-                    known.message = message;
-                    known.origin = DraftOrigin::Made;
-                }
-                draft.messages.push(known);
-            }
-            None => {
-                report.push(
-                    Finding::info(FindingCode::Reduced, "the application's reducer added a message")
-                        .with_action(Action::Synthesized),
-                );
-                let calls = Vec::new();
-                draft.messages.push(DraftMessage { message, origin: DraftOrigin::Made, calls, results_go_on: false });
-            }
-        }
-    }
-    put_back(draft, &mut old, missing, report);
-    for item in old.iter().flatten() {
-        report.push(dropped(item, "the application's reducer left it out"));
-    }
-}
-
-/// The user's newest message never goes.
-fn put_back<'h>(
-    draft: &mut Draft<'h>,
-    old: &mut [Option<DraftMessage<'h>>],
+/// The messages of a draft while they are rebuilt in the order that the application selected.
+struct DraftRebuild<'h, 'r> {
+    /// By index in the old draft; None once the message is in `new`.
+    old: Vec<Option<DraftMessage<'h>>>,
+    new: Vec<DraftMessage<'h>>,
+    /// The index of the user's newest message, if the application did not select it.
     missing: Option<usize>,
-    report: &mut Report,
-) {
-    if let Some(item) = missing.and_then(|missing| old.get_mut(missing)).and_then(Option::take) {
-        report.push(dropped(&item, "the user's newest message is put back").with_action(Action::Kept));
-        draft.messages.push(item);
+    report: &'r mut Report,
+}
+
+impl<'h, 'r> DraftRebuild<'h, 'r> {
+    /// Takes the messages out of a draft. `indices` are those of the selected messages.
+    fn new(draft: &mut Draft<'h>, indices: &[Option<usize>], report: &'r mut Report) -> Self {
+        let is_question = |item: &DraftMessage<'_>| {
+            item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_words()
+        };
+        let missing = draft.messages.iter().rposition(is_question).filter(|newest| !indices.contains(&Some(*newest)));
+        let old: Vec<_> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();
+        Self { new: Vec::new(), old, missing, report }
+    }
+
+    /// Adds the next selected message. `message` is `selected`, decoded.
+    fn select(&mut self, selected: JsonRef<'_>, message: &'h Message, index: Option<usize>) {
+        let Some(index) = index else {
+            let finding = Finding::info(FindingCode::Reduced, "the application's reducer added a message");
+            self.report.push(finding.with_action(Action::Synthesized));
+            self.new.push(DraftMessage::created(message, DraftOrigin::Made));
+            return;
+        };
+        if self.missing.is_some_and(|missing| index > missing) {
+            self.put_back();
+        }
+        // A message that was selected twice is added once.
+        let Some(mut item) = self.old.get_mut(index).and_then(Option::take) else { return };
+        if !item.calls.is_empty() && !has_call(selected) {
+            self.report
+                .push(dropped(&item, "the application's reducer left its calls out").with_action(Action::Rewritten));
+            item.calls.clear();
+        }
+        let content =
+            |message: &'h Message| message.parts.iter().filter(|part| !matches!(part.body, PartBody::ToolCall { .. }));
+        if !content(item.message).eq(content(message)) {
+            self.report.push(dropped(&item, "the application's reducer changed it").with_action(Action::Rewritten));
+            item.message = message;
+            item.origin = DraftOrigin::Made;
+        }
+        self.new.push(item);
+    }
+
+    /// Adds the user's newest message, which no reducer drops, if it is missing.
+    fn put_back(&mut self) {
+        if let Some(item) = self.missing.and_then(|missing| self.old.get_mut(missing)).and_then(Option::take) {
+            self.report.push(dropped(&item, "the user's newest message is put back").with_action(Action::Kept));
+            self.new.push(item);
+        }
+    }
+
+    /// Reports the messages that were not selected, and returns those that were.
+    fn finish(mut self) -> Vec<DraftMessage<'h>> {
+        self.put_back();
+        for item in self.old.iter().flatten() {
+            self.report.push(dropped(item, "the application's reducer left it out"));
+        }
+        self.new
     }
 }

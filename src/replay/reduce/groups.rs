@@ -1,113 +1,114 @@
-//! What stays or goes as one: a message with its calls and their results, and the reasoning that leads to them.
+//! Groups of messages that reducers keep or drop as one: a message with its calls and their results, and the reasoning before it.
 
-use super::dropped;
+use super::context::dropped;
 use crate::finding::Report;
 use crate::message::{PartBody, Role};
 use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 
-/// Neighbours in a draft that stay or go as one.
+/// Consecutive messages of a draft that are kept or dropped as one.
 pub(super) struct MessageGroup {
-    /// Where it begins in the draft; it ends where the next one begins.
+    /// The index of its first message in the draft. It ends where the next group starts.
     pub start: usize,
-    /// A system message: it counts for nothing.
-    pub system: bool,
-    /// The user speaks.
-    pub user: bool,
-    /// It has calls.
-    pub round: bool,
-    /// It stands in for older ones.
-    pub summary: bool,
-    /// Its turn in this draft, from 0: a turn begins where the user speaks after an answer.
+    /// True for a system message. It is not counted.
+    pub is_system: bool,
+    /// True for a message of the user.
+    pub is_user: bool,
+    /// True if it has calls.
+    pub has_calls: bool,
+    /// True for a summary of older messages.
+    pub is_summary: bool,
+    /// Its turn in this draft, from 0. A turn begins at the user's first message after an answer.
     pub turn: usize,
 }
 
-/// A draft in groups, and which of them stay.
+/// The groups of a draft, and which of them are kept.
 pub(super) struct MessageGroups {
     pub list: Vec<MessageGroup>,
-    /// By group.
+    /// By group: true if it is kept.
     pub keep: Vec<bool>,
-    /// The group of the user's newest message.
+    /// The index of the group with the user's newest message.
     pub newest_user: Option<usize>,
-    /// The newest group that is no system message.
+    /// The index of the newest group that is not a system message.
     pub newest: Option<usize>,
 }
 
 impl MessageGroups {
-    /// Of a draft; all of them stay.
+    /// Groups a draft. All groups are kept.
     pub fn of(draft: &Draft<'_>) -> Self {
         let mut list: Vec<MessageGroup> = Vec::new();
-        let (mut turn, mut answered, mut thinking) = (0, false, false);
+        let (mut turn, mut answered, mut after_reasoning) = (0, false, false);
         let (mut newest_user, mut newest) = (None, None);
         for (start, item) in draft.messages.iter().enumerate() {
             let role = item.message.role;
-            let (system, user) = (matches!(role, Role::System | Role::Developer), role == Role::User);
-            if user && answered {
+            let is_user = role == Role::User;
+            if is_user && answered {
                 turn += 1;
                 answered = false;
             }
-            let summary = item.origin == DraftOrigin::Summary;
+            let is_summary = item.origin == DraftOrigin::Summary;
+            let has_calls = !item.calls.is_empty();
             answered |= role == Role::Assistant;
-            match list.last_mut().filter(|_| thinking && role == Role::Assistant) {
-                Some(open) => open.round |= !item.calls.is_empty(),
-                None => list.push(MessageGroup { start, system, user, round: !item.calls.is_empty(), summary, turn }),
+            match list.last_mut().filter(|_| after_reasoning && role == Role::Assistant) {
+                Some(group) => group.has_calls |= has_calls,
+                None => {
+                    list.push(MessageGroup {
+                        start,
+                        is_system: item.is_system(),
+                        is_user,
+                        has_calls,
+                        is_summary,
+                        turn,
+                    });
+                }
             }
-            if !system {
+            if !item.is_system() {
                 newest = Some(list.len() - 1);
             }
-            if user && !summary && item.has_words() {
+            if is_user && !is_summary && item.has_words() {
                 newest_user = Some(list.len() - 1);
             }
-            thinking = role == Role::Assistant && item.calls.is_empty() && only_thinks(item);
+            after_reasoning = role == Role::Assistant && !has_calls && is_reasoning_only(item);
         }
         Self { keep: vec![true; list.len()], newest_user, newest, list }
     }
 
-    /// How many turns there are.
+    /// Returns the number of turns.
     pub fn turns(&self) -> usize {
         self.list.last().map_or(0, |last| last.turn + 1)
     }
 
-    /// The groups that are no system message, with their places.
-    pub fn spoken(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageGroup)> {
-        self.list.iter().enumerate().filter(|(_, group)| !group.system)
+    /// Returns the groups that are not system messages, with their indices.
+    pub fn counted(&self) -> impl DoubleEndedIterator<Item = (usize, &MessageGroup)> {
+        self.list.iter().enumerate().filter(|(_, group)| !group.is_system)
     }
 
-    /// Whether a group never goes: the user's newest message, and the newest of all, on which the run may go on.
+    /// Returns true for a group that no reducer drops: the user's newest message, and the newest of all, which the run continues.
     pub fn is_pinned(&self, at: usize) -> bool {
         self.newest_user == Some(at) || self.newest == Some(at)
     }
 
-    /// Says of a group that it goes, if it may: what is pinned stays, and so does a system message. True when it goes.
-    pub fn give_up(&mut self, at: usize) -> bool {
-        if self.is_pinned(at) || self.list.get(at).is_none_or(|group| group.system) {
+    /// Drops a group, unless it is pinned or a system message. Returns true if it was dropped now.
+    pub fn drop_group(&mut self, at: usize) -> bool {
+        if self.is_pinned(at) || self.list.get(at).is_none_or(|group| group.is_system) {
             return false;
         }
         self.keep.get_mut(at).is_some_and(|keep| std::mem::replace(keep, false))
     }
 
-    /// Gives up all that stands before that one.
-    pub fn keep_from(&mut self, oldest: usize) {
+    /// Drops the groups before the index `oldest`, except those that [`drop_group`](Self::drop_group) keeps.
+    pub fn drop_before(&mut self, oldest: usize) {
         for at in 0..oldest {
-            self.give_up(at);
+            self.drop_group(at);
         }
     }
 
-    /// Takes what does not stay out of the draft. A round that would come first has lost the question it belongs to, and
-    /// some providers refuse a call there: it goes, too.
-    pub fn apply(mut self, draft: &mut Draft<'_>, why: &'static str, report: &mut Report) {
+    /// Removes the dropped groups from the draft.
+    pub fn apply(mut self, draft: &mut Draft<'_>, reason: &'static str, report: &mut Report) {
         if self.keep.iter().all(|keep| *keep) {
             return;
         }
-        let shorter = self.list.iter().zip(&self.keep).any(|(group, keep)| !group.system && !keep);
-        for at in 0..if shorter { self.list.len() } else { 0 } {
-            let pinned = self.is_pinned(at);
-            let (Some(group), Some(keep)) = (self.list.get(at), self.keep.get_mut(at)) else { break };
-            if *keep && !group.system {
-                if !group.round || pinned {
-                    break;
-                }
-                *keep = false;
-            }
+        if self.list.iter().zip(&self.keep).any(|(group, keep)| !group.is_system && !keep) {
+            self.drop_leading_rounds();
         }
         let (mut at, mut next, mut keep) = (0, 0, true);
         draft.retain(&mut |item| {
@@ -117,14 +118,29 @@ impl MessageGroups {
             }
             at += 1;
             if !keep {
-                report.push(dropped(item, why));
+                report.push(dropped(item, reason));
             }
             keep
         });
     }
+
+    /// Drops the rounds that would begin the conversation: the question that they belong to is dropped, and some providers (Gemini)
+    /// reject a conversation that begins with a call.
+    fn drop_leading_rounds(&mut self) {
+        for at in 0..self.list.len() {
+            let is_pinned = self.is_pinned(at);
+            let (Some(group), Some(keep)) = (self.list.get(at), self.keep.get_mut(at)) else { break };
+            if *keep && !group.is_system {
+                if !group.has_calls || is_pinned {
+                    break;
+                }
+                *keep = false;
+            }
+        }
+    }
 }
 
-/// Whether a message is reasoning and nothing else: it belongs to the one behind it.
-fn only_thinks(item: &DraftMessage<'_>) -> bool {
+/// Returns true if a message is reasoning and nothing else. It belongs to the message after it.
+fn is_reasoning_only(item: &DraftMessage<'_>) -> bool {
     !item.has_words() && item.message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_)))
 }

@@ -1,4 +1,5 @@
-//! The newest messages stay. A round with its results counts as one message; system messages stay and count for nothing.
+//! `message_count`: keeps the newest messages. A round with its results counts as one message; system messages are kept and not
+//! counted.
 
 use super::groups::MessageGroups;
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -8,32 +9,37 @@ const OLDER: &str = "older than the newest messages that `message_count` keeps";
 const ROUND: &str = "`message_count` keeps no tool calls of earlier turns";
 const SYSTEM: &str = "`message_count` keeps the first system message only";
 
-pub(super) fn reduce(
-    draft: &mut Draft<'_>,
-    count: usize,
-    keep_tools: bool,
-    first_system_only: bool,
-    report: &mut Report,
-) {
-    if !keep_tools {
-        drop_calls(draft, report);
-    }
-    if first_system_only {
-        let mut groups = MessageGroups::of(draft);
-        let first = groups.list.iter().position(|group| group.system);
-        for (at, keep) in groups.keep.iter_mut().enumerate() {
-            *keep = first == Some(at) || !groups.list.get(at).is_some_and(|group| group.system);
-        }
-        groups.apply(draft, SYSTEM, report);
-    }
-    let mut groups = MessageGroups::of(draft);
-    let Some(oldest) = groups.spoken().rev().nth(count.max(1) - 1).map(|(at, _)| at) else { return };
-    groups.keep_from(oldest);
-    groups.apply(draft, OLDER, report);
+/// The settings of the reducer.
+pub(super) struct MessageCountLimit {
+    pub count: usize,
+    /// False drops the calls of earlier turns.
+    pub keep_tools: bool,
+    /// True drops all system messages but the first.
+    pub first_system_only: bool,
 }
 
-/// Takes the calls of earlier turns out and leaves the words beside them. Those of the running turn stay: the model would ask
-/// for the same again.
+impl MessageCountLimit {
+    /// Reduces a draft.
+    pub fn reduce(&self, draft: &mut Draft<'_>, report: &mut Report) {
+        if !self.keep_tools {
+            drop_calls(draft, report);
+        }
+        if self.first_system_only {
+            let mut groups = MessageGroups::of(draft);
+            let first = groups.list.iter().position(|group| group.is_system);
+            for (at, keep) in groups.keep.iter_mut().enumerate() {
+                *keep = first == Some(at) || !groups.list.get(at).is_some_and(|group| group.is_system);
+            }
+            groups.apply(draft, SYSTEM, report);
+        }
+        let mut groups = MessageGroups::of(draft);
+        let Some(oldest) = groups.counted().rev().nth(self.count.max(1) - 1).map(|(at, _)| at) else { return };
+        groups.drop_before(oldest);
+        groups.apply(draft, OLDER, report);
+    }
+}
+
+/// Drops the calls of earlier turns and keeps the text beside them. The running turn keeps its calls: the model would repeat them.
 fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
     let groups = MessageGroups::of(draft);
     let running = groups.newest_user.or(groups.newest);
@@ -44,7 +50,7 @@ fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
             report.push(finding.of_call(&call.invocation.call_id).with_action(Action::Dropped));
         }
     }
-    // What had nothing but calls goes with them.
+    // A message with nothing but calls is empty now.
     let mut at = 0;
     draft.retain(&mut |item| {
         at += 1;

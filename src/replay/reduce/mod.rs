@@ -1,96 +1,56 @@
-//! Reducers make a long history shorter, for one body. They run in the given order; each has its file (R36, R14).
+//! Reducers shorten a long history for one body. They run in the order of the policy; each has its own file (R36, R14).
 //!
-//! None of them touches what is stored, splits a round (its calls and results go together), or takes the user's newest
-//! message. One that needs the application stops the pass with a [`PendingQuestion`]; once it is answered the pass runs again from the
-//! start, and what was answered is kept, so nothing is borrowed while the application thinks.
+//! A reducer does not change stored history, does not split a round (calls and results are kept or dropped together), and keeps the
+//! user's newest message. A reducer that needs the application stops the pass with a [`PendingQuestion`]. After the reply the pass
+//! runs again from the start; replies are kept, so nothing is borrowed while the application works.
 
-mod counts;
+mod cache;
+mod context;
 mod custom;
 mod groups;
 mod message_count;
-mod pending;
+mod question;
+mod reducer;
+mod shorten;
 mod sliding_turns;
 mod summarize;
 mod token_budget;
+mod token_counter;
 mod tool_results;
 
-pub use pending::{
-    Callback, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies, ReducerReply,
-};
-pub use tool_results::shortened;
+pub use cache::ReducerCache;
+pub use question::{PendingQuestion, QuestionKind, ReducerQuestion, ReducerReplies, ReducerReply};
+pub use reducer::{Callback, Reducer};
+pub use shorten::{CUT_NOTE, shortened};
 
-use super::draft::{Draft, DraftMessage};
-use super::policy::Policy;
+use super::draft::Draft;
+use super::input::ReplayInput;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::history::History;
-
-/// The end of a shortened result.
-pub const CUT_NOTE: &str = "\n[shortened]";
-
-/// A reducer and its settings.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
-pub enum Reducer {
-    /// The newest messages stay; a round counts as one, a system message as none.
-    MessageCount { count: usize, keep_tools: bool, first_system_only: bool },
-    /// Results shrink, then the oldest turns go, until so many tokens are left.
-    TokenBudget { tokens: u64, count: Option<Callback> },
-    /// The newest turns stay.
-    SlidingTurns { turns: usize },
-    /// Results of older turns are cut to so many bytes.
-    ToolResults { keep_newest_turns: usize, max_bytes: u32 },
-    /// What is older than the newest `target` messages is summed up, once it is more than `threshold` over that.
-    Summarize { target: usize, threshold: usize, summarize: Callback },
-    /// The application's own.
-    Custom { reduce: Callback },
-}
-
-impl Reducer {
-    /// Returns the name in the TypeScript types.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::MessageCount { .. } => "message_count",
-            Self::TokenBudget { .. } => "token_budget",
-            Self::SlidingTurns { .. } => "sliding_turns",
-            Self::ToolResults { .. } => "tool_results",
-            Self::Summarize { .. } => "summarize",
-            Self::Custom { .. } => "custom",
-        }
-    }
-}
-
-/// What a reducer works with besides the draft.
-struct ReducerContext<'h, 'p> {
-    /// The reducer's index in the pipeline.
-    place: usize,
-    history: &'h History,
-    policy: &'p Policy,
-    memory: &'h ReducerCache,
-    progress: &'h ReducerReplies,
-}
+use context::ReducerContext;
+use message_count::MessageCountLimit;
+use summarize::Summarizer;
+use token_budget::TokenBudget;
 
 /// Runs the policy's reducers over a draft.
 ///
 /// # Errors
-/// What the application must be asked first.
+/// The question that the application must answer first.
 pub(super) fn reduce<'h>(
     draft: &mut Draft<'h>,
-    history: &'h History,
-    policy: &Policy,
-    memory: &'h ReducerCache,
-    progress: &'h ReducerReplies,
+    input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<(), Box<PendingQuestion<'h>>> {
-    for (place, reducer) in policy.reducers().iter().enumerate() {
-        let context = ReducerContext { place, history, policy, memory, progress };
-        let failed = match reducer {
+    for (index, reducer) in input.policy.reducers().iter().enumerate() {
+        let context = ReducerContext { reducer: index, input };
+        let failure = match reducer {
             Reducer::MessageCount { count, keep_tools, first_system_only } => {
-                message_count::reduce(draft, *count, *keep_tools, *first_system_only, report);
+                let limit =
+                    MessageCountLimit { count: *count, keep_tools: *keep_tools, first_system_only: *first_system_only };
+                limit.reduce(draft, report);
                 None
             }
             Reducer::TokenBudget { tokens, count } => {
-                token_budget::reduce(draft, *tokens, count.as_ref(), &context, report)?
+                TokenBudget { tokens: *tokens, counter: count.as_ref() }.reduce(draft, &context, report)?
             }
             Reducer::SlidingTurns { turns } => {
                 sliding_turns::reduce(draft, *turns, report);
@@ -101,19 +61,15 @@ pub(super) fn reduce<'h>(
                 None
             }
             Reducer::Summarize { target, threshold, summarize } => {
-                summarize::reduce(draft, *target, *threshold, summarize, &context, report)?
+                let summarizer = Summarizer { target: *target, threshold: *threshold, callback: summarize };
+                summarizer.reduce(draft, &context, report)?
             }
             Reducer::Custom { reduce } => custom::reduce(draft, reduce, &context, report)?,
         };
-        if let Some(why) = failed {
-            let text = format!("the callback of the reducer `{}` failed; it is skipped: {why}", reducer.name());
+        if let Some(reason) = failure {
+            let text = format!("the callback of the reducer `{}` failed; it is skipped: {reason}", reducer.name());
             report.push(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Kept));
         }
     }
     Ok(())
-}
-
-/// The finding of a message that is not shown.
-fn dropped(item: &DraftMessage<'_>, why: &'static str) -> Finding {
-    Finding::info(FindingCode::Reduced, why).of_message(&item.message.id).with_action(Action::Dropped)
 }

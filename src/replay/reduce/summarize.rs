@@ -1,126 +1,130 @@
-//! What is old is summed up by the application; the summary stands in for it. It is made once and kept until the history has
-//! grown by the threshold again; then it is summed up with what came since.
+//! `summarize`: the application summarizes old messages, and the summary is sent instead of them. It is kept until the history
+//! has grown by the threshold; then the summary is summarized with the messages after it.
 
+use super::cache::Summary;
+use super::context::{ReducerContext, dropped};
 use super::groups::MessageGroups;
-use super::pending::{Callback, PendingQuestion, QuestionKind, ReducerQuestion};
-use super::{ReducerContext, dropped};
+use super::question::{PendingQuestion, QuestionKind, ReducerQuestion};
+use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::message::{Message, Role};
+use crate::message::Role;
 use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
-use crate::replay::pairing;
+use crate::replay::pairing::pair_results;
 
-/// A summary, and what it stands in for.
-#[derive(Clone, Debug)]
-pub(super) struct Summary {
-    /// The function that made it, and its reducer's place.
-    pub by: (u32, usize),
-    /// The last message that it covers; all before it are covered, too.
-    last: String,
-    message: Message,
+/// The settings of the reducer.
+pub(super) struct Summarizer<'r> {
+    /// The number of the newest messages that are kept.
+    pub target: usize,
+    /// The number of messages over `target` at which the next summary is made.
+    pub threshold: usize,
+    pub callback: &'r Callback,
 }
 
-impl Summary {
-    pub fn new(ask: &ReducerQuestion, text: &str) -> Self {
-        let text = format!("Summary of the conversation before this:\n{text}");
-        Self { by: ask.asker(), last: ask.last.clone(), message: Message::made(ask.role, &text) }
+impl Summarizer<'_> {
+    /// Reduces a draft. Returns the reason why the reducer was skipped, if its callback failed.
+    ///
+    /// # Errors
+    /// A question if a summary must be written first.
+    pub fn reduce<'h>(
+        &self,
+        draft: &mut Draft<'h>,
+        context: &ReducerContext<'h, '_>,
+        report: &mut Report,
+    ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
+        let input = context.input;
+        if let Some(summary) = input.cache.summary((self.callback.id, context.reducer)) {
+            insert_summary(draft, summary, report);
+        }
+        let groups = MessageGroups::of(draft);
+        let unsummarized = groups_after_summary(&groups);
+        if unsummarized.len() <= self.target.saturating_add(self.threshold) {
+            return Ok(None);
+        }
+        if let Some(reason) = input.replies.failure(context.reducer) {
+            return Ok(Some(reason));
+        }
+        let Some(first_kept) = self.first_kept(&groups, &unsummarized) else { return Ok(None) };
+        if input.replies.get(context.reducer).is_some() {
+            return Ok(None);
+        }
+        let first_kept = groups.list.get(first_kept);
+        let mut covered = covered_messages(draft, first_kept.map_or(0, |group| group.start));
+        let Some(last) = covered.messages.last() else { return Ok(None) };
+        let kind = QuestionKind::Summarize(Vec::new());
+        let mut question = ReducerQuestion::new(context.reducer, self.callback, kind, input.history);
+        question.last = last.message.id.clone();
+        // Roles alternate: the summary is the assistant's before a message of the user, and the user's before an answer.
+        question.role = if first_kept.is_some_and(|group| group.is_user) { Role::Assistant } else { Role::User };
+        pair_results(&mut covered, input.policy, &mut Report::new());
+        Err(question.pending(Some(covered)))
+    }
+
+    /// Returns the index of the first group that is kept: the newest `target` groups are, and those before them back to a message
+    /// of the user, at most `threshold` more. The user's newest message is kept, with all after it.
+    fn first_kept(&self, groups: &MessageGroups, unsummarized: &[usize]) -> Option<usize> {
+        let newest_user = unsummarized.iter().position(|at| groups.newest_user == Some(*at)).unwrap_or(usize::MAX);
+        let latest = unsummarized.len().saturating_sub(self.target.max(1)).min(newest_user);
+        let is_user = |index: &usize| {
+            unsummarized.get(*index).and_then(|at| groups.list.get(*at)).is_some_and(|group| group.is_user)
+        };
+        let index = (latest.saturating_sub(self.threshold)..=latest)
+            .rev()
+            .find(is_user)
+            .filter(|index| *index > 0)
+            .unwrap_or(latest);
+        (index > 0).then(|| unsummarized.get(index).copied()).flatten()
     }
 }
 
-pub(super) fn reduce<'h>(
-    draft: &mut Draft<'h>,
-    target: usize,
-    threshold: usize,
-    callback: &Callback,
-    context: &ReducerContext<'h, '_>,
-    report: &mut Report,
-) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
-    if let Some(kept) = context.memory.summaries.iter().find(|summary| summary.by == (callback.id, context.place)) {
-        stand_in(draft, kept, report);
-    }
-    let groups = MessageGroups::of(draft);
-    // What was said since the last summary.
-    let mut spoken = Vec::new();
-    for (at, group) in groups.spoken() {
-        if group.summary {
-            spoken.clear();
+/// Returns the indices of the groups after the last summary, without system messages.
+fn groups_after_summary(groups: &MessageGroups) -> Vec<usize> {
+    let mut indices = Vec::new();
+    for (at, group) in groups.counted() {
+        if group.is_summary {
+            indices.clear();
         } else {
-            spoken.push(at);
+            indices.push(at);
         }
     }
-    if spoken.len() <= target.saturating_add(threshold) {
-        return Ok(None);
-    }
-    if let Some(why) = context.progress.failure(context.place) {
-        return Ok(Some(why));
-    }
-    let Some(cut) = cut_at(&groups, &spoken, target, threshold) else { return Ok(None) };
-    if context.progress.told(context.place).is_some() {
-        return Ok(None);
-    }
-    let group = |at: usize| groups.list.get(at);
-    let end = group(cut).map_or(0, |group| group.start);
+    indices
+}
+
+/// Returns the messages before the index `end`, without system messages.
+fn covered_messages<'h>(draft: &Draft<'h>, end: usize) -> Draft<'h> {
     let mut covered = Draft::default();
-    for item in draft.messages.iter().take(end).filter(|item| !is_system(item)) {
+    for item in draft.messages.iter().take(end).filter(|item| !item.is_system()) {
         covered.messages.push(item.clone());
     }
-    // What has no id of its own would not be known again.
+    // The summary is found again by the id of the last message that it covers.
     while covered.messages.last().is_some_and(|item| item.message.id.is_empty()) {
         covered.messages.pop();
     }
-    let Some(last) = covered.messages.last() else { return Ok(None) };
-    let mut ask = ReducerQuestion::new(context.place, callback, QuestionKind::Summarize(Vec::new()), context.history);
-    ask.last = last.message.id.clone();
-    // Before the user's words it is the assistant who sums up; before an answer, the user.
-    ask.role = if group(cut).is_some_and(|group| group.user) { Role::Assistant } else { Role::User };
-    pairing::pairing(&mut covered, context.policy, &mut Report::new());
-    Err(ask.pending(Some(covered)))
+    covered
 }
 
-/// The first group that stays: the newest `target` do, and then back to where the user speaks, if that is not too far. The
-/// user's newest message stays, and what follows it.
-fn cut_at(groups: &MessageGroups, spoken: &[usize], target: usize, threshold: usize) -> Option<usize> {
-    let usual = spoken.len().saturating_sub(target.max(1));
-    let newest = spoken.iter().position(|at| groups.newest_user == Some(*at)).unwrap_or(usize::MAX);
-    let usual = usual.min(newest);
-    let begins = |place: &usize| spoken.get(*place).and_then(|at| groups.list.get(*at)).is_some_and(|group| group.user);
-    let place =
-        (usual.saturating_sub(threshold)..=usual).rev().find(begins).filter(|place| *place > 0).unwrap_or(usual);
-    (place > 0).then(|| spoken.get(place).copied()).flatten()
-}
-
-fn is_system(item: &DraftMessage<'_>) -> bool {
-    matches!(item.message.role, Role::System | Role::Developer)
-}
-
-/// Puts a summary in the place of what it covers. Nothing where that is not here any more.
-fn stand_in<'h>(draft: &mut Draft<'h>, summary: &'h Summary, report: &mut Report) {
+/// Replaces the messages that a summary covers. Does nothing if they are not in the draft any more.
+fn insert_summary<'h>(draft: &mut Draft<'h>, summary: &'h Summary, report: &mut Report) {
     let Some(end) = draft.messages.iter().position(|item| item.message.id == summary.last).map(|at| at + 1) else {
         return;
     };
-    let mut place = None;
+    let mut position = None;
     let mut at = 0;
     let mut kept = 0;
     draft.retain(&mut |item| {
-        let goes = at < end && !is_system(item);
+        let is_covered = at < end && !item.is_system();
         at += 1;
-        if goes {
-            place.get_or_insert(kept);
+        if is_covered {
+            position.get_or_insert(kept);
             if item.origin != DraftOrigin::Summary {
                 report.push(dropped(item, "older than what `summarize` keeps; its summary stands in for it"));
             }
         } else {
             kept += 1;
         }
-        !goes
+        !is_covered
     });
-    if let Some(place) = place {
-        let made = DraftMessage {
-            message: &summary.message,
-            origin: DraftOrigin::Summary,
-            calls: Vec::new(),
-            results_go_on: false,
-        };
-        draft.messages.insert(place, made);
+    if let Some(position) = position {
+        draft.messages.insert(position, DraftMessage::created(&summary.message, DraftOrigin::Summary));
         report
             .push(Finding::info(FindingCode::Reduced, "older messages are summed up").with_action(Action::Synthesized));
     }

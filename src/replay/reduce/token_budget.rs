@@ -1,100 +1,137 @@
-//! A budget of tokens: oversized results shrink first, oldest first; then the oldest turns go, whole; then the oldest rounds of
-//! the running turn. Arguments count, results count, system messages count and stay (R14).
+//! `token_budget`: shortens long results, oldest first; then drops the oldest turns, each as a whole; then the oldest rounds of
+//! the running turn. Arguments, results and system messages count; system messages are kept (R14).
 
-use super::ReducerContext;
-use super::counts::TokenCounter;
+use super::context::ReducerContext;
 use super::groups::MessageGroups;
-use super::pending::{Callback, PendingQuestion, QuestionKind, ReducerQuestion};
-use super::tool_results::{cut, shown_bytes};
+use super::question::{PendingQuestion, QuestionKind, ReducerQuestion};
+use super::reducer::Callback;
+use super::shorten::{ResultLimit, result_bytes};
+use super::token_counter::TokenCounter;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::replay::draft::Draft;
 
-/// A result that is longer is oversized; so much of it stays, in bytes.
-const SHRUNK: u32 = 1_000;
+/// The length in bytes above which a result is long, and to which it is shortened.
+const SHORT_RESULT: u32 = 1_000;
 
-/// What a message costs.
+/// The settings of the reducer.
+pub(super) struct TokenBudget<'r> {
+    pub tokens: u64,
+    /// Counts tokens; without it they are estimated.
+    pub counter: Option<&'r Callback>,
+}
+
+/// The tokens of a message.
 struct MessageCost {
-    words: u64,
-    /// By call: its result, and its result shrunk where that is less.
+    /// The message and its calls.
+    message: u64,
+    /// By call: the tokens of its result, and of the shortened result if it is long.
     results: Vec<(u64, Option<u64>)>,
 }
 
+impl TokenBudget<'_> {
+    /// Reduces a draft. Returns the reason why the reducer was skipped, if its callback failed.
+    ///
+    /// # Errors
+    /// A question if tokens must be counted first.
+    pub fn reduce<'h>(
+        &self,
+        draft: &mut Draft<'h>,
+        context: &ReducerContext<'h, '_>,
+        report: &mut Report,
+    ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
+        let input = context.input;
+        if let Some(reason) = input.replies.failure(context.reducer) {
+            return Ok(Some(reason));
+        }
+        let mut counter = TokenCounter::new(self.counter, input.cache);
+        let mut costs = count(draft, &mut counter);
+        let is_asked = input.replies.get(context.reducer).is_some();
+        if let Some(callback) = self.counter.filter(|_| !counter.missing_texts.is_empty() && !is_asked) {
+            let kind = QuestionKind::Count(counter.missing_texts);
+            let mut question = ReducerQuestion::new(context.reducer, callback, kind, input.history);
+            question.counted = counter.missing;
+            return Err(question.pending(None));
+        }
+        let mut total = self.shorten_results(draft, &mut costs, report);
+        if total > self.tokens {
+            total = self.drop_oldest(draft, &costs, total, report);
+        }
+        if total > self.tokens {
+            let text =
+                "the token budget is overrun by the system messages, the user's newest message and what it led to";
+            report.push(Finding::warning(FindingCode::Reduced, text).with_action(Action::Kept));
+        }
+        Ok(None)
+    }
+
+    /// Shortens long results, oldest first, until the draft fits. Returns the total of the tokens.
+    fn shorten_results(&self, draft: &mut Draft<'_>, costs: &mut [MessageCost], report: &mut Report) -> u64 {
+        let limit = ResultLimit {
+            max_bytes: SHORT_RESULT,
+            reason: "the token budget is overrun; of a long result the beginning stays",
+        };
+        let mut total = total_of(costs);
+        for (item, cost) in draft.messages.iter_mut().zip(costs) {
+            for (call, (tokens, shortened)) in cost.results.iter_mut().enumerate() {
+                let Some(less) = shortened.filter(|less| total > self.tokens && less < tokens) else { continue };
+                if limit.apply(item, call, report) {
+                    total -= *tokens - less;
+                    *tokens = less;
+                }
+            }
+        }
+        total
+    }
+
+    /// Drops the oldest turns, then the oldest rounds of the running turn, until the draft fits. Returns the total of the tokens
+    /// that remain of `total`.
+    fn drop_oldest(&self, draft: &mut Draft<'_>, costs: &[MessageCost], mut total: u64, report: &mut Report) -> u64 {
+        let mut groups = MessageGroups::of(draft);
+        let running = groups.turns().saturating_sub(1);
+        let mut open_turn = None;
+        for at in 0..groups.list.len() {
+            let end = groups.list.get(at + 1).map_or(costs.len(), |next| next.start);
+            let Some(group) = groups.list.get(at) else { break };
+            let tokens = total_of(costs.get(group.start..end).unwrap_or(&[]));
+            // An older turn is dropped as a whole; of the running turn, a round at a time.
+            let may_stop = open_turn != Some(group.turn) || group.turn == running;
+            if may_stop && total <= self.tokens {
+                break;
+            }
+            open_turn = Some(group.turn);
+            if groups.drop_group(at) {
+                total = total.saturating_sub(tokens);
+            }
+        }
+        groups.apply(draft, "older than what the token budget has room for", report);
+        total
+    }
+}
+
+/// Returns the cost of each message. Shortened results are counted in the same batch, so that one question is enough.
+fn count(draft: &Draft<'_>, counter: &mut TokenCounter<'_>) -> Vec<MessageCost> {
+    let mut costs = Vec::with_capacity(draft.messages.len());
+    for item in &draft.messages {
+        let message = counter.count_message(item);
+        let mut results = Vec::with_capacity(item.calls.len());
+        for call in &item.calls {
+            let is_long = result_bytes(call) > usize::try_from(SHORT_RESULT).unwrap_or(usize::MAX);
+            let tokens = counter.count_result(call, None);
+            results.push((tokens, is_long.then(|| counter.count_result(call, Some(SHORT_RESULT)))));
+        }
+        costs.push(MessageCost { message, results });
+    }
+    costs
+}
+
+/// Returns the sum of all tokens.
 fn total_of(costs: &[MessageCost]) -> u64 {
     let mut total = 0_u64;
     for cost in costs {
-        total = total.saturating_add(cost.words);
-        for (full, _) in &cost.results {
-            total = total.saturating_add(*full);
+        total = total.saturating_add(cost.message);
+        for (tokens, _) in &cost.results {
+            total = total.saturating_add(*tokens);
         }
     }
     total
-}
-
-pub(super) fn reduce<'h>(
-    draft: &mut Draft<'h>,
-    budget: u64,
-    counter: Option<&Callback>,
-    context: &ReducerContext<'h, '_>,
-    report: &mut Report,
-) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
-    if let Some(why) = context.progress.failure(context.place) {
-        return Ok(Some(why));
-    }
-    let mut counter_state = TokenCounter::new(counter, context.memory);
-    // The texts of results as they would be shrunk are counted in the same batch.
-    let mut costs: Vec<MessageCost> = Vec::with_capacity(draft.messages.len());
-    for item in &draft.messages {
-        let words = counter_state.words(item);
-        let mut results = Vec::with_capacity(item.calls.len());
-        for call in &item.calls {
-            let oversized = shown_bytes(call) > usize::try_from(SHRUNK).unwrap_or(usize::MAX);
-            results
-                .push((counter_state.result(call, None), oversized.then(|| counter_state.result(call, Some(SHRUNK)))));
-        }
-        costs.push(MessageCost { words, results });
-    }
-    if let Some(counter) =
-        counter.filter(|_| !counter_state.texts.is_empty() && context.progress.told(context.place).is_none())
-    {
-        let mut ask =
-            ReducerQuestion::new(context.place, counter, QuestionKind::Count(counter_state.texts), context.history);
-        ask.wanted = counter_state.wanted;
-        return Err(ask.pending(None));
-    }
-    let mut total = total_of(&costs);
-    for (item, cost) in draft.messages.iter_mut().zip(&mut costs) {
-        for (at, (full, shrunk)) in cost.results.iter_mut().enumerate() {
-            let Some(less) = shrunk.filter(|less| total > budget && less < full) else { continue };
-            if cut(item, at, SHRUNK, "the token budget is overrun; of a long result the beginning stays", report) {
-                total -= *full - less;
-                *full = less;
-            }
-        }
-    }
-    if total <= budget {
-        return Ok(None);
-    }
-    let mut groups = MessageGroups::of(draft);
-    let newest = groups.turns().saturating_sub(1);
-    let mut open_turn = None;
-    for at in 0..groups.list.len() {
-        let end = groups.list.get(at + 1).map_or(costs.len(), |next| next.start);
-        let Some(group) = groups.list.get(at) else { break };
-        let price = total_of(costs.get(group.start..end).unwrap_or(&[]));
-        // An older turn goes whole; of the running one, a round at a time.
-        let begins = open_turn != Some(group.turn) || group.turn == newest;
-        if begins && total <= budget {
-            break;
-        }
-        open_turn = Some(group.turn);
-        if groups.give_up(at) {
-            total = total.saturating_sub(price);
-        }
-    }
-    groups.apply(draft, "older than what the token budget has room for", report);
-    if total > budget {
-        let text = "the token budget is overrun by the system messages, the user's newest message and what it led to";
-        report.push(Finding::warning(FindingCode::Reduced, text).with_action(Action::Kept));
-    }
-    Ok(None)
 }

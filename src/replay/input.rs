@@ -1,0 +1,26 @@
+//! The inputs of replay.
+
+use super::citations::TrimmedResults;
+use super::policy::Policy;
+use super::reduce::{ReducerCache, ReducerReplies};
+use crate::clock::Ms;
+use crate::history::History;
+
+/// What a draft is made from. `'h` is the lifetime of what the draft borrows.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayInput<'h, 'p> {
+    /// The stored history.
+    pub history: &'h History,
+    /// A turn that is not in history yet. It follows the history.
+    pub live: Option<&'h History>,
+    /// Results without uncited sources, up to date with `history` and `policy`. None keeps all sources.
+    pub trimmed: Option<&'h TrimmedResults>,
+    /// The settings.
+    pub policy: &'p Policy,
+    /// The current time.
+    pub now: Ms,
+    /// Token counts and summaries of earlier renders.
+    pub cache: &'h ReducerCache,
+    /// The application's replies in this render.
+    pub replies: &'h ReducerReplies,
+}

@@ -1,0 +1,17 @@
+//! What all reducers share.
+
+use crate::finding::{Action, Finding, FindingCode};
+use crate::replay::draft::DraftMessage;
+use crate::replay::input::ReplayInput;
+
+/// The inputs of a reducer besides the draft.
+pub(super) struct ReducerContext<'h, 'p> {
+    /// The index of the reducer in the policy's list.
+    pub reducer: usize,
+    pub input: &'p ReplayInput<'h, 'p>,
+}
+
+/// Returns the finding for a message that is not sent.
+pub(super) fn dropped(item: &DraftMessage<'_>, reason: &'static str) -> Finding {
+    Finding::info(FindingCode::Reduced, reason).of_message(&item.message.id).with_action(Action::Dropped)
+}
