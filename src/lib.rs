@@ -58,7 +58,6 @@ pub mod run;
 pub mod session_head;
 pub mod sorted;
 pub mod store;
-pub mod text;
 pub mod tool;
 #[cfg(feature = "formats")]
 pub mod web;

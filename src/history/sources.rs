@@ -6,7 +6,6 @@
 
 use super::entry::HistoryEntry;
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
-use crate::text::count;
 use crate::tool::ToolResult;
 
 const NUMBER: &str = "source_number";
@@ -27,7 +26,7 @@ pub fn source_number(item: JsonRef<'_>) -> Option<u64> {
 pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<Json> {
     let content = result.content.view();
     // Most results contain no source and cost only this search.
-    if !crate::text::has(content.as_raw(), NUMBER) {
+    if !content.as_raw().contains(NUMBER) {
         return None;
     }
     if let Some(text) = content.as_text() {
@@ -70,7 +69,7 @@ pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -
 }
 
 fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<String> {
-    if !crate::text::has(text, NUMBER) {
+    if !text.contains(NUMBER) {
         return None;
     }
     let value = JsonRef::parse(text).ok()?;
@@ -79,8 +78,9 @@ fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>
 
 /// Returns true if decoding and encoding `text` loses nothing. An unpaired surrogate decodes to U+FFFD and would be lost.
 fn is_exact(token: JsonRef<'_>, text: &str) -> bool {
-    let read = count(text, "\u{fffd}");
-    let written = || count(token.as_raw(), "\u{fffd}") + count(&token.as_raw().to_ascii_lowercase(), "\\ufffd");
+    let read = text.matches('\u{fffd}').count();
+    let written =
+        || token.as_raw().matches('\u{fffd}').count() + token.as_raw().to_ascii_lowercase().matches("\\ufffd").count();
     read == 0 || read == written()
 }
 

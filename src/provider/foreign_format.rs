@@ -5,7 +5,6 @@ use super::rules::Fields;
 use crate::error::{Error, Result};
 use crate::json::{JsonKind, JsonRef};
 use crate::message::Dialect;
-use crate::text::has;
 
 /// A message format that is not the named dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +97,7 @@ impl ForeignFormat {
 
     /// Whether a sentence is about this shape.
     pub fn is_in(self, sentence: &str) -> bool {
-        self.form().is_none_or(|form| has(sentence, &format!(" has the form of {form},")))
+        self.form().is_none_or(|form| sentence.contains(&format!(" has the form of {form},")))
     }
 }
 

@@ -13,7 +13,6 @@ use crate::provider::{
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::sorted::in_order;
-use crate::text::replaced;
 use crate::tool::Window;
 
 /// Rewrites a body of one dialect in another, repaired. The report names what was wrong, by its place in the body that was
@@ -92,7 +91,7 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
                 FindingCode::UnsupportedKey,
                 format!("`{place}` has no place in the dialect \"{}\"", to.as_str()),
             )
-            .at(format!("/{}", replaced(place, ".", "/")))
+            .at(format!("/{}", place.replace('.', "/")))
             .with_action(Action::Dropped),
         ),
     };

@@ -64,7 +64,7 @@ fn thousandths(text: &str) -> Option<Ms> {
 /// Reads `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, the one form that senders may use).
 fn http_date(text: &str) -> Option<Ms> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut words = crate::text::cut(text, ", ")?.1.split(' ');
+    let mut words = text.split_once(", ")?.1.split(' ');
     let day: u64 = words.next()?.parse().ok()?;
     let month_name = words.next()?;
     let month = MONTHS.iter().position(|name| *name == month_name)? as u64 + 1;

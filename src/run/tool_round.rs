@@ -11,7 +11,6 @@ use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
 use crate::replay::INTERRUPTED;
 use crate::sorted::Sorted;
-use crate::text::joined;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
@@ -96,7 +95,7 @@ impl ToolRound {
             let text = format!(
                 "Error: there is no tool \"{}\". The tools are: {}.",
                 call.name,
-                if names.is_empty() { "none".into() } else { joined(&mut names.into_iter(), ", ") }
+                if names.is_empty() { "none".into() } else { names.join(", ") }
             );
             self.close(call, InvocationStatus::Error, &text, now);
             return;

@@ -4,7 +4,6 @@ use super::convert::{list_to_js, object_to_js};
 use super::foreign;
 use crate::error::{Code, Error, Result};
 use crate::message::Dialect;
-use crate::text::joined;
 use std::cell::RefCell;
 use wasm_bindgen::prelude::*;
 
@@ -14,7 +13,7 @@ use wasm_bindgen::prelude::*;
 /// `config_invalid` with the names of all dialects.
 pub fn dialect(name: &str) -> Result<Dialect> {
     Dialect::from_name(name).ok_or_else(|| {
-        let names = joined(&mut Dialect::ALL.iter().map(|dialect| dialect.as_str()), ", ");
+        let names = Dialect::ALL.map(|dialect| dialect.as_str()).join(", ");
         Error::config(format!("\"{name}\" is no dialect; the dialects are {names}"))
     })
 }

@@ -18,7 +18,6 @@ use crate::provider::request::{Parameter, ProviderRequest, ToolChoice, ToolDefin
 use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
-use crate::text::has;
 use crate::tool::ToolResult;
 use std::borrow::Cow;
 
@@ -222,7 +221,8 @@ impl Codec for Gemini {
         report: &mut Report,
     ) {
         config::write(request.params.view(), object);
-        if request.stream && !has(&request.url, ":streamGenerateContent") && has(&request.url, ":generateContent") {
+        if request.stream && !request.url.contains(":streamGenerateContent") && request.url.contains(":generateContent")
+        {
             report.push(Finding::info(
                 FindingCode::UnsupportedKey,
                 "Gemini streams if the URL ends with `:streamGenerateContent?alt=sse` instead of `:generateContent`",

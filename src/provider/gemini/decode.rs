@@ -8,7 +8,6 @@ use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, Inco
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::template::{template_of, template_with_slots, without_plain_template};
-use crate::text::has;
 use crate::tool::{Arguments, ToolResult};
 
 /// The only member of a `response` that is an envelope: `output` and `error` in Google's documentation, `result` in clients.
@@ -210,7 +209,7 @@ fn decode_media(media: JsonRef<'_>, is_inline: bool) -> PartBody {
 /// Returns true if a URI denotes a file that only Google can read: one of its Files API, or of a scheme like `gs:`.
 fn is_stored_by_google(uri: &JsonStr) -> bool {
     let uri = uri.decode();
-    !uri.starts_with("http") || has(&uri, "generativelanguage.googleapis.com/")
+    !uri.starts_with("http") || uri.contains("generativelanguage.googleapis.com/")
 }
 
 /// Returns the id of a call or response. A number is read as its digits.

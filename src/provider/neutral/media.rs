@@ -2,7 +2,6 @@
 
 use crate::json::JsonStr;
 use crate::message::Media;
-use crate::text;
 
 impl Media {
     /// Returns the URL, or the data as a `data:` URL, as a JSON string.
@@ -27,7 +26,7 @@ impl Media {
         let url = self.url.as_ref()?.inside();
         let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
         let kind = head.strip_suffix(";base64")?;
-        let kind = text::replaced(kind.split(';').next()?, "\\/", "/").to_ascii_lowercase();
+        let kind = kind.split(';').next()?.replace("\\/", "/").to_ascii_lowercase();
         Some((if kind == "image/jpg" { "image/jpeg".into() } else { kind }, JsonStr::from_inside(data)))
     }
 }

@@ -8,7 +8,6 @@ use crate::message::{Message, Part, PartBody, Role};
 use crate::provider::dialect::Codec;
 use crate::provider::registry::codec;
 use crate::replay::{DraftCall, DraftResult, shortened};
-use crate::text;
 use crate::tool::ToolInvocation;
 
 /// The content of a message, by kind.
@@ -164,7 +163,7 @@ pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, report: &mut Report
 
 /// Puts `Error: ` before the first text, unless a text has that word already. For targets without a member that says so.
 fn mark_error(texts: &mut Vec<JsonStr>) {
-    if texts.iter().any(|text| text::has(&text.decode().to_ascii_lowercase(), "error")) {
+    if texts.iter().any(|text| text.decode().to_ascii_lowercase().contains("error")) {
         return;
     }
     let first = texts.first().map_or("", JsonStr::inside);

@@ -93,7 +93,7 @@ impl Codec for Responses {
 
     fn settings(&self, request: &ProviderRequest) -> Settings {
         let named = request.params.view().text("model").unwrap_or_default();
-        let model = FOREIGN_MODELS.into_iter().find(|own| crate::text::has(&named, own)).unwrap_or_default();
+        let model = FOREIGN_MODELS.into_iter().find(|own| named.contains(own)).unwrap_or_default();
         Settings { model, ..request.settings }
     }
 

@@ -59,7 +59,7 @@ pub(crate) fn id_of(value: Option<JsonRef<'_>>) -> (Option<String>, bool) {
             let text = value.as_text().unwrap_or_default();
             if text.is_empty() {
                 (None, false)
-            } else if crate::text::has(&text, "\u{fffd}") {
+            } else if text.contains('\u{fffd}') {
                 // Lone surrogates read alike; their tokens do not.
                 (Some(value.as_raw().trim_matches('"').to_owned()), true)
             } else {
@@ -98,7 +98,7 @@ pub(crate) fn object_text(value: Option<JsonRef<'_>>) -> String {
         Ok(inner) if inner.is_object() => inner.as_raw().to_owned(),
         Ok(inner) if inner.is_null() => "{}".into(),
         // A text that decodes to another value may hold lone surrogates as U+FFFD only in its decoded form; the token keeps them.
-        Ok(inner) if !crate::text::has(&text, "\u{fffd}") => format!("{{\"value\":{}}}", inner.as_raw()),
+        Ok(inner) if !text.contains('\u{fffd}') => format!("{{\"value\":{}}}", inner.as_raw()),
         _ => format!("{{\"value\":{}}}", value.as_raw()),
     }
 }

@@ -7,7 +7,6 @@ use super::survey::Survey;
 use super::violation::{BodyLocation, Violation};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::json::{JsonKind, JsonRef};
-use crate::text::replaced;
 use std::borrow::Cow;
 
 const NOT_A_LIST: &str = "Invalid type for '{}': expected an array of objects.";
@@ -40,7 +39,7 @@ impl<'a> Plan<'a, '_> {
         let Violation { severity, code, sentence, quoted, location, call_id, action } = violation;
         let sentence = match sentence {
             Cow::Owned(sentence) => sentence,
-            Cow::Borrowed(template) => replaced(&replaced(template, "{at}", &self.at.to_string()), "{}", &quoted),
+            Cow::Borrowed(template) => template.replace("{at}", &self.at.to_string()).replace("{}", &quoted),
         };
         let mut finding = Finding::new(severity, code, sentence);
         finding.call_id = call_id;

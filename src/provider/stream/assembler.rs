@@ -9,7 +9,6 @@ use super::response_meta::malformed;
 use super::sse::{SseEvent, SseParser};
 use crate::json::{JsonKind, JsonRef, check, trimmed};
 use crate::message::Dialect;
-use crate::text::has;
 
 /// Assembles one response from its bytes, in arbitrary chunks.
 pub struct StreamAssembler {
@@ -193,7 +192,7 @@ impl EventReader {
                 }
                 _ => {}
             }
-        } else if has(data, "\n") {
+        } else if data.contains('\n') {
             // Some servers end an event with one line end instead of two.
             for line in data.lines() {
                 self.read(SseEvent { name, data: line }, is_last, events);

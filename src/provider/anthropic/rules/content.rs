@@ -201,7 +201,7 @@ fn convert_openai_image(fields: &Fields<'_>) -> Option<String> {
     let source = if url.starts_with("http") {
         format!("\"url\",\"url\":{}", quoted(&url))
     } else {
-        let (media_type, data) = crate::text::cut(url.strip_prefix("data:")?, ";base64,")?;
+        let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
         format!("\"base64\",\"media_type\":{},\"data\":{}", quoted(media_type), quoted(data))
     };
     Some(format!("{{\"type\":\"image\",\"source\":{{\"type\":{source}}}}}"))

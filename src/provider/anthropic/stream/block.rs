@@ -5,7 +5,6 @@
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::provider::stream::{AssembledCall, StreamEvent};
 use crate::provider::stream::{StreamedFields, StreamedValue, StringBuffer, inside};
-use crate::text::has;
 use std::borrow::Cow;
 
 /// How the assembler treats a block.
@@ -234,7 +233,7 @@ pub(super) fn empty_thinking_block() -> Json {
 /// itself: after decoding, the escape is still in that JSON text, where it has the same meaning. So `"\ud83d"` becomes
 /// `"\\ud83d"`.
 fn keep_lone_surrogates(inside: &str) -> Cow<'_, str> {
-    if !has(inside, "\\ud") && !has(inside, "\\uD") {
+    if !inside.contains("\\ud") && !inside.contains("\\uD") {
         return Cow::Borrowed(inside);
     }
     let unit = |text: &str| u32::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();

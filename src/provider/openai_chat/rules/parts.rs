@@ -60,7 +60,7 @@ impl CompatiblePart {
 pub(super) fn allowed_by_openai(role: &str, model: &str) -> Option<&'static [&'static str]> {
     let is_o_series = model.strip_prefix('o').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     let is_openai_model = model.starts_with("gpt-") || is_o_series;
-    let names_audio = ["audio", "realtime", "omni"].iter().any(|word| crate::text::has(model, word));
+    let names_audio = ["audio", "realtime", "omni"].iter().any(|word| model.contains(word));
     Some(match role {
         "assistant" => ASSISTANT_PARTS,
         "user" if is_openai_model && !names_audio => USER_PARTS_WITHOUT_AUDIO,

@@ -19,13 +19,13 @@ pub(super) struct InputContext {
 impl InputContext {
     pub fn of(plan: &Plan<'_, '_>, list: JsonRef<'_>) -> Self {
         let model = plan.body.owned_text("model");
-        let is_deepseek = crate::text::has(&model, "deepseek");
+        let is_deepseek = model.contains("deepseek");
         Self {
             has_stored_history: plan.body.find("previous_response_id").is_some()
                 || plan.body.find("conversation").is_some()
                 || list.items().any(|item| kind_of(item) == "item_reference"),
             is_deepseek,
-            has_foreign_ids: is_deepseek || crate::text::has(&model, "grok"),
+            has_foreign_ids: is_deepseek || model.contains("grok"),
         }
     }
 }

@@ -73,13 +73,13 @@ impl From<JsValue> for IdbFailure {
                 "; this page may not store anything: a private window, blocked cookies, or a sandboxed frame",
             ),
             "NotFoundError" => (Code::StoreError, "; the database has this name but is not ours: open another name"),
-            _ if crate::text::has(&message, "too large") => (Code::TooLarge, "; nothing was written"),
+            _ if message.contains("too large") => (Code::TooLarge, "; nothing was written"),
             _ => (Code::StoreError, ""),
         };
         // WebKit, when its storage process has crashed: "Connection to Indexed Database server lost".
         let lost =
             matches!(name.as_str(), "InvalidStateError" | "UnknownError" | "TransactionInactiveError" | "AbortError")
-                || crate::text::has(&message, "server lost");
+                || message.contains("server lost");
         Self {
             error: Error::new(code, message_of_browser + help),
             lost: lost && code == Code::StoreError,
