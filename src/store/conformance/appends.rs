@@ -1,7 +1,7 @@
 //! Checks of the append: what it may overwrite, what revision it makes, and what a repeated or a late one does.
 
-use super::{
-    StoreCheckContext, audit, batch, both, ensure, log, nothing_lost, replacement, segment, told, write_with_retry,
+use super::context::{
+    StoreCheckContext, audit, batch, both, ensure, log, nothing_lost, replacement, segment, summary, write_with_retry,
 };
 use crate::error::{Code, Error, Result};
 use crate::store::{Appended, Batch, Query, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
@@ -10,9 +10,9 @@ pub(super) async fn a_replacement_replaces(context: &StoreCheckContext) -> Resul
     let session = &context.session("s");
     context.written(session, 0, batch(b"1", vec![log(5, b"old and long"), log(6, b"kept")])).await?;
     context.written(session, 1, replacement(b"2", vec![log(5, b"new"), log(7, b"where none was")])).await?;
-    context.holds(session, &[log(5, b"new"), log(6, b"kept"), log(7, b"where none was")]).await?;
+    context.expect_log(session, &[log(5, b"new"), log(6, b"kept"), log(7, b"where none was")]).await?;
     context.written(session, 2, replacement(b"3", vec![log(6, b"first of two"), log(6, b"second of two")])).await?;
-    context.holds(session, &[log(5, b"new"), log(6, b"second of two"), log(7, b"where none was")]).await
+    context.expect_log(session, &[log(5, b"new"), log(6, b"second of two"), log(7, b"where none was")]).await
 }
 
 pub(super) async fn an_append_overwrites_no_record(context: &StoreCheckContext) -> Result<()> {
@@ -30,15 +30,15 @@ pub(super) async fn an_append_overwrites_no_record(context: &StoreCheckContext) 
         Record { value: b"over".as_slice().into(), ..row.clone() },
     ];
     for record in taken {
-        let told = told(std::slice::from_ref(&record));
+        let summary = summary(std::slice::from_ref(&record));
         let torn = Batch { remove: vec![(Table::Log, 1)], ..batch(b"never", vec![log(20, b"never"), record]) };
         let got = context.append(session, 1, torn).await?;
-        ensure!(got == Appended::Occupied, "a put of {told} where one is gave {got:?}");
+        ensure!(got == Appended::Occupied, "a put of {summary} where one is gave {got:?}");
     }
-    context.holds(session, &kept).await?;
+    context.expect_log(session, &kept).await?;
     let runs = context.store.read(session, Query::all(Table::Runs)).await?;
     let rows = context.store.read(session, Query::all(Table::ToolInvocations)).await?;
-    ensure!(runs == [run] && rows == [row], "a refused put left {} and {}", told(&runs), told(&rows));
+    ensure!(runs == [run] && rows == [row], "a refused put left {} and {}", summary(&runs), summary(&rows));
     let head = context.store.head(session).await?;
     ensure!(
         head == Some(StoredHead { revision: 1, value: b"1".as_slice().into() }),
@@ -48,7 +48,7 @@ pub(super) async fn an_append_overwrites_no_record(context: &StoreCheckContext) 
     let moved = || Batch { remove: vec![(Table::Log, 2)], ..batch(b"2", vec![log(2, b"over")]) };
     ensure!(context.append(session, 0, moved()).await? == Appended::Conflict(1), "a stale append was no conflict");
     context.written(session, 1, moved()).await?;
-    context.holds(session, &[log(1, b"one"), log(2, b"over"), segment(4, 9, b"wide")]).await
+    context.expect_log(session, &[log(1, b"one"), log(2, b"over"), segment(4, 9, b"wide")]).await
 }
 
 pub(super) async fn a_revision_may_jump(context: &StoreCheckContext) -> Result<()> {
@@ -87,7 +87,7 @@ pub(super) async fn a_repeated_operation_is_done_once(context: &StoreCheckContex
         ensure!(got == Appended::Revision(1), "an append repeated {between} appends later gave {got:?}");
     }
     let want: Vec<_> = (0..=between).map(|key| log(key, b"v")).collect();
-    context.holds(session, &want).await?;
+    context.expect_log(session, &want).await?;
     let head = context.store.head(session).await?.map(|head| head.value);
     ensure!(head.as_deref() == Some(format!("head {between}").as_bytes()), "a repeated append wrote its head again");
     // An operation that conflicted was not done, so it may still be.

@@ -1,0 +1,151 @@
+//! Checks of reading: ranges, limits, segments, pages, and the largest keys.
+
+use super::context::{StoreCheckContext, audit, batch, ensure, log, range, replacement, segment, summary};
+use crate::error::{Code, Error, Result};
+use crate::store::{AuditQuery, Batch, MAX_KEY, Query, Table};
+
+pub(super) async fn segments_are_found_by_what_they_span(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    // 0 to 9, 10 to 14, two ordinary ones, 20 to 29; and one that was left behind inside the first.
+    let all = [
+        segment(0, 9, b"a"),
+        log(4, b"left"),
+        segment(10, 14, b"b"),
+        log(15, b"c"),
+        log(16, b"d"),
+        segment(20, 29, b"e"),
+    ];
+    context.written(session, 0, batch(b"1", all.to_vec())).await?;
+    context.expect_log(session, &all).await?;
+    let cases: [(u64, u64, &[u64]); 10] = [
+        (0, 0, &[0]),
+        (5, 5, &[0]),
+        (4, 9, &[0, 4]),
+        (9, 10, &[0, 10]),
+        (14, 15, &[10, 15]),
+        (16, 16, &[16]),
+        (17, 19, &[]),
+        (17, 25, &[20]),
+        (29, MAX_KEY, &[20]),
+        (30, MAX_KEY, &[]),
+    ];
+    for (from, to, want) in cases {
+        let mut got = context.keys(session, range(from, to)).await?;
+        ensure!(got == want, "{from}..={to} gave {got:?}, and should give {want:?}");
+        got = context.keys(session, Query { reverse: true, ..range(from, to) }).await?;
+        got.reverse();
+        ensure!(got == want, "{from}..={to} in reverse gave {got:?} (turned), and should give {want:?}");
+    }
+    let tail = context.keys(session, Query { reverse: true, limit_bytes: 2, ..range(12, 16) }).await?;
+    ensure!(tail == [16, 15], "two bytes from the end gave {tail:?}");
+    let first = context.keys(session, Query { limit_bytes: 1, ..range(12, 16) }).await?;
+    ensure!(first == [10], "one byte from within a segment gave {first:?}");
+    Ok(())
+}
+
+pub(super) async fn segments_replace_and_are_replaced(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    context.written(session, 0, batch(b"1", (0..8).map(|key| log(key, b"row")).collect())).await?;
+    let gather = |last: u64, value: &[u8]| Batch {
+        remove: (0..=last).map(|key| (Table::Log, key)).collect(),
+        ..batch(b"2", vec![segment(0, last, value)])
+    };
+    context.written(session, 1, gather(3, b"four")).await?;
+    context
+        .expect_log(session, &[segment(0, 3, b"four"), log(4, b"row"), log(5, b"row"), log(6, b"row"), log(7, b"row")])
+        .await?;
+    context.written(session, 2, gather(6, b"seven")).await?;
+    context.expect_log(session, &[segment(0, 6, b"seven"), log(7, b"row")]).await?;
+    context.written(session, 3, replacement(b"3", vec![segment(0, 2, b"shorter")])).await?;
+    ensure!(
+        context.keys(session, range(3, 6)).await?.is_empty(),
+        "a segment that was replaced still spans what it spanned"
+    );
+    context.written(session, 4, replacement(b"4", vec![log(0, b"row again")])).await?;
+    context.expect_log(session, &[log(0, b"row again"), log(7, b"row")]).await
+}
+
+pub(super) async fn ranges_and_limits_hold(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    context
+        .written(session, 0, batch(b"1", (0..30).map(|at: u64| log(at.saturating_mul(10), &[7; 100])).collect()))
+        .await?;
+    let limited = |from, to, reverse, limit_bytes| Query { table: Table::Log, from, to, reverse, limit_bytes };
+    let cases = [
+        (limited(0, 0, false, u64::MAX), vec![0]),
+        (limited(1, 9, false, u64::MAX), vec![]),
+        (limited(20, 40, false, u64::MAX), vec![20, 30, 40]),
+        (limited(20, 40, true, u64::MAX), vec![40, 30, 20]),
+        (limited(271, MAX_KEY, true, u64::MAX), vec![290, 280]),
+        (limited(40, 20, false, u64::MAX), vec![]),
+        (limited(0, MAX_KEY, false, 0), vec![0]),
+        (limited(1, 9, false, 0), vec![]),
+        (limited(0, MAX_KEY, false, 1), vec![0]),
+        (limited(0, MAX_KEY, false, 100), vec![0]),
+        (limited(0, MAX_KEY, false, 101), vec![0, 10]),
+        (limited(0, MAX_KEY, true, 300), vec![290, 280, 270]),
+        (limited(15, 35, true, 1000), vec![30, 20]),
+    ];
+    for (query, want) in cases {
+        let got = context.keys(session, query).await?;
+        ensure!(got == want, "{query:?} gave {got:?}, and should give {want:?}");
+    }
+    Ok(())
+}
+
+pub(super) async fn the_largest_keys_are_kept(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    let keys = [0, 9, 10, 255, 256, 65_536, 1 << 31, 1 << 32, MAX_KEY.saturating_sub(1), MAX_KEY];
+    let records = keys.map(|key| log(key, &key.to_le_bytes()));
+    context.written(session, 0, batch(b"h", records.to_vec())).await?;
+    context.expect_log(session, &records).await?;
+    let top = context.keys(session, range(MAX_KEY, MAX_KEY)).await?;
+    ensure!(top == [MAX_KEY], "the largest key alone gave {top:?}");
+    let beyond = context.keys(session, range(0, u64::MAX)).await?;
+    ensure!(beyond == keys, "a range up to the largest number gave {beyond:?}");
+    Ok(())
+}
+
+pub(super) async fn a_thousand_records_are_read(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    let records: Vec<_> =
+        (0..1000).map(|key: u64| log(key, &vec![u8::try_from(key % 256).unwrap_or(0); 1024])).collect();
+    context.written(session, 0, batch(b"h", records.clone())).await?;
+    context.expect_log(session, &records).await?;
+    let mut back = context.store.read(session, Query { reverse: true, ..Query::all(Table::Log) }).await?;
+    back.reverse();
+    ensure!(back == records, "a thousand records in reverse are {}", summary(&back));
+    let tail = context.keys(session, Query { reverse: true, limit_bytes: 50 * 1024, ..Query::all(Table::Log) }).await?;
+    ensure!(tail.iter().copied().eq((950..1000).rev()), "the last fifty are {tail:?}");
+    Ok(())
+}
+
+pub(super) async fn pages_meet_where_the_records_end(context: &StoreCheckContext) -> Result<()> {
+    // Sizes at and about which stores page; each with a limit that is reached nowhere, and one that is at the last record.
+    for count in [1_u64, 15, 16, 17, 63, 64, 65, 128] {
+        let session = &context.session(&count.to_string());
+        let row = |key| audit(key, "t", "done", None, 1);
+        context
+            .written(session, 0, batch(b"h", (0..count).flat_map(|key| [log(key, &[1; 10]), row(key)]).collect()))
+            .await?;
+        for limit_bytes in [u64::MAX, count.saturating_mul(10), count.saturating_mul(10).saturating_sub(9)] {
+            for reverse in [false, true] {
+                for (from, to) in [(0, MAX_KEY), (0, count.saturating_sub(1))] {
+                    let mut got =
+                        context.keys(session, Query { table: Table::Log, from, to, reverse, limit_bytes }).await?;
+                    if reverse {
+                        got.reverse();
+                    }
+                    ensure!(
+                        got.iter().copied().eq(0..count),
+                        "{count} records, up to {limit_bytes} bytes, reverse {reverse}: {got:?}"
+                    );
+                }
+            }
+        }
+        let rows =
+            context.audited(AuditQuery { session: Some(session.clone()), limit: 16, ..AuditQuery::default() }).await?;
+        ensure!(rows.iter().map(|(_, key)| *key).eq(0..count), "{count} audit rows: {rows:?}");
+    }
+    Ok(())
+}
