@@ -101,8 +101,9 @@ fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) ->
             "tools" => {}
             key if names_tool_choice(key) => {
                 choice = Some(value);
-                let serial = codec(from).parameter(Parameter::SerialToolChoice);
-                if let Some(place) = serial.filter(|_| codec(from).forbids_parallel_calls(value)) {
+                // Also in a body of another dialect, where it has no meaning: it is dropped with a finding.
+                let serial = Dialect::ALL.into_iter().map(codec).find(|codec| codec.forbids_parallel_calls(value));
+                if let Some(place) = serial.and_then(|codec| codec.parameter(Parameter::SerialToolChoice)) {
                     take(place, Json::trusted("false".into()).view());
                 }
             }

@@ -84,6 +84,21 @@ fn r42_one_call_at_a_time_is_asked_for_elsewhere_or_reported() {
 }
 
 #[test]
+fn r42_a_choice_with_another_dialects_member_loses_it_with_a_finding() {
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "q"}],
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+        "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}});
+    for from in [Dialect::OpenAiChat, Dialect::Mistral] {
+        for to in [Dialect::Anthropic, Dialect::Gemini, Dialect::OpenAiResponses] {
+            let (_, report) = turn(&body.to_string(), from, to);
+            let dropped = report.iter().filter(|found| found.message.contains("disable_parallel_tool_use"));
+            let paths: Vec<_> = dropped.map(|found| found.path.as_deref()).collect();
+            assert_eq!(paths, [Some("/tool_choice/disable_parallel_tool_use")], "{from:?} to {to:?}: {report:?}");
+        }
+    }
+}
+
+#[test]
 fn r42_there_and_back_is_the_same_conversation() {
     let given = chat();
     for to in dialects() {
