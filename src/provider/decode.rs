@@ -1,6 +1,6 @@
 //! Decodes bodies and answers of any dialect.
 
-use super::foreign_format::{ForeignFormat, body_shape, refuse_foreign, refused};
+use super::foreign_format::{ForeignFormat, body_format, refused, reject_foreign};
 use super::registry::{codec, item_formats};
 use super::rules::Fields;
 use crate::error::{Error, Result};
@@ -27,8 +27,8 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     }
     let alone = list.filter(|list| codec.takes_single_item() && list.is_object());
     let Some(list) = list.filter(|list| alone.is_some() || list.kind() == JsonKind::Array) else {
-        if let Some(template) = body_shape(&item_formats(dialect), &Fields::of(body)) {
-            return Err(refused(codec, template, "The body"));
+        if let Some(format) = body_format(&item_formats(dialect), &Fields::of(body)) {
+            return Err(refused(codec, format, "The body"));
         }
         return Err(Error::invalid(format!(
             "a body of the dialect \"{}\" is an object with a list `{name}`",
@@ -38,7 +38,7 @@ pub fn decode_body(dialect: Dialect, body: JsonRef<'_>) -> Result<Vec<Incoming>>
     codec.decode_head(body, &mut items);
     let mut wires: Vec<JsonRef<'_>> = list.items().collect();
     wires.extend(alone);
-    refuse_foreign(&item_formats(dialect), &wires)?;
+    reject_foreign(&item_formats(dialect), &wires)?;
     codec.decode(&wires, &mut items);
     if let Some(Incoming::Unknown(item)) = items.iter().find(|item| matches!(item, Incoming::Unknown(_))) {
         let at = wires.iter().position(|wire| wire.as_raw() == item.as_str()).unwrap_or_default();

@@ -46,6 +46,14 @@ impl<'o> Wire<'o> {
     }
 }
 
+/// What [`Codec::encode`] needs beside the message.
+pub(crate) struct EncodeContext<'c> {
+    /// The messages before this one whose results are encoded with it: in this message, or together with the results of its calls.
+    pub deferred: &'c [DraftMessage<'c>],
+    pub settings: &'c Settings,
+    pub report: &'c mut Report,
+}
+
 /// What a provider expects after an answer that it paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
@@ -84,16 +92,8 @@ pub(crate) trait Codec: ItemFormat {
         request.settings
     }
 
-    /// Writes a draft message and the results of its calls. `before` are the messages whose results stand in this one, or
-    /// where this one calls too, with the results of its own calls.
-    fn encode(
-        &self,
-        wire: &mut Wire<'_>,
-        item: &DraftMessage<'_>,
-        before: &[DraftMessage<'_>],
-        settings: &Settings,
-        report: &mut Report,
-    );
+    /// Writes a draft message and the results of its calls.
+    fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>);
 
     /// A message of the user's that nobody refuses.
     fn plain(&self) -> &'static str {

@@ -87,7 +87,7 @@ impl ForeignFormat {
 
     /// Whether this shape tells more of what was given than that one.
     pub fn says_more_than(self, other: Self) -> bool {
-        let rank = |shape| match shape {
+        let rank = |format| match format {
             Self::Unknown => 0,
             Self::Plain(_) => 1,
             _ => 2,
@@ -113,10 +113,10 @@ pub(crate) struct ItemFit {
 }
 
 /// Judges one item of a list.
-pub(crate) fn fit_of(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
-    let whole = |shape| ItemFit { foreign: Some(shape), ..ItemFit::default() };
-    if let Some(shape) = sdk_of(item) {
-        return whole(shape);
+pub(crate) fn item_fit(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
+    let whole = |format| ItemFit { foreign: Some(format), ..ItemFit::default() };
+    if let Some(format) = sdk_format(item) {
+        return whole(format);
     }
     let named = formats.named;
     let mut own = named.marks_item(item);
@@ -127,7 +127,7 @@ pub(crate) fn fit_of(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
     for block in item.get("content").map(JsonRef::items).into_iter().flatten().filter(|block| block.is_object()) {
         let block = Fields::of(block);
         own |= named.marks_block(&block);
-        foreign = foreign.or_else(|| block_shape(formats, &block));
+        foreign = foreign.or_else(|| block_format(formats, &block));
     }
     if named.reads(item) {
         return ItemFit { own, foreign, in_content: foreign.is_some() };
@@ -137,7 +137,7 @@ pub(crate) fn fit_of(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
 }
 
 /// The other shape that a content block is of, if it has a mark of one.
-pub(crate) fn block_shape(formats: &ItemFormats, block: &Fields<'_>) -> Option<ForeignFormat> {
+pub(crate) fn block_format(formats: &ItemFormats, block: &Fields<'_>) -> Option<ForeignFormat> {
     let kind = block.text("type").unwrap_or_default();
     let kind = kind.as_ref();
     let has = |name: &str| block.find(name).is_some();
@@ -175,7 +175,7 @@ const LANGCHAIN_TYPES: [&str; 8] =
 const AGENTS_TYPES: [&str; 3] = ["function_call_result", "hosted_tool_call", "computer_call_result"];
 
 /// The SDK whose message an item is.
-fn sdk_of(item: &Fields<'_>) -> Option<ForeignFormat> {
+fn sdk_format(item: &Fields<'_>) -> Option<ForeignFormat> {
     let has = |name: &str| item.find(name).is_some();
     let list = |name: &str| item.get(name).filter(|value| value.kind() == JsonKind::Array);
     let kind = item.text("type").unwrap_or_default();
@@ -207,12 +207,12 @@ fn sdk_of(item: &Fields<'_>) -> Option<ForeignFormat> {
     if item.get("content").is_some_and(|content| content.is_object() && content.find("parts").is_some()) {
         return Some(ForeignFormat::Mastra);
     }
-    parts_shape(list("parts")?, has("content"))
+    parts_format(list("parts")?, has("content"))
 }
 
 /// The SDK by the `parts` of its messages, which say their type; Gemini's do not. Beside a content that can be read, only parts
 /// that say more than it count.
-fn parts_shape(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignFormat> {
+fn parts_format(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignFormat> {
     let mut found = None;
     for part in parts.items().filter(|part| part.is_object()) {
         let Some(kind) = part.text("type") else { continue };
@@ -238,7 +238,7 @@ pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
 }
 
 /// The other shape that a whole body is of, where the list of the named dialect is not in it.
-pub(crate) fn body_shape(formats: &ItemFormats, body: &Fields<'_>) -> Option<ForeignFormat> {
+pub(crate) fn body_format(formats: &ItemFormats, body: &Fields<'_>) -> Option<ForeignFormat> {
     let full = |list: JsonRef<'_>| match list.kind() {
         JsonKind::Array => list.items().next().is_some(),
         JsonKind::Object => true,
@@ -252,49 +252,51 @@ pub(crate) fn body_shape(formats: &ItemFormats, body: &Fields<'_>) -> Option<For
     for other in formats.all.into_iter().filter(|other| other.list() != name) {
         let Some(list) = body.find(other.list()).filter(|list| full(*list)) else { continue };
         // Two dialects have a list of one name: the items say which it is.
-        let of_sdk = list.items().find_map(|item| item_shape(formats, item));
+        let of_sdk = list.items().find_map(|item| format_of_item(formats, item));
         return Some(of_sdk.unwrap_or(ForeignFormat::Dialect(other.dialect())));
     }
-    let shape = fit_of(formats, body).foreign.filter(|shape| *shape != ForeignFormat::Unknown);
-    shape.or_else(|| body.text("role").map(|_| ForeignFormat::Unknown))
+    let format = item_fit(formats, body).foreign.filter(|format| *format != ForeignFormat::Unknown);
+    format.or_else(|| body.text("role").map(|_| ForeignFormat::Unknown))
 }
 
 /// The shape of an item of a list, if it is a known one other than the named dialect's.
-fn item_shape(formats: &ItemFormats, item: JsonRef<'_>) -> Option<ForeignFormat> {
+fn format_of_item(formats: &ItemFormats, item: JsonRef<'_>) -> Option<ForeignFormat> {
     if is_langchain_pair(item) {
         return Some(ForeignFormat::LangChain);
     }
     let fields = item.is_object().then(|| Fields::of(item))?;
-    fit_of(formats, &fields).foreign.filter(|shape| !matches!(shape, ForeignFormat::Unknown | ForeignFormat::Plain(_)))
+    item_fit(formats, &fields)
+        .foreign
+        .filter(|format| !matches!(format, ForeignFormat::Unknown | ForeignFormat::Plain(_)))
 }
 
 /// Refuses items that are none of the dialect's.
 ///
 /// # Errors
 /// `invalid_input`, naming the first of them and its shape; one that says more than another goes first.
-pub(crate) fn refuse_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Result<()> {
+pub(crate) fn reject_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Result<()> {
     let mut found: Option<(usize, ForeignFormat)> = None;
     for (at, item) in items.iter().enumerate() {
-        let shape = match item.kind() {
-            JsonKind::Object => fit_of(formats, &Fields::of(*item)).foreign,
+        let format = match item.kind() {
+            JsonKind::Object => item_fit(formats, &Fields::of(*item)).foreign,
             JsonKind::Array if is_langchain_pair(*item) => Some(ForeignFormat::LangChain),
             _ => None,
         };
-        if let Some(shape) = shape
-            && found.is_none_or(|(_, before)| shape.says_more_than(before))
+        if let Some(format) = format
+            && found.is_none_or(|(_, before)| format.says_more_than(before))
         {
-            found = Some((at, shape));
+            found = Some((at, format));
         }
     }
     match found {
-        Some((at, shape)) => Err(refused(formats.named, shape, &format!("{}[{at}]", formats.named.list()))),
+        Some((at, format)) => Err(refused(formats.named, format, &format!("{}[{at}]", formats.named.list()))),
         None => Ok(()),
     }
 }
 
 /// The error of a value in another shape.
-pub(crate) fn refused(named: &dyn ItemFormat, shape: ForeignFormat, what: &str) -> Error {
-    Error::invalid(shape.sentence(what, named.dialect())).with(|out| {
-        out.text("shape", shape.name());
+pub(crate) fn refused(named: &dyn ItemFormat, format: ForeignFormat, what: &str) -> Error {
+    Error::invalid(format.sentence(what, named.dialect())).with(|out| {
+        out.text("shape", format.name());
     })
 }

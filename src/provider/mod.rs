@@ -18,7 +18,7 @@ mod stream;
 mod template;
 
 pub use decode::{api_request, blocks_of, decode_answer, decode_body};
-pub(crate) use dialect::{Codec, Pause, call_id, call_ids};
+pub(crate) use dialect::{Codec, EncodeContext, Pause, call_id, call_ids};
 pub use dialect::{Wire, tool_name};
 pub(crate) use registry::codec;
 pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, withhold};

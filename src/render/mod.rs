@@ -14,8 +14,8 @@ use crate::id::hash_words;
 use crate::json::{Json, JsonKind, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::{
-    Codec, ProviderRequest, ReasoningField, RepairOptions, Settings, ToolDefinition, Wire, codec, repair_rendered,
-    validate,
+    Codec, EncodeContext, ProviderRequest, ReasoningField, RepairOptions, Settings, ToolDefinition, Wire, codec,
+    repair_rendered, validate,
 };
 use crate::replay::{
     Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult, PendingQuestion, Policy, QuestionKind, ReducerCache,
@@ -290,7 +290,7 @@ fn encode(
 ) -> (u32, bool) {
     let (start, before_it) = (out.len(), report.len());
     let mut wire = Wire::new(out);
-    codec.encode(&mut wire, item, before, settings, report);
+    codec.encode(&mut wire, item, &mut EncodeContext { deferred: before, settings, report });
     let (count, nothing) = (wire.count(), report.len() == before_it);
     let parts = &item.message.parts;
     let reasons = |part: &Part| matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty());
@@ -335,7 +335,8 @@ fn is_sound(
     let mut probe = format!(r#"{{"model":"{model}","max_tokens":1,"{}":[{plain},"#, codec.list());
     for (at, message) in before.iter().enumerate() {
         let mut wire = Wire::new(&mut probe);
-        codec.encode(&mut wire, message, before.get(..at).unwrap_or(&[]), settings, &mut Report::new());
+        let deferred = before.get(..at).unwrap_or(&[]);
+        codec.encode(&mut wire, message, &mut EncodeContext { deferred, settings, report: &mut Report::new() });
         probe.push(',');
     }
     if !text.is_empty() {

@@ -8,11 +8,10 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::dialect::{Codec, Pause, Wire, is_plain_id};
+use crate::provider::dialect::{Codec, EncodeContext, Pause, Wire, is_plain_id};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::MemberPath;
-use crate::provider::request::Settings;
 use crate::provider::request::{Parameter, ProviderRequest, ToolChoice, ToolDefinition, nested_schema, stop_list};
 use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
@@ -82,15 +81,8 @@ impl Codec for Anthropic {
         encode::write_block(out, part, native)
     }
 
-    fn encode(
-        &self,
-        wire: &mut Wire<'_>,
-        item: &DraftMessage<'_>,
-        deferred: &[DraftMessage<'_>],
-        _settings: &Settings,
-        report: &mut Report,
-    ) {
-        AnthropicEncoder { codec: self, report }.encode(wire, item, deferred);
+    fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
+        AnthropicEncoder { codec: self, report: context.report }.encode(wire, item, context.deferred);
     }
 
     /// Returns false for an answer without calls: the rules decide whether the model may continue it.

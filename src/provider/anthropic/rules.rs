@@ -17,8 +17,9 @@ use crate::finding::FindingCode;
 use crate::id::short_name;
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{
-    Block, BlockKind, ErrorTemplates, Fields, IdRule, Pairing, Pairs, PlacementRules, Plan, Speaker, TurnGrammar,
-    TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks, quoted, write_turns,
+    Block, BlockKind, ErrorTemplates, Fields, FoundCall, FoundResult, IdRule, Pairing, Pairs, PlacementRules, Plan,
+    Speaker, TurnGrammar, TurnReader, Violation, WireCall, as_quoted, name_fit, name_valid, object_text, place_blocks,
+    quoted, write_turns,
 };
 use content::TEXT_BLOCK_START;
 
@@ -30,7 +31,7 @@ const IDS: IdRule = IdRule {
     variant: |base, count| format!("{base}_{count}"),
     missing: "tool_use.id: Field required: String should have at least 1 character.",
     invalid: "tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$': '{}'.",
-    double: "`tool_use` ids must be unique: '{}'.",
+    duplicate: "`tool_use` ids must be unique: '{}'.",
 };
 
 const ERROR_TEMPLATES: ErrorTemplates = ErrorTemplates {
@@ -49,16 +50,16 @@ const GRAMMAR: TurnGrammar = TurnGrammar {
     text: TEXT_BLOCK_START,
     role: "assistant",
     roles: &[("user", Speaker::User), ("assistant", Speaker::Model), ("system", Speaker::System)],
-    lax: false,
-    joined: true,
-    no_role: "messages.{at}.role: Input should be 'user' or 'assistant'",
-    no_turn: "messages.{at}: Input should be a valid dictionary or object to extract fields from",
+    has_loose_roles: false,
+    merges_user_turns: true,
+    unknown_role: "messages.{at}.role: Input should be 'user' or 'assistant'",
+    not_a_turn: "messages.{at}: Input should be a valid dictionary or object to extract fields from",
     misplaced: "messages.{at}: `{}` blocks can only be in `assistant` messages",
     only_model: |_, kind| {
         ["tool_use", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"].contains(&kind)
     },
     content: read_content,
-    stays: content::is_kept,
+    keeps_block: content::is_kept,
     block: read_block,
 };
 
@@ -69,7 +70,7 @@ const MAX_NAME_LENGTH: usize = 128;
 pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let closing_text = quoted(plan.options.text());
     let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, closing_text.clone(), &GRAMMAR);
-    pairs.settle(plan, &IDS);
+    pairs.resolve(plan, &IDS);
     // `"thread":{"type":"continue",…}`: the server has the turns before those of the list.
     let has_held_turns = plan.body.find("thread").is_some_and(|thread| thread.has_text("type", "continue"));
     if has_held_turns {
@@ -170,7 +171,8 @@ fn read_block<'a>(
     if kind == "tool_result" {
         content::repair_result(reader.plan, fields);
         let (id, content) = (fields.get("tool_use_id"), fields.get("content"));
-        let result = reader.pairs.add_result(value, id, "", reader.reply_to, String::new(), content);
+        let found = FoundResult { value, id, reply_to: reader.reply_to, content, ..FoundResult::default() };
+        let result = reader.pairs.add_result(found);
         let piece = reader.plan.edits.source(value);
         return Some(Block { kind: BlockKind::ToolResult(result), value: Some(value), piece });
     }
@@ -179,7 +181,8 @@ fn read_block<'a>(
     let kind = match kind {
         "tool_use" => {
             repair_call(reader.plan, fields);
-            BlockKind::ToolCall(reader.pairs.add_call(value, fields.get("id"), "", reader.run, String::new()))
+            let found = FoundCall { value, id: fields.get("id"), group: reader.run, ..FoundCall::default() };
+            BlockKind::ToolCall(reader.pairs.add_call(found))
         }
         "thinking" | "redacted_thinking" => BlockKind::Thinking,
         "text" if content::is_blank(fields.get("text")) => BlockKind::EmptyText,

@@ -7,11 +7,13 @@ use crate::json::{JsonRef, JsonStr};
 use crate::provider::stream::LatestPositions;
 use crate::provider::stream::{AnswerReader, inside, non_empty_text};
 use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent};
-use crate::provider::stream::{ResponseMeta, malformed, message_of};
+use crate::provider::stream::{MetaMembers, ResponseMeta, malformed, message_of};
 use block::{StreamBlock, StreamBlockKind, empty_thinking_block, text_block};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use usage::AnthropicUsage;
+
+const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
 
 /// An Anthropic response in progress.
 #[derive(Default)]
@@ -162,7 +164,7 @@ impl AnthropicAssembler {
     /// Reads the message of a `message_start` event. Some gateways send a second one: it only fills in what is missing, and
     /// updates the counts.
     fn start_message(&mut self, message: JsonRef<'_>, out: &mut Vec<StreamEvent>) {
-        self.meta.set_id_and_model(message, "id", "model");
+        self.meta.set_id_and_model(message, &META_MEMBERS);
         if self.blocks.is_empty() {
             self.read_content(message.get("content"), out);
         }

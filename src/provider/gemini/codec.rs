@@ -9,7 +9,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::dialect::{Codec, Wire};
+use crate::provider::dialect::{Codec, EncodeContext, Wire};
 use crate::provider::item_format::ItemFormat;
 use crate::provider::neutral::text_or_json;
 use crate::provider::request::MemberPath;
@@ -78,14 +78,8 @@ impl Codec for Gemini {
         Settings { version, ..request.settings }
     }
 
-    fn encode(
-        &self,
-        wire: &mut Wire<'_>,
-        item: &DraftMessage<'_>,
-        deferred: &[DraftMessage<'_>],
-        settings: &Settings,
-        report: &mut Report,
-    ) {
+    fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
+        let EncodeContext { deferred, settings, report } = context;
         GeminiEncoder { codec: self, settings, report }.encode(wire, item, deferred);
     }
 

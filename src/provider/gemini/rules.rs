@@ -28,7 +28,7 @@ const IDS: IdRule = IdRule {
     variant: |base, count| format!("{base}_{count}"),
     missing: "functionCall.id: a string was expected.",
     invalid: "Invalid value at 'functionCall.id' (TYPE_STRING), {}",
-    double: "functionCall.id: '{}' is doubled.",
+    duplicate: "functionCall.id: '{}' is doubled.",
 };
 
 const ERROR_TEMPLATES: ErrorTemplates = ErrorTemplates {
@@ -44,14 +44,14 @@ const GRAMMAR: TurnGrammar = TurnGrammar {
     text: parts::TEXT_PART_START,
     role: "model",
     roles: &[("user", Speaker::User), ("function", Speaker::User), ("", Speaker::User), ("model", Speaker::Model)],
-    lax: true,
-    joined: false,
-    no_role: "Please use a valid role: user, model.",
-    no_turn: "Invalid value at 'contents[{at}]': an object was expected.",
+    has_loose_roles: true,
+    merges_user_turns: false,
+    unknown_role: "Please use a valid role: user, model.",
+    not_a_turn: "Invalid value at 'contents[{at}]': an object was expected.",
     misplaced: "Please ensure that function call parts stand in a model turn.",
     only_model: |fields, _| calls::object_field(fields, CALL_NAMES).is_some(),
     content: read_content,
-    stays: parts::is_kept,
+    keeps_block: parts::is_kept,
     block: calls::read_part,
 };
 
@@ -61,7 +61,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     let TurnReader { plan, mut pairs, turns, .. } = TurnReader::read(plan, list, closing_response.clone(), &GRAMMAR);
     // Some clients name the model in the body. As a rule only the URL does, which the rules do not see.
     let version = model_version(&plan.body.text("model").unwrap_or_default());
-    pairs.settle(plan, &IDS);
+    pairs.resolve(plan, &IDS);
     calls::write_ids_and_names(plan, &pairs, version);
     let synthesize = |call: &WireCall<'_>| calls::synthesize_response(call, &closing_response);
     let placement = PlacementRules { templates: &ERROR_TEMPLATES, synthesize: &synthesize, separate: true };
@@ -77,7 +77,7 @@ fn read_content<'a>(reader: &mut TurnReader<'_, 'a, '_>, fields: &Fields<'a>) {
     let value = fields.object;
     if fields.text("role").is_some_and(|role| role.eq_ignore_ascii_case("function")) {
         // Newer models reject this role.
-        reader.plan.report(Violation::warning(FindingCode::RoleOrder, GRAMMAR.no_role).at_member(value, "role"));
+        reader.plan.report(Violation::warning(FindingCode::RoleOrder, GRAMMAR.unknown_role).at_member(value, "role"));
     }
     let parts = fields.get("parts");
     match parts.map(|parts| (parts, parts.kind())) {

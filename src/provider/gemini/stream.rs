@@ -11,9 +11,11 @@ use super::part::NamedPart;
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::stream::{AnswerReader, StringBuffer, inside, non_empty_text};
 use crate::provider::stream::{AnswerStatus, Assembled, StreamEvent, WireError};
-use crate::provider::stream::{ResponseMeta, malformed, message_of};
+use crate::provider::stream::{MetaMembers, ResponseMeta, malformed, message_of};
 use call::GeminiCall;
 use usage::GeminiUsage;
+
+const META_MEMBERS: MetaMembers = MetaMembers { id: "responseId", model: "modelVersion" };
 
 /// A Gemini response in progress.
 #[derive(Default)]
@@ -104,7 +106,7 @@ impl GeminiAssembler {
                 _ => {}
             }
         }
-        self.meta.set_id_and_model(data, "responseId", "modelVersion");
+        self.meta.set_id_and_model(data, &META_MEMBERS);
         if let Some(usage) = usage {
             self.usage.merge(usage);
             self.meta.update_usage(self.usage.total(), out);

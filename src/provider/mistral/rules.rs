@@ -23,7 +23,7 @@ const MISTRAL: ChatRules = ChatRules {
         variant: |base, count| short_name(&format!("{base}#{count}"), ID_LENGTH),
         missing: "Tool call id has to be defined: it must be a-z, A-Z, 0-9, with a length of 9.",
         invalid: "Tool call id was {} but must be a-z, A-Z, 0-9, with a length of 9.",
-        double: "Duplicate tool call id {} in assistant message.",
+        duplicate: "Duplicate tool call id {} in assistant message.",
     },
     errors: ErrorTemplates {
         dangling: "Not the same number of function calls and responses: no response to {}.",

@@ -7,12 +7,10 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};
 use crate::message::{Dialect, Part, Role};
-use crate::provider::dialect::{Codec, Wire, head_and_name};
+use crate::provider::dialect::{Codec, EncodeContext, Wire, head_and_name};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
-use crate::provider::request::{
-    AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition,
-};
+use crate::provider::request::{AllowedToolsForm, MemberPath, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
 use crate::replay::DraftMessage;
@@ -95,15 +93,8 @@ impl<T: ChatDialect> Codec for T {
         true
     }
 
-    fn encode(
-        &self,
-        wire: &mut Wire<'_>,
-        item: &DraftMessage<'_>,
-        _before: &[DraftMessage<'_>],
-        settings: &Settings,
-        report: &mut Report,
-    ) {
-        encode::ChatEncoder::new(self.variant(), item, settings).encode(wire, report);
+    fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
+        encode::ChatEncoder::new(self.variant(), item, context.settings).encode(wire, context.report);
     }
 
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {

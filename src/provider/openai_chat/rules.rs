@@ -14,7 +14,7 @@ mod mistral_order;
 mod parts;
 
 use crate::json::JsonRef;
-use crate::provider::rules::{ErrorTemplates, Plan, WireCall, place_messages, quoted};
+use crate::provider::rules::{ErrorTemplates, ListPlacement, Plan, WireCall, place_messages, quoted};
 pub(crate) use chat_rules::ChatRules;
 use message_reader::ChatMessageReader;
 
@@ -44,7 +44,7 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
         reader.read(at, value);
     }
     let ChatMessageReader { plan, mut messages, mut pairs, assistants, .. } = reader;
-    pairs.settle(plan, &rules.ids);
+    pairs.resolve(plan, &rules.ids);
     for assistant in &assistants {
         if let Some(message) = messages.get_mut(assistant.at) {
             assistant.settle(plan, &pairs, message, rules.strict_order);
@@ -59,5 +59,6 @@ pub(crate) fn plan_as<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, rules: &Ch
     let synthetic_result = |call: &WireCall<'_>| {
         format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{result_text}}}", quoted(&call.new_id))
     };
-    place_messages(plan, list, messages, &pairs, &rules.errors, &synthetic_result);
+    let placement = ListPlacement { list, messages, templates: &rules.errors, synthesize: &synthetic_result };
+    place_messages(plan, &pairs, placement);
 }

@@ -9,14 +9,16 @@ mod usage;
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use crate::message::Usage;
 use crate::provider::stream::{
-    AnswerReader, AnswerStatus, Assembled, ResponseMeta, StreamEvent, StreamedFields, StreamedValue, StringBuffer,
-    WireError, inside, malformed, non_empty_text, read_error,
+    AnswerReader, AnswerStatus, Assembled, MetaMembers, ResponseMeta, StreamEvent, StreamedFields, StreamedValue,
+    StringBuffer, WireError, inside, malformed, non_empty_text, read_error,
 };
 use calls::{ChatCall, ChatCalls};
 use content::ChunkedText;
 use reasoning::{DETAILS, StreamedReasoning};
 use usage::read_ollama_usage;
 pub(crate) use usage::read_usage;
+
+const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
 
 /// An answer while it is streamed.
 #[derive(Default)]
@@ -130,7 +132,7 @@ impl ChatAssembler {
     fn chunk<'a>(&mut self, event_name: &str, chunk: JsonRef<'a>, out: &mut Vec<StreamEvent>) -> Option<&'a str> {
         let mut members = ChatChunk::read(chunk);
         if self.meta.id.is_none() || self.meta.model.is_none() {
-            self.meta.set_id_and_model(chunk, "id", "model");
+            self.meta.set_id_and_model(chunk, &META_MEMBERS);
         }
         let mut fragment = None;
         if let Some(choices) = members.choices {

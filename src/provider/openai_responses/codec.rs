@@ -7,7 +7,7 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part, PartBody, Role};
-use crate::provider::dialect::{Codec, Wire};
+use crate::provider::dialect::{Codec, EncodeContext, Wire};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::MessageText;
@@ -97,15 +97,8 @@ impl Codec for Responses {
         Settings { model, ..request.settings }
     }
 
-    fn encode(
-        &self,
-        wire: &mut Wire<'_>,
-        item: &DraftMessage<'_>,
-        _before: &[DraftMessage<'_>],
-        _settings: &Settings,
-        report: &mut Report,
-    ) {
-        encode::encode(wire, item, report);
+    fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
+        encode::encode(wire, item, context.report);
     }
 
     /// A reference stands for an item that the server stores, which an output may answer: what may follow is left to the rules.

@@ -26,7 +26,7 @@ const IDS: IdRule = IdRule {
     fit: ids::shortened,
     missing: "Missing required parameter: 'call_id' of a function call.",
     invalid: "Invalid 'call_id' '{}': expected a string with maximum length 64 (string_above_max_length).",
-    double: "Duplicate call_id '{}' among the calls of one response.",
+    duplicate: "Duplicate call_id '{}' among the calls of one response.",
     ..ids::IDS
 };
 
@@ -47,7 +47,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
         items.push(reader.item(value));
     }
     let InputReader { plan, mut pairs, calls, outputs, .. } = reader;
-    pairs.settle(plan, &IDS);
+    pairs.resolve(plan, &IDS);
     for call in &mut pairs.calls {
         // A screenshot cannot be synthesized.
         call.omitted |= call.answer.is_none() && call.label == "computer_call";

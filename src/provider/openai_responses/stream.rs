@@ -10,13 +10,15 @@ use crate::id::{IdMap, Seed};
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef};
 use crate::provider::openai_chat::stream::read_usage;
 use crate::provider::stream::{
-    AnswerReader, AnswerStatus, Assembled, LatestPositions, ResponseMeta, StreamEvent, WireError, inside, malformed,
-    non_empty_text, read_error,
+    AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent, WireError, inside,
+    malformed, non_empty_text, read_error,
 };
 use item::{ItemStage, OutputItem, PartList};
 use item_parts::TextUpdate;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+
+const META_MEMBERS: MetaMembers = MetaMembers { id: "id", model: "model" };
 
 /// An answer while it is streamed.
 #[derive(Default)]
@@ -194,7 +196,7 @@ impl ResponsesAssembler {
 
     /// Reads the members of a response that are known from its start.
     fn read_head(&mut self, response: JsonRef<'_>) {
-        self.meta.set_id_and_model(response, "id", "model");
+        self.meta.set_id_and_model(response, &META_MEMBERS);
         self.unstored |= response.get("store").and_then(JsonRef::as_bool) == Some(false);
     }
 

@@ -5,7 +5,7 @@ use crate::json::JsonRef;
 use crate::sorted::in_order;
 
 /// A longer pointer is not followed.
-const LONGEST: usize = 200;
+const MAX_POINTER_BYTES: usize = 200;
 
 impl<'a> Plan<'a, '_> {
     /// Gives each finding its pointer.
@@ -23,7 +23,7 @@ impl<'a> Plan<'a, '_> {
     fn walk(&mut self, value: JsonRef<'a>, path: &mut String, due: &mut Vec<(usize, usize)>) {
         let start = self.edits.span(value).start;
         // Deeper than this no rule looks, but an id may stand there: its place is the value around it.
-        let end = if path.len() > LONGEST { self.edits.span(value).end } else { start + 1 };
+        let end = if path.len() > MAX_POINTER_BYTES { self.edits.span(value).end } else { start + 1 };
         while let Some((_, at)) = due.pop_if(|(place, _)| *place >= start && *place < end) {
             if let (Some(finding), Some((_, member))) = (self.report.get_mut(at), self.places.get(at)) {
                 let slash = if member.is_empty() { "" } else { "/" };

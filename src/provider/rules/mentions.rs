@@ -35,7 +35,7 @@ impl<'a> Plan<'a, '_> {
             return;
         }
         let read = self.spans_read(pairs);
-        for (key, value) in self.body.object.text_members().filter(|(_, value)| value.as_raw().len() <= LONGEST) {
+        for (key, value) in self.body.object.text_members().filter(|(_, value)| value.as_raw().len() <= MAX_ID_BYTES) {
             let Some(id) = value.as_text() else { continue };
             let Some(calls) = open.get_mut(id.as_ref()) else { continue };
             let start = self.edits.span(value).start;
@@ -46,10 +46,10 @@ impl<'a> Plan<'a, '_> {
             let fields = item.and_then(|item| items.get(item)).map(|item| Fields::of(*item));
             match fields.map_or(Mention::Unread, |item| self.survey.formats.named.mention(&item, value)) {
                 Mention::Call => {}
-                Mention::Result(object, key, mark) if self.adopts => {
+                Mention::Result(object, key, mark) if self.marks_results => {
                     if calls.count > 0 {
                         calls.count -= 1;
-                        self.adopted.push((object, key, mark));
+                        self.unmarked_results.push((object, key, mark));
                     }
                 }
                 _ => self.report_mention(&id, value),
@@ -59,7 +59,7 @@ impl<'a> Plan<'a, '_> {
 
     /// Where calls, results and other known values stand.
     fn spans_read(&mut self, pairs: &Pairs<'a>) -> Vec<Span> {
-        let mut read = std::mem::take(&mut self.read);
+        let mut read = std::mem::take(&mut self.spans_without_mentions);
         read.extend(pairs.calls.iter().map(|call| self.edits.span(call.value)));
         let answers = pairs.results.iter().filter(|answer| answer.id.is_some());
         read.extend(answers.map(|answer| self.edits.span(answer.value)));
@@ -72,15 +72,15 @@ impl<'a> Plan<'a, '_> {
             "The call {id} has no result in the form of \"{own}\", and its id stands here in another form: convert the messages to the form of \"{own}\" first."
         );
         self.report(Violation::error(FindingCode::UnknownShape, sentence).at(place).of_call(id).kept());
-        self.survey.mentioned = true;
+        self.survey.has_unread_mention = true;
     }
 
     /// The body with the results marked that were found without a mark, and a finding of each.
-    pub(super) fn with_adopted(mut self) -> (String, Report) {
-        let adopted = std::mem::take(&mut self.adopted);
-        self.edits = self.edits.anew();
+    pub(super) fn with_marked_results(mut self) -> (String, Report) {
+        let unmarked_results = std::mem::take(&mut self.unmarked_results);
+        self.edits = self.edits.cleared();
         (self.report, self.places) = (Report::new(), Vec::new());
-        for (object, key, mark) in adopted {
+        for (object, key, mark) in unmarked_results {
             let sentence = format!("A result whose `{key}` does not say that it is one: expected \"{mark}\".");
             self.rewrite(Violation::error(FindingCode::Malformed, sentence).at_member(object, key), quoted(mark));
         }
@@ -96,7 +96,7 @@ fn holder(spans: &[Span], place: usize) -> Option<usize> {
 }
 
 /// A longer text is no id.
-const LONGEST: usize = 1024;
+const MAX_ID_BYTES: usize = 1024;
 
 /// Whether a member of that name holds a call's id; in another item of the list, any id will do.
 fn names_call(key: JsonRef<'_>, in_other_item: bool) -> bool {

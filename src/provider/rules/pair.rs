@@ -7,6 +7,38 @@ use crate::json::JsonRef;
 use crate::sorted::in_order;
 use std::ops::Range;
 
+/// A call that a dialect's rules found, for [`Pairs::add_call`].
+#[derive(Debug, Default)]
+pub(crate) struct FoundCall<'a, 's> {
+    /// The object that holds its id.
+    pub value: JsonRef<'a>,
+    /// The member that holds its id, whatever its type.
+    pub id: Option<JsonRef<'a>>,
+    /// Pairs the call if it has no id. Empty in a dialect where every call has one.
+    pub alias: &'s str,
+    /// The group of calls that are answered together. Groups are numbered in the order of the body.
+    pub group: usize,
+    /// The name of the tool, or the type of the call, where results name it too; otherwise empty.
+    pub label: String,
+}
+
+/// A result that a dialect's rules found, for [`Pairs::add_result`].
+#[derive(Debug, Default)]
+pub(crate) struct FoundResult<'a, 's> {
+    /// The object that holds the id of its call.
+    pub value: JsonRef<'a>,
+    /// The member that holds the id of its call, whatever its type.
+    pub id: Option<JsonRef<'a>>,
+    /// Pairs the result if it has no id, as in [`FoundCall`].
+    pub alias: &'s str,
+    /// The group that it replies to by its place; none if it is not in the place of a reply.
+    pub reply_to: Option<usize>,
+    /// As in [`FoundCall`].
+    pub label: String,
+    /// The member that holds its content.
+    pub content: Option<JsonRef<'a>>,
+}
+
 /// A call of the body.
 #[derive(Debug)]
 pub(crate) struct WireCall<'a> {
@@ -65,9 +97,9 @@ pub(crate) enum Pairing {
 
 /// A call or a result, by its number.
 #[derive(Clone, Copy, Debug)]
-enum Event {
+enum PairEvent {
     Call(usize),
-    Answer(usize),
+    Result(usize),
 }
 
 /// The calls and results of a body, in its order.
@@ -75,7 +107,7 @@ enum Event {
 pub(crate) struct Pairs<'a> {
     pub calls: Vec<WireCall<'a>>,
     pub results: Vec<WireResult<'a>>,
-    events: Vec<Event>,
+    events: Vec<PairEvent>,
     keys: IdMap<usize>,
     /// Ids of different spaces are different ones, though they read the same: the space of what comes next.
     pub space: &'static str,
@@ -95,15 +127,8 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// A call. `id` is what is written as its id; without one, `alias` stands for it.
-    pub fn add_call(
-        &mut self,
-        value: JsonRef<'a>,
-        id: Option<JsonRef<'a>>,
-        alias: &str,
-        group: usize,
-        label: String,
-    ) -> usize {
+    /// Adds a call, and returns its index in [`calls`](Self::calls).
+    pub fn add_call(&mut self, FoundCall { value, id, alias, group, label }: FoundCall<'a, '_>) -> usize {
         let (id, has_valid_id) = id_of(id);
         let key = self.key(id.as_deref().unwrap_or(alias));
         self.calls.push(WireCall {
@@ -119,20 +144,13 @@ impl<'a> Pairs<'a> {
             order: self.events.len(),
             label,
         });
-        self.events.push(Event::Call(self.calls.len() - 1));
+        self.events.push(PairEvent::Call(self.calls.len() - 1));
         self.calls.len() - 1
     }
 
-    /// A result, with its content.
-    pub fn add_result(
-        &mut self,
-        value: JsonRef<'a>,
-        id: Option<JsonRef<'a>>,
-        alias: &str,
-        reply_to: Option<usize>,
-        label: String,
-        content: Option<JsonRef<'a>>,
-    ) -> usize {
+    /// Adds a result, and returns its index in [`results`](Self::results).
+    pub fn add_result(&mut self, found: FoundResult<'a, '_>) -> usize {
+        let FoundResult { value, id, alias, reply_to, label, content } = found;
         let (id, has_valid_id) = id_of(id);
         let content = content.map_or("", JsonRef::as_raw);
         let key = self.key(id.as_deref().unwrap_or(alias));
@@ -149,14 +167,14 @@ impl<'a> Pairs<'a> {
             order: self.events.len(),
             label,
         });
-        self.events.push(Event::Answer(self.results.len() - 1));
+        self.events.push(PairEvent::Result(self.results.len() - 1));
         self.results.len() - 1
     }
 
     fn key(&mut self, id: &str) -> usize {
         match self.space {
-            "" => number(&mut self.keys, id),
-            space => number(&mut self.keys, &format!("{space} {id}")),
+            "" => key_index(&mut self.keys, id),
+            space => key_index(&mut self.keys, &format!("{space} {id}")),
         }
     }
 
@@ -181,7 +199,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Pairs calls and results, leaves out open calls where that was asked for, and gives every call its id.
-    pub fn settle(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
+    pub fn resolve(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
         self.pair();
         if rule.optional {
             self.pair_by_count();
@@ -236,23 +254,23 @@ impl<'a> Pairs<'a> {
     /// order of that group's calls, so an id that comes again in a later turn is matched turn by turn. Without any such
     /// call before it, it belongs to the first one after it. One without an id belongs first of all where it stands.
     fn pair(&mut self) {
-        let mut seen: Vec<Seen> = Vec::new();
-        seen.resize_with(self.keys.count(), Seen::default);
+        let mut seen: Vec<KeyedPairs> = Vec::new();
+        seen.resize_with(self.keys.count(), KeyedPairs::default);
         let mut deferred = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
-                Event::Call(c) => {
+                PairEvent::Call(c) => {
                     let Some(call) = self.calls.get(c) else { continue };
                     let Some(seen) = seen.get_mut(call.key) else { continue };
                     seen.calls.push(c);
                     let end = seen.calls.len();
                     match seen.open.last_mut() {
                         Some(open) if open.group == call.group => open.end = end,
-                        _ => seen.open.push(Open { group: call.group, next: end - 1, end }),
+                        _ => seen.open.push(OpenCallRange { group: call.group, next: end - 1, end }),
                     }
                     seen.newest = call.group;
                 }
-                Event::Answer(a) => {
+                PairEvent::Result(a) => {
                     let Some(answer) = self.results.get(a) else { continue };
                     let Some(seen) = seen.get_mut(answer.key) else { continue };
                     let here = seen.open.last().map(|open| open.group);
@@ -278,7 +296,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// One result, by its key alone.
-    fn pair_one(&mut self, a: usize, content: &str, seen: &mut Seen) {
+    fn pair_one(&mut self, a: usize, content: &str, seen: &mut KeyedPairs) {
         let mut next = None;
         while let Some(open) = seen.open.last_mut() {
             if open.next == open.end {
@@ -294,7 +312,7 @@ impl<'a> Pairs<'a> {
                 // Where calls of one turn share an id, the tool tells them apart.
                 let twins = seen.calls.get(open.next..open.end).unwrap_or_default();
                 let same = |c: &&usize| self.is_open_call_of(**c, a);
-                next = twins.iter().take(TWINS).find(same).or(Some(&c)).copied();
+                next = twins.iter().take(MAX_CALLS_WITH_ONE_ID).find(same).or(Some(&c)).copied();
                 if next != Some(c) {
                     break;
                 }
@@ -311,7 +329,7 @@ impl<'a> Pairs<'a> {
             self.join(c, a);
             seen.answered = Some(c);
         } else if let Some(c) = seen.answered {
-            self.double(a, c);
+            self.add_duplicate(a, c);
         } else {
             seen.early.push(a);
         }
@@ -339,7 +357,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// A second result of an answered call: the first one stays, but a real one goes before what a repair wrote.
-    fn double(&mut self, a: usize, c: usize) {
+    fn add_duplicate(&mut self, a: usize, c: usize) {
         let first = self.calls.get(c).and_then(|call| call.answer);
         let loser = match first {
             Some(first) if self.is_filler(first) && !self.is_filler(a) => {
@@ -354,7 +372,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Pairs results that stand before their calls: those with a call id if `named`, else those without.
-    fn pair_early(&mut self, all: &mut [Seen], named: bool) {
+    fn pair_early(&mut self, all: &mut [KeyedPairs], named: bool) {
         for seen in &mut *all {
             let names = |a: &usize| self.results.get(*a).is_some_and(|answer| answer.id.is_some());
             let (early, later) = std::mem::take(&mut seen.early).into_iter().partition(|a| names(a) == named);
@@ -373,7 +391,7 @@ impl<'a> Pairs<'a> {
                 }
             }
             if let Some(c) = seen.calls.first().copied() {
-                early.for_each(|a| self.double(a, c));
+                early.for_each(|a| self.add_duplicate(a, c));
             }
         }
     }
@@ -398,7 +416,7 @@ impl<'a> Pairs<'a> {
             for named in [true, false] {
                 // A result that names no tool may answer any.
                 for label in [call.label.as_str(), ""] {
-                    let at = number(&mut keys, &key(call.group, named, label));
+                    let at = key_index(&mut keys, &key(call.group, named, label));
                     open.resize(keys.count(), Vec::new());
                     if let Some(queue) = open.get_mut(at).filter(|_| named || call.id.is_none()) {
                         queue.push(c);
@@ -487,7 +505,7 @@ impl<'a> Pairs<'a> {
                     call.new_id = own;
                     continue;
                 }
-                (FindingCode::DuplicateCallId, own.clone(), rule.double)
+                (FindingCode::DuplicateCallId, own.clone(), rule.duplicate)
             };
             let mut id = base.clone();
             while used.contains_key(&id) {
@@ -503,20 +521,20 @@ impl<'a> Pairs<'a> {
 }
 
 /// So many calls of one id are told apart by their tools; beyond, their order counts, so that the cost stays linear.
-const TWINS: usize = 64;
+const MAX_CALLS_WITH_ONE_ID: usize = 64;
 
 /// The number of a key, a new one if it is new.
-fn number(keys: &mut IdMap<usize>, key: &str) -> usize {
+fn key_index(keys: &mut IdMap<usize>, key: &str) -> usize {
     let next = keys.count();
     *keys.get_or_insert(key, next)
 }
 
 /// What has been seen of a key.
 #[derive(Default)]
-struct Seen {
+struct KeyedPairs {
     calls: Vec<usize>,
     /// Stretches of these calls that are open, by group; the newest group last.
-    open: Vec<Open>,
+    open: Vec<OpenCallRange>,
     /// The newest group that calls by it.
     newest: usize,
     /// The call that was answered last.
@@ -525,7 +543,7 @@ struct Seen {
     early: Vec<usize>,
 }
 
-struct Open {
+struct OpenCallRange {
     group: usize,
     next: usize,
     end: usize,
@@ -545,5 +563,5 @@ pub(crate) struct IdRule {
     /// The provider's words; `{}` stands for the id.
     pub missing: &'static str,
     pub invalid: &'static str,
-    pub double: &'static str,
+    pub duplicate: &'static str,
 }

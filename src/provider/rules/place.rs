@@ -1,66 +1,70 @@
-//! Where results go when each is a message of its own (openai-chat, mistral): right after the message that calls. And what
-//! every dialect reports of pairs.
+//! Placement of results that are messages of their own, directly after the message with their calls, and the report about pairs,
+//! which all dialects share.
 
 use super::pair::{Pairing, Pairs, WireCall, WireResult};
 use super::{BodyPiece, ListItem, Plan, Violation};
 use crate::finding::{Action, FindingCode};
 use crate::json::JsonRef;
 
-/// An item of the list, as read.
+/// An item of the list.
 #[derive(Debug)]
 pub(crate) struct ListMessage {
     pub kind: ListMessageKind,
-    /// As it is read; empty where nobody asks.
+    /// The role as which the rules read it; empty if no rule depends on it.
     pub role: &'static str,
-    /// What stands for it in the new list.
+    /// What the repaired list has for it.
     pub piece: BodyPiece,
-    /// Parts that may not stay in it, to stand in a user message behind it.
-    pub spill: Vec<BodyPiece>,
+    /// Parts that its role cannot have. They move to a user message after it.
+    pub moved_parts: Vec<BodyPiece>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListMessageKind {
-    /// It calls: the group's number.
+    /// A message with calls, by the number of their group.
     ToolCalls(usize),
-    /// It is a result.
     ToolResult,
     Other,
-    /// It goes.
+    /// A message that the repair removes.
     Removed,
 }
 
 impl ListMessage {
-    /// A user message of its spilled parts.
-    pub fn spilled(&mut self) -> BodyPiece {
-        BodyPiece::wrapped("{\"role\":\"user\",\"content\":[", std::mem::take(&mut self.spill), "]}")
+    /// Takes the moved parts, and returns the user message that holds them.
+    pub fn take_moved_parts(&mut self) -> BodyPiece {
+        BodyPiece::wrapped("{\"role\":\"user\",\"content\":[", std::mem::take(&mut self.moved_parts), "]}")
     }
 
-    /// Nothing of it stays but its spilled parts, if it has any.
-    pub fn leave(&mut self) {
+    /// Removes the message. Moved parts, if it has any, take its place.
+    pub fn remove(&mut self) {
         self.kind = ListMessageKind::Removed;
-        if !self.spill.is_empty() {
+        if !self.moved_parts.is_empty() {
             self.kind = ListMessageKind::Other;
-            self.piece = self.spilled();
+            self.piece = self.take_moved_parts();
         }
     }
 }
 
-/// Puts every result behind its call, in the order in which they stood, closes or leaves out what is open, and reports
-/// it. `made` writes a synthetic result for a call.
-pub(crate) fn place_messages<'a>(
-    plan: &mut Plan<'a, '_>,
-    list: JsonRef<'a>,
-    mut messages: Vec<ListMessage>,
-    pairs: &Pairs<'a>,
-    words: &ErrorTemplates,
-    made: &dyn Fn(&WireCall<'a>) -> String,
-) {
-    report_pairs(plan, pairs, words);
-    // The message of each result.
-    let mut answers: Vec<usize> = Vec::new();
+/// What [`place_messages`] arranges, and how.
+pub(crate) struct ListPlacement<'a, 'r> {
+    /// The list in the body.
+    pub list: JsonRef<'a>,
+    /// The items of the list, in its order.
+    pub messages: Vec<ListMessage>,
+    pub templates: &'r ErrorTemplates,
+    /// Writes the result that a call without one gets.
+    pub synthesize: &'r dyn Fn(&WireCall<'a>) -> String,
+}
+
+/// Reports the violations of pairing, and plans the list in which the results follow the message with their calls, in their order
+/// in the body. Calls without a result get a synthetic one, unless they are omitted.
+pub(crate) fn place_messages<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, placement: ListPlacement<'a, '_>) {
+    let ListPlacement { list, mut messages, templates, synthesize } = placement;
+    report_pairs(plan, pairs, templates);
+    // By index of a result: the index of its message.
+    let mut result_messages: Vec<usize> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         if message.kind == ListMessageKind::ToolResult {
-            answers.push(at);
+            result_messages.push(at);
         }
     }
     let mut order: Vec<ListItem> = Vec::with_capacity(messages.len());
@@ -71,20 +75,20 @@ pub(crate) fn place_messages<'a>(
         }
         order.push(ListItem::Existing(at));
         if let ListMessageKind::ToolCalls(group) = kind {
-            let mut spilled = Vec::new();
-            for at in pairs.results_of(group).iter().filter_map(|a| answers.get(*a).copied()) {
+            let mut after_results = Vec::new();
+            for at in pairs.results_of(group).iter().filter_map(|a| result_messages.get(*a).copied()) {
                 order.push(ListItem::Existing(at));
-                if let Some(message) = messages.get_mut(at).filter(|message| !message.spill.is_empty()) {
-                    spilled.push(ListItem::New(message.spilled()));
+                if let Some(message) = messages.get_mut(at).filter(|message| !message.moved_parts.is_empty()) {
+                    after_results.push(ListItem::New(message.take_moved_parts()));
                 }
             }
             for call in pairs.open_calls(group) {
-                order.push(ListItem::New(BodyPiece::New(made(call))));
+                order.push(ListItem::New(BodyPiece::New(synthesize(call))));
             }
-            order.append(&mut spilled);
+            order.append(&mut after_results);
         }
-        if let Some(message) = messages.get_mut(at).filter(|message| !message.spill.is_empty()) {
-            order.push(ListItem::New(message.spilled()));
+        if let Some(message) = messages.get_mut(at).filter(|message| !message.moved_parts.is_empty()) {
+            order.push(ListItem::New(message.take_moved_parts()));
         }
     }
     let mut pieces = Vec::with_capacity(messages.len());
@@ -94,22 +98,25 @@ pub(crate) fn place_messages<'a>(
     plan.edits.reorder(list, &mut pieces, &mut order);
 }
 
-/// The provider's own sentences; `{}` stands for the id.
+/// The provider's sentences about pairs; `{}` stands for the id.
 pub(crate) struct ErrorTemplates {
+    /// A call has no result where the provider expects it.
     pub dangling: &'static str,
+    /// A result has no call before it.
     pub orphan: &'static str,
+    /// A call has a second result.
     pub duplicate: &'static str,
 }
 
-/// Reports open calls, orphans, doubles, and results out of their place.
-pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words: &ErrorTemplates) {
+/// Reports calls without a result, results without a call, second results, and misplaced results.
+pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, templates: &ErrorTemplates) {
     for members in pairs.calls.chunk_by(|one, next| one.group == next.group) {
-        let some = members.iter().any(|call| call.answer.is_some());
+        let has_results = members.iter().any(|call| call.answer.is_some());
         for call in members.iter().filter(|call| call.answer.is_none()) {
-            let code = if some { FindingCode::MissingParallelResult } else { FindingCode::DanglingCall };
+            let code = if has_results { FindingCode::MissingParallelResult } else { FindingCode::DanglingCall };
             let action = if call.omitted { Action::Dropped } else { Action::Synthesized };
             plan.report(
-                Violation::error(code, words.dangling)
+                Violation::error(code, templates.dangling)
                     .at(call.location)
                     .of_call(call.id.as_ref().unwrap_or(&call.new_id))
                     .with_action(action),
@@ -120,14 +127,14 @@ pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words
     for answer in &pairs.results {
         let (code, action, sentence) = match answer.pairing {
             Pairing::HeldByServer => continue,
-            Pairing::Orphan => (FindingCode::OrphanResult, Action::Dropped, words.orphan),
-            Pairing::Duplicate => (FindingCode::DuplicateResult, Action::Dropped, words.duplicate),
+            Pairing::Orphan => (FindingCode::OrphanResult, Action::Dropped, templates.orphan),
+            Pairing::Duplicate => (FindingCode::DuplicateResult, Action::Dropped, templates.duplicate),
             Pairing::Paired(_) => {
-                let Some(call) = pairs.call_of(answer).filter(|call| !in_place(answer, call)) else { continue };
+                let Some(call) = pairs.call_of(answer).filter(|call| !is_in_place(answer, call)) else { continue };
                 if answer.order < call.order {
-                    (FindingCode::ResultBeforeCall, Action::Moved, words.orphan)
+                    (FindingCode::ResultBeforeCall, Action::Moved, templates.orphan)
                 } else {
-                    (FindingCode::InterposedMessage, Action::Moved, words.dangling)
+                    (FindingCode::InterposedMessage, Action::Moved, templates.dangling)
                 }
             }
         };
@@ -140,7 +147,7 @@ pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, words
     }
 }
 
-/// Whether a result stands in the reply to its call's group.
-pub(crate) fn in_place(answer: &WireResult<'_>, call: &WireCall<'_>) -> bool {
+/// Returns true if a result is in the reply to the group of its call.
+pub(crate) fn is_in_place(answer: &WireResult<'_>, call: &WireCall<'_>) -> bool {
     answer.reply_to == Some(call.group)
 }

@@ -1,6 +1,6 @@
 //! Where results go in turns of blocks (Anthropic, Gemini): at the head of the turn right after the run of model turns that calls.
 
-use super::place::{ErrorTemplates, in_place, report_pairs};
+use super::place::{ErrorTemplates, is_in_place, report_pairs};
 use super::turns::{Block, BlockKind, Speaker, Turn, TurnGrammar};
 use super::{BodyPiece, Pairing, Pairs, Plan, WireCall};
 use crate::json::{JsonKind, JsonRef};
@@ -59,7 +59,7 @@ fn take_displaced<'a>(turns: &mut [Turn<'a>], pairs: &Pairs<'a>) -> Vec<Option<B
 /// Returns true if a result is in the reply to its call, or its call is at the server.
 fn stays(pairs: &Pairs<'_>, index: usize) -> bool {
     pairs.results.get(index).is_some_and(|result| {
-        result.pairing == Pairing::HeldByServer || pairs.call_of(result).is_some_and(|call| in_place(result, call))
+        result.pairing == Pairing::HeldByServer || pairs.call_of(result).is_some_and(|call| is_in_place(result, call))
     })
 }
 

@@ -25,11 +25,11 @@ pub(crate) struct Plan<'a, 'o> {
     /// The list of items.
     pub(super) list: JsonRef<'a>,
     /// True while results without the mark of one are searched for, to be marked in a second reading.
-    pub(super) adopts: bool,
+    pub(super) marks_results: bool,
     /// Results found without a mark: the object, the member that marks a result, and its value.
-    pub(super) adopted: Vec<(JsonRef<'a>, &'static str, &'static str)>,
+    pub(super) unmarked_results: Vec<(JsonRef<'a>, &'static str, &'static str)>,
     /// Values that are neither calls nor results. An id inside one of them is not a mention of a call.
-    pub(super) read: Vec<Span>,
+    pub(super) spans_without_mentions: Vec<Span>,
     pub(super) survey: Survey<'a>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Plan<'a, '_> {
 
     /// Excludes a value from the search for mentions of calls: what looks like a call's id in it is none.
     pub fn pass(&mut self, value: JsonRef<'a>) {
-        self.read.push(self.edits.span(value));
+        self.spans_without_mentions.push(self.edits.span(value));
     }
 
     /// Returns a text block that holds the value as text. `open` is the block up to its text: `{"type":"text","text":`.

@@ -5,22 +5,22 @@ use super::plan::Plan;
 use crate::error::Error;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::json::{JsonKind, JsonRef};
-use crate::provider::foreign_format::{ForeignFormat, block_shape, body_shape, fit_of, is_langchain_pair};
+use crate::provider::foreign_format::{ForeignFormat, block_format, body_format, is_langchain_pair, item_fit};
 
 impl<'a> Plan<'a, '_> {
     /// Whether an object of the list can be read as an item; reports it otherwise, as left out.
     pub fn admits(&mut self, item: &Fields<'a>) -> bool {
-        let fit = fit_of(&self.survey.formats, item);
-        self.survey.own |= fit.own;
+        let fit = item_fit(&self.survey.formats, item);
+        self.survey.has_native_item |= fit.own;
         match fit.foreign {
-            Some(shape) if !fit.in_content => {
-                self.refuse(shape, item.object);
+            Some(format) if !fit.in_content => {
+                self.refuse(format, item.object);
                 return false;
             }
-            Some(shape) => self.survey.blocks.push((self.at, item.object, shape)),
+            Some(format) => self.survey.foreign_blocks.push((self.at, item.object, format)),
             None => {}
         }
-        self.survey.read = true;
+        self.survey.has_readable_item = true;
         true
     }
 
@@ -30,64 +30,65 @@ impl<'a> Plan<'a, '_> {
             self.refuse(ForeignFormat::LangChain, item);
             return false;
         }
-        self.survey.read |= item.kind() == JsonKind::String;
+        self.survey.has_readable_item |= item.kind() == JsonKind::String;
         true
     }
 
     /// Whether a block of a message's content has a mark of another shape.
     pub fn is_foreign_block(&self, block: &Fields<'_>) -> bool {
-        block_shape(&self.survey.formats, block).is_some()
+        block_format(&self.survey.formats, block).is_some()
     }
 
-    fn refuse(&mut self, shape: ForeignFormat, item: JsonRef<'a>) {
-        match shape {
+    fn refuse(&mut self, format: ForeignFormat, item: JsonRef<'a>) {
+        match format {
             // What says nothing is no loss.
             ForeignFormat::Unknown => {
-                self.survey.unknown |= item.entries().any(|(key, value)| !value.is_null() && !key.is_text("role"));
+                self.survey.dropped_unknown |=
+                    item.entries().any(|(key, value)| !value.is_null() && !key.is_text("role"));
             }
-            shape if self.survey.foreign.is_none_or(|before| shape.says_more_than(before)) => {
-                self.survey.foreign = Some(shape);
+            format if self.survey.foreign.is_none_or(|before| format.says_more_than(before)) => {
+                self.survey.foreign = Some(format);
             }
             _ => {}
         }
         let place = format!("{}[{}]", self.survey.formats.named.list(), self.at);
-        self.unknown_shape(shape, &place, item, Action::Dropped);
+        self.unknown_shape(format, &place, item, Action::Dropped);
     }
 
-    fn unknown_shape(&mut self, shape: ForeignFormat, what: &str, about: JsonRef<'a>, action: Action) {
-        let sentence = shape.sentence(what, self.survey.formats.named.dialect());
+    fn unknown_shape(&mut self, format: ForeignFormat, what: &str, about: JsonRef<'a>, action: Action) {
+        let sentence = format.sentence(what, self.survey.formats.named.dialect());
         let start = self.edits.span(about).start;
-        self.survey.found.push((Finding::error(FindingCode::UnknownShape, sentence).with_action(action), start));
+        self.survey.findings.push((Finding::error(FindingCode::UnknownShape, sentence).with_action(action), start));
     }
 
     /// The body as a whole is of another shape.
-    pub(super) fn refuse_body(&mut self, shape: ForeignFormat) {
-        self.survey.foreign = Some(shape);
-        self.unknown_shape(shape, "The body", self.body.object, Action::Rewritten);
+    pub(super) fn refuse_body(&mut self, format: ForeignFormat) {
+        self.survey.foreign = Some(format);
+        self.unknown_shape(format, "The body", self.body.object, Action::Rewritten);
     }
 
     /// Ends the survey: the shape for which a body is refused, because it is another dialect's or nobody's, or because a result
     /// stands in it that cannot be read. Of a body with nothing of the dialect's own, only its shape is reported.
     pub(super) fn refused(&mut self) -> Option<ForeignFormat> {
-        let lost = self.survey.unknown && !self.survey.read;
-        let mut shape = self.survey.foreign;
-        let mut whole = lost || shape.is_some() && !self.survey.own;
-        if !self.survey.own {
-            for (at, item, of_blocks) in std::mem::take(&mut self.survey.blocks) {
+        let lost = self.survey.dropped_unknown && !self.survey.has_readable_item;
+        let mut format = self.survey.foreign;
+        let mut whole = lost || format.is_some() && !self.survey.has_native_item;
+        if !self.survey.has_native_item {
+            for (at, item, of_blocks) in std::mem::take(&mut self.survey.foreign_blocks) {
                 let place = format!("{}[{at}]", self.survey.formats.named.list());
                 self.unknown_shape(of_blocks, &place, item, Action::Rewritten);
-                shape = shape.or(Some(of_blocks));
+                format = format.or(Some(of_blocks));
                 whole = true;
             }
         }
         if whole {
             (self.report, self.places) = (Report::new(), Vec::new());
         }
-        for (finding, start) in std::mem::take(&mut self.survey.found) {
+        for (finding, start) in std::mem::take(&mut self.survey.findings) {
             self.report.push(finding);
             self.places.push((start, ""));
         }
-        shape.or_else(|| (lost || self.survey.mentioned).then_some(ForeignFormat::Unknown))
+        format.or_else(|| (lost || self.survey.has_unread_mention).then_some(ForeignFormat::Unknown))
     }
 }
 
@@ -95,7 +96,7 @@ impl<'a> Plan<'a, '_> {
     /// Reports the format of the whole body, if it is another one. `found` stands where the list of items should.
     pub(super) fn refuse_other_format(&mut self, found: Option<JsonRef<'a>>) {
         let of_item = found.filter(|found| found.is_object()).and_then(|item| self.format_of_single(item));
-        if let Some(format) = of_item.or_else(|| body_shape(&self.survey.formats, &self.body)) {
+        if let Some(format) = of_item.or_else(|| body_format(&self.survey.formats, &self.body)) {
             self.refuse_body(format);
         }
     }
@@ -106,24 +107,24 @@ impl<'a> Plan<'a, '_> {
         if self.survey.formats.named.around_parts(item).is_some() {
             return None;
         }
-        fit_of(&self.survey.formats, &Fields::of(item)).foreign
+        item_fit(&self.survey.formats, &Fields::of(item)).foreign
     }
 }
 
 /// The error of a repair that was refused: the first finding of another shape.
-pub(super) fn refusal(report: &[Finding], shape: ForeignFormat) -> Error {
+pub(super) fn refusal(report: &[Finding], format: ForeignFormat) -> Error {
     let mut shapes = report
         .iter()
         .filter(|finding| finding.code == FindingCode::UnknownShape && finding.severity == Severity::Error);
     // An open call whose id stands elsewhere says more than the item in which it stands.
-    let tells = |finding: &&Finding| match shape {
+    let tells = |finding: &&Finding| match format {
         ForeignFormat::Unknown => finding.call_id.is_some(),
-        shape => shape.is_in(&finding.message),
+        format => format.is_in(&finding.message),
     };
     let first = shapes.clone().find(tells).or_else(|| shapes.next());
     let sentence = first.map_or("The body is not of the dialect that was named.", |finding| &finding.message);
     Error::invalid(format!("{sentence} Nothing was changed.")).with(|out| {
-        out.text("shape", shape.name());
+        out.text("shape", format.name());
         if let Some(path) = first.and_then(|finding| finding.path.as_deref()) {
             out.text("path", path);
         }

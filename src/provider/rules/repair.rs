@@ -17,7 +17,7 @@ use crate::provider::registry::{codec, item_formats};
 /// another shape as a whole, `unknown_shape` is all that is reported.
 #[must_use]
 pub fn validate(body: &[u8], dialect: Dialect) -> Report {
-    let mut report = round(body, dialect, &RepairOptions::default()).report;
+    let mut report = run_pass(body, dialect, &RepairOptions::default()).report;
     for finding in &mut report {
         finding.action = None;
     }
@@ -32,12 +32,12 @@ pub fn validate(body: &[u8], dialect: Dialect) -> Report {
 /// `invalid_input` for a body of another shape: its items are those of another dialect or SDK, or none of any, or a call's
 /// result stands in it in another shape.
 pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
-    let first = round(body, dialect, options);
+    let first = run_pass(body, dialect, options);
     if let Some(shape) = first.refused {
         return Err(refusal(&first.report, shape));
     }
     let unknown = first.unknown;
-    let (text, report) = settle(body, first, dialect, options);
+    let (text, report) = repeat_passes(body, first, dialect, options);
     if unknown && is_empty(&text, dialect) {
         return Err(refusal(&report, ForeignFormat::Unknown));
     }
@@ -47,16 +47,16 @@ pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<
 /// As [`repair`], and never refused: what cannot be read is left out. For bodies that were rendered here.
 #[must_use]
 pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
-    settle(body, round(body, dialect, options), dialect, options)
+    repeat_passes(body, run_pass(body, dialect, options), dialect, options)
 }
 
 /// Repeats the rounds until one makes no edit. One mends a body; the others are a guard, so that a rule whose edit wakes
 /// another rule still ends valid.
-fn settle(body: &[u8], first: Round, dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
+fn repeat_passes(body: &[u8], first: Pass, dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
     let mut report = first.report;
     let Some(mut text) = first.text else { return (body.to_vec(), report) };
-    for _ in 0..GUARD {
-        let more = round(text.as_bytes(), dialect, options);
+    for _ in 0..MAX_EXTRA_PASSES {
+        let more = run_pass(text.as_bytes(), dialect, options);
         let Some(again) = more.text else { break };
         for finding in more.report {
             if finding.severity == Severity::Error {
@@ -68,7 +68,7 @@ fn settle(body: &[u8], first: Round, dialect: Dialect, options: &RepairOptions) 
     (text.into_bytes(), report)
 }
 
-const GUARD: usize = 4;
+const MAX_EXTRA_PASSES: usize = 4;
 
 /// Whether a body's list holds nothing.
 fn is_empty(body: &[u8], dialect: Dialect) -> bool {
@@ -77,7 +77,7 @@ fn is_empty(body: &[u8], dialect: Dialect) -> bool {
 }
 
 /// The edits and findings of a body.
-struct Round {
+struct Pass {
     /// The body with its edits made, if there are any.
     text: Option<String>,
     report: Report,
@@ -87,40 +87,44 @@ struct Round {
     unknown: bool,
 }
 
-fn malformed(message: String) -> Round {
+fn malformed(message: String) -> Pass {
     let report = vec![Finding::error(FindingCode::Malformed, message).at("").with_action(Action::Kept)];
-    Round { text: None, report, refused: None, unknown: false }
+    Pass { text: None, report, refused: None, unknown: false }
 }
 
 /// Reads a body and makes the edits that its rules plan. Results that lack the mark of one are marked first.
-fn round(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Round {
-    match reading(body, dialect, options, true) {
-        Reading::Done(round) => round,
-        Reading::Adopted(text, mut report) => match reading(text.as_bytes(), dialect, options, false) {
-            Reading::Done(round) => {
-                report.extend(round.report);
-                Round { text: round.text.or(Some(text)), report, ..round }
+fn run_pass(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Pass {
+    match read_body(body, dialect, options, true) {
+        PassOutcome::Done(pass) => pass,
+        PassOutcome::ResultsMarked(text, mut report) => match read_body(text.as_bytes(), dialect, options, false) {
+            PassOutcome::Done(pass) => {
+                report.extend(pass.report);
+                Pass { text: pass.text.or(Some(text)), report, ..pass }
             }
-            Reading::Adopted(text, report) => Round { text: Some(text), report, refused: None, unknown: false },
+            PassOutcome::ResultsMarked(text, report) => {
+                Pass { text: Some(text), report, refused: None, unknown: false }
+            }
         },
     }
 }
 
 /// What one reading of a body comes to.
-enum Reading {
-    Done(Round),
+enum PassOutcome {
+    Done(Pass),
     /// The body is to be read again with these results marked.
-    Adopted(String, Report),
+    ResultsMarked(String, Report),
 }
 
-fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool) -> Reading {
+fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_results: bool) -> PassOutcome {
     let Ok(text) = std::str::from_utf8(body) else {
-        return Reading::Done(malformed("We could not parse the JSON body of your request: it is not UTF-8.".into()));
+        return PassOutcome::Done(malformed(
+            "We could not parse the JSON body of your request: it is not UTF-8.".into(),
+        ));
     };
     let value = match JsonRef::parse(text) {
         Ok(value) => value,
         Err(error) => {
-            return Reading::Done(malformed(format!(
+            return PassOutcome::Done(malformed(format!(
                 "We could not parse the JSON body of your request: it stops being JSON at byte {}.",
                 error.at
             )));
@@ -136,9 +140,9 @@ fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool)
         at: 0,
         body: Fields::of(value),
         list: JsonRef::default(),
-        adopts,
-        adopted: Vec::new(),
-        read: Vec::new(),
+        marks_results,
+        unmarked_results: Vec::new(),
+        spans_without_mentions: Vec::new(),
         survey: Survey::new(item_formats(dialect)),
     };
     if let Some(items) = plan.find_list() {
@@ -146,9 +150,9 @@ fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool)
         codec.plan_repairs(&mut plan, items);
     }
     let refused = plan.refused();
-    if refused.is_none() && !plan.adopted.is_empty() {
-        let (text, report) = plan.with_adopted();
-        return Reading::Adopted(text, report);
+    if refused.is_none() && !plan.unmarked_results.is_empty() {
+        let (text, report) = plan.with_marked_results();
+        return PassOutcome::ResultsMarked(text, report);
     }
     plan.locate();
     let Plan { edits, mut report, survey, .. } = plan;
@@ -157,18 +161,18 @@ fn reading(body: &[u8], dialect: Dialect, options: &RepairOptions, adopts: bool)
         report.iter().all(|f| f.severity != Severity::Error),
         "edits without an error, or an error without edits: {report:?}"
     );
-    let mut mended = if edits.is_empty() { None } else { Some(edits.apply()) };
+    let mut repaired = if edits.is_empty() { None } else { Some(edits.apply()) };
     // One item may stand in place of the list if a list of it would be accepted.
     if codec.takes_single_item()
         && refused.is_none()
         && value.get(list).is_some_and(JsonRef::is_object)
-        && mended.as_ref().is_some_and(|text| round(text.as_bytes(), dialect, options).text.is_none())
+        && repaired.as_ref().is_some_and(|text| run_pass(text.as_bytes(), dialect, options).text.is_none())
     {
-        mended = None;
+        repaired = None;
         for finding in &mut report {
             finding.severity = Severity::Warning;
             finding.action = Some(Action::Kept);
         }
     }
-    Reading::Done(Round { text: mended, report, refused, unknown: survey.unknown })
+    PassOutcome::Done(Pass { text: repaired, report, refused, unknown: survey.dropped_unknown })
 }

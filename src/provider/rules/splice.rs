@@ -50,7 +50,7 @@ pub(crate) enum ListItem {
 }
 
 /// Where an edit stands: its beginning, its end, and whether it goes around another edit of the same stretch (0) or not (1).
-type Place = (usize, Reverse<usize>, u8);
+type PatchKey = (usize, Reverse<usize>, u8);
 
 /// The edits of one body.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) struct Edits<'a> {
     body: &'a str,
     /// By place; of two that begin together, the outer one first. A tree, the only one: edits come in several passes over the
     /// body, and in none of the orders that a list would want.
-    patches: BTreeMap<Place, BodyPiece>,
+    patches: BTreeMap<PatchKey, BodyPiece>,
 }
 
 impl<'a> Edits<'a> {
@@ -77,7 +77,7 @@ impl<'a> Edits<'a> {
     }
 
     /// No edits, of the same body.
-    pub fn anew(&self) -> Self {
+    pub fn cleared(&self) -> Self {
         Self::new(self.body)
     }
 
@@ -104,7 +104,7 @@ impl<'a> Edits<'a> {
     }
 
     /// Whether it was replaced already.
-    pub fn replaced(&self, value: JsonRef<'_>) -> bool {
+    pub fn is_replaced(&self, value: JsonRef<'_>) -> bool {
         let span = self.span(value);
         self.patches.contains_key(&(span.start, Reverse(span.end), 1))
     }
@@ -151,24 +151,25 @@ impl<'a> Edits<'a> {
 
     /// Takes a key out of an object, doubled ones included.
     pub fn remove(&mut self, object: JsonRef<'_>, key: &str) {
-        let mut gone = Vec::new();
+        let mut removed_keys = Vec::new();
         for (own, _) in object.entries() {
             if own.is_text(key) {
-                gone.push(self.span(own).start);
+                removed_keys.push(self.span(own).start);
             }
         }
-        if !gone.is_empty()
+        if !removed_keys.is_empty()
             && let Some(members) = self.members(object)
         {
             // The keys are found in their order, so this finds them again.
-            members
-                .retain(|member| !matches!(member, BodyPiece::Source(span) if gone.binary_search(&span.start).is_ok()));
+            members.retain(
+                |member| !matches!(member, BodyPiece::Source(span) if removed_keys.binary_search(&span.start).is_ok()),
+            );
         }
     }
 
     /// The members that an object ends up with.
     fn members(&mut self, object: JsonRef<'_>) -> Option<&mut Vec<BodyPiece>> {
-        if !self.replaced(object) {
+        if !self.is_replaced(object) {
             let mut members = Vec::new();
             for (key, value) in object.entries() {
                 members.push(BodyPiece::Source(Span { start: self.span(key).start, end: self.span(value).end }));
@@ -190,10 +191,10 @@ impl<'a> Edits<'a> {
     }
 
     /// Writes a stretch with the edits inside it. `within` is the edit that is being written: it may hold its own old text.
-    fn write(&self, out: &mut String, span: Span, within: Option<Place>) {
+    fn write(&self, out: &mut String, span: Span, within: Option<PatchKey>) {
         let mut at = span.start;
         loop {
-            let inner = |place: &Place| {
+            let inner = |place: &PatchKey| {
                 place.1.0 <= span.end
                     && within.is_none_or(|(start, end, layer)| (place.0, place.1) != (start, end) || place.2 > layer)
             };
@@ -209,7 +210,7 @@ impl<'a> Edits<'a> {
         out.push_str(self.text(at, span.end));
     }
 
-    fn write_piece(&self, out: &mut String, piece: &BodyPiece, within: Place) {
+    fn write_piece(&self, out: &mut String, piece: &BodyPiece, within: PatchKey) {
         match piece {
             BodyPiece::Source(span) => self.write(out, *span, Some(within)),
             BodyPiece::New(text) => out.push_str(text),
@@ -227,16 +228,16 @@ impl<'a> Edits<'a> {
             BodyPiece::Rebuilt(rebuilt) => {
                 let (list, items) = &**rebuilt;
                 out.push_str(self.text(list.start, list.start + 1));
-                let mut behind = "";
+                let mut space_before_comma = "";
                 for (place, item) in items.iter().enumerate() {
                     if place > 0 {
-                        out.push_str(behind);
+                        out.push_str(space_before_comma);
                         out.push(',');
                     }
-                    behind = "";
+                    space_before_comma = "";
                     if let BodyPiece::Source(span) = item {
                         out.push_str(self.space_before(span.start));
-                        behind = self.space_behind(span.end);
+                        space_before_comma = self.space_after(span.end);
                     }
                     self.write_piece(out, item, within);
                 }
@@ -252,7 +253,7 @@ impl<'a> Edits<'a> {
     }
 
     /// White space between an item and its comma.
-    fn space_behind(&self, at: usize) -> &'a str {
+    fn space_after(&self, at: usize) -> &'a str {
         let rest = self.text(at, self.body.len());
         let space = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
         if rest.get(space..).is_some_and(|rest| rest.starts_with(',')) { rest.get(..space).unwrap_or("") } else { "" }

@@ -134,13 +134,13 @@ pub(crate) struct TurnGrammar {
     /// The roles that the dialect has.
     pub roles: &'static [(&'static str, Speaker)],
     /// True if the role may be missing (then it is `user`) or in capitals, as in Google's own examples.
-    pub lax: bool,
+    pub has_loose_roles: bool,
     /// True if user turns in a row count as one, so that results may be split over them.
-    pub joined: bool,
+    pub merges_user_turns: bool,
     /// The provider's sentence about an unknown role.
-    pub no_role: &'static str,
+    pub unknown_role: &'static str,
     /// The provider's sentence about an item that is no turn.
-    pub no_turn: &'static str,
+    pub not_a_turn: &'static str,
     /// The provider's sentence about a block in a turn of the wrong speaker.
     pub misplaced: &'static str,
     /// Returns true if only a model turn may hold a block, by its members and its type.
@@ -148,7 +148,7 @@ pub(crate) struct TurnGrammar {
     /// Reads a turn's content into the last turn.
     pub content: for<'a> fn(&mut TurnReader<'_, 'a, '_>, &Fields<'a>),
     /// Returns false for a block that is removed, after reporting it.
-    pub stays: for<'a> fn(&mut Plan<'a, '_>, &Fields<'a>, &str) -> bool,
+    pub keeps_block: for<'a> fn(&mut Plan<'a, '_>, &Fields<'a>, &str) -> bool,
     /// Reads a block; returns none if it is removed after all.
     pub block: for<'a> fn(&mut TurnReader<'_, 'a, '_>, &Fields<'a>, &str, Speaker) -> Option<Block<'a>>,
 }
@@ -210,7 +210,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
             return self.drop_turn();
         }
         let is_text = value.kind() == JsonKind::String && !value.is_text("");
-        let violation = Violation::error(FindingCode::Malformed, self.grammar.no_turn).at(value);
+        let violation = Violation::error(FindingCode::Malformed, self.grammar.not_a_turn).at(value);
         self.plan.report(if is_text { violation.rewritten() } else { violation.dropped() });
         if is_text {
             self.text(value);
@@ -224,12 +224,12 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
     /// Returns the speaker of a turn, by its role. An unknown role is reported and replaced.
     fn role(&mut self, fields: &Fields<'a>) -> Speaker {
         let given = fields.find("role");
-        if given.is_none() && self.grammar.lax {
+        if given.is_none() && self.grammar.has_loose_roles {
             return Speaker::User;
         }
         let text = given.and_then(JsonRef::as_text);
-        let lax = self.grammar.lax;
-        let is = |text: &str, role: &str| text == role || lax && text.eq_ignore_ascii_case(role);
+        let has_loose_roles = self.grammar.has_loose_roles;
+        let is = |text: &str, role: &str| text == role || has_loose_roles && text.eq_ignore_ascii_case(role);
         if let Some(text) = &text
             && let Some((_, speaker)) = self.grammar.roles.iter().find(|(role, _)| is(text, role))
         {
@@ -238,7 +238,8 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         let model = text.as_deref().is_some_and(names_model);
         let (speaker, role) = if model { (Speaker::Model, self.grammar.role) } else { (Speaker::User, "user") };
         let code = role_code(&text.unwrap_or_default());
-        self.plan.rewrite(Violation::error(code, self.grammar.no_role).at_member(fields.object, "role"), quoted(role));
+        self.plan
+            .rewrite(Violation::error(code, self.grammar.unknown_role).at_member(fields.object, "role"), quoted(role));
         speaker
     }
 
@@ -246,7 +247,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
     fn begin(&mut self) {
         let Some(turn) = self.turns.last_mut() else { return };
         let before = self.last.replace(turn.speaker);
-        if !(self.grammar.joined && turn.speaker == Speaker::User && before == Some(Speaker::User)) {
+        if !(self.grammar.merges_user_turns && turn.speaker == Speaker::User && before == Some(Speaker::User)) {
             self.reply_to = None;
         }
         if turn.speaker == Speaker::Model {
@@ -294,7 +295,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         while let Some(value) = alone.take().or_else(|| items.next()) {
             let fields = Fields::of(value);
             let kind = fields.owned_text("type");
-            if !(self.grammar.stays)(self.plan, &fields, &kind) {
+            if !(self.grammar.keeps_block)(self.plan, &fields, &kind) {
                 changed = true;
                 continue;
             }

@@ -18,6 +18,6 @@ pub(crate) use assembler::read_whole;
 pub use assembler::{StreamAssembler, is_error_response, read_response};
 pub(crate) use json_text::{inside, non_empty_text};
 pub(crate) use latest_positions::LatestPositions;
-pub(crate) use response_meta::{ResponseMeta, malformed, message_of, read_error};
+pub(crate) use response_meta::{MetaMembers, ResponseMeta, malformed, message_of, read_error};
 pub(crate) use streamed_fields::{StreamedFields, StreamedValue};
 pub(crate) use string_buffer::StringBuffer;

@@ -6,6 +6,12 @@ use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::Usage;
 use std::borrow::Cow;
 
+/// The names of a response's members for its id and its model.
+pub(crate) struct MetaMembers {
+    pub id: &'static str,
+    pub model: &'static str,
+}
+
 /// Metadata received so far; any member may still be missing.
 #[derive(Default)]
 pub(crate) struct ResponseMeta {
@@ -18,9 +24,9 @@ pub(crate) struct ResponseMeta {
 }
 
 impl ResponseMeta {
-    /// Reads the response's id and model from the members with these names, unless they are set.
-    pub fn set_id_and_model(&mut self, object: JsonRef<'_>, id: &str, model: &str) {
-        for (member, name) in [(&mut self.id, id), (&mut self.model, model)] {
+    /// Reads the response's id and model from an object of the dialect, unless they are set.
+    pub fn set_id_and_model(&mut self, object: JsonRef<'_>, members: &MetaMembers) {
+        for (member, name) in [(&mut self.id, members.id), (&mut self.model, members.model)] {
             if member.is_none() {
                 *member = non_empty_text(object.get(name)).map(Into::into);
             }

@@ -60,7 +60,7 @@ fn remove_trailing_blocks<'a>(plan: &mut Plan<'a, '_>, turn: &mut Turn<'a>) {
         let Some(text) = text_of_block(last) else { return };
         let Some(trimmed) = without_trailing_space(text) else { return };
         // The last message is checked twice if thinking gets disabled. A replaced text was trimmed the first time.
-        if plan.edits.replaced(text) {
+        if plan.edits.is_replaced(text) {
             return;
         }
         let action = if trimmed.is_empty() { Action::Dropped } else { Action::Rewritten };

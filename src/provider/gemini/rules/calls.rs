@@ -8,8 +8,8 @@ use crate::json::{JsonKind, JsonRef};
 use crate::provider::gemini::model_version::GEMINI_3_6;
 use crate::provider::gemini::part::{CALL_NAMES, NamedPart, RESPONSE_NAMES, split_part};
 use crate::provider::rules::{
-    Block, BlockKind, BodyLocation, BodyPiece, Fields, Pairs, Plan, Speaker, TurnReader, Violation, WireCall,
-    WireResult, object_text, quoted,
+    Block, BlockKind, BodyLocation, BodyPiece, Fields, FoundCall, FoundResult, Pairs, Plan, Speaker, TurnReader,
+    Violation, WireCall, WireResult, object_text, quoted,
 };
 
 /// Returns the member that is an object under either name; if both are, the one in camel case.
@@ -89,7 +89,13 @@ fn read_call<'a>(reader: &mut TurnReader<'_, 'a, '_>, NamedPart { part, named: c
         plan.report(violation.rewritten());
         plan.edits.set(call, "args", object_text(arguments));
     }
-    let number = reader.pairs.add_call(call, fields.find("id"), &alias, reader.run, name);
+    let number = reader.pairs.add_call(FoundCall {
+        value: call,
+        id: fields.find("id"),
+        alias: &alias,
+        group: reader.run,
+        label: name,
+    });
     if let Some(call) = reader.pairs.calls.last_mut() {
         call.location = BodyLocation { value: part, member: "functionCall" };
     }
@@ -113,7 +119,14 @@ fn read_response<'a>(reader: &mut TurnReader<'_, 'a, '_>, NamedPart { part, name
         };
         plan.edits.set(response, "response", text);
     }
-    let number = reader.pairs.add_result(response, fields.find("id"), &alias(&name), reader.reply_to, name, content);
+    let number = reader.pairs.add_result(FoundResult {
+        value: response,
+        id: fields.find("id"),
+        alias: &alias(&name),
+        reply_to: reader.reply_to,
+        label: name,
+        content,
+    });
     if let Some(result) = reader.pairs.results.last_mut() {
         result.location = BodyLocation { value: part, member: "functionResponse" };
     }

@@ -83,7 +83,7 @@ impl<'a> PendingAssistant<'a> {
         if stays {
             plan.edits.set(self.value, "content", "\"\"".into());
         } else {
-            message.leave();
+            message.remove();
         }
         if cause.reported && !stays {
             return;

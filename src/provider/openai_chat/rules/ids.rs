@@ -19,7 +19,7 @@ pub(crate) const IDS: IdRule = IdRule {
     },
     missing: "Missing required parameter: the id of a call in 'tool_calls'.",
     invalid: "Invalid call id '{}': expected a string with maximum length 64 (string_above_max_length).",
-    double: "Invalid parameter: Duplicate value for 'id' of '{}' in 'tool_calls' of one message.",
+    duplicate: "Invalid parameter: Duplicate value for 'id' of '{}' in 'tool_calls' of one message.",
 };
 
 /// Returns an id of valid length for one that is too long: its beginning and a hash of all of it.

@@ -8,8 +8,8 @@ use super::parts::{PartReader, text_part};
 use crate::finding::{Action, FindingCode};
 use crate::json::{JsonKind, JsonRef};
 use crate::provider::rules::{
-    BodyPiece, Fields, ListMessage, ListMessageKind, Pairs, Plan, Violation, as_quoted, name_fit, name_valid,
-    names_model, quoted, role_code,
+    BodyPiece, Fields, FoundCall, FoundResult, ListMessage, ListMessageKind, Pairs, Plan, Violation, as_quoted,
+    name_fit, name_valid, names_model, quoted, role_code,
 };
 
 /// Reads messages in their order.
@@ -58,7 +58,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
     pub fn read(&mut self, at: usize, value: JsonRef<'a>) {
         self.plan.at = at;
         let piece = self.plan.edits.source(value);
-        let mut message = ListMessage { kind: ListMessageKind::Other, role: "", piece, spill: Vec::new() };
+        let mut message = ListMessage { kind: ListMessageKind::Other, role: "", piece, moved_parts: Vec::new() };
         if value.is_object() {
             self.message(&Fields::of(value), &mut message);
         } else {
@@ -126,7 +126,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
         role
     }
 
-    /// Reads a message's content. Parts that may not stay in the message are its spill.
+    /// Reads a message's content. Parts that may not stay in the message are its moved_parts.
     fn content(&mut self, fields: &Fields<'a>, message: &mut ListMessage) -> ContentState {
         let Some(content) = fields.find("content") else { return ContentState::Absent };
         match content.kind() {
@@ -137,7 +137,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
             JsonKind::Array => {
                 let mut parts = PartReader::new(message.role, |role| (self.rules.allowed_parts)(role, &self.model));
                 parts.read(self.plan, content);
-                message.spill.append(&mut parts.spill);
+                message.moved_parts.append(&mut parts.moved_parts);
                 match parts.into_new_list() {
                     Some(list) if list.is_empty() => return ContentState::Removed,
                     Some(list) => self.plan.edits.rebuild(content, list),
@@ -158,7 +158,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
     fn input(&mut self, fields: &Fields<'a>, message: &mut ListMessage) {
         match self.content(fields, message) {
             ContentState::Valid => {}
-            ContentState::Removed => message.leave(),
+            ContentState::Removed => message.remove(),
             ContentState::Absent | ContentState::EmptyList => {
                 self.report_missing_content(fields, Action::Dropped);
                 message.kind = ListMessageKind::Removed;
@@ -184,8 +184,13 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
         if self.rules.strict_order {
             self.tool_name(fields);
         }
-        let (id, content) = (fields.get("tool_call_id"), fields.get("content"));
-        self.pairs.add_result(fields.object, id, "", self.reply_to, String::new(), content);
+        self.pairs.add_result(FoundResult {
+            value: fields.object,
+            id: fields.get("tool_call_id"),
+            reply_to: self.reply_to,
+            content: fields.get("content"),
+            ..FoundResult::default()
+        });
         message.kind = ListMessageKind::ToolResult;
     }
 
@@ -272,7 +277,7 @@ impl<'p, 'a, 'o, 'r> ChatMessageReader<'p, 'a, 'o, 'r> {
     fn call(&mut self, value: JsonRef<'a>) {
         let fields = Fields::of(value);
         fix_call(self.plan, &fields, self.rules.lenient);
-        self.pairs.add_call(value, fields.get("id"), "", self.group, String::new());
+        self.pairs.add_call(FoundCall { value, id: fields.get("id"), group: self.group, ..FoundCall::default() });
     }
 }
 

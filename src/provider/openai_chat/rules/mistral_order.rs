@@ -47,7 +47,7 @@ pub(super) fn fix_prefixes<'a>(
     }
     let Some(assistant) = assistants.iter().rev().find(|assistant| Some(assistant.at) == last) else { return };
     let has_calls = assistant.calls(pairs).iter().any(|call| !call.omitted);
-    let is_unchanged = |message: &ListMessage| message.spill.is_empty() && message.piece.is_source();
+    let is_unchanged = |message: &ListMessage| message.moved_parts.is_empty() && message.piece.is_source();
     let stays_last = !has_calls && messages.get(assistant.at).is_some_and(is_unchanged);
     if stays_last && !has_prefix(assistant) {
         let sentence = "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant";

@@ -84,7 +84,7 @@ pub(super) struct PartReader {
     /// The list must be written anew from `kept`.
     is_changed: bool,
     /// Parts that must move to a user message after this one.
-    pub spill: Vec<BodyPiece>,
+    pub moved_parts: Vec<BodyPiece>,
 }
 
 impl PartReader {
@@ -96,7 +96,7 @@ impl PartReader {
             allowed_for_user: allowed_parts("user"),
             kept: Vec::new(),
             is_changed: false,
-            spill: Vec::new(),
+            moved_parts: Vec::new(),
         }
     }
 
@@ -196,7 +196,7 @@ impl PartReader {
         let violation = Violation::error(code, sentence).at(part.object);
         if is_moved {
             plan.report(violation.moved());
-            self.spill.push(plan.edits.source(part.object));
+            self.moved_parts.push(plan.edits.source(part.object));
             return;
         }
         plan.report(violation.rewritten());

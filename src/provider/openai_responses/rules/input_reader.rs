@@ -7,7 +7,7 @@ use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::openai_responses::kinds::{CallKind, HOSTED, id_name, is_known, pair_of, runs_on_server};
-use crate::provider::rules::{BodyPiece, Fields, Pairs, Plan, Violation, id_of};
+use crate::provider::rules::{BodyPiece, Fields, FoundCall, FoundResult, Pairs, Plan, Violation, id_of};
 
 /// Where a call or an output stands, to decide whether the items between the two are allowed.
 pub(super) struct PairContext {
@@ -110,17 +110,17 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
             return self.removed(value);
         }
         let item_type = items::type_of(self.plan, &fields);
-        let mut spill = Vec::new();
+        let mut moved_parts = Vec::new();
         let kind = match &*item_type {
             "text" => self.input_message(),
-            "message" => self.message(&fields, &mut spill),
+            "message" => self.message(&fields, &mut moved_parts),
             "reasoning" => self.reasoning(&fields),
             item_type => self.pair(item_type, &fields),
         };
         let mut piece = self.plan.edits.source(value);
-        if !spill.is_empty() {
+        if !moved_parts.is_empty() {
             // If this user message parts a call from its output, the next round moves the output.
-            let user = BodyPiece::wrapped("{\"role\":\"user\",\"content\":[", spill, "]}");
+            let user = BodyPiece::wrapped("{\"role\":\"user\",\"content\":[", moved_parts, "]}");
             piece = BodyPiece::wrapped("", vec![piece, user], "");
         }
         InputItem { kind, value, piece }
@@ -148,8 +148,8 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
         InputKind::InputMessage
     }
 
-    fn message(&mut self, fields: &Fields<'a>, spill: &mut Vec<BodyPiece>) -> InputKind {
-        let Some(sender) = items::fix_message(self.plan, fields, spill) else { return InputKind::Removed };
+    fn message(&mut self, fields: &Fields<'a>, moved_parts: &mut Vec<BodyPiece>) -> InputKind {
+        let Some(sender) = items::fix_message(self.plan, fields, moved_parts) else { return InputKind::Removed };
         let has_id = self.fix_id(fields, "msg");
         match sender {
             items::Sender::Model => {
@@ -218,7 +218,13 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
             answer_messages: self.answer_messages,
             may_answer_opaque_call: false,
         });
-        InputKind::Call(self.pairs.add_call(fields.object, key.id, "", self.step, key.call_type.to_owned()))
+        InputKind::Call(self.pairs.add_call(FoundCall {
+            value: fields.object,
+            id: key.id,
+            alias: "",
+            group: self.step,
+            label: key.call_type.to_owned(),
+        }))
     }
 
     fn output(&mut self, item_type: &str, key: &PairKey<'_, 'a>, fields: &Fields<'a>) -> InputKind {
@@ -228,8 +234,14 @@ impl<'p, 'a, 'o> InputReader<'p, 'a, 'o> {
         // These may be accepted without a call. With stored history, others may answer a call that the server stores.
         let may_lack_call = matches!(item_type, "tool_search_output" | "mcp_approval_response")
             || self.context.has_stored_history && !self.opaque_calls.contains(key.call_type, &id);
-        let output = fields.get("output");
-        let index = self.pairs.add_result(fields.object, key.id, "", reply_to, key.call_type.to_owned(), output);
+        let index = self.pairs.add_result(FoundResult {
+            value: fields.object,
+            id: key.id,
+            alias: "",
+            reply_to,
+            label: key.call_type.to_owned(),
+            content: fields.get("output"),
+        });
         let result_id = self.pairs.results.last().and_then(|result| result.id.as_ref());
         let answers_opaque = result_id.is_some_and(|id| self.opaque_calls.take_output(id));
         self.outputs.push(PairContext {

@@ -51,11 +51,11 @@ pub(super) enum Sender {
     Other,
 }
 
-/// Fixes a message. Returns none if it is removed. `spill` receives the parts that only a user message may hold.
+/// Fixes a message. Returns none if it is removed. `moved_parts` receives the parts that only a user message may hold.
 pub(super) fn fix_message<'a>(
     plan: &mut Plan<'a, '_>,
     fields: &Fields<'a>,
-    spill: &mut Vec<BodyPiece>,
+    moved_parts: &mut Vec<BodyPiece>,
 ) -> Option<Sender> {
     let role = fields.owned_text("role");
     let is_model = names_model(&role);
@@ -76,7 +76,7 @@ pub(super) fn fix_message<'a>(
     };
     match content.kind() {
         JsonKind::String => {}
-        JsonKind::Array => fix_parts(plan, content, part_rules, spill),
+        JsonKind::Array => fix_parts(plan, content, part_rules, moved_parts),
         _ => {
             let sentence = "Invalid type for 'content': expected one of a string or array of content parts.";
             let violation = Violation::error(FindingCode::Malformed, sentence);

@@ -47,13 +47,13 @@ enum PartFate {
     Replaced(BodyPiece),
 }
 
-/// Fixes a list of parts. Parts of an unknown type are kept, since OpenAI keeps adding types. `spill` receives the parts that
+/// Fixes a list of parts. Parts of an unknown type are kept, since OpenAI keeps adding types. `moved_parts` receives the parts that
 /// only a user message may hold.
 pub(super) fn fix_parts<'a>(
     plan: &mut Plan<'a, '_>,
     content: JsonRef<'a>,
     rules: &PartRules,
-    spill: &mut Vec<BodyPiece>,
+    moved_parts: &mut Vec<BodyPiece>,
 ) {
     let (mut kept, mut is_changed) = (Vec::new(), false);
     for part in content.items() {
@@ -62,7 +62,7 @@ pub(super) fn fix_parts<'a>(
         is_changed |= !matches!(fate, PartFate::Kept);
         match fate {
             PartFate::Kept => kept.push(plan.edits.source(part)),
-            PartFate::Moved => spill.push(plan.edits.source(part)),
+            PartFate::Moved => moved_parts.push(plan.edits.source(part)),
             PartFate::Removed => {}
             PartFate::Replaced(piece) => kept.push(piece),
         }
