@@ -1,14 +1,14 @@
-//! Where findings stand: their pointers are told at the end, in one walk over the text, so that a body without problems pays for none.
+//! Computes the JSON pointers of findings in one walk over the body, after all rules are done. A body without findings costs nothing.
 
 use super::Plan;
 use crate::json::JsonRef;
 use crate::sorted::in_order;
 
-/// A longer pointer is not followed.
+/// The length of a pointer, in bytes, beyond which a finding points to the enclosing value.
 const MAX_POINTER_BYTES: usize = 200;
 
 impl<'a> Plan<'a, '_> {
-    /// Gives each finding its pointer.
+    /// Sets the pointer of each finding.
     pub(super) fn locate(&mut self) {
         let mut starts = Vec::new();
         for (finding, (start, _)) in self.places.iter().enumerate() {
@@ -19,10 +19,11 @@ impl<'a> Plan<'a, '_> {
         self.walk(self.body.object, &mut String::new(), &mut due);
     }
 
-    /// The findings about a value and what is in it; `due` has the first of them last.
+    /// Sets the pointers of the findings about a value and its members. `due` holds the start of each finding's value and the finding's
+    /// index, in descending order.
     fn walk(&mut self, value: JsonRef<'a>, path: &mut String, due: &mut Vec<(usize, usize)>) {
         let start = self.edits.span(value).start;
-        // Deeper than this no rule looks, but an id may stand there: its place is the value around it.
+        // No rule reads deeper than this, but an id may be found there. Its finding points to the enclosing value.
         let end = if path.len() > MAX_POINTER_BYTES { self.edits.span(value).end } else { start + 1 };
         while let Some((_, at)) = due.pop_if(|(place, _)| *place >= start && *place < end) {
             if let (Some(finding), Some((_, member))) = (self.report.get_mut(at), self.places.get(at)) {
@@ -30,24 +31,25 @@ impl<'a> Plan<'a, '_> {
                 finding.path = Some([path, slash, member].concat());
             }
         }
-        for (place, item) in value.items().enumerate() {
-            if self.reaches(item, due) {
-                self.step(item, &place.to_string(), path, due);
+        for (index, item) in value.items().enumerate() {
+            if self.has_finding_in(item, due) {
+                self.walk_member(item, &index.to_string(), path, due);
             }
         }
         for (key, member) in value.entries() {
-            if self.reaches(member, due) {
-                self.step(member, &key.as_text().unwrap_or_default(), path, due);
+            if self.has_finding_in(member, due) {
+                self.walk_member(member, &key.as_text().unwrap_or_default(), path, due);
             }
         }
     }
 
-    /// Whether the next finding is about a value or what is in it.
-    fn reaches(&self, value: JsonRef<'a>, due: &[(usize, usize)]) -> bool {
+    /// Returns true if the next finding is about this value or one inside it.
+    fn has_finding_in(&self, value: JsonRef<'a>, due: &[(usize, usize)]) -> bool {
         due.last().is_some_and(|(start, _)| *start < self.edits.span(value).end)
     }
 
-    fn step(&mut self, value: JsonRef<'a>, name: &str, path: &mut String, due: &mut Vec<(usize, usize)>) {
+    /// Walks a member or item with its name appended to the path.
+    fn walk_member(&mut self, value: JsonRef<'a>, name: &str, path: &mut String, due: &mut Vec<(usize, usize)>) {
         let length = path.len();
         path.push('/');
         path.push_str(name);

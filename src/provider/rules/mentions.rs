@@ -1,5 +1,5 @@
-//! Ids of open calls that stand where no result was read. A result in another shape may stand there, so the call is not closed with
-//! a synthetic one: that would invite the model to run it again.
+//! Finds ids of calls without a result outside of calls and results. Such a place may be a result in another format. A synthetic
+//! result would then invite the model to run the tool again, so the repair is refused.
 
 use super::splice::Span;
 use super::{Fields, Pairs, Plan, Violation, quoted};
@@ -9,24 +9,25 @@ use crate::json::JsonRef;
 use crate::provider::item_format::Mention;
 use crate::sorted::in_order;
 
-/// Spellings, without `_` and in small letters, of members that hold a call's id and nothing else.
+/// Names of members that hold the id of a call and nothing else, in lower case and without `_`.
 const CALL_ID: [&str; 6] = ["callid", "toolcallid", "tooluseid", "functioncallid", "toolid", "toolinvocationid"];
 
-/// The open calls of one id.
+/// The calls of one id that have no result.
 struct OpenCalls {
-    /// The item of the first.
+    /// The index of the item that holds the first one.
     item: Option<usize>,
     count: usize,
 }
 
 impl<'a> Plan<'a, '_> {
-    /// Reports each place where an open call's id stands unread, or has what stands there marked as a result.
+    /// Searches the body for ids of calls without a result. Records results that only lack their mark, and reports other places that
+    /// may hold a result.
     pub(super) fn report_mentions(&mut self, pairs: &Pairs<'a>) {
         let mut open: IdMap<OpenCalls> = IdMap::with_seed(Seed::default());
         let items: Vec<JsonRef<'a>> = self.list.items().collect();
         let spans: Vec<Span> = items.iter().map(|item| self.edits.span(*item)).collect();
         for call in pairs.calls.iter().filter(|call| call.answer.is_none()) {
-            let item = holder(&spans, self.edits.span(call.value).start);
+            let item = span_at(&spans, self.edits.span(call.value).start);
             if let Some(id) = &call.id {
                 open.get_or_insert(id, OpenCalls { item, count: 0 }).count += 1;
             }
@@ -34,13 +35,13 @@ impl<'a> Plan<'a, '_> {
         if open.count() == 0 {
             return;
         }
-        let read = self.spans_read(pairs);
+        let excluded = self.excluded_spans(pairs);
         for (key, value) in self.body.object.text_members().filter(|(_, value)| value.as_raw().len() <= MAX_ID_BYTES) {
             let Some(id) = value.as_text() else { continue };
             let Some(calls) = open.get_mut(id.as_ref()) else { continue };
             let start = self.edits.span(value).start;
-            let item = holder(&spans, start);
-            if holder(&read, start).is_some() || !names_call(key, item.is_some() && item != calls.item) {
+            let item = span_at(&spans, start);
+            if span_at(&excluded, start).is_some() || !names_call(key, item.is_some() && item != calls.item) {
                 continue;
             }
             let fields = item.and_then(|item| items.get(item)).map(|item| Fields::of(*item));
@@ -57,25 +58,26 @@ impl<'a> Plan<'a, '_> {
         }
     }
 
-    /// Where calls, results and other known values stand.
-    fn spans_read(&mut self, pairs: &Pairs<'a>) -> Vec<Span> {
-        let mut read = std::mem::take(&mut self.spans_without_mentions);
-        read.extend(pairs.calls.iter().map(|call| self.edits.span(call.value)));
+    /// Returns the spans that are not searched, in order: calls, results and other known values.
+    fn excluded_spans(&mut self, pairs: &Pairs<'a>) -> Vec<Span> {
+        let mut spans = std::mem::take(&mut self.spans_without_mentions);
+        spans.extend(pairs.calls.iter().map(|call| self.edits.span(call.value)));
         let answers = pairs.results.iter().filter(|answer| answer.id.is_some());
-        read.extend(answers.map(|answer| self.edits.span(answer.value)));
-        in_order(read, &|a, b| a.start.cmp(&b.start))
+        spans.extend(answers.map(|answer| self.edits.span(answer.value)));
+        in_order(spans, &|a, b| a.start.cmp(&b.start))
     }
 
-    fn report_mention(&mut self, id: &str, place: JsonRef<'a>) {
-        let own = self.survey.formats.named.dialect().as_str();
+    /// Reports the id of a call without a result at a value that cannot be read.
+    fn report_mention(&mut self, id: &str, value: JsonRef<'a>) {
+        let dialect = self.survey.formats.named.dialect().as_str();
         let sentence = format!(
-            "The call {id} has no result in the form of \"{own}\", and its id stands here in another form: convert the messages to the form of \"{own}\" first."
+            "The call {id} has no result in the form of \"{dialect}\", and its id stands here in another form: convert the messages to the form of \"{dialect}\" first."
         );
-        self.report(Violation::error(FindingCode::UnknownShape, sentence).at(place).of_call(id).kept());
+        self.report(Violation::error(FindingCode::UnknownShape, sentence).at(value).of_call(id).kept());
         self.survey.has_unread_mention = true;
     }
 
-    /// The body with the results marked that were found without a mark, and a finding of each.
+    /// Returns the body with the results marked that lack their mark, and a finding for each.
     pub(super) fn with_marked_results(mut self) -> (String, Report) {
         let unmarked_results = std::mem::take(&mut self.unmarked_results);
         self.edits = self.edits.cleared();
@@ -89,16 +91,16 @@ impl<'a> Plan<'a, '_> {
     }
 }
 
-/// Which of these spans, in their order and apart, holds a place.
-fn holder(spans: &[Span], place: usize) -> Option<usize> {
-    let at = spans.partition_point(|span| span.end <= place);
-    spans.get(at).filter(|span| span.start <= place).map(|_| at)
+/// Returns the index of the span that contains a byte offset. The spans are in order and do not overlap.
+fn span_at(spans: &[Span], offset: usize) -> Option<usize> {
+    let at = spans.partition_point(|span| span.end <= offset);
+    spans.get(at).filter(|span| span.start <= offset).map(|_| at)
 }
 
-/// A longer text is no id.
+/// The longest JSON string that is compared with ids, in bytes.
 const MAX_ID_BYTES: usize = 1024;
 
-/// Whether a member of that name holds a call's id; in another item of the list, any id will do.
+/// Returns true if a member's name says that it holds a call's id. In another item than the call's, any name that ends in `id` does.
 fn names_call(key: JsonRef<'_>, in_other_item: bool) -> bool {
     let plain: String = key.as_text().unwrap_or_default().chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! The common pairing: which result answers which call, and which id both end up with. Knows no dialect.
+//! Pairing, which all dialects share: finds the result of each call, and chooses the id that both get in the repaired body.
 
 use super::{BodyLocation, Dangling, Plan, Violation, id_of, quoted};
 use crate::finding::FindingCode;
@@ -44,86 +44,100 @@ pub(crate) struct FoundResult<'a, 's> {
 pub(crate) struct WireCall<'a> {
     /// The object that holds its id.
     pub value: JsonRef<'a>,
-    /// Where findings about it stand: a value, and the member of it.
+    /// What findings about the call point to.
     pub location: BodyLocation<'a>,
     /// The calls that must be answered together: those of one message, or of one run of messages.
     pub group: usize,
-    /// The number of what a result names it by: its id, or where a dialect goes without ids, what stands for one.
+    /// The index of its id in [`Pairs::keys`], or of its alias if it has no id.
     key: usize,
-    /// The id as it is written, where that is a string or number.
+    /// The id in the body, if it is a string or a number.
     pub id: Option<String>,
-    /// The id is a string that is not empty.
+    /// True if the id is a string that is not empty.
     pub has_valid_id: bool,
-    /// The result it ends up with.
+    /// The index of its result in [`Pairs::results`], once it is paired.
     pub answer: Option<usize>,
-    /// The id it ends up with.
+    /// The id in the repaired body.
     pub new_id: String,
+    /// True if the repair removes the call, because it has no result.
     pub omitted: bool,
-    /// Its place among the body's calls and results.
+    /// Its index among the calls and results of the body.
     pub order: usize,
-    /// The tool, where a dialect without ids needs it.
+    /// As in [`FoundCall`].
     pub label: String,
 }
 
 /// A result of the body.
 #[derive(Debug)]
 pub(crate) struct WireResult<'a> {
+    /// The object that holds the id of its call.
     pub value: JsonRef<'a>,
+    /// What findings about the result point to.
     pub location: BodyLocation<'a>,
-    /// The group in whose reply it stands, if it stands where a reply belongs.
+    /// The group that it replies to by its place; none if it is not in the place of a reply.
     pub reply_to: Option<usize>,
+    /// The index of its id in [`Pairs::keys`], or of its alias if it has no id.
     key: usize,
+    /// The id in the body, if it is a string or a number.
     pub id: Option<String>,
+    /// True if the id is a string that is not empty.
     pub has_valid_id: bool,
-    /// Its content, to tell a double from another result.
+    /// The JSON of its content. An equal second result of a call is a duplicate and cannot answer an older call.
     content: &'a str,
-    /// Written by a repair, not by a tool: a real one goes before it.
-    filler: bool,
+    /// True if an earlier repair synthesized it. A result of the tool itself takes its place.
+    is_synthetic: bool,
     pub pairing: Pairing,
-    /// Its place among the body's calls and results.
+    /// Its index among the calls and results of the body.
     pub order: usize,
-    /// The tool, where a dialect without ids needs it.
+    /// As in [`FoundCall`].
     pub label: String,
 }
 
+/// How a result was paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pairing {
+    /// With no call.
     Orphan,
+    /// With a call that has another result.
     Duplicate,
+    /// With a call, by its index in [`Pairs::calls`].
     Paired(usize),
-    /// Its call is not in the body, and need not be: the server holds it.
+    /// With a call that is not in the body: the server stores it.
     HeldByServer,
 }
 
-/// A call or a result, by its number.
+/// A call or a result of the body, by its index in [`Pairs::calls`] or [`Pairs::results`].
 #[derive(Clone, Copy, Debug)]
 enum PairEvent {
     Call(usize),
     Result(usize),
 }
 
-/// The calls and results of a body, in its order.
+/// The calls and results of a body, each in the body's order.
 #[derive(Debug)]
 pub(crate) struct Pairs<'a> {
     pub calls: Vec<WireCall<'a>>,
     pub results: Vec<WireResult<'a>>,
+    /// Calls and results together, in the body's order.
     events: Vec<PairEvent>,
+    /// The index of each id or alias.
     keys: IdMap<usize>,
-    /// Ids of different spaces are different ones, though they read the same: the space of what comes next.
+    /// The namespace of the ids of the calls and results that are added next. Equal ids of two namespaces do not pair: the output of
+    /// a custom tool does not answer a function call.
     pub space: &'static str,
-    /// What a repair writes as a result's content.
-    filler: String,
+    /// The JSON of the content of a synthetic result.
+    synthetic_content: String,
 }
 
 impl<'a> Pairs<'a> {
-    pub fn new(filler: String) -> Self {
+    /// `synthetic_content` is the JSON of the content of a synthetic result.
+    pub fn new(synthetic_content: String) -> Self {
         Self {
             calls: Vec::new(),
             results: Vec::new(),
             events: Vec::new(),
             keys: IdMap::with_seed(Seed::default()),
             space: "",
-            filler,
+            synthetic_content,
         }
     }
 
@@ -162,7 +176,7 @@ impl<'a> Pairs<'a> {
             id,
             has_valid_id,
             content,
-            filler: content == self.filler,
+            is_synthetic: content == self.synthetic_content,
             pairing: Pairing::Orphan,
             order: self.events.len(),
             label,
@@ -171,6 +185,7 @@ impl<'a> Pairs<'a> {
         self.results.len() - 1
     }
 
+    /// Returns the index of an id in the current namespace.
     fn key(&mut self, id: &str) -> usize {
         match self.space {
             "" => key_index(&mut self.keys, id),
@@ -178,41 +193,41 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The calls of a group: groups come in order.
+    /// Returns the indices of a group's calls.
     pub fn calls_of(&self, group: usize) -> Range<usize> {
         self.calls.partition_point(|call| call.group < group)..self.calls.partition_point(|call| call.group <= group)
     }
 
-    /// The results that a group's calls end up with, in the order in which they stand.
+    /// Returns the indices of the results that are paired with a group's calls, in the body's order.
     pub fn results_of(&self, group: usize) -> Vec<usize> {
-        let mut given = Vec::new();
+        let mut results = Vec::new();
         for call in self.calls.get(self.calls_of(group)).unwrap_or_default() {
-            given.extend(call.answer);
+            results.extend(call.answer);
         }
-        in_order(given, &Ord::cmp)
+        in_order(results, &Ord::cmp)
     }
 
-    /// The calls of a group that are to get a synthetic result.
+    /// Returns the calls of a group that get a synthetic result.
     pub fn open_calls(&self, group: usize) -> impl Iterator<Item = &WireCall<'a>> {
         let members = self.calls.get(self.calls_of(group)).unwrap_or_default();
         members.iter().filter(|call| call.answer.is_none() && !call.omitted)
     }
 
-    /// Pairs calls and results, leaves out open calls where that was asked for, and gives every call its id.
+    /// Pairs the calls and results, omits calls without a result if the options say so, and chooses the id of every call.
     pub fn resolve(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
         self.pair();
         if rule.optional {
             self.pair_by_count();
         }
-        // Before ids are given, so that none is lost to a call that goes.
+        // Before ids are chosen, so that an omitted call does not take one.
         for call in &mut self.calls {
             call.omitted = plan.options.dangling == Dangling::Omit && call.answer.is_none();
         }
         self.assign_ids(plan, rule);
     }
 
-    /// Writes the ids of calls and results; `name` says under which name, by the label of a call (true) or of a result.
-    /// `sentence` tells of a result that names no call.
+    /// Plans the edits that write the chosen ids. `name` returns the member that holds the id, given the label of a call (true) or
+    /// a result (false). `sentence` is the provider's sentence about a result that does not name its call.
     pub fn write_ids(
         &self,
         plan: &mut Plan<'a, '_>,
@@ -230,7 +245,7 @@ impl<'a> Pairs<'a> {
                 continue;
             }
             plan.edits.set(answer.value, name(&answer.label, false), quoted(&call.new_id));
-            // Else it was reported at the call.
+            // If both had the same valid id, the change was reported at the call.
             if !answer.has_valid_id || call.id != answer.id {
                 plan.report(
                     Violation::error(FindingCode::InvalidCallId, sentence)
@@ -242,7 +257,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The call that a result answers.
+    /// Returns the call that a result is paired with.
     pub fn call_of(&self, answer: &WireResult<'a>) -> Option<&WireCall<'a>> {
         match answer.pairing {
             Pairing::Paired(c) => self.calls.get(c),
@@ -250,69 +265,69 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// Finds each call's result. A result belongs to the newest group before it that has an open call of its id, in the
-    /// order of that group's calls, so an id that comes again in a later turn is matched turn by turn. Without any such
-    /// call before it, it belongs to the first one after it. One without an id belongs first of all where it stands.
+    /// Pairs each result with a call. A result answers an open call of its id in the newest group before it that has one, in the order
+    /// of that group's calls; so an id that is used again in a later turn is paired turn by turn. If there is no such call before the
+    /// result, the first one after it is answered. A result without an id first answers a call of the group that it replies to.
     fn pair(&mut self) {
-        let mut seen: Vec<KeyedPairs> = Vec::new();
-        seen.resize_with(self.keys.count(), KeyedPairs::default);
+        let mut by_key: Vec<KeyedPairs> = Vec::new();
+        by_key.resize_with(self.keys.count(), KeyedPairs::default);
         let mut deferred = Vec::new();
         for event in std::mem::take(&mut self.events) {
             match event {
                 PairEvent::Call(c) => {
                     let Some(call) = self.calls.get(c) else { continue };
-                    let Some(seen) = seen.get_mut(call.key) else { continue };
-                    seen.calls.push(c);
-                    let end = seen.calls.len();
-                    match seen.open.last_mut() {
+                    let Some(keyed) = by_key.get_mut(call.key) else { continue };
+                    keyed.calls.push(c);
+                    let end = keyed.calls.len();
+                    match keyed.open.last_mut() {
                         Some(open) if open.group == call.group => open.end = end,
-                        _ => seen.open.push(OpenCallRange { group: call.group, next: end - 1, end }),
+                        _ => keyed.open.push(OpenCallRange { group: call.group, next: end - 1, end }),
                     }
-                    seen.newest = call.group;
+                    keyed.newest = call.group;
                 }
                 PairEvent::Result(a) => {
                     let Some(answer) = self.results.get(a) else { continue };
-                    let Some(seen) = seen.get_mut(answer.key) else { continue };
-                    let here = seen.open.last().map(|open| open.group);
+                    let Some(keyed) = by_key.get_mut(answer.key) else { continue };
+                    let here = keyed.open.last().map(|open| open.group);
                     if answer.id.is_none() && answer.reply_to.is_some() && here != answer.reply_to {
                         deferred.push(a);
                     } else {
-                        self.pair_one(a, answer.content, seen);
+                        self.pair_one(a, answer.content, keyed);
                     }
                 }
             }
         }
         // Results that name their calls are paired first, wherever they stand. The others are paired with the calls that are left.
-        self.pair_early(&mut seen, true);
+        self.pair_early(&mut by_key, true);
         self.pair_by_place(true);
         for a in deferred {
             let Some(answer) = self.results.get(a).filter(|answer| answer.pairing == Pairing::Orphan) else { continue };
-            if let Some(seen) = seen.get_mut(answer.key) {
-                self.pair_one(a, answer.content, seen);
+            if let Some(keyed) = by_key.get_mut(answer.key) {
+                self.pair_one(a, answer.content, keyed);
             }
         }
-        self.pair_early(&mut seen, false);
+        self.pair_early(&mut by_key, false);
         self.pair_by_place(false);
     }
 
-    /// One result, by its key alone.
-    fn pair_one(&mut self, a: usize, content: &str, seen: &mut KeyedPairs) {
+    /// Pairs one result by its key alone.
+    fn pair_one(&mut self, a: usize, content: &str, keyed: &mut KeyedPairs) {
         let mut next = None;
-        while let Some(open) = seen.open.last_mut() {
+        while let Some(open) = keyed.open.last_mut() {
             if open.next == open.end {
-                seen.open.pop();
+                keyed.open.pop();
                 continue;
             }
-            let Some(c) = seen.calls.get(open.next).copied() else { break };
+            let Some(c) = keyed.calls.get(open.next).copied() else { break };
             if self.calls.get(c).is_none_or(|call| call.answer.is_none()) {
-                // An older turn's open call of the same id takes a surplus result, unless that is a mere double.
-                if open.group != seen.newest && seen.answered.is_some_and(|c| self.content_of(c) == Some(content)) {
+                // An open call of the same id in an older turn is answered by a second result, unless its content is that of the first.
+                if open.group != keyed.newest && keyed.answered.is_some_and(|c| self.content_of(c) == Some(content)) {
                     break;
                 }
-                // Where calls of one turn share an id, the tool tells them apart.
-                let twins = seen.calls.get(open.next..open.end).unwrap_or_default();
+                // Calls of one turn that share an id are distinguished by their tool.
+                let candidates = keyed.calls.get(open.next..open.end).unwrap_or_default();
                 let same = |c: &&usize| self.is_open_call_of(**c, a);
-                next = twins.iter().take(MAX_CALLS_WITH_ONE_ID).find(same).or(Some(&c)).copied();
+                next = candidates.iter().take(MAX_CALLS_WITH_ONE_ID).find(same).or(Some(&c)).copied();
                 if next != Some(c) {
                     break;
                 }
@@ -322,190 +337,196 @@ impl<'a> Pairs<'a> {
                 break;
             }
         }
-        if seen.open.last().is_some_and(|open| open.next == open.end) {
-            seen.open.pop();
+        if keyed.open.last().is_some_and(|open| open.next == open.end) {
+            keyed.open.pop();
         }
         if let Some(c) = next {
-            self.join(c, a);
-            seen.answered = Some(c);
-        } else if let Some(c) = seen.answered {
+            self.pair_with(c, a);
+            keyed.answered = Some(c);
+        } else if let Some(c) = keyed.answered {
             self.add_duplicate(a, c);
         } else {
-            seen.early.push(a);
+            keyed.early.push(a);
         }
     }
 
-    /// Whether a call is open and of the tool that a result names.
+    /// Returns true if a call is open and has the label of a result.
     fn is_open_call_of(&self, c: usize, a: usize) -> bool {
         let (call, answer) = (self.calls.get(c), self.results.get(a));
         call.zip(answer).is_some_and(|(call, answer)| call.answer.is_none() && call.label == answer.label)
     }
 
+    /// Returns the content of the result that a call is paired with.
     fn content_of(&self, c: usize) -> Option<&'a str> {
         Some(self.results.get(self.calls.get(c)?.answer?)?.content)
     }
 
-    fn join(&mut self, c: usize, a: usize) {
+    fn pair_with(&mut self, c: usize, a: usize) {
         if let (Some(call), Some(answer)) = (self.calls.get_mut(c), self.results.get_mut(a)) {
             call.answer = Some(a);
             answer.pairing = Pairing::Paired(c);
         }
     }
 
-    fn is_filler(&self, a: usize) -> bool {
-        self.results.get(a).is_some_and(|answer| answer.filler)
+    fn is_synthetic(&self, a: usize) -> bool {
+        self.results.get(a).is_some_and(|answer| answer.is_synthetic)
     }
 
-    /// A second result of an answered call: the first one stays, but a real one goes before what a repair wrote.
+    /// Handles a second result of a call: the first one is kept, unless it is synthetic and the second one is not.
     fn add_duplicate(&mut self, a: usize, c: usize) {
         let first = self.calls.get(c).and_then(|call| call.answer);
-        let loser = match first {
-            Some(first) if self.is_filler(first) && !self.is_filler(a) => {
-                self.join(c, a);
+        let duplicate = match first {
+            Some(first) if self.is_synthetic(first) && !self.is_synthetic(a) => {
+                self.pair_with(c, a);
                 first
             }
             _ => a,
         };
-        if let Some(loser) = self.results.get_mut(loser) {
-            loser.pairing = Pairing::Duplicate;
+        if let Some(duplicate) = self.results.get_mut(duplicate) {
+            duplicate.pairing = Pairing::Duplicate;
         }
     }
 
-    /// Pairs results that stand before their calls: those with a call id if `named`, else those without.
-    fn pair_early(&mut self, all: &mut [KeyedPairs], named: bool) {
-        for seen in &mut *all {
-            let names = |a: &usize| self.results.get(*a).is_some_and(|answer| answer.id.is_some());
-            let (early, later) = std::mem::take(&mut seen.early).into_iter().partition(|a| names(a) == named);
-            seen.early = later;
+    /// Pairs results that precede their calls: those with a call id if `with_id`, else those without.
+    fn pair_early(&mut self, all: &mut [KeyedPairs], with_id: bool) {
+        for keyed in &mut *all {
+            let has_id = |a: &usize| self.results.get(*a).is_some_and(|answer| answer.id.is_some());
+            let (early, later) = std::mem::take(&mut keyed.early).into_iter().partition(|a| has_id(a) == with_id);
+            keyed.early = later;
             let early: Vec<usize> = early;
             if early.is_empty() {
                 continue;
             }
-            let early = in_order(early, &|a, b| self.is_filler(*a).cmp(&self.is_filler(*b)));
+            let early = in_order(early, &|a, b| self.is_synthetic(*a).cmp(&self.is_synthetic(*b)));
             let mut early = early.into_iter();
-            for c in seen.calls.iter().copied() {
+            for c in keyed.calls.iter().copied() {
                 if self.calls.get(c).is_some_and(|call| call.answer.is_none())
                     && let Some(a) = early.next()
                 {
-                    self.join(c, a);
+                    self.pair_with(c, a);
                 }
             }
-            if let Some(c) = seen.calls.first().copied() {
+            if let Some(c) = keyed.calls.first().copied() {
                 early.for_each(|a| self.add_duplicate(a, c));
             }
         }
     }
 
-    /// A result without an id, in the place of a reply, answers the first call there that has none; a result with a
-    /// strange id answers the first call there that has no id. Where tools are named, only a call of the same tool.
-    fn pair_by_place(&mut self, nameless: bool) {
-        let mut waiting = Vec::new();
+    /// Pairs results by the group that they reply to. A result without an id answers the first open call of the group; a result with
+    /// an id that no call has answers the first open call without an id, unless `without_id_only`. If results have labels, the call
+    /// must have the same label.
+    fn pair_by_place(&mut self, without_id_only: bool) {
+        let mut unpaired = Vec::new();
         for (a, answer) in self.results.iter().enumerate() {
-            if answer.pairing == Pairing::Orphan && (answer.id.is_none() || !nameless) && answer.reply_to.is_some() {
-                waiting.push(a);
+            if answer.pairing == Pairing::Orphan
+                && (answer.id.is_none() || !without_id_only)
+                && answer.reply_to.is_some()
+            {
+                unpaired.push(a);
             }
         }
-        if waiting.is_empty() {
+        if unpaired.is_empty() {
             return;
         }
-        let key = |group: usize, named: bool, label: &str| format!("{group} {named} {label}");
+        let key = |group: usize, any_call: bool, label: &str| format!("{group} {any_call} {label}");
         let mut keys: IdMap<usize> = IdMap::with_seed(Seed::default());
-        // By key: the open calls, the last one first.
+        // The open calls of each key, the last one first.
         let mut open: Vec<Vec<usize>> = Vec::new();
         for (c, call) in self.calls.iter().enumerate().rev().filter(|(_, call)| call.answer.is_none()) {
-            for named in [true, false] {
-                // A result that names no tool may answer any.
+            for any_call in [true, false] {
+                // A result without a label may answer any call.
                 for label in [call.label.as_str(), ""] {
-                    let at = key_index(&mut keys, &key(call.group, named, label));
+                    let at = key_index(&mut keys, &key(call.group, any_call, label));
                     open.resize(keys.count(), Vec::new());
-                    if let Some(queue) = open.get_mut(at).filter(|_| named || call.id.is_none()) {
+                    if let Some(queue) = open.get_mut(at).filter(|_| any_call || call.id.is_none()) {
                         queue.push(c);
                     }
                 }
             }
         }
-        for a in waiting {
+        for a in unpaired {
             let Some(answer) = self.results.get(a) else { continue };
             let key = key(answer.reply_to.unwrap_or_default(), answer.id.is_none(), &answer.label);
             let Some(queue) = keys.get(key.as_str()).and_then(|at| open.get_mut(*at)) else { continue };
             while let Some(c) = queue.pop() {
                 if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
-                    self.join(c, a);
+                    self.pair_with(c, a);
                     break;
                 }
             }
         }
     }
 
-    /// Results that name no call answer, in their order, the calls that are open where they stand, if these are as many. Of id
-    /// and tool, one must not be wrong.
+    /// Pairs unpaired results with the open calls of the group that they reply to, in order, if there are equally many of both. The
+    /// labels must be equal, or the call or the result must have no id.
     fn pair_by_count(&mut self) {
-        let mut stray = Vec::new();
+        let mut unpaired = Vec::new();
         for (a, answer) in self.results.iter().enumerate() {
             if let Some(group) = answer.reply_to.filter(|_| answer.pairing == Pairing::Orphan) {
-                stray.push((group, a));
+                unpaired.push((group, a));
             }
         }
-        for stray in stray.chunk_by(|(one, _), (next, _)| one == next) {
+        for unpaired in unpaired.chunk_by(|(one, _), (next, _)| one == next) {
             let mut open = Vec::new();
-            for c in stray.first().map_or(0..0, |(group, _)| self.calls_of(*group)) {
+            for c in unpaired.first().map_or(0..0, |(group, _)| self.calls_of(*group)) {
                 if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
                     open.push(c);
                 }
             }
-            for (c, (_, a)) in open.iter().zip(stray).filter(|_| open.len() == stray.len()) {
+            for (c, (_, a)) in open.iter().zip(unpaired).filter(|_| open.len() == unpaired.len()) {
                 let (call, answer) = (self.calls.get(*c), self.results.get(*a));
                 if call.zip(answer).is_some_and(|(call, answer)| {
                     call.label == answer.label || call.id.is_none() || answer.id.is_none()
                 }) {
-                    self.join(*c, *a);
+                    self.pair_with(*c, *a);
                 }
             }
         }
     }
 
-    /// Gives every call the id it ends up with, reporting each that changes.
+    /// Chooses the id of every call, and reports each that changes.
     fn assign_ids(&mut self, plan: &mut Plan<'a, '_>, rule: &IdRule) {
-        // Each id that is taken, and how many variants of it were made.
+        // Ids in use, with the number of variants that were derived from each.
         let mut used: IdMap<usize> = IdMap::with_seed(Seed::default());
         for call in &self.calls {
             if let Some(id) = call.id.as_deref().filter(|id| !call.omitted && call.has_valid_id && (rule.valid)(id)) {
                 used.insert(id.to_owned(), 0);
             }
         }
-        // By key: the last group that has it.
-        let mut turns: Vec<Option<usize>> = vec![None; self.keys.count()];
+        // The last group that used each key.
+        let mut last_groups: Vec<Option<usize>> = vec![None; self.keys.count()];
         for (place, call) in self.calls.iter_mut().enumerate() {
             if call.omitted {
                 continue;
             }
-            let own = call.id.clone().unwrap_or_default();
+            let old_id = call.id.clone().unwrap_or_default();
             if rule.optional && call.id.is_none() {
                 continue;
             }
             let (code, base, sentence) = if call.id.is_none() {
-                let given = call.answer.and_then(|a| self.results.get(a)).filter(|answer| answer.has_valid_id);
-                let given = given.and_then(|answer| answer.id.clone());
-                let base = match given {
+                let result = call.answer.and_then(|a| self.results.get(a)).filter(|answer| answer.has_valid_id);
+                let base = match result.and_then(|answer| answer.id.clone()) {
                     Some(id) if (rule.valid)(&id) && !used.contains_key(&id) => id,
                     _ => (rule.derive)(&format!("{place}:{}", call.value.as_raw())),
                 };
                 (FindingCode::InvalidCallId, base, rule.missing)
-            } else if !call.has_valid_id || !(rule.valid)(&own) {
-                (FindingCode::InvalidCallId, (rule.fit)(&own), rule.invalid)
+            } else if !call.has_valid_id || !(rule.valid)(&old_id) {
+                (FindingCode::InvalidCallId, (rule.fit)(&old_id), rule.invalid)
             } else {
-                let before = turns.get_mut(call.key).and_then(|turn| turn.replace(call.group));
+                let before = last_groups.get_mut(call.key).and_then(|group| group.replace(call.group));
                 if before != Some(call.group) {
                     if before.is_some() && !rule.optional {
                         let sentence = "This id was used in an earlier turn: accepted, and paired turn by turn.";
                         plan.report(
-                            Violation::warning(FindingCode::DuplicateCallId, sentence).at(call.location).of_call(&own),
+                            Violation::warning(FindingCode::DuplicateCallId, sentence)
+                                .at(call.location)
+                                .of_call(&old_id),
                         );
                     }
-                    call.new_id = own;
+                    call.new_id = old_id;
                     continue;
                 }
-                (FindingCode::DuplicateCallId, own.clone(), rule.duplicate)
+                (FindingCode::DuplicateCallId, old_id.clone(), rule.duplicate)
             };
             let mut id = base.clone();
             while used.contains_key(&id) {
@@ -514,54 +535,61 @@ impl<'a> Pairs<'a> {
                 id = (rule.variant)(&base, *count + 1);
             }
             used.insert(id.clone(), 0);
-            plan.report(Violation::error(code, sentence).at(call.location).of_call(&own).renamed());
+            plan.report(Violation::error(code, sentence).at(call.location).of_call(&old_id).renamed());
             call.new_id = id;
         }
     }
 }
 
-/// So many calls of one id are told apart by their tools; beyond, their order counts, so that the cost stays linear.
+/// How many calls with one id are compared with a result by their labels. After these, only the order counts, so that the cost is
+/// linear.
 const MAX_CALLS_WITH_ONE_ID: usize = 64;
 
-/// The number of a key, a new one if it is new.
+/// Returns the index of a key, which is a new one if the key is new.
 fn key_index(keys: &mut IdMap<usize>, key: &str) -> usize {
     let next = keys.count();
     *keys.get_or_insert(key, next)
 }
 
-/// What has been seen of a key.
+/// The calls and results of one key, read so far.
 #[derive(Default)]
 struct KeyedPairs {
+    /// Indices in [`Pairs::calls`].
     calls: Vec<usize>,
-    /// Stretches of these calls that are open, by group; the newest group last.
+    /// The calls that may be open, one range per group; the newest group last.
     open: Vec<OpenCallRange>,
-    /// The newest group that calls by it.
+    /// The newest group that has a call of this key.
     newest: usize,
-    /// The call that was answered last.
+    /// The call that was paired last.
     answered: Option<usize>,
-    /// Results that no call came before.
+    /// Results that precede every call of this key.
     early: Vec<usize>,
 }
 
+/// The calls of one group and key that may be open: indices in [`KeyedPairs::calls`].
 struct OpenCallRange {
     group: usize,
+    /// The first call that may be open.
     next: usize,
     end: usize,
 }
 
-/// What a dialect asks of ids.
+/// The rules of a dialect for call ids.
 pub(crate) struct IdRule {
-    /// Calls may go without, and then their order counts.
+    /// True if calls may lack an id (Gemini). Results then answer them in order.
     pub optional: bool,
+    /// Returns true if the provider accepts the id.
     pub valid: fn(&str) -> bool,
-    /// A valid id for an invalid one.
+    /// Returns a valid id that resembles an invalid one.
     pub fit: fn(&str) -> String,
-    /// A valid id from a call's place and text.
+    /// Returns a valid id made from a call's index and JSON.
     pub derive: fn(&str) -> String,
-    /// Another id for one that is taken.
+    /// Returns the nth variant of an id that is in use.
     pub variant: fn(&str, usize) -> String,
-    /// The provider's words; `{}` stands for the id.
+    /// The provider's sentence about a missing id.
     pub missing: &'static str,
+    /// The provider's sentence about an invalid id; `{}` stands for it.
     pub invalid: &'static str,
+    /// The provider's sentence about an id that two calls have; `{}` stands for it.
     pub duplicate: &'static str,
 }

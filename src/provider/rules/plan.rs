@@ -113,7 +113,7 @@ impl<'a> Plan<'a, '_> {
             Some(JsonKind::String) if self.survey.formats.named.takes_text_list() => return None,
             _ => {}
         }
-        self.refuse_other_format(found);
+        self.reject_other_format(found);
         match found.filter(|found| matches!(found.kind(), JsonKind::Object | JsonKind::String)) {
             // One item in place of the list. A text in it is fixed by the dialect's own rules in the next pass.
             Some(item) => {

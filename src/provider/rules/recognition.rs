@@ -8,13 +8,13 @@ use crate::json::{JsonKind, JsonRef};
 use crate::provider::foreign_format::{ForeignFormat, block_format, body_format, is_langchain_pair, item_fit};
 
 impl<'a> Plan<'a, '_> {
-    /// Whether an object of the list can be read as an item; reports it otherwise, as left out.
+    /// Returns true if an object of the list can be read as an item. Otherwise reports it as dropped.
     pub fn admits(&mut self, item: &Fields<'a>) -> bool {
         let fit = item_fit(&self.survey.formats, item);
         self.survey.has_native_item |= fit.own;
         match fit.foreign {
             Some(format) if !fit.in_content => {
-                self.refuse(format, item.object);
+                self.reject_item(format, item.object);
                 return false;
             }
             Some(format) => self.survey.foreign_blocks.push((self.at, item.object, format)),
@@ -24,24 +24,25 @@ impl<'a> Plan<'a, '_> {
         true
     }
 
-    /// Whether a value of the list that is no object can be read, as [`admits`](Self::admits): a text can.
+    /// Like [`admits`](Self::admits), for a value that is not an object. A string can be read.
     pub fn admits_bare(&mut self, item: JsonRef<'a>) -> bool {
         if is_langchain_pair(item) {
-            self.refuse(ForeignFormat::LangChain, item);
+            self.reject_item(ForeignFormat::LangChain, item);
             return false;
         }
         self.survey.has_readable_item |= item.kind() == JsonKind::String;
         true
     }
 
-    /// Whether a block of a message's content has a mark of another shape.
+    /// Returns true if a content block has a mark of a foreign format.
     pub fn is_foreign_block(&self, block: &Fields<'_>) -> bool {
         block_format(&self.survey.formats, block).is_some()
     }
 
-    fn refuse(&mut self, format: ForeignFormat, item: JsonRef<'a>) {
+    /// Records a foreign item, and reports it as dropped.
+    fn reject_item(&mut self, format: ForeignFormat, item: JsonRef<'a>) {
         match format {
-            // What says nothing is no loss.
+            // An item without content is no loss.
             ForeignFormat::Unknown => {
                 self.survey.dropped_unknown |=
                     item.entries().any(|(key, value)| !value.is_null() && !key.is_text("role"));
@@ -52,36 +53,37 @@ impl<'a> Plan<'a, '_> {
             _ => {}
         }
         let place = format!("{}[{}]", self.survey.formats.named.list(), self.at);
-        self.unknown_shape(format, &place, item, Action::Dropped);
+        self.report_foreign(format, &place, item, Action::Dropped);
     }
 
-    fn unknown_shape(&mut self, format: ForeignFormat, what: &str, about: JsonRef<'a>, action: Action) {
+    fn report_foreign(&mut self, format: ForeignFormat, what: &str, about: JsonRef<'a>, action: Action) {
         let sentence = format.sentence(what, self.survey.formats.named.dialect());
         let start = self.edits.span(about).start;
         self.survey.findings.push((Finding::error(FindingCode::UnknownShape, sentence).with_action(action), start));
     }
 
-    /// The body as a whole is of another shape.
-    pub(super) fn refuse_body(&mut self, format: ForeignFormat) {
+    /// Records that the body as a whole has a foreign format.
+    pub(super) fn reject_body(&mut self, format: ForeignFormat) {
         self.survey.foreign = Some(format);
-        self.unknown_shape(format, "The body", self.body.object, Action::Rewritten);
+        self.report_foreign(format, "The body", self.body.object, Action::Rewritten);
     }
 
-    /// Ends the survey: the shape for which a body is refused, because it is another dialect's or nobody's, or because a result
-    /// stands in it that cannot be read. Of a body with nothing of the dialect's own, only its shape is reported.
-    pub(super) fn refused(&mut self) -> Option<ForeignFormat> {
+    /// Ends the survey, and adds its findings to the report. Returns the format for which `repair` refuses the body: its items have
+    /// that format, or no known one, or it may hold a result that cannot be read. If the body has no native item, only its format is
+    /// reported.
+    pub(super) fn end_survey(&mut self) -> Option<ForeignFormat> {
         let lost = self.survey.dropped_unknown && !self.survey.has_readable_item;
         let mut format = self.survey.foreign;
-        let mut whole = lost || format.is_some() && !self.survey.has_native_item;
+        let mut is_foreign = lost || format.is_some() && !self.survey.has_native_item;
         if !self.survey.has_native_item {
-            for (at, item, of_blocks) in std::mem::take(&mut self.survey.foreign_blocks) {
+            for (at, item, block_format) in std::mem::take(&mut self.survey.foreign_blocks) {
                 let place = format!("{}[{at}]", self.survey.formats.named.list());
-                self.unknown_shape(of_blocks, &place, item, Action::Rewritten);
-                format = format.or(Some(of_blocks));
-                whole = true;
+                self.report_foreign(block_format, &place, item, Action::Rewritten);
+                format = format.or(Some(block_format));
+                is_foreign = true;
             }
         }
-        if whole {
+        if is_foreign {
             (self.report, self.places) = (Report::new(), Vec::new());
         }
         for (finding, start) in std::mem::take(&mut self.survey.findings) {
@@ -93,15 +95,15 @@ impl<'a> Plan<'a, '_> {
 }
 
 impl<'a> Plan<'a, '_> {
-    /// Reports the format of the whole body, if it is another one. `found` stands where the list of items should.
-    pub(super) fn refuse_other_format(&mut self, found: Option<JsonRef<'a>>) {
+    /// Reports the format of the whole body if it is foreign. `found` is the value of the member that should hold the list.
+    pub(super) fn reject_other_format(&mut self, found: Option<JsonRef<'a>>) {
         let of_item = found.filter(|found| found.is_object()).and_then(|item| self.format_of_single(item));
         if let Some(format) = of_item.or_else(|| body_format(&self.survey.formats, &self.body)) {
-            self.refuse_body(format);
+            self.reject_body(format);
         }
     }
 
-    /// Returns the other format of an item that stands in place of the list.
+    /// Returns the foreign format of an item in place of the list.
     fn format_of_single(&self, item: JsonRef<'a>) -> Option<ForeignFormat> {
         item.entries().next()?;
         if self.survey.formats.named.around_parts(item).is_some() {
@@ -111,17 +113,17 @@ impl<'a> Plan<'a, '_> {
     }
 }
 
-/// The error of a repair that was refused: the first finding of another shape.
+/// Returns the error of a refused repair, which quotes the first finding about that format.
 pub(super) fn refusal(report: &[Finding], format: ForeignFormat) -> Error {
-    let mut shapes = report
+    let mut foreign = report
         .iter()
         .filter(|finding| finding.code == FindingCode::UnknownShape && finding.severity == Severity::Error);
-    // An open call whose id stands elsewhere says more than the item in which it stands.
-    let tells = |finding: &&Finding| match format {
+    // The id of a call without a result is more helpful than the item that contains it.
+    let is_about = |finding: &&Finding| match format {
         ForeignFormat::Unknown => finding.call_id.is_some(),
         format => format.is_in(&finding.message),
     };
-    let first = shapes.clone().find(tells).or_else(|| shapes.next());
+    let first = foreign.clone().find(is_about).or_else(|| foreign.next());
     let sentence = first.map_or("The body is not of the dialect that was named.", |finding| &finding.message);
     Error::invalid(format!("{sentence} Nothing was changed.")).with(|out| {
         out.text("shape", format.name());

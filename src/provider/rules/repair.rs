@@ -13,8 +13,8 @@ use crate::message::Dialect;
 use crate::provider::foreign_format::ForeignFormat;
 use crate::provider::registry::{codec, item_formats};
 
-/// What is wrong with a request's body. No finding of severity error means that the provider accepts the sequence. Of a body in
-/// another shape as a whole, `unknown_shape` is all that is reported.
+/// Returns the violations in a request's body. If none has the severity error, the provider accepts the messages. If the body as a
+/// whole has a foreign format, only `unknown_shape` is reported.
 #[must_use]
 pub fn validate(body: &[u8], dialect: Dialect) -> Report {
     let mut report = run_pass(body, dialect, &RepairOptions::default()).report;
@@ -24,75 +24,77 @@ pub fn validate(body: &[u8], dialect: Dialect) -> Report {
     report
 }
 
-/// The nearest valid body, with a report of what was wrong and what was done. A body without errors comes back byte for
-/// byte, and so does text that is no JSON. A JSON value that is no object becomes one with an empty list; an empty list
-/// is a warning only, for nothing can mend it.
+/// Repairs a request's body. Returns the valid body and a report of the violations and their repairs. A body without errors is
+/// returned byte for byte, as is text that is not JSON. A JSON value that is not an object becomes an object with an empty list. An
+/// empty list is only a warning, since no edit can fix it.
 ///
 /// # Errors
-/// `invalid_input` for a body of another shape: its items are those of another dialect or SDK, or none of any, or a call's
-/// result stands in it in another shape.
+/// `invalid_input` for a body in a foreign format: its items are those of another dialect or SDK, or of no known one, or it may hold
+/// the result of a call in a form that cannot be read.
 pub fn repair(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     let first = run_pass(body, dialect, options);
-    if let Some(shape) = first.refused {
-        return Err(refusal(&first.report, shape));
+    if let Some(format) = first.refused {
+        return Err(refusal(&first.report, format));
     }
-    let unknown = first.unknown;
+    let dropped_unknown = first.dropped_unknown;
     let (text, report) = repeat_passes(body, first, dialect, options);
-    if unknown && is_empty(&text, dialect) {
+    if dropped_unknown && has_empty_list(&text, dialect) {
         return Err(refusal(&report, ForeignFormat::Unknown));
     }
     Ok((text, report))
 }
 
-/// As [`repair`], and never refused: what cannot be read is left out. For bodies that were rendered here.
+/// Repairs a body that this crate rendered. Like [`repair`], but never refuses: items that cannot be read are dropped.
 #[must_use]
 pub(crate) fn repair_rendered(body: &[u8], dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
     repeat_passes(body, run_pass(body, dialect, options), dialect, options)
 }
 
-/// Repeats the rounds until one makes no edit. One mends a body; the others are a guard, so that a rule whose edit wakes
-/// another rule still ends valid.
+/// Repeats passes until one makes no edit. One pass is enough by design; the others are a safeguard against an edit that violates
+/// another rule.
 fn repeat_passes(body: &[u8], first: Pass, dialect: Dialect, options: &RepairOptions) -> (Vec<u8>, Report) {
     let mut report = first.report;
     let Some(mut text) = first.text else { return (body.to_vec(), report) };
     for _ in 0..MAX_EXTRA_PASSES {
-        let more = run_pass(text.as_bytes(), dialect, options);
-        let Some(again) = more.text else { break };
-        for finding in more.report {
+        let next = run_pass(text.as_bytes(), dialect, options);
+        let Some(repaired) = next.text else { break };
+        for finding in next.report {
             if finding.severity == Severity::Error {
                 report.push(finding.without_path());
             }
         }
-        text = again;
+        text = repaired;
     }
     (text.into_bytes(), report)
 }
 
+/// How many passes follow the first one at most.
 const MAX_EXTRA_PASSES: usize = 4;
 
-/// Whether a body's list holds nothing.
-fn is_empty(body: &[u8], dialect: Dialect) -> bool {
+/// Returns true if a body's list of items is empty.
+fn has_empty_list(body: &[u8], dialect: Dialect) -> bool {
     let body = std::str::from_utf8(body).ok().and_then(|text| JsonRef::parse(text).ok()).unwrap_or_default();
     body.get(codec(dialect).list()).is_some_and(|list| list.kind() == JsonKind::Array && list.items().next().is_none())
 }
 
-/// The edits and findings of a body.
+/// The outcome of one pass of the rules over a body.
 struct Pass {
-    /// The body with its edits made, if there are any.
+    /// The body with the edits applied, if there are any.
     text: Option<String>,
     report: Report,
-    /// The shape for which `repair` refuses the body.
+    /// The format for which `repair` refuses the body.
     refused: Option<ForeignFormat>,
-    /// Items that are none of the dialect's were left out.
-    unknown: bool,
+    /// True if items of no known format were dropped.
+    dropped_unknown: bool,
 }
 
+/// Returns the pass of a body that cannot be parsed.
 fn malformed(message: String) -> Pass {
     let report = vec![Finding::error(FindingCode::Malformed, message).at("").with_action(Action::Kept)];
-    Pass { text: None, report, refused: None, unknown: false }
+    Pass { text: None, report, refused: None, dropped_unknown: false }
 }
 
-/// Reads a body and makes the edits that its rules plan. Results that lack the mark of one are marked first.
+/// Runs the rules over a body, and applies their edits. Results that lack their mark are marked before.
 fn run_pass(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Pass {
     match read_body(body, dialect, options, true) {
         PassOutcome::Done(pass) => pass,
@@ -102,19 +104,20 @@ fn run_pass(body: &[u8], dialect: Dialect, options: &RepairOptions) -> Pass {
                 Pass { text: pass.text.or(Some(text)), report, ..pass }
             }
             PassOutcome::ResultsMarked(text, report) => {
-                Pass { text: Some(text), report, refused: None, unknown: false }
+                Pass { text: Some(text), report, refused: None, dropped_unknown: false }
             }
         },
     }
 }
 
-/// What one reading of a body comes to.
+/// The outcome of [`read_body`].
 enum PassOutcome {
     Done(Pass),
-    /// The body is to be read again with these results marked.
+    /// The body with results marked that lacked their mark. It must be read again.
     ResultsMarked(String, Report),
 }
 
+/// Runs the rules over a body. `marks_results`: results that lack their mark are marked, instead of being reported.
 fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_results: bool) -> PassOutcome {
     let Ok(text) = std::str::from_utf8(body) else {
         return PassOutcome::Done(malformed(
@@ -149,7 +152,7 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
         plan.list = items;
         codec.plan_repairs(&mut plan, items);
     }
-    let refused = plan.refused();
+    let refused = plan.end_survey();
     if refused.is_none() && !plan.unmarked_results.is_empty() {
         let (text, report) = plan.with_marked_results();
         return PassOutcome::ResultsMarked(text, report);
@@ -162,7 +165,7 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
         "edits without an error, or an error without edits: {report:?}"
     );
     let mut repaired = if edits.is_empty() { None } else { Some(edits.apply()) };
-    // One item may stand in place of the list if a list of it would be accepted.
+    // Some dialects accept one item in place of the list, if they accept a list of that item.
     if codec.takes_single_item()
         && refused.is_none()
         && value.get(list).is_some_and(JsonRef::is_object)
@@ -174,5 +177,5 @@ fn read_body(body: &[u8], dialect: Dialect, options: &RepairOptions, marks_resul
             finding.action = Some(Action::Kept);
         }
     }
-    PassOutcome::Done(Pass { text: repaired, report, refused, unknown: survey.dropped_unknown })
+    PassOutcome::Done(Pass { text: repaired, report, refused, dropped_unknown: survey.dropped_unknown })
 }

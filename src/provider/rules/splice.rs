@@ -1,42 +1,42 @@
-//! The splice writer: a body's text with some of its tokens replaced, its lists rebuilt and pieces moved.
-//! What no edit names is copied byte for byte, so a body without edits is the body itself (R41, R45).
+//! The edits of a body: values are replaced, lists rebuilt and pieces moved. Everything else is copied byte for byte, so a body
+//! without edits is unchanged (R41, R45).
 
 use crate::json::JsonRef;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// A stretch of the body, in bytes.
+/// A range of the body, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Span {
     pub start: usize,
     pub end: usize,
 }
 
-/// What stands where something else stood.
+/// A piece of the repaired body.
 #[derive(Debug)]
 pub(crate) enum BodyPiece {
-    /// A stretch of the body, with the edits inside it.
+    /// A range of the body, with the edits inside it.
     Source(Span),
     /// New text.
     New(String),
-    /// Pieces between two new texts, with commas between them.
+    /// Pieces between an opening and a closing text, separated by commas.
     Wrapped(Box<(String, Vec<BodyPiece>, &'static str)>),
-    /// A list or object of the body with other items, its brackets and white space kept.
+    /// A list or object of the body with other items. Its brackets and white space are kept.
     Rebuilt(Box<(Span, Vec<BodyPiece>)>),
 }
 
 impl BodyPiece {
-    /// Pieces between two new texts.
+    /// Creates a piece that holds others between an opening and a closing text.
     pub fn wrapped(open: &str, pieces: Vec<BodyPiece>, close: &'static str) -> Self {
         Self::Wrapped(Box::new((open.to_owned(), pieces, close)))
     }
 
-    /// The piece, once.
+    /// Takes the piece, and leaves an empty one.
     pub fn take(&mut self) -> Self {
         std::mem::replace(self, Self::New(String::new()))
     }
 
-    /// Whether it is a stretch of the body.
+    /// Returns true if the piece is a range of the body.
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_))
     }
@@ -44,20 +44,20 @@ impl BodyPiece {
 
 /// An item of a new list.
 pub(crate) enum ListItem {
-    /// One of the old list, by its place.
+    /// An item of the old list, by its index.
     Existing(usize),
     New(BodyPiece),
 }
 
-/// Where an edit stands: its beginning, its end, and whether it goes around another edit of the same stretch (0) or not (1).
+/// The place of an edit: its start, its end, and 0 if it encloses another edit of the same range, otherwise 1.
 type PatchKey = (usize, Reverse<usize>, u8);
 
 /// The edits of one body.
 #[derive(Debug)]
 pub(crate) struct Edits<'a> {
     body: &'a str,
-    /// By place; of two that begin together, the outer one first. A tree, the only one: edits come in several passes over the
-    /// body, and in none of the orders that a list would want.
+    /// Ordered by start; of two edits with the same start, the outer one is first. A tree, since several passes over the body add
+    /// edits in no common order.
     patches: BTreeMap<PatchKey, BodyPiece>,
 }
 
@@ -70,51 +70,52 @@ impl<'a> Edits<'a> {
         self.patches.is_empty()
     }
 
-    /// Where a value stands. Every value handed in is a view of this body.
+    /// Returns the range of a value, which must be a view of this body.
     pub fn span(&self, value: JsonRef<'_>) -> Span {
         let start = (value.as_raw().as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
         Span { start, end: start + value.as_raw().len() }
     }
 
-    /// No edits, of the same body.
+    /// Returns a set without edits, of the same body.
     pub fn cleared(&self) -> Self {
         Self::new(self.body)
     }
 
-    /// The value as it stands, moved along with the edits inside it.
+    /// Returns a value as a piece, with the edits inside it.
     pub fn source(&self, value: JsonRef<'_>) -> BodyPiece {
         BodyPiece::Source(self.span(value))
     }
 
+    /// Replaces a value. Edits inside it have no effect.
     pub fn replace(&mut self, value: JsonRef<'_>, piece: BodyPiece) {
         let span = self.span(value);
         self.patches.insert((span.start, Reverse(span.end), 1), piece);
     }
 
-    /// Puts something around a value, whatever else is edited in it.
+    /// Encloses a value between two texts. Other edits of the value remain effective.
     pub fn wrap(&mut self, value: JsonRef<'_>, open: &str, close: &'static str) {
         let piece = BodyPiece::wrapped(open, vec![self.source(value)], close);
         self.enclose(value, piece);
     }
 
-    /// Replaces a value by something that may hold it, with the edits inside it.
+    /// Replaces a value by a piece that may contain it, with the edits inside it.
     pub fn enclose(&mut self, value: JsonRef<'_>, piece: BodyPiece) {
         let span = self.span(value);
         self.patches.insert((span.start, Reverse(span.end), 0), piece);
     }
 
-    /// Whether it was replaced already.
+    /// Returns true if the value was replaced.
     pub fn is_replaced(&self, value: JsonRef<'_>) -> bool {
         let span = self.span(value);
         self.patches.contains_key(&(span.start, Reverse(span.end), 1))
     }
 
-    /// Gives a list other items.
+    /// Replaces the items of a list.
     pub fn rebuild(&mut self, list: JsonRef<'_>, items: Vec<BodyPiece>) {
         self.replace(list, BodyPiece::Rebuilt(Box::new((self.span(list), items))));
     }
 
-    /// Gives a list its items, or what stands for each, in another order and with new ones; nothing where that is as it was.
+    /// Arranges the items of a list, where `pieces` holds one piece per item. Makes no edit if the list would not change.
     pub fn reorder(&mut self, list: JsonRef<'_>, pieces: &mut [BodyPiece], order: &mut [ListItem]) {
         let mut same = order.len() == pieces.len() && pieces.iter().all(BodyPiece::is_source);
         let mut items = Vec::with_capacity(order.len());
@@ -137,7 +138,7 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Sets a member: its value replaced where the key is there, else a new member at the end.
+    /// Sets a member of an object. A new member is added at the end.
     pub fn set(&mut self, object: JsonRef<'a>, key: &str, value: String) {
         match object.get(key) {
             Some(old) => self.replace(old, BodyPiece::New(value)),
@@ -149,25 +150,25 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// Takes a key out of an object, doubled ones included.
+    /// Removes all members of that name.
     pub fn remove(&mut self, object: JsonRef<'_>, key: &str) {
         let mut removed_keys = Vec::new();
-        for (own, _) in object.entries() {
-            if own.is_text(key) {
-                removed_keys.push(self.span(own).start);
+        for (name, _) in object.entries() {
+            if name.is_text(key) {
+                removed_keys.push(self.span(name).start);
             }
         }
         if !removed_keys.is_empty()
             && let Some(members) = self.members(object)
         {
-            // The keys are found in their order, so this finds them again.
+            // `entries` is in the body's order, so the starts are sorted.
             members.retain(
                 |member| !matches!(member, BodyPiece::Source(span) if removed_keys.binary_search(&span.start).is_ok()),
             );
         }
     }
 
-    /// The members that an object ends up with.
+    /// Returns the members that the object has after its edits.
     fn members(&mut self, object: JsonRef<'_>) -> Option<&mut Vec<BodyPiece>> {
         if !self.is_replaced(object) {
             let mut members = Vec::new();
@@ -183,14 +184,14 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// The body with all edits made.
+    /// Returns the body with all edits applied.
     pub fn apply(self) -> String {
         let mut out = String::with_capacity(self.body.len() + 64);
         self.write(&mut out, Span { start: 0, end: self.body.len() }, None);
         out
     }
 
-    /// Writes a stretch with the edits inside it. `within` is the edit that is being written: it may hold its own old text.
+    /// Writes a range with the edits inside it. `within` is the edit that is being written, which may contain its own old range.
     fn write(&self, out: &mut String, span: Span, within: Option<PatchKey>) {
         let mut at = span.start;
         loop {
@@ -252,13 +253,14 @@ impl<'a> Edits<'a> {
         self.body.get(start..end).unwrap_or("")
     }
 
-    /// White space between an item and its comma.
+    /// Returns the white space between an item's end and its comma.
     fn space_after(&self, at: usize) -> &'a str {
         let rest = self.text(at, self.body.len());
         let space = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
         if rest.get(space..).is_some_and(|rest| rest.starts_with(',')) { rest.get(..space).unwrap_or("") } else { "" }
     }
 
+    /// Returns the white space before a byte offset.
     fn space_before(&self, at: usize) -> &'a str {
         let before = self.text(0, at);
         let kept = before.trim_end_matches([' ', '\t', '\n', '\r']).len();
@@ -266,7 +268,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// A text as a JSON string.
+/// Returns a text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     crate::json::JsonStr::new(text).token().to_owned()
 }

@@ -1,26 +1,26 @@
-//! What the rules have seen of the items' formats.
+//! The formats of the items of a body, as the rules find them.
 
 use crate::finding::Finding;
 use crate::json::JsonRef;
 use crate::provider::foreign_format::ForeignFormat;
 use crate::provider::item_format::ItemFormats;
 
-/// What was seen of the items' shapes.
+/// Collects the formats of a body's items. They decide whether the body can be repaired as the named dialect.
 pub(super) struct Survey<'a> {
     pub formats: ItemFormats,
-    /// An item has a mark of this dialect.
+    /// True if an item has a mark of the named dialect.
     pub has_native_item: bool,
-    /// An item could be read.
+    /// True if an item can be read.
     pub has_readable_item: bool,
-    /// Items that cannot be read were left out.
+    /// True if items with content were dropped because they cannot be read.
     pub dropped_unknown: bool,
-    /// The first other shape of a whole item, or of the body.
+    /// The most specific foreign format of an item, or of the body; the first of several.
     pub foreign: Option<ForeignFormat>,
-    /// Items with blocks of another shape in a message that can be read.
+    /// Readable items that contain a block of a foreign format: the item's index, the item, and the format.
     pub foreign_blocks: Vec<(usize, JsonRef<'a>, ForeignFormat)>,
-    /// By item of another shape: the finding, and where the item begins.
+    /// A finding for each foreign item, with the byte offset of the item.
     pub findings: Vec<(Finding, usize)>,
-    /// A call without a result, whose id stands where no result is read.
+    /// True if the id of a call without a result was found where no result can be read.
     pub has_unread_mention: bool,
 }
 

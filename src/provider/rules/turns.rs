@@ -170,11 +170,16 @@ pub(crate) struct TurnReader<'p, 'a, 'o> {
 }
 
 impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
-    /// Reads all turns. `filler` is the content of a synthetic result.
-    pub fn read(plan: &'p mut Plan<'a, 'o>, list: JsonRef<'a>, filler: String, grammar: &'static TurnGrammar) -> Self {
+    /// Reads all turns. `synthetic_content` is the JSON of the content of a synthetic result.
+    pub fn read(
+        plan: &'p mut Plan<'a, 'o>,
+        list: JsonRef<'a>,
+        synthetic_content: String,
+        grammar: &'static TurnGrammar,
+    ) -> Self {
         let mut reader = Self {
             plan,
-            pairs: Pairs::new(filler),
+            pairs: Pairs::new(synthetic_content),
             turns: Vec::new(),
             grammar,
             rest: list.items(),
@@ -223,13 +228,13 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
 
     /// Returns the speaker of a turn, by its role. An unknown role is reported and replaced.
     fn role(&mut self, fields: &Fields<'a>) -> Speaker {
-        let given = fields.find("role");
-        if given.is_none() && self.grammar.has_loose_roles {
+        let role = fields.find("role");
+        if role.is_none() && self.grammar.has_loose_roles {
             return Speaker::User;
         }
-        let text = given.and_then(JsonRef::as_text);
-        let has_loose_roles = self.grammar.has_loose_roles;
-        let is = |text: &str, role: &str| text == role || has_loose_roles && text.eq_ignore_ascii_case(role);
+        let text = role.and_then(JsonRef::as_text);
+        let ignores_case = self.grammar.has_loose_roles;
+        let is = |text: &str, role: &str| text == role || ignores_case && text.eq_ignore_ascii_case(role);
         if let Some(text) = &text
             && let Some((_, speaker)) = self.grammar.roles.iter().find(|(role, _)| is(text, role))
         {
@@ -289,7 +294,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
         let start = self.turns.len();
         let Some(turn) = self.turns.last_mut() else { return };
         turn.content = Some(content);
-        let own = turn.speaker;
+        let turn_speaker = turn.speaker;
         let mut alone = Some(content).filter(|content| content.kind() != JsonKind::Array);
         let (mut items, mut opened, mut changed) = (content.items(), false, false);
         while let Some(value) = alone.take().or_else(|| items.next()) {
@@ -299,8 +304,8 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
                 changed = true;
                 continue;
             }
-            let speaker = if (self.grammar.only_model)(&fields, &kind) { Speaker::Model } else { own };
-            if speaker != own {
+            let speaker = if (self.grammar.only_model)(&fields, &kind) { Speaker::Model } else { turn_speaker };
+            if speaker != turn_speaker {
                 self.plan.report(
                     Violation::error(FindingCode::RoleOrder, self.grammar.misplaced).at(value).quoting(&kind).moved(),
                 );
@@ -311,7 +316,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
                     changed = true;
                     let made = if speaker == Speaker::System { Speaker::User } else { speaker };
                     self.turns.push(Turn::made(made, value, Vec::new()));
-                } else if speaker != own {
+                } else if speaker != turn_speaker {
                     last.speaker = speaker;
                     self.plan.edits.set(message.object, "role", quoted(self.grammar.role));
                 }
