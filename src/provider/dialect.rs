@@ -1,4 +1,4 @@
-//! One door to the dialects: which one decodes, encodes, names a call.
+//! The interface of a dialect, [`Codec`], and the names and ids of calls in requests.
 
 use super::item_format::ItemFormat;
 use super::neutral::{OfferedMedia, split_media, text_or_json};
@@ -18,14 +18,14 @@ use crate::replay::{DraftCall, DraftMessage};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
-/// Where wire messages are written, with commas between them.
+/// Writes wire messages, separated by commas.
 pub struct Wire<'o> {
     out: &'o mut String,
     count: u32,
 }
 
 impl<'o> Wire<'o> {
-    /// Onto the end of `out`, which is empty or ends in a comma.
+    /// Appends to `out`, which is empty or ends in a comma.
     pub fn new(out: &'o mut String) -> Self {
         Self { out, count: 0 }
     }
@@ -39,7 +39,7 @@ impl<'o> Wire<'o> {
         self.out
     }
 
-    /// How many were begun.
+    /// Returns how many wire messages were begun.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count
@@ -57,23 +57,23 @@ pub(crate) struct EncodeContext<'c> {
 /// What a provider expects after an answer that it paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
-    /// The same conversation again, with this answer: the provider goes on where it stopped.
+    /// The conversation with this answer: the provider continues it.
     Resumes,
-    /// Nothing: the request asked for an answer that ends here.
+    /// Nothing: the request asked for an answer that ends here, such as one with a limited number of server tool calls.
     Ends,
 }
 
-/// One dialect's side of the door. What is common has a default here.
+/// A wire format. Methods that most dialects share have a default.
 pub(crate) trait Codec: ItemFormat {
     /// Converts a request in the shape of the provider's SDK to the shape of its API; none if it has that shape already.
     fn api_request(&self, _body: JsonRef<'_>) -> Option<Json> {
         None
     }
 
-    /// Decodes what a body says beside its list: a system text that stands apart.
+    /// Decodes the members of a body beside the list: a system text, such as Anthropic's `system`.
     fn decode_head(&self, _body: JsonRef<'_>, _items: &mut Vec<Incoming>) {}
 
-    /// Decodes a list that is one text; false where the dialect has no such form.
+    /// Decodes a text in place of the list; returns false if the dialect has no such form.
     fn decode_text(&self, _text: JsonStr, _items: &mut Vec<Incoming>) -> bool {
         false
     }
@@ -81,13 +81,14 @@ pub(crate) trait Codec: ItemFormat {
     /// Decodes the items of a list, or of an answer.
     fn decode(&self, wires: &[JsonRef<'_>], items: &mut Vec<Incoming>);
 
-    /// Decodes a block of a message's or a result's content. One that has no neutral meaning stays opaque.
+    /// Decodes a block of a message's or a result's content. A block without a neutral meaning becomes an opaque part.
     fn decode_block(&self, block: JsonRef<'_>) -> Part;
 
-    /// Writes a block, in its own shape if `own`; false where the dialect has none for it.
-    fn write_block(&self, out: &mut String, part: &Part, own: bool) -> bool;
+    /// Writes a part as a block; by its template if `native`, that is, if the part was decoded from this dialect. Returns false if the
+    /// dialect has no block for it.
+    fn write_block(&self, out: &mut String, part: &Part, native: bool) -> bool;
 
-    /// What the server wants otherwise: as the caller says, and as the request shows.
+    /// Returns the request's settings, completed with what its model and URL imply.
     fn settings(&self, request: &ProviderRequest) -> Settings {
         request.settings
     }
@@ -95,93 +96,94 @@ pub(crate) trait Codec: ItemFormat {
     /// Writes a draft message and the results of its calls.
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>);
 
-    /// A message of the user's that nobody refuses.
+    /// Returns a user message that every server of the dialect accepts.
     fn plain(&self) -> &'static str {
         r#"{"role":"user","content":"."}"#
     }
 
-    /// Whether a body may begin with that message as it was encoded. Asked of all that come before the user's first.
+    /// Returns true if a body may begin with this message as it is encoded. Called for the messages before the user's first one.
     fn may_begin(&self, _item: &DraftMessage<'_>) -> bool {
         true
     }
 
-    /// Whether a body may end in that message as it was encoded. Otherwise the rules look at the body.
+    /// Returns true if a body may end in this message as it is encoded. If not, the rules check the body.
     fn may_end(&self, _item: &DraftMessage<'_>) -> bool {
         true
     }
 
-    /// Whether a message may stand behind that one. Otherwise the rules look at the body.
+    /// Returns true if a message may follow another one. If not, the rules check the body.
     fn may_follow(&self, _before: &DraftMessage<'_>, _item: &DraftMessage<'_>) -> bool {
         true
     }
 
-    /// Whether a system message stands outside the list; `leading` while no other message came before it.
+    /// Returns true if a system message is encoded outside the list. `leading`: only system messages precede it.
     fn stands_apart(&self, _message: &Message, _leading: bool) -> bool {
         false
     }
 
-    /// The member beside the list that takes the system messages which stand apart; none where there is nothing to say.
+    /// Returns the member of the body, beside the list, that holds the system messages which are [outside](Self::stands_apart) it;
+    /// none if there are none.
     fn system(&self, _messages: &[&Message]) -> Option<(&'static str, Json)> {
         None
     }
 
-    /// Whether a call may go out by that id.
+    /// Returns true if the provider accepts a call id.
     fn takes_id(&self, id: &str) -> bool;
 
-    /// An id that the dialect takes, the same for the same `id`, which it does not take.
+    /// Returns an id that the provider accepts, derived from one that it does not accept. Equal ids give equal results.
     fn legal_id(&self, id: &str) -> String {
         head_and_name(id)
     }
 
-    /// How many cache marks a body may hold.
+    /// Returns how many cache breakpoints a body may have.
     fn most_marks(&self) -> usize {
         usize::MAX
     }
 
-    /// Members of a body that a session writes: they are refused in `params`.
+    /// Returns the members of a body that a session writes. They are rejected in `params`.
     fn reserved(&self) -> &'static [&'static str] {
         &["messages"]
     }
 
-    /// Members of `params` that hold credentials in this dialect, in addition to those of every dialect. They are sent and never
-    /// stored.
+    /// Returns the members of `params` that hold credentials in this dialect, in addition to those of all dialects. They are sent and
+    /// never stored.
     fn credential_members(&self) -> &'static [MemberPath] {
         &[]
     }
 
-    /// Keys of other dialects that this one answers with 400.
+    /// Returns the keys of other dialects that this one rejects with 400.
     fn foreign(&self) -> &'static [&'static str];
 
-    /// Whether that member of a body is such a key.
+    /// Returns true if a member of a body is such a key.
     fn is_foreign(&self, name: &str, _value: JsonRef<'_>) -> bool {
         self.foreign().contains(&name)
     }
 
-    /// Parameters that do not stand in the body by themselves: `write_defaults` has a place for them, or they need none.
+    /// Returns true if a parameter is not a member of the body: [`write_defaults`](Self::write_defaults) writes it, or it is in the URL.
     fn gathers(&self, _name: &str) -> bool {
         false
     }
 
-    /// The member of an entry of `tools` that holds the definitions, where they do not stand there themselves.
+    /// Returns the member of an entry of `tools` that holds the definitions; none if the entry is one.
     fn tools_in(&self) -> Option<&'static str> {
         None
     }
 
-    /// The name by which the model is told of a tool.
+    /// Returns the name of a tool in a request. Gemini rejects names that begin with a digit, so they get a `_`.
     fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
         Cow::Borrowed(name)
     }
 
-    /// Whether a `tool_choice` is said in this dialect's own words, and goes out as it is.
+    /// Returns true if a `tool_choice` has the form of this dialect and is copied.
     fn is_own_choice(&self, choice: JsonRef<'_>) -> bool;
 
     /// Writes the members of a tool's definition.
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition);
 
-    /// Writes the member that says which tool is to be called; what the dialect cannot say is left out.
+    /// Writes the member for the tool choice, unless the dialect cannot express it.
     fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>);
 
-    /// Writes what a body needs and `params` do not say; `named` are the members that are there.
+    /// Writes the members that a body needs and `params` lack. `named` are the members that are written already.
     fn write_defaults(
         &self,
         request: &ProviderRequest,
@@ -190,7 +192,7 @@ pub(crate) trait Codec: ItemFormat {
         report: &mut Report,
     );
 
-    /// Headers that the provider wants, unless the caller gives them.
+    /// Returns the headers that the provider requires, unless the caller sets them.
     fn headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
@@ -287,11 +289,11 @@ pub(crate) trait Codec: ItemFormat {
         None
     }
 
-    /// For one response.
+    /// Returns an assembler for one response.
     fn assembler(&self) -> Box<dyn AnswerReader>;
 }
 
-/// The name by which a call goes out. A model may invent one that its own provider refuses to take back.
+/// Returns the name of a call in a request. A model can invent a name that its own provider rejects in the next request.
 #[must_use]
 pub fn tool_name(call: &ToolInvocation) -> Cow<'_, str> {
     if !call.name.is_empty() && is_plain_id(&call.name) {
@@ -301,7 +303,7 @@ pub fn tool_name(call: &ToolInvocation) -> Cow<'_, str> {
     if name.is_empty() { Cow::Borrowed("unnamed") } else { Cow::Owned(name) }
 }
 
-/// The id by which a call and its result go out: legal for the dialect, and the same text for the same call.
+/// Returns the id of a call and its result in a request: valid in the dialect, and always the same for the same call.
 #[must_use]
 pub(crate) fn call_id(codec: &dyn Codec, call: &ToolInvocation) -> JsonStr {
     JsonStr::new(&plain_id(codec, call))
@@ -315,7 +317,7 @@ fn plain_id(codec: &dyn Codec, call: &ToolInvocation) -> String {
     if codec.takes_id(&id) { id } else { codec.legal_id(&id) }
 }
 
-/// The ids of one message's calls, each its own: two that fell together by being made legal are told apart.
+/// Returns the ids of a message's calls, which are all different: ids that became equal by being made valid get a suffix.
 #[must_use]
 pub(crate) fn call_ids(codec: &dyn Codec, calls: &[DraftCall<'_>]) -> Vec<JsonStr> {
     // Ids in use, with the number of suffixed ids that were derived from each.

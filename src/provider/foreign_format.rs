@@ -1,4 +1,4 @@
-//! Recognises items that are not of the dialect that was named: messages of other SDKs, and items of another dialect.
+//! Recognises items that are not of the named dialect: messages of SDKs, and items of other dialects.
 
 use super::item_format::{ItemFormat, ItemFormats};
 use super::rules::Fields;
@@ -23,18 +23,18 @@ pub(crate) enum ForeignFormat {
     Mastra,
     /// `{role, content: [{toolUse: {toolUseId, …}}]}`
     BedrockConverse,
-    /// `{role, parts: [{type: "tool", callId, …}]}`: what `append` takes without a dialect.
+    /// `{role, parts: [{type: "tool", callId, …}]}`: what `append` accepts without a dialect.
     Neutral,
     /// An item that only another dialect has.
     Dialect(Dialect),
-    /// `{role, content}`: what all dialects but Gemini have.
+    /// `{role, content}`, which all dialects but Gemini have.
     Plain(Dialect),
     /// None of these.
     Unknown,
 }
 
 impl ForeignFormat {
-    /// A stable name for programs.
+    /// Returns a stable name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::AiSdkUi => "ai-sdk-ui",
@@ -51,7 +51,7 @@ impl ForeignFormat {
         }
     }
 
-    /// What items of this shape are called; none for what is of no known shape.
+    /// Returns what an item of this format is called in a sentence; none for an unknown format.
     fn form(self) -> Option<&'static str> {
         Some(match self {
             Self::AiSdkUi => "a UIMessage of the AI SDK",
@@ -68,7 +68,7 @@ impl ForeignFormat {
         })
     }
 
-    /// What it is, and what to call instead. `what` names the value.
+    /// Returns a sentence that names the format of a value and what to do. `what` names the value.
     pub fn sentence(self, what: &str, named: Dialect) -> String {
         let own = named.as_str();
         let advice = match self {
@@ -85,7 +85,7 @@ impl ForeignFormat {
         }
     }
 
-    /// Whether this shape tells more of what was given than that one.
+    /// Returns true if this format is more specific than another one.
     pub fn says_more_than(self, other: Self) -> bool {
         let rank = |format| match format {
             Self::Unknown => 0,
@@ -95,24 +95,24 @@ impl ForeignFormat {
         rank(self) > rank(other)
     }
 
-    /// Whether a sentence is about this shape.
+    /// Returns true if a sentence is about this format.
     pub fn is_in(self, sentence: &str) -> bool {
         self.form().is_none_or(|form| sentence.contains(&format!(" has the form of {form},")))
     }
 }
 
-/// How an item stands to a dialect.
+/// How an item fits the named dialect.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ItemFit {
-    /// It has a mark that only items of this dialect have.
+    /// True if it has a mark that only items of this dialect have.
     pub own: bool,
-    /// The other shape, if it has a mark of one.
+    /// The foreign format of which it has a mark.
     pub foreign: Option<ForeignFormat>,
-    /// That mark is a block in its content; the item around it can be read.
+    /// True if that mark is a block in its content, and the item itself can be read.
     pub in_content: bool,
 }
 
-/// Judges one item of a list.
+/// Returns how an item of a list fits the named dialect.
 pub(crate) fn item_fit(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
     let whole = |format| ItemFit { foreign: Some(format), ..ItemFit::default() };
     if let Some(format) = sdk_format(item) {
@@ -136,7 +136,7 @@ pub(crate) fn item_fit(formats: &ItemFormats, item: &Fields<'_>) -> ItemFit {
     whole(foreign.unwrap_or(if plain { ForeignFormat::Plain(formats.plain) } else { ForeignFormat::Unknown }))
 }
 
-/// The other shape that a content block is of, if it has a mark of one.
+/// Returns the foreign format of which a content block has a mark.
 pub(crate) fn block_format(formats: &ItemFormats, block: &Fields<'_>) -> Option<ForeignFormat> {
     let kind = block.text("type").unwrap_or_default();
     let kind = kind.as_ref();
@@ -157,14 +157,14 @@ pub(crate) fn block_format(formats: &ItemFormats, block: &Fields<'_>) -> Option<
     formats.find_other(&|other| other.marks_block(block)).map(ForeignFormat::Dialect)
 }
 
-/// Whether a `type` is one of the AI SDK's, which have hyphens: `tool-call`, `step-start`.
+/// Returns true if a `type` is one of the AI SDK's, which have hyphens: `tool-call`, `step-start`.
 fn is_ai_sdk_type(kind: &str) -> bool {
     let family = kind.split_once('-').map(|(family, _)| family);
     family
         .is_some_and(|family| ["tool", "dynamic", "step", "source", "reasoning", "redacted", "data"].contains(&family))
 }
 
-/// Whether a `type` may be a new one of a provider's own: all of theirs are in snake case.
+/// Returns true if a `type` may be a new one of a provider: those are in snake case.
 pub(crate) fn is_provider_type(kind: &str) -> bool {
     kind.starts_with(|first: char| first.is_ascii_lowercase())
         && kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
@@ -174,7 +174,7 @@ const LANGCHAIN_TYPES: [&str; 8] =
     ["system", "developer", "tool", "function", "generic", "chat", "remove", "placeholder"];
 const AGENTS_TYPES: [&str; 3] = ["function_call_result", "hosted_tool_call", "computer_call_result"];
 
-/// The SDK whose message an item is.
+/// Returns the format of the SDK whose message an item is.
 fn sdk_format(item: &Fields<'_>) -> Option<ForeignFormat> {
     let has = |name: &str| item.find(name).is_some();
     let list = |name: &str| item.get(name).filter(|value| value.kind() == JsonKind::Array);
@@ -210,8 +210,8 @@ fn sdk_format(item: &Fields<'_>) -> Option<ForeignFormat> {
     parts_format(list("parts")?, has("content"))
 }
 
-/// The SDK by the `parts` of its messages, which say their type; Gemini's do not. Beside a content that can be read, only parts
-/// that say more than it count.
+/// Returns the format of the SDK by the `parts` of a message. Parts of SDKs have a `type`, those of Gemini do not. Beside a readable
+/// `content`, only parts that are not in it count.
 fn parts_format(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignFormat> {
     let mut found = None;
     for part in parts.items().filter(|part| part.is_object()) {
@@ -228,7 +228,7 @@ fn parts_format(parts: JsonRef<'_>, beside_content: bool) -> Option<ForeignForma
     found
 }
 
-/// Whether an array is LangChain's short form of a message: `["human", "hi"]`.
+/// Returns true if an array is LangChain's short form of a message: `["human", "hi"]`.
 pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
     let mut items = item.items();
     let role = items.next().and_then(JsonRef::as_text);
@@ -237,7 +237,7 @@ pub(crate) fn is_langchain_pair(item: JsonRef<'_>) -> bool {
     content && items.next().is_none() && role.is_some_and(|role| roles.contains(&role.as_ref()))
 }
 
-/// The other shape that a whole body is of, where the list of the named dialect is not in it.
+/// Returns the foreign format of a body without the list of the named dialect.
 pub(crate) fn body_format(formats: &ItemFormats, body: &Fields<'_>) -> Option<ForeignFormat> {
     let full = |list: JsonRef<'_>| match list.kind() {
         JsonKind::Array => list.items().next().is_some(),
@@ -251,7 +251,7 @@ pub(crate) fn body_format(formats: &ItemFormats, body: &Fields<'_>) -> Option<Fo
     }
     for other in formats.all.into_iter().filter(|other| other.list() != name) {
         let Some(list) = body.find(other.list()).filter(|list| full(*list)) else { continue };
-        // Two dialects have a list of one name: the items say which it is.
+        // Several formats have a list of this name: the items decide.
         let of_sdk = list.items().find_map(|item| format_of_item(formats, item));
         return Some(of_sdk.unwrap_or(ForeignFormat::Dialect(other.dialect())));
     }
@@ -259,7 +259,7 @@ pub(crate) fn body_format(formats: &ItemFormats, body: &Fields<'_>) -> Option<Fo
     format.or_else(|| body.text("role").map(|_| ForeignFormat::Unknown))
 }
 
-/// The shape of an item of a list, if it is a known one other than the named dialect's.
+/// Returns the format of a list's item, if it is a known foreign one.
 fn format_of_item(formats: &ItemFormats, item: JsonRef<'_>) -> Option<ForeignFormat> {
     if is_langchain_pair(item) {
         return Some(ForeignFormat::LangChain);
@@ -270,10 +270,10 @@ fn format_of_item(formats: &ItemFormats, item: JsonRef<'_>) -> Option<ForeignFor
         .filter(|format| !matches!(format, ForeignFormat::Unknown | ForeignFormat::Plain(_)))
 }
 
-/// Refuses items that are none of the dialect's.
+/// Rejects items that are not of the named dialect.
 ///
 /// # Errors
-/// `invalid_input`, naming the first of them and its shape; one that says more than another goes first.
+/// `invalid_input` with the first item of the most specific foreign format.
 pub(crate) fn reject_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Result<()> {
     let mut found: Option<(usize, ForeignFormat)> = None;
     for (at, item) in items.iter().enumerate() {
@@ -294,7 +294,7 @@ pub(crate) fn reject_foreign(formats: &ItemFormats, items: &[JsonRef<'_>]) -> Re
     }
 }
 
-/// The error of a value in another shape.
+/// Returns the error of a value in a foreign format.
 pub(crate) fn refused(named: &dyn ItemFormat, format: ForeignFormat, what: &str) -> Error {
     Error::invalid(format.sentence(what, named.dialect())).with(|out| {
         out.text("shape", format.name());

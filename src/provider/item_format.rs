@@ -1,16 +1,16 @@
-//! How the items of a dialect look: what the rules, and the search for items of other formats, ask a dialect.
+//! The form of a dialect's items: what the rules and the search for foreign formats ask a dialect.
 
 use super::rules::Fields;
 use crate::json::JsonRef;
 use crate::message::Dialect;
 
-/// What an open call's id means in an item where neither a call nor a result was read.
+/// What the id of a call without a result means in an item in which no call or result could be read.
 pub(crate) enum Mention<'a> {
     /// The id of another call.
     Call,
-    /// A result without the mark of one: the object, the member that marks a result, and its value.
+    /// A result that lacks its mark: the object, the member that marks a result, and its value.
     Result(JsonRef<'a>, &'static str, &'static str),
-    /// Perhaps a result in a form that cannot be read.
+    /// Possibly a result, in a form that cannot be read.
     Unread,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct ItemFormats {
     pub named: &'static dyn ItemFormat,
     /// Every dialect.
     pub all: [&'static dyn ItemFormat; Dialect::ALL.len()],
-    /// The dialect that `{"role":"user","content":"hi"}` is taken for, which most dialects accept.
+    /// The dialect that is assumed for `{"role":"user","content":"hi"}`, which most dialects accept.
     pub plain: Dialect,
 }
 
@@ -35,37 +35,37 @@ impl ItemFormats {
 
 /// The form of a dialect's items.
 pub(crate) trait ItemFormat: Sync {
-    /// Which one it is.
+    /// Returns the dialect.
     fn dialect(&self) -> Dialect;
 
-    /// The body's member that holds the messages.
+    /// Returns the member of a body that holds the list of items.
     fn list(&self) -> &'static str {
         "messages"
     }
 
-    /// What makes a message of a list that holds one message's parts; none where it holds messages.
+    /// Returns the texts before and after a list that make it a message, if it holds the parts of one message; none if it holds items.
     fn around_parts(&self, _list: JsonRef<'_>) -> Option<(&'static str, &'static str)> {
         None
     }
 
-    /// The dialect whose items have the same form.
+    /// Returns the dialect whose items have the same form.
     fn family(&self) -> Dialect {
         self.dialect()
     }
 
-    /// Whether an item has a member or a type that only items of this dialect have. What several have, a role and a text
-    /// say, marks nothing.
+    /// Returns true if an item has a member or a type that only items of this dialect have. Members of several dialects, such as
+    /// `role` and a text as `content`, are no marks.
     fn marks_item(&self, item: &Fields<'_>) -> bool;
 
-    /// Whether a block of a message's content is one that only this dialect has, and that no other can be given in its stead.
+    /// Returns true if a content block is of a type that only this dialect has.
     fn marks_block(&self, _block: &Fields<'_>) -> bool {
         false
     }
 
-    /// Whether the rules can make something of an item: it has a role, a type or a member of this dialect.
+    /// Returns true if the rules can read an item: it has a role, a type or a member of this dialect.
     fn reads(&self, item: &Fields<'_>) -> bool;
 
-    /// What an open call's id says that stands in an item where neither a call nor a result was read.
+    /// Returns what the id of a call without a result means in an item in which no call or result could be read.
     fn mention<'a>(&self, _item: &Fields<'a>, _id: JsonRef<'a>) -> Mention<'a> {
         Mention::Unread
     }

@@ -2,12 +2,12 @@
 
 use crate::id::short_name;
 
-/// An id that every dialect of OpenAI's style takes: what can stay of `id`, and a name for all of it.
+/// Returns a plain id for any id: its first 40 characters, with others replaced by `_`, and a hash of the whole.
 pub(crate) fn head_and_name(id: &str) -> String {
     format!("{}_{}", plain(id, 40), short_name(id, 12))
 }
 
-/// The beginning of a text, with what is not plain as `_`.
+/// Returns the first `most` characters of a text, with `_` for each that is not plain.
 pub(crate) fn plain(text: &str, most: usize) -> String {
     text.chars().take(most).map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
@@ -16,7 +16,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// The ids of OpenAI's style that every dialect of that style takes: `^[a-zA-Z0-9_-]+$`, up to 64 characters.
+/// Returns true if every dialect of OpenAI's style accepts an id: `^[a-zA-Z0-9_-]+$`, up to 64 characters.
 pub(crate) fn is_plain_id(id: &str) -> bool {
     id.len() <= 64 && id.chars().all(is_plain)
 }

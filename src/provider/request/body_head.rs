@@ -1,4 +1,4 @@
-//! What a request has beside its messages: headers, and the body's members up to the messages.
+//! The headers of a request, and the body's members before the messages.
 
 use super::credentials::{check_headers, check_url};
 use super::provider_request::ProviderRequest;
@@ -11,10 +11,10 @@ use crate::json::{JsonKind, ObjectWriter};
 use crate::provider::registry::codec;
 
 impl ProviderRequest {
-    /// Refuses what cannot be meant, above all a credential where it would be stored.
+    /// Rejects requests that cannot work, and credentials where they would be stored.
     ///
     /// # Errors
-    /// `config_invalid`, never with the credential in its words.
+    /// `config_invalid`, never with the credential in its message.
     pub fn check(&self) -> Result<()> {
         check_url(&self.url)?;
         check_headers(&self.headers)?;
@@ -31,7 +31,7 @@ impl ProviderRequest {
         Ok(())
     }
 
-    /// The headers that go with the request.
+    /// Returns the headers of the request.
     #[must_use]
     pub fn wire_headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];

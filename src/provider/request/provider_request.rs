@@ -1,22 +1,22 @@
-//! What a provider is asked beside the messages: address, parameters, tool definitions.
+//! The provider of a request, and everything but the messages and tools.
 
 use super::settings::Settings;
 use crate::json::Json;
 use crate::message::Dialect;
 
-/// Where and how to call.
+/// The provider to call, and the parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProviderRequest {
     /// The wire format.
     pub dialect: Dialect,
-    /// Without credentials.
+    /// The URL, without credentials.
     pub url: String,
-    /// Merged into the body.
+    /// Members that are merged into the body.
     pub params: Json,
-    /// Whether to ask for a stream.
+    /// True to request a stream.
     pub stream: bool,
-    /// Not secret.
+    /// Headers without credentials.
     pub headers: Vec<(String, String)>,
-    /// What the server wants otherwise.
+    /// How the server differs from the dialect.
     pub settings: Settings,
 }

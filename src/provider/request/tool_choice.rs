@@ -1,21 +1,21 @@
-//! Which tool a model is to call, in the words of any dialect.
+//! The tool choice of a request, in the neutral form.
 
 use crate::json::{JsonRef, JsonStr, ObjectWriter};
 use crate::provider::plain_names::plain;
 use std::borrow::Cow;
 
-/// Which tool a model is to call, whatever the dialect it was said in.
+/// Which tool the model must call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolChoice<'a> {
-    /// As it likes.
+    /// The model decides.
     Auto,
-    /// None.
+    /// No tool.
     None,
-    /// One of them.
+    /// At least one, of any name.
     Any,
-    /// That one.
+    /// The tool of this name.
     Named(Cow<'a, str>),
-    /// Something that only the dialect it was said in knows.
+    /// A choice that only the dialect of the request has.
     Other(JsonRef<'a>),
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum AllowedToolsForm {
     Flat,
 }
 
-/// Writes a choice among some tools in that form; false if `choice` is none, or names no tool that the target has.
+/// Writes a choice among some tools in that form. Returns false if `choice` is not one, or names no tool that the target has.
 pub(super) fn write_allowed_tools(
     object: &mut ObjectWriter<'_>,
     choice: JsonRef<'_>,
@@ -70,13 +70,13 @@ pub(super) fn write_allowed_tools(
     };
     let given = choice.get("allowed_tools").unwrap_or(choice);
     let mode = given.get("mode").map_or("\"auto\"", JsonRef::as_raw);
-    // A custom tool of Responses goes to chat as a function; tools of the provider's own stay behind.
-    let goes = |tool: &JsonRef<'_>| tool.has_text("type", "function") || nested && tool.has_text("type", "custom");
+    // A custom tool of Responses is sent to chat as a function. Tools that the provider executes have no place there.
+    let is_sent = |tool: &JsonRef<'_>| tool.has_text("type", "function") || nested && tool.has_text("type", "custom");
     let name = |tool: JsonRef<'_>| {
         let name = tool.get("function").unwrap_or(tool).text("name")?;
         Some(JsonStr::new(&plain(&name, 64)))
     };
-    let names: Vec<_> = given.get("tools").unwrap_or_default().items().filter(goes).filter_map(name).collect();
+    let names: Vec<_> = given.get("tools").unwrap_or_default().items().filter(is_sent).filter_map(name).collect();
     if names.is_empty() {
         return false;
     }

@@ -6,7 +6,7 @@ use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::dialect::Codec;
 use crate::provider::plain_names::is_plain_id;
 
-/// Definitions in the dialect's own shape, those of `params` first; none where there is no tool.
+/// Returns the list of definitions in the dialect's form, those of `params` first; none if there is no tool.
 pub(super) fn encode_tools(
     codec: &dyn Codec,
     tools: &[ToolDefinition],

@@ -4,21 +4,21 @@ use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
 use crate::provider::plain_names::plain;
 use std::borrow::Cow;
 
-/// A tool as the model is told of it.
+/// The definition of a tool for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolDefinition {
     /// `[A-Za-z0-9_-]{1,64}` for every provider.
     pub name: String,
-    /// What it is for.
+    /// The description that the model reads.
     pub description: Option<String>,
     /// JSON Schema of its arguments.
     pub parameters: Option<Json>,
-    /// Its arguments keep to the schema to the letter, where the provider can see to that.
+    /// True to make arguments match the schema exactly, if the provider supports it.
     pub strict: bool,
 }
 
 impl ToolDefinition {
-    /// Reads an entry of `tools` of any dialect: a function, or several; what is none adds nothing.
+    /// Reads an entry of `tools` of any dialect, which may hold several functions. Other tools add nothing.
     pub(crate) fn read(tool: JsonRef<'_>, tools: &mut Vec<Self>) {
         if let Some(list) = declared(tool, "functionDeclarations") {
             return list.items().for_each(|tool| Self::read(tool, tools));
@@ -30,7 +30,7 @@ impl ToolDefinition {
             .iter()
             .find_map(|key| own.get(key));
         let parameters = schema.filter(|schema| schema.is_object()).map(|schema| {
-            // Gemini shouts the names of types, where JSON Schema does not.
+            // Gemini accepts the names of types in capitals, JSON Schema does not.
             let mut out = String::new();
             write_schema(&mut out, schema, 64);
             Json::trusted(out)
@@ -43,13 +43,13 @@ impl ToolDefinition {
         });
     }
 
-    /// The schema of its arguments; without one it takes none.
+    /// Returns the schema of the arguments; without one, that of an empty object.
     pub(crate) fn schema(&self) -> Json {
         self.parameters.clone().unwrap_or_else(|| Json::trusted(r#"{"type":"object","properties":{}}"#.into()))
     }
 }
 
-/// Copies a schema, with the names of its types in lower case, so many levels deep.
+/// Copies a schema, with the names of its types in lower case down to `levels` levels.
 fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
     match schema.kind() {
         JsonKind::Object if levels > 0 => {
@@ -77,7 +77,7 @@ fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
     }
 }
 
-/// The definitions in an entry of `tools`, in the member of that name or of its name in snake case.
+/// Returns the definitions in an entry of `tools`, in the member of that name or of its name in snake case.
 pub(super) fn declared<'a>(tool: JsonRef<'a>, wrap: &str) -> Option<JsonRef<'a>> {
     tool.get(wrap).or_else(|| tool.get("function_declarations"))
 }
