@@ -1,6 +1,7 @@
 //! Conversion: decodes a body of one dialect into a history and renders it for another (R42).
 
-use super::{RenderRequest, Renderer};
+use super::renderer::Renderer;
+use super::request::RenderRequest;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::history::{History, JoinBase, Origin, join};
@@ -15,23 +16,23 @@ use crate::replay::{DanglingCalls, Policy};
 use crate::sorted::in_order;
 use crate::tool::Window;
 
-/// Rewrites a body of one dialect in another, repaired. The report names what was wrong, by its place in the body that was
-/// given, and what the target cannot carry. Ids, tools and parameters get the target's own form.
+/// Converts a body of one dialect to another, repaired. The report has the violations, at their places in the given body, and what the
+/// target does not support. Ids, tools and parameters get the form of the target.
 ///
 /// # Errors
-/// `invalid_input` for what is no JSON, and for a body of another shape than `from`; `config_invalid` for a tool that is defined twice.
+/// `invalid_input` if the body is not JSON, or not a body of `from`; `config_invalid` if a tool is defined twice.
 pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions) -> Result<(Vec<u8>, Report)> {
     if from == to {
         return repair(body, from, options);
     }
-    let own = parsed(body).and_then(|body| codec(from).api_request(body));
-    let body = own.as_ref().map_or(body, |own| own.as_str().as_bytes());
-    let (mended, mut report) = repair(body, from, options)?;
-    let body = parsed(&mended).ok_or_else(not_json)?;
+    let api_request = parsed(body).and_then(|body| codec(from).api_request(body));
+    let body = api_request.as_ref().map_or(body, |request| request.as_str().as_bytes());
+    let (repaired, mut report) = repair(body, from, options)?;
+    let body = parsed(&repaired).ok_or_else(not_json)?;
     let mut history = History::new(Seed::default());
     let incoming = decode_body(from, body)?;
     let joined = join(JoinBase::history(&history), incoming, &Origin::default(), &CountingIds::default());
-    // An id that was used before is renamed for the target as well; the rules of `repair` said what was wrong with it.
+    // A repeated id is renamed for the target; the rules of `repair` reported it.
     report.extend(joined.report);
     for entry in joined.entries {
         history.apply(entry);
@@ -39,12 +40,30 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
     let provider = ProviderRequest {
         dialect: to,
         url: String::new(),
-        params: params(body, from, to, &mut report)?,
+        params: ParameterConversion::new(from, to, &mut report).convert(body),
         stream: body.get("stream").and_then(JsonRef::as_bool).unwrap_or(false),
         headers: Vec::new(),
         settings: Settings { no_stream_usage: true, ..Settings::default() },
     };
     let tools = tools(body, to, &mut report);
+    let policy = policy(options);
+    let request = RenderRequest { provider: &provider, instructions: None, tools: &tools, policy: &policy };
+    let rendered = Renderer::default().render(&history, None, &request, 0)?;
+    // A rendered body is valid by construction. The rules of the target check it all the same.
+    let (body, remaining) = repair_rendered(&rendered.body, to, options);
+    report.extend(rendered.report);
+    for finding in remaining {
+        if finding.severity == Severity::Error {
+            report.push(finding.without_path().with_severity(Severity::Warning));
+        }
+    }
+    // The message ids are those of the temporary history.
+    report.iter_mut().for_each(|finding| finding.message_id = None);
+    Ok((body, report))
+}
+
+/// Returns the policy of a conversion: all results are sent, and open calls are treated as the options say.
+fn policy(options: &RepairOptions) -> Policy {
     let mut policy = Policy::default();
     policy.call.freshness = Some(Window::Always);
     policy.call.error_freshness = Some(Window::Always);
@@ -52,19 +71,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
         Dangling::Omit => DanglingCalls::Omit,
         Dangling::Synthesize => DanglingCalls::Synthesize,
     });
-    let request = RenderRequest { provider: &provider, instructions: None, tools: &tools, policy: &policy };
-    let rendered = Renderer::default().render(&history, None, &request, 0)?;
-    // What was rendered takes the target's rules by construction; nothing rests on that here.
-    let (body, left) = repair_rendered(&rendered.body, to, options);
-    report.extend(rendered.report);
-    for finding in left {
-        if finding.severity == Severity::Error {
-            report.push(finding.without_path().with_severity(Severity::Warning));
-        }
-    }
-    // Messages of this history were made for this one body: their ids say nothing to anybody.
-    report.iter_mut().for_each(|finding| finding.message_id = None);
-    Ok((body, report))
+    policy
 }
 
 fn parsed(body: &[u8]) -> Option<JsonRef<'_>> {
@@ -75,77 +82,104 @@ fn not_json() -> Error {
     Error::invalid("the body is no JSON in UTF-8; give the request's body as it was, or would have been, sent")
 }
 
-/// What a body says beside messages and tools, under the names of the target.
-fn params(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> Result<Json> {
-    let said = codec(from).reserved();
-    // By place: those of one group stand together.
-    let mut places: Vec<(&'static str, String)> = Vec::new();
-    let mut choice = None;
-    let mut take = |place: &str, value: JsonRef<'_>| match translate_parameter(from, place, to) {
-        Some(own) if own.parameter == Parameter::Stream => {}
-        Some(own) if places.iter().all(|(place, _)| *place != own.place) => {
-            places.push((own.place, translate_value(own.parameter, value, to)));
-        }
-        _ => report.push(
-            Finding::info(
-                FindingCode::UnsupportedKey,
-                format!("`{place}` has no place in the dialect \"{}\"", to.as_str()),
-            )
-            .at(format!("/{}", place.replace('.', "/")))
-            .with_action(Action::Dropped),
-        ),
-    };
-    for (key, value) in body.entries() {
-        let Some(key) = key.as_text() else { continue };
-        match key.as_ref() {
-            "tools" => {}
-            key if names_tool_choice(key) => {
-                choice = Some(value);
-                // Also in a body of another dialect, where it has no meaning: it is dropped with a finding.
-                let serial = Dialect::ALL.into_iter().map(codec).find(|codec| codec.forbids_parallel_calls(value));
-                if let Some(place) = serial.and_then(|codec| codec.parameter(Parameter::SerialToolChoice)) {
-                    take(place, Json::trusted("false".into()).view());
-                }
-            }
-            // What a server holds is no part of the body, and lost with it.
-            key if said.contains(&key) && !codec(from).server_state().contains(&key) => {}
-            group if is_group(from, group) && value.kind() == JsonKind::Object => {
-                for (name, value) in value.entries() {
-                    take(&format!("{group}.{}", name.as_text().unwrap_or_default()), value);
-                }
-            }
-            key => take(key, value),
-        }
-    }
-    if places.iter().any(|(place, _)| *place == "model") {
-        report.push(foreign_model(body, from, to));
-    }
-    let places = in_order(places, &|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
-    Ok(ObjectWriter::build(|object| {
-        let mut rest = places.iter().peekable();
-        while let Some((place, value)) = rest.next() {
-            let Some((group, name)) = place.split_once('.') else {
-                object.raw(place, value);
-                continue;
-            };
-            object.object(group, |out| {
-                out.raw(name, value);
-                while let Some((place, value)) = rest.peek()
-                    && let Some((own, name)) = place.split_once('.')
-                    && own == group
-                {
-                    out.raw(name, value);
-                    rest.next();
-                }
-            });
-        }
-        if let Some(choice) = choice {
-            object.json("tool_choice", choice);
-        }
-    }))
+/// The parameters of a body while they are converted to another dialect.
+struct ParameterConversion<'b, 'r> {
+    from: Dialect,
+    to: Dialect,
+    /// Place in the target (`temperature`, or `generationConfig.topP`) and JSON value.
+    places: Vec<(&'static str, String)>,
+    tool_choice: Option<JsonRef<'b>>,
+    report: &'r mut Report,
 }
 
-/// The model stays as it was given: which one is meant instead, the caller knows.
+impl<'b, 'r> ParameterConversion<'b, 'r> {
+    fn new(from: Dialect, to: Dialect, report: &'r mut Report) -> Self {
+        Self { from, to, places: Vec::new(), tool_choice: None, report }
+    }
+
+    /// Returns the members of a body besides messages and tools, under the names of the target.
+    fn convert(mut self, body: JsonRef<'b>) -> Json {
+        for (key, value) in body.entries() {
+            if let Some(key) = key.as_text() {
+                self.add_member(&key, value);
+            }
+        }
+        if self.places.iter().any(|(place, _)| *place == "model") {
+            self.report.push(foreign_model(body, self.from, self.to));
+        }
+        self.into_json()
+    }
+
+    fn add_member(&mut self, key: &str, value: JsonRef<'b>) {
+        let source = codec(self.from);
+        if names_tool_choice(key) {
+            self.tool_choice = Some(value);
+            // Also in a body of another dialect, where it has no meaning: it is dropped with a finding.
+            let serial = Dialect::ALL.into_iter().map(codec).find(|codec| codec.forbids_parallel_calls(value));
+            if let Some(place) = serial.and_then(|codec| codec.parameter(Parameter::SerialToolChoice)) {
+                self.add(place, Json::trusted("false".into()).view());
+            }
+            return;
+        }
+        // Messages and tools are converted elsewhere. A reference to the provider's own state is reported as lost.
+        let is_state = source.server_state().contains(&key);
+        if key == "tools" || source.reserved().contains(&key) && !is_state {
+            return;
+        }
+        if is_group(self.from, key) && value.kind() == JsonKind::Object {
+            for (name, value) in value.entries() {
+                self.add(&format!("{key}.{}", name.as_text().unwrap_or_default()), value);
+            }
+        } else {
+            self.add(key, value);
+        }
+    }
+
+    /// Adds the parameter at a place of the source. Reports one that the target does not have, or has already.
+    fn add(&mut self, place: &str, value: JsonRef<'_>) {
+        match translate_parameter(self.from, place, self.to) {
+            Some(target) if target.parameter == Parameter::Stream => {}
+            Some(target) if self.places.iter().all(|(place, _)| *place != target.place) => {
+                self.places.push((target.place, translate_value(target.parameter, value, self.to)));
+            }
+            _ => {
+                let text = format!("`{place}` has no place in the dialect \"{}\"", self.to.as_str());
+                let path = format!("/{}", place.replace('.', "/"));
+                let finding = Finding::info(FindingCode::UnsupportedKey, text);
+                self.report.push(finding.at(path).with_action(Action::Dropped));
+            }
+        }
+    }
+
+    /// Writes the parameters, those of one object together.
+    fn into_json(self) -> Json {
+        let places = in_order(self.places, &|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
+        ObjectWriter::build(|object| {
+            let mut rest = places.iter().peekable();
+            while let Some((place, value)) = rest.next() {
+                let Some((group, name)) = place.split_once('.') else {
+                    object.raw(place, value);
+                    continue;
+                };
+                object.object(group, |out| {
+                    out.raw(name, value);
+                    while let Some((place, value)) = rest.peek()
+                        && let Some((next_group, name)) = place.split_once('.')
+                        && next_group == group
+                    {
+                        out.raw(name, value);
+                        rest.next();
+                    }
+                });
+            }
+            if let Some(choice) = self.tool_choice {
+                object.json("tool_choice", choice);
+            }
+        })
+    }
+}
+
+/// Returns the warning that the model keeps its name. The caller must choose one of the target.
 fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
     let model = body.text("model").unwrap_or_default();
     let (from, to) = (from.as_str(), to.as_str());
@@ -154,7 +188,7 @@ fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
     Finding::warning(FindingCode::ForeignModel, message).at("/model").with_action(Action::Kept)
 }
 
-/// The definitions of a body's tools. Tools that a provider runs itself have no place elsewhere.
+/// Returns the definitions of a body's tools. Tools that a provider runs itself are dropped: no other provider has them.
 fn tools(body: JsonRef<'_>, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
     let Some(list) = body.get("tools").filter(|list| list.kind() == JsonKind::Array) else { return tools };

@@ -1,9 +1,19 @@
-//! EncodingCache encodings of one dialect.
+//! The cached encodings of one dialect.
 
 use crate::finding::Report;
 use crate::id::hash_words;
+use std::ops::Range;
 
-/// The range of a text that encodes one stored message, as zero or more wire messages.
+/// What an encoder returns besides the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireEncoding {
+    /// The number of wire messages.
+    pub count: u32,
+    /// True if the dialect's rules accept it.
+    pub is_valid: bool,
+}
+
+/// The range of a text that encodes one message, as zero or more wire messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EncodedSpan {
     pub start: usize,
@@ -13,16 +23,18 @@ pub struct EncodedSpan {
     /// The hash of its bytes.
     pub hash: u64,
     /// True if the dialect's rules accept it; otherwise the body is repaired.
-    pub sound: bool,
+    pub is_valid: bool,
     /// The number of cache marks in it, or more.
     pub marks: usize,
 }
 
 impl EncodedSpan {
-    /// Of the text from `start` on.
-    pub fn of(text: &str, start: usize, count: u32, sound: bool) -> Self {
-        let own = text.get(start..).unwrap_or_default();
-        Self { start, end: text.len(), count, hash: hash_words(1, own.as_bytes()), sound, marks: marks_in(own) }
+    /// Returns the span from `start` to the end of `text`.
+    pub fn of(text: &str, start: usize, encoding: WireEncoding) -> Self {
+        let WireEncoding { count, is_valid } = encoding;
+        let encoded = text.get(start..).unwrap_or_default();
+        let hash = hash_words(1, encoded.as_bytes());
+        Self { start, end: text.len(), count, hash, is_valid, marks: marks_in(encoded) }
     }
 }
 
@@ -34,9 +46,10 @@ pub fn marks_in(text: &str) -> usize {
 /// The encodings of stored messages, by their index in history.
 #[derive(Clone, Debug, Default)]
 pub struct EncodingCache {
+    /// The signature of the settings that the encodings depend on.
     settings: u64,
     text: String,
-    /// Bytes of `text` that no span names any more.
+    /// The number of bytes of `text` that no span refers to any more.
     dead: usize,
     spans: Vec<Option<CachedMessage>>,
     /// The spans of the last body: hash and count.
@@ -68,52 +81,55 @@ impl EncodingCache {
         &self.text
     }
 
-    /// The span of the message at `index`, encoded now if it is not kept as `signature` wants it.
+    /// Returns the span of the message at `index` in history. Encodes the message if no encoding with this signature is cached.
     pub fn span(
         &mut self,
         index: usize,
         signature: u64,
         report: &mut Report,
-        encode: &mut dyn FnMut(&mut String, &mut Report) -> (u32, bool),
+        encode: &mut dyn FnMut(&mut String, &mut Report) -> WireEncoding,
     ) -> EncodedSpan {
-        let Some(place) = self.spans.get_mut(index) else { return EncodedSpan::default() };
-        if let Some(entry) = place.as_ref().filter(|entry| entry.signature == signature) {
-            report.extend_from_slice(&entry.report);
-            return entry.span;
+        let Some(cached) = self.spans.get_mut(index) else { return EncodedSpan::default() };
+        if let Some(message) = cached.as_ref().filter(|message| message.signature == signature) {
+            report.extend_from_slice(&message.report);
+            return message.span;
         }
-        if let Some(old) = place.take() {
+        if let Some(old) = cached.take() {
             self.dead += old.span.end - old.span.start;
         }
         let start = self.text.len();
-        let mut found = Report::new();
-        let (count, sound) = encode(&mut self.text, &mut found);
-        let span = EncodedSpan::of(&self.text, start, count, sound);
+        let mut findings = Report::new();
+        let encoding = encode(&mut self.text, &mut findings);
+        let span = EncodedSpan::of(&self.text, start, encoding);
         if span.end > start {
-            // Its comma stands behind it, so that neighbours go into a body as one piece.
+            // With its comma in the cache, adjacent encodings are copied into a body at once.
             self.text.push(',');
         }
-        report.extend_from_slice(&found);
-        *place = Some(CachedMessage { signature, span, report: found });
+        report.extend_from_slice(&findings);
+        *cached = Some(CachedMessage { signature, span, report: findings });
         span
     }
 
-    /// How many leading wire messages are those of the last body; keeps this one for the next time. The first of them is at
-    /// `at` in the body, and from `changed` on this was mended: of what is not as it is kept nothing is promised, now or then.
-    pub fn stable_prefix(&mut self, spans: &[(bool, EncodedSpan)], mut at: usize, changed: usize) -> u32 {
+    /// Returns the number of leading wire messages that are byte-identical to the last body, and keeps this body for the next call.
+    ///
+    /// `intact` are the bytes of the body from the first message to the first byte that a repair changed. Messages after it count as
+    /// changed, in this call and in the next one.
+    pub fn stable_prefix(&mut self, spans: impl Iterator<Item = EncodedSpan>, intact: Range<usize>) -> u32 {
+        let mut at = intact.start;
         let mut now: Vec<(u64, u32)> = Vec::with_capacity(self.last.len() + 2);
-        for (_, span) in spans.iter().filter(|(_, span)| span.count > 0) {
+        for span in spans.filter(|span| span.count > 0) {
             at += span.end - span.start + 1;
-            if at > changed {
+            if at > intact.end {
                 break;
             }
             now.push((span.hash, span.count));
         }
         let mut same = 0;
-        for (own, last) in now.iter().zip(&self.last) {
-            if own != last {
+        for (new, last) in now.iter().zip(&self.last) {
+            if new != last {
                 break;
             }
-            same += own.1;
+            same += new.1;
         }
         self.last = now;
         same

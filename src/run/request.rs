@@ -6,7 +6,7 @@ use super::outcome::RunStatus;
 use super::state::{PendingRender, Run, RunState};
 use crate::clock::Ms;
 use crate::error::{Code, Error};
-use crate::render::{RenderRequest, RenderStep};
+use crate::render::{RenderInput, RenderRequest, RenderStep};
 use crate::replay::{ReducerQuestion, ReducerReplies, ReducerReply};
 use std::rc::Rc;
 
@@ -32,7 +32,8 @@ impl Run {
             tools: &self.setup.tools,
             policy: &self.setup.policy,
         };
-        let rendered = match context.renderer.step(context.history, Some(&self.live), &request, at, &replies) {
+        let input = RenderInput { history: context.history, live: Some(&self.live), now: at };
+        let rendered = match context.renderer.step(input, &request, &replies) {
             Ok(RenderStep::Done(rendered)) => rendered,
             Ok(RenderStep::Question(question)) => {
                 self.state = RunState::Asking(Box::new(PendingRender { replies, at, question, is_taken: false }));

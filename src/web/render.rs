@@ -10,7 +10,7 @@ use super::wire::report_to_js;
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::history::{History, JoinBase, Origin, join};
-use crate::render::{RenderRequest, RenderStep, Rendered};
+use crate::render::{RenderInput, RenderRequest, RenderStep, Rendered};
 use crate::replay::ReducerReplies;
 use js_sys::Uint8Array;
 use wasm_bindgen::JsValue;
@@ -37,8 +37,11 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
     };
     let mut progress = ReducerReplies::default();
     loop {
-        let step =
-            inner.renderer.borrow_mut().step(&inner.log.borrow().history, Some(&live), &request, now, &progress)?;
+        let step = {
+            let log = inner.log.borrow();
+            let input = RenderInput { history: &log.history, live: Some(&live), now };
+            inner.renderer.borrow_mut().step(input, &request, &progress)?
+        };
         match step {
             RenderStep::Done(rendered) => return Ok(rendered_to_js(inner, &rendered)),
             RenderStep::Question(ask) => {

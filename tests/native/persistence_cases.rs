@@ -18,7 +18,7 @@ use rethread::id::{CountingIds, Seed};
 use rethread::json::{Json, JsonRef};
 use rethread::message::Dialect;
 use rethread::provider::{ProviderRequest, Settings, decode_body, validate};
-use rethread::render::{RenderRequest, RenderStep, Renderer};
+use rethread::render::{RenderInput, RenderRequest, RenderStep, Renderer};
 use rethread::replay::{
     Callback, DanglingCalls, Policy, PolicyLayer, QuestionKind, Reducer, ReducerReplies, ReducerReply,
 };
@@ -71,8 +71,9 @@ impl Session {
         };
         let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
         let (mut renderer, mut progress) = (Renderer::default(), ReducerReplies::default());
+        let input = RenderInput { history: &self.history, live: None, now: 2_000 };
         for _ in 0..9 {
-            match renderer.step(&self.history, None, &request, 2_000, &progress).unwrap() {
+            match renderer.step(input, &request, &progress).unwrap() {
                 RenderStep::Done(done) => {
                     let errors = validate(&done.body, to).into_iter().filter(|found| found.severity == Severity::Error);
                     assert_eq!(errors.collect::<Vec<_>>(), [], "{to:?} {}", String::from_utf8_lossy(&done.body));

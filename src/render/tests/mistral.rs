@@ -1,6 +1,9 @@
 //! Mistral: OpenAI's format with ids of its own and content in chunks.
 
+use super::properties::{live_after, valid_in_all};
 use super::*;
+use crate::message::PartBody;
+use proptest::prelude::*;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 

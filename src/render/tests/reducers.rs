@@ -1,11 +1,12 @@
 //! Reducers, seen in the bodies that go out (R14, R36).
 
 use super::*;
+use crate::finding::{Action, Severity};
 use crate::history::{LogRecord, Origin as Came, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::{JsonRef, JsonStr};
 use crate::provider::decode_body;
-use crate::replay::{Callback, PolicyLayer, Reducer};
+use crate::replay::{Callback, PolicyLayer, QuestionKind, Reducer, ReducerReplies, ReducerReply};
 use crate::tool::Window;
 use std::rc::Rc;
 #[cfg(target_arch = "wasm32")]
@@ -107,7 +108,7 @@ fn body(
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy };
     let mut progress = ReducerReplies::default();
     for _ in 0..20 {
-        match renderer.step(history, live, &request, 2_000, &progress).unwrap() {
+        match renderer.step(RenderInput { history, live, now: 2_000 }, &request, &progress).unwrap() {
             RenderStep::Done(rendered) => {
                 let errors: Vec<_> = validate(&rendered.body, dialect)
                     .into_iter()

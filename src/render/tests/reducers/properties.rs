@@ -1,7 +1,8 @@
 //! Whatever is stored, whatever reduces it: every dialect takes the body.
 
 use super::*;
-use crate::message::PartBody;
+use crate::message::{Message, PartBody, Role};
+use proptest::prelude::*;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 

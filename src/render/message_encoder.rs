@@ -1,0 +1,116 @@
+//! Encodes draft messages in a dialect, and finds those that its rules may reject.
+
+use super::encoding_cache::WireEncoding;
+use super::joined_message::JoinedMessage;
+use crate::finding::{Action, Finding, FindingCode, Report, Severity};
+use crate::json::ObjectWriter;
+use crate::message::{Part, PartBody};
+use crate::provider::{Codec, EncodeContext, ProviderRequest, ReasoningField, Settings, Wire, codec, validate};
+
+/// The model of a probe body, where rules depend on no vendor.
+const ANY_MODEL: &str = "m";
+
+/// Encodes messages in the dialect of a request.
+pub struct MessageEncoder {
+    pub codec: &'static dyn Codec,
+    settings: Settings,
+}
+
+impl MessageEncoder {
+    /// Creates an encoder.
+    pub fn new(provider: &ProviderRequest) -> Self {
+        let codec = codec(provider.dialect);
+        Self { codec, settings: codec.settings(provider) }
+    }
+
+    /// Returns a hash of the settings on which encodings depend.
+    pub fn settings_signature(&self) -> u64 {
+        self.settings.signature()
+    }
+
+    /// Encodes a message at the end of `out`, and reports what the dialect cannot express.
+    pub fn encode(&self, out: &mut String, message: JoinedMessage<'_, '_>, report: &mut Report) -> WireEncoding {
+        let (start, findings) = (out.len(), report.len());
+        let mut wire = Wire::new(out);
+        let mut context = EncodeContext { deferred: message.before, settings: &self.settings, report };
+        self.codec.encode(&mut wire, message.item, &mut context);
+        let count = wire.count();
+        if message.item.message.dialect != Some(self.codec.dialect()) {
+            self.report_unsupported(message, count, report.len() > findings, report);
+        }
+        let text = out.get(start..).unwrap_or("");
+        // A message without a wire form is valid, but it may hold the results of the messages before it.
+        let is_empty = count == 0 && message.before.is_empty();
+        WireEncoding { count, is_valid: is_empty || self.is_valid(text, message) }
+    }
+
+    /// Reports the content of another dialect's message that is not in the wire form: reasoning, and parts and members that this dialect
+    /// does not have. `is_reported` is true if the encoder reported something itself.
+    fn report_unsupported(
+        &self,
+        message: JoinedMessage<'_, '_>,
+        count: u32,
+        mut is_reported: bool,
+        report: &mut Report,
+    ) {
+        let item = message.item;
+        let parts = &item.message.parts;
+        let mut left_out = |what| {
+            let finding = Finding::info(FindingCode::UnsupportedPart, what).of_message(&item.message.id);
+            report.push(finding.with_action(Action::Dropped));
+        };
+        let sends_reasoning = count > 0 && matches!(self.settings.reasoning, ReasoningField::Named(_));
+        if !sends_reasoning && parts.iter().any(is_reasoning) {
+            left_out("reasoning stays with the provider that it came from; it is left out");
+            is_reported = true;
+        }
+        let has_opaque = parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_)));
+        if has_opaque || !is_reported && item.has_own(!sends_reasoning) {
+            left_out("what only another dialect has a form for is left out");
+        }
+    }
+
+    /// Returns true if the dialect's rules accept an encoded message.
+    ///
+    /// Content that was encoded from neutral values is valid by construction. Content in its received form is checked once, between two
+    /// messages that no provider rejects.
+    fn is_valid(&self, text: &str, message: JoinedMessage<'_, '_>) -> bool {
+        // The first half of a round is checked together with the message that holds its results.
+        if message.item.results_go_on || !message.is_as_received() {
+            return true;
+        }
+        let findings = validate(self.probe(text, message).as_bytes(), self.codec.dialect());
+        findings.iter().all(|finding| finding.severity != Severity::Error)
+    }
+
+    /// Returns a body with an encoded message and the messages before it, between two messages that no provider rejects.
+    fn probe(&self, text: &str, message: JoinedMessage<'_, '_>) -> String {
+        let plain = self.codec.plain();
+        let model = if self.settings.model.is_empty() { ANY_MODEL } else { self.settings.model };
+        let mut probe = String::new();
+        let mut object = ObjectWriter::new(&mut probe);
+        object.text("model", model).number("max_tokens", 1);
+        let list = object.key(self.codec.list());
+        list.push('[');
+        list.push_str(plain);
+        list.push(',');
+        for (at, item) in message.before.iter().enumerate() {
+            let deferred = message.before.get(..at).unwrap_or(&[]);
+            let mut context = EncodeContext { deferred, settings: &self.settings, report: &mut Report::new() };
+            self.codec.encode(&mut Wire::new(list), item, &mut context);
+            list.push(',');
+        }
+        if !text.is_empty() {
+            list.push_str(text);
+            list.push(',');
+        }
+        list.push_str(plain);
+        list.push(']');
+        object.end();
+        probe
+    }
+}
+
+fn is_reasoning(part: &Part) -> bool {
+    matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty())
+}

@@ -1,0 +1,167 @@
+//! The renderer of a session. It keeps the encodings of messages and the replies of reducers from one body to the next.
+
+use super::body::BodyComposer;
+use super::encoding_cache::EncodingCache;
+use super::request::{RenderInput, RenderRequest};
+use crate::clock::Ms;
+use crate::error::{Code, Error, Result};
+use crate::finding::{FindingCode, Report};
+use crate::history::History;
+use crate::json::{Json, ObjectWriter};
+use crate::message::{Dialect, Message, Role};
+use crate::provider::ProviderRequest;
+use crate::replay::{
+    DraftMessage, DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
+    ReducerReply, ReplayInput, TrimmedResults, replay,
+};
+use crate::sorted::Sorted;
+
+/// The last message of a body that asks a model for a summary.
+const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
+
+/// Parameters that a request for a summary does not have: it forces no tool and is not streamed.
+const NOT_IN_SUMMARY_REQUEST: [&str; 3] = ["tool_choice", "toolConfig", "stream_options"];
+
+/// A request body and its report.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// UTF-8 JSON.
+    pub body: Vec<u8>,
+    /// Every message or call that was dropped, moved, renamed or synthesized.
+    pub report: Report,
+    /// The number of leading messages that are byte-identical to the last body of this dialect.
+    pub stable_prefix: u32,
+    /// The highest source number so far. The next tool continues numbering after it (R9).
+    pub max_source: Option<u64>,
+}
+
+/// The result of a step of a render.
+#[derive(Clone, Debug)]
+pub enum RenderStep {
+    /// The body is complete.
+    Done(Rendered),
+    /// The application must be asked first; then [`Renderer::take_reply`], and the render goes on.
+    Question(ReducerQuestion),
+}
+
+/// The renderer of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Renderer {
+    /// The encodings of messages, by dialect.
+    encodings: Sorted<Dialect, EncodingCache>,
+    /// Results without the sources that no answer cites.
+    trimmed: TrimmedResults,
+    /// Token counts and summaries.
+    reducer_cache: ReducerCache,
+    /// True if an earlier report had the warning about the built-in freshness window.
+    warned_of_default: bool,
+}
+
+impl Renderer {
+    /// Clears all caches, when the history was replaced.
+    pub fn clear(&mut self) {
+        self.encodings.clear();
+        self.trimmed = TrimmedResults::default();
+        self.reducer_cache.clear();
+    }
+
+    /// Takes the application's reply to a question of this render.
+    pub fn take_reply(&mut self, question: ReducerQuestion, reply: ReducerReply, replies: &mut ReducerReplies) {
+        self.reducer_cache.take_reply(question, reply, replies);
+    }
+
+    /// Builds the next body without asking the application: a reducer that has a question is skipped.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn render(
+        &mut self,
+        history: &History,
+        live: Option<&History>,
+        request: &RenderRequest<'_>,
+        now: Ms,
+    ) -> Result<Rendered> {
+        let mut replies = ReducerReplies::default();
+        loop {
+            match self.step(RenderInput { history, live, now }, request, &replies)? {
+                RenderStep::Done(rendered) => return Ok(rendered),
+                RenderStep::Question(question) => {
+                    let reply = ReducerReply::Failed("nobody is there to be asked".into());
+                    self.take_reply(question, reply, &mut replies);
+                }
+            }
+        }
+    }
+
+    /// Builds the next body, or returns the question of a reducer. After [`take_reply`](Self::take_reply) the same step continues,
+    /// with the same input.
+    ///
+    /// # Errors
+    /// `config_invalid` if the request's parameters or tools are invalid.
+    pub fn step(
+        &mut self,
+        input: RenderInput<'_>,
+        request: &RenderRequest<'_>,
+        replies: &ReducerReplies,
+    ) -> Result<RenderStep> {
+        let RenderInput { history, live, now } = input;
+        let mut report = Report::new();
+        let stored_count = history.messages().len();
+        self.trimmed.catch_up(history, request.policy);
+        let replay_input = ReplayInput {
+            history,
+            live,
+            trimmed: Some(&self.trimmed),
+            policy: request.policy,
+            now,
+            cache: &self.reducer_cache,
+            replies,
+        };
+        let draft = match replay(&replay_input, &mut report) {
+            Ok(draft) => draft,
+            Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
+        };
+        let Some(cache) = self.encodings.get_or_insert_with(request.provider.dialect, EncodingCache::default) else {
+            return Err(Error::new(Code::Internal, "no place for kept encodings"));
+        };
+        let composed = BodyComposer { cache, stored_count, request }.compose(&draft, &mut report)?;
+        self.warn_of_default_once(&mut report);
+        let max_source = history.highest_source().max(live.and_then(History::highest_source));
+        let (body, stable_prefix) = (composed.bytes, composed.stable_prefix);
+        Ok(RenderStep::Done(Rendered { body, report, stable_prefix, max_source }))
+    }
+
+    /// Removes the warning about the built-in freshness window from all reports of a session but the first.
+    fn warn_of_default_once(&mut self, report: &mut Report) {
+        let was_warned = self.warned_of_default;
+        self.warned_of_default |= report.iter().any(|finding| finding.code == FindingCode::StaleDefault);
+        if was_warned {
+            report.retain(|finding| finding.code != FindingCode::StaleDefault);
+        }
+    }
+}
+
+/// Completes a reducer's question. The messages that a summary covers become a body for the same provider, which is not streamed.
+fn complete(pending: PendingQuestion<'_>, stored_count: usize, request: &RenderRequest<'_>) -> Result<ReducerQuestion> {
+    let PendingQuestion { mut question, covered } = pending;
+    let Some(mut draft) = covered else { return Ok(question) };
+    let prompt = Message::made(Role::User, SUMMARY_PROMPT);
+    draft.messages.push(DraftMessage::created(&prompt, DraftOrigin::Made));
+    let params = summary_params(request.provider);
+    let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
+    let request = RenderRequest { provider: &provider, ..*request };
+    let composer = BodyComposer { cache: &mut EncodingCache::default(), stored_count, request: &request };
+    question.question = QuestionKind::Summarize(composer.compose(&draft, &mut Report::new())?.bytes);
+    Ok(question)
+}
+
+/// Returns the parameters of a request for a summary.
+fn summary_params(provider: &ProviderRequest) -> Json {
+    ObjectWriter::build(|out| {
+        for (key, value) in provider.params.view().entries() {
+            if !NOT_IN_SUMMARY_REQUEST.iter().any(|name| key.is_text(name)) {
+                out.copy(key, value);
+            }
+        }
+    })
+}

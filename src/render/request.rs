@@ -1,0 +1,29 @@
+//! What a renderer builds a body from.
+
+use crate::clock::Ms;
+use crate::history::History;
+use crate::provider::{ProviderRequest, ToolDefinition};
+use crate::replay::Policy;
+
+/// The request that a render builds.
+pub struct RenderRequest<'r> {
+    /// The dialect, the parameters and the server's settings.
+    pub provider: &'r ProviderRequest,
+    /// The system message.
+    pub instructions: Option<&'r str>,
+    /// The definitions of the tools.
+    pub tools: &'r [ToolDefinition],
+    /// What the model is shown.
+    pub policy: &'r Policy,
+}
+
+/// The conversation that a render reads.
+#[derive(Clone, Copy, Debug)]
+pub struct RenderInput<'r> {
+    /// The stored history. The policy applies to it.
+    pub history: &'r History,
+    /// A turn that is not in history yet. It follows the history.
+    pub live: Option<&'r History>,
+    /// The current time.
+    pub now: Ms,
+}
