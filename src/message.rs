@@ -1,4 +1,4 @@
-//! Messages: data only. Neutral in what an application reads; the shape a provider gave it stays beside it.
+//! Messages: data types. What an application reads is neutral; the remaining members of the wire message are kept in a template.
 
 use crate::clock::Ms;
 use crate::encoding::{TextSource, exact_list, is_default};
@@ -80,14 +80,14 @@ dialects! {
 }
 
 impl Dialect {
-    /// From the name in the public types.
+    /// Returns the value of a name in the public types.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == name)
     }
 }
 
-/// Who speaks.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(index_only)]
@@ -103,13 +103,13 @@ pub enum Role {
 }
 
 impl Role {
-    /// From the name in the public types.
+    /// Returns the value of a name in the public types.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::System, Self::Developer, Self::User, Self::Assistant].into_iter().find(|role| role.as_str() == name)
     }
 
-    /// The name in the public types.
+    /// Returns the name in the public types.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -125,13 +125,13 @@ impl Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum MessageStatus {
-    /// Whole.
+    /// It is complete.
     #[n(0)]
     Complete,
     /// The user stopped it.
     #[n(1)]
     Stopped,
-    /// The provider cut it (length, filter) or the stream ended early.
+    /// The provider ended it early (length, filter), or the stream broke off.
     #[n(2)]
     Truncated,
     /// The run failed after it.
@@ -140,7 +140,7 @@ pub enum MessageStatus {
 }
 
 impl MessageStatus {
-    /// The name in the public types.
+    /// Returns the name in the public types.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -156,10 +156,10 @@ impl MessageStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(map)]
 pub struct Source {
-    /// Its kind.
+    /// The kind of source.
     #[cbor(n(0), skip_if = "is_default")]
     pub kind: SourceKind,
-    /// Which provider of context or history.
+    /// The id of the provider of context or history.
     #[n(1)]
     pub id: Option<String>,
 }
@@ -181,7 +181,7 @@ pub enum SourceKind {
 }
 
 impl SourceKind {
-    /// The name in the public types.
+    /// Returns the name in the public types.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -192,7 +192,7 @@ impl SourceKind {
     }
 }
 
-/// Tokens that a call cost. `input` includes the cached ones, whatever the provider says.
+/// Tokens that a model call used. `input` includes the cached ones, also for providers that report them apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(map)]
@@ -210,7 +210,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The sum of two calls.
+    /// Returns the sum of two calls.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
@@ -227,57 +227,57 @@ impl Usage {
     }
 }
 
-/// One message: an input, or one answer of the model. A call is not in it: it is a
-/// [`ToolInvocation`](crate::tool::ToolInvocation) of its own, named by a part.
+/// One message: an input, or one answer of the model. It does not contain its calls: a part refers to a
+/// [`ToolInvocation`](crate::tool::ToolInvocation) by id.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(map, context_bound = "TextSource")]
 pub struct Message {
-    /// Its id, unique over sessions.
+    /// The id, unique over all sessions.
     #[n(0)]
     pub id: String,
-    /// Its place in the session, given when it is appended.
+    /// The position in the session, assigned when it is appended.
     #[cbor(n(1), skip_if = "is_default")]
     pub seq: u64,
-    /// Its turn, from 0: a turn begins with the user's message.
+    /// The turn, from 0. A turn begins with the user's message.
     #[cbor(n(2), skip_if = "is_default")]
     pub turn: u32,
-    /// Who speaks.
+    /// The role of a message.
     #[n(3)]
     pub role: Role,
-    /// In the model's own order.
+    /// The content, in the order of the wire message.
     #[cbor(n(4), skip_if = "is_default", decode_with = "exact_list")]
     pub parts: Vec<Part>,
-    /// When it was made.
+    /// When it was created.
     #[cbor(n(5), skip_if = "is_default")]
     pub created_at: Ms,
     /// Where it came from.
     #[cbor(n(6), skip_if = "is_default")]
     pub source: Source,
-    /// The run that made it.
+    /// The run that produced it.
     #[n(7)]
     pub run_id: Option<String>,
     /// How it ended.
     #[n(8)]
     pub status: MessageStatus,
-    /// The message it stands after, where that is not the one before it.
+    /// The message that it follows, if that is not the previous one.
     #[n(9)]
     pub parent_id: Option<String>,
-    /// The application's own.
+    /// Metadata of the application.
     #[n(10)]
     pub metadata: Option<Json>,
-    /// What the provider says of an answer.
+    /// Metadata of an answer, from the provider.
     #[n(11)]
     pub answer: Option<Box<AnswerFacts>>,
-    /// The dialect it came in; its shapes return when that dialect is rendered.
+    /// The dialect that it was received in. Templates are used when that dialect is rendered.
     #[n(12)]
     pub dialect: Option<Dialect>,
-    /// The members of the wire message, where they are not the dialect's plain ones.
+    /// The members of the wire message, if they differ from the dialect's standard ones.
     #[n(13)]
     pub template: Option<WireTemplate>,
 }
 
 impl Message {
-    /// A message that is made for one body: it has no id and no place.
+    /// Creates a message for one body. It has no id and no position.
     #[must_use]
     pub fn made(role: Role, text: &str) -> Self {
         Self {
@@ -299,43 +299,43 @@ impl Message {
     }
 }
 
-/// What a provider says of an answer.
+/// Metadata of an answer, from the provider.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(map)]
 pub struct AnswerFacts {
-    /// The model that answered, as it names itself.
+    /// The model, as named in the response.
     #[n(0)]
     pub model: Option<String>,
-    /// What the call cost.
+    /// Tokens that the call used.
     #[n(1)]
     pub usage: Option<Usage>,
-    /// The provider's own reason, as sent.
+    /// The provider's reason, as sent, such as `end_turn` or `length`.
     #[n(2)]
     pub finish_reason: Option<String>,
-    /// From request to last byte, in milliseconds.
+    /// Time from request to last byte, in milliseconds.
     #[n(3)]
     pub duration_ms: Option<u64>,
     /// The provider's id of the response.
     #[n(4)]
     pub response_id: Option<String>,
-    /// The container in which the provider ran code for it (Anthropic): the next request of the run names it.
+    /// The container in which the provider ran code (Anthropic). The next request of the run names it.
     #[n(5)]
     pub container: Option<String>,
 }
 
-/// A piece of a message.
+/// A part of a message.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(map, context_bound = "TextSource")]
 pub struct Part {
-    /// What it is.
+    /// The content.
     #[n(0)]
     pub body: PartBody,
-    /// The members of the wire block, where they are not the dialect's plain ones.
+    /// The members of the wire block, if they differ from the dialect's standard ones.
     #[n(1)]
     pub template: Option<WireTemplate>,
 }
 
-/// What a part is.
+/// The content of a part.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(flat, context_bound = "TextSource")]
@@ -346,7 +346,7 @@ pub enum PartBody {
     Image(#[n(0)] Media),
     #[n(2)]
     File(#[n(0)] Media),
-    /// An application's own: shown, never sent.
+    /// Data of the application. It is shown and never sent.
     #[n(3)]
     Data {
         #[n(0)]
@@ -358,7 +358,7 @@ pub enum PartBody {
     Reasoning(#[n(0)] JsonStr),
     #[n(5)]
     Refusal(#[n(0)] JsonStr),
-    /// The call is the invocation of that id.
+    /// A call: the id of its invocation, its round in the turn, and its place in the round.
     #[n(6)]
     ToolCall {
         #[n(0)]
@@ -368,7 +368,7 @@ pub enum PartBody {
         #[n(2)]
         place: u32,
     },
-    /// A block of the message's dialect that has no neutral meaning; sent back to that dialect alone.
+    /// A block of the message's dialect without a neutral meaning. It is sent to that dialect only.
     #[n(7)]
     Opaque(#[n(0)] Json),
 }
@@ -407,8 +407,11 @@ impl From<PartBody> for Part {
     }
 }
 
-/// The members of a wire object in their order, with holes where the neutral values go back in. So
-/// nothing is stored twice, and what a call says can be renamed, redacted or left out in one place.
+/// The members of a wire object in their order, with slots for the neutral values. So nothing is stored twice, and a call can be renamed,
+/// redacted or dropped in one place.
+///
+/// The template of a text part `{"type":"text","text":"Hi","cache_control":{…}}` has the members `type` and `cache_control` as
+/// [`Raw`](TemplateSlot::Raw) values and `text` as [`Text`](TemplateSlot::Text).
 #[derive(Clone, Debug, PartialEq)]
 pub struct WireTemplate(pub Vec<(JsonStr, TemplateSlot)>);
 
@@ -418,7 +421,7 @@ impl<Ctx: TextSource> Encode<Ctx> for WireTemplate {
     }
 }
 
-/// By hand, since templates may be nested: the depth is counted.
+/// Not derived, since templates may be nested: the depth is counted.
 impl<'b, Ctx: TextSource> Decode<'b, Ctx> for WireTemplate {
     fn decode(from: &mut Decoder<'b>, context: &mut Ctx) -> Result<Self, decode::Error> {
         context.enter()?;
@@ -429,9 +432,9 @@ impl<'b, Ctx: TextSource> Decode<'b, Ctx> for WireTemplate {
 }
 
 impl WireTemplate {
-    /// Of a result that came among others in one wire message: its place, from 0, and how many there were.
+    /// For a result that was received with others in one wire message, returns its index and their number.
     #[must_use]
-    pub fn came_among(&self) -> Option<(u32, u32)> {
+    pub fn place_among_results(&self) -> Option<(u32, u32)> {
         match self.0.as_slice() {
             [(first, TemplateSlot::Part(place)), (second, TemplateSlot::Part(all)), ..]
                 if first.is_empty() && second.is_empty() =>
@@ -443,28 +446,29 @@ impl WireTemplate {
     }
 }
 
-/// One member's value.
+/// The value of a member.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(flat, context_bound = "TextSource")]
 pub enum TemplateSlot {
-    /// Kept as it came.
+    /// A value that is sent as it was received.
     #[n(0)]
     Raw(#[n(0)] Json),
-    /// The text of the message's part at that index. In a result, without a key and in front, where it came among others in
-    /// one wire message: its place there, and then how many there were. In a message, without a key and behind, how many of its
-    /// parts stood before each result.
+    /// The text of the message's part at that index.
+    ///
+    /// Members with an empty key have another meaning. Two at the start of a result's template are the result's index in its wire message
+    /// and the number of results there. Those at the end of a message's template are the numbers of parts before each result.
     #[n(1)]
     Part(#[n(0)] u32),
     /// All parts that no other slot names, as the dialect's array of blocks.
     #[n(2)]
     Parts,
-    /// As `Parts`, with the results of the calls before it first: they came in one wire message.
+    /// Like `Parts`, after the results of the calls before the message: they were received in one wire message.
     #[n(3)]
     ResultsThenParts,
-    /// The dialect's array of calls; the member goes when no call is left.
+    /// The dialect's array of calls. The member is dropped if no call is left.
     #[n(4)]
     Calls,
-    /// In a part: its own text, or a medium's address or data.
+    /// In a part: its text, or the URL or data of its media.
     #[n(5)]
     Text,
     /// In a call or a result: the call's id.
@@ -479,7 +483,7 @@ pub enum TemplateSlot {
     /// In a result: the content.
     #[n(9)]
     Content,
-    /// An object inside.
+    /// A nested object.
     #[n(10)]
     Object(#[n(0)] WireTemplate),
 }

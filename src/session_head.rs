@@ -1,4 +1,4 @@
-//! A session's head: identity, owner, channel, state bag and counters. It is small, and every append rewrites it.
+//! A session's head: identity, owner, channel, state bag and counters. It is small; every append writes it again.
 
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, is_default, rewritten};
@@ -6,43 +6,43 @@ use crate::error::Code;
 use crate::json::Json;
 use minicbor::{Decode, Encode};
 
-/// What is known of a session without reading its log.
+/// The part of a session that is known without reading its log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionHead {
-    /// Any non-empty text.
+    /// The session's id: any non-empty text.
     pub id: String,
     /// When it was first written.
     pub created_at: Ms,
-    /// The store's revision of its first write: tells it from one of the same id that was deleted before it. 0 before that.
+    /// The store's revision of the first write, 0 before it. It distinguishes the session from a deleted one of the same id.
     pub born: u64,
     /// When it was last written.
     pub updated_at: Ms,
-    /// For a list on screen.
+    /// A title for lists.
     pub title: Option<String>,
     /// Names a set of replay settings.
     pub channel: Option<String>,
-    /// The application's own.
+    /// Metadata of the application.
     pub metadata: Option<Json>,
-    /// Who holds the conversation's state.
+    /// Where the conversation's state is kept.
     pub owner: Owner,
-    /// Provider-scoped state by key, sorted.
+    /// The state bag, sorted by key.
     pub state: Vec<(String, Json)>,
     /// The session's public revision: the number of appends that changed history, 0 while it is empty. After a session was deleted, a
     /// new one with its id continues from the last revision, so that one revision never stands for two histories.
     pub history_revision: u64,
-    /// The next message's `seq`.
+    /// The `seq` of the next message.
     pub next_seq: u64,
-    /// The next log record's key.
+    /// The key of the next log record.
     pub next_record: u64,
-    /// The next audit row's key.
+    /// The key of the next audit row.
     pub next_invocation: u64,
-    /// The next run's number.
+    /// The number of the next run.
     pub next_run: u64,
-    /// How many turns have begun.
+    /// Number of turns that have begun.
     pub turns: u32,
-    /// Bytes of all log records.
+    /// Size of all log records, in bytes.
     pub log_bytes: u64,
-    /// The highest source number ever stored, -1 for none: numbering goes on from here (R9).
+    /// The highest source number ever stored, -1 for none. New sources get higher numbers (R9).
     pub source_high_water: i64,
     /// Unfinished runs.
     pub runs: Vec<RunEntry>,
@@ -71,7 +71,7 @@ rewritten!(struct SessionHead {
 });
 
 impl SessionHead {
-    /// A session that nothing was appended to.
+    /// Creates the head of an empty session.
     #[must_use]
     pub fn new(id: &str, now: Ms) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl SessionHead {
         }
     }
 
-    /// What records keep of the head, so that it can be rebuilt from them.
+    /// Returns the fields that records contain, from which a head is rebuilt.
     #[must_use]
     pub fn mark(&self, revision: u64) -> HeadMark {
         HeadMark {
@@ -115,7 +115,7 @@ impl SessionHead {
         }
     }
 
-    /// The head as of a record: without what records do not keep (metadata, state bag, unfinished runs).
+    /// Rebuilds the head as of a record, without metadata, state bag and unfinished runs, which records do not contain.
     #[must_use]
     pub fn from_mark(id: &str, mark: HeadMark) -> Self {
         Self {
@@ -132,7 +132,7 @@ impl SessionHead {
         }
     }
 
-    /// Takes over what a rebuilt head lacks and an earlier one of the same session has; counters never go back.
+    /// Copies from an earlier head of the same session the fields that a rebuilt head lacks. Counters never decrease.
     pub fn adopt(&mut self, earlier: &Self) {
         if self.born != 0 && earlier.born != self.born {
             return;
@@ -152,7 +152,7 @@ impl SessionHead {
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
     }
 
-    /// There was a source of that number.
+    /// Raises the highest source number to `number`, if that is higher.
     pub fn raise_highest_source(&mut self, number: Option<u64>) {
         let number = number.and_then(|number| i64::try_from(number).ok()).unwrap_or(-1);
         self.source_high_water = self.source_high_water.max(number);
@@ -163,14 +163,14 @@ impl SessionHead {
         self.runs.iter().filter(|run| !run.is_stopped())
     }
 
-    /// The entry of an unfinished run.
+    /// Returns the entry of an unfinished run.
     #[must_use]
     pub fn run(&self, id: &str) -> Option<&RunEntry> {
         self.runs.iter().find(|run| run.id == id)
     }
 }
 
-/// A head's counters, as of a record of the log or of a journal that was appended with it.
+/// The counters of a head as of an append, contained in the log record or journal record of that append.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(map)]
@@ -200,32 +200,32 @@ pub struct HeadMark {
     pub source_high_water: i64,
 }
 
-/// Who holds the conversation's state. One owner by construction.
+/// Where the conversation's state is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Owner {
-    /// History is here and replayed in full.
+    /// In this session: requests contain the replayed history.
     #[default]
     #[n(0)]
     SessionHead,
 }
 
-/// An unfinished run, as the head knows it; its journal is in the `runs` table.
+/// An unfinished run in the head. Its journal is in the table `runs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunEntry {
     /// The run's id.
     pub id: String,
-    /// Its number in the session: its journal's keys begin there.
+    /// The number in the session, which the keys of its journal begin with.
     pub number: u64,
-    /// How many journal entries it has.
+    /// Number of journal entries.
     pub entries: u64,
-    /// Counts owners: a resume takes the next one, and the writes of the one before it conflict (R18).
+    /// Number of owners so far. A resume increments it, and writes of the previous owner conflict (R18).
     pub epoch: u32,
-    /// Until when its owner may be taken for alive, where no lock of the platform says so.
+    /// End of the owner's lease: until then it is considered alive, where the platform has no locks.
     pub lease_until: Ms,
     /// When it began.
     pub started_at: Ms,
-    /// Why it failed, if it did and waits to be resumed or discarded: the error's code and sentence. `aborted` if it was stopped.
+    /// Code and message of the error of a failed run, which waits to be resumed or discarded. The code is `aborted` if the user stopped it.
     pub failed: Option<(String, String)>,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
@@ -241,7 +241,7 @@ rewritten!(struct RunEntry {
 });
 
 impl RunEntry {
-    /// Whether the user stopped the run. It is not pending, and is kept only until the next run begins.
+    /// Returns true if the user stopped the run. It is not pending, and is kept only until the next run begins.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.failed.as_ref().is_some_and(|(code, _)| code == Code::Aborted.as_str())

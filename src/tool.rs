@@ -1,4 +1,4 @@
-//! Tool calls and their results: the records of the audit table. Data only.
+//! Tool calls and their results: data types.
 
 use crate::clock::Ms;
 use crate::encoding::{TextSource, is_default};
@@ -7,59 +7,59 @@ use crate::message::{Dialect, WireTemplate};
 use minicbor::{Decode, Encode};
 use std::borrow::Cow;
 
-/// One call and its result.
+/// A tool call and its result.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(map, context_bound = "TextSource")]
 pub struct ToolInvocation {
-    /// Its own id, unique over sessions: an idempotency key for the tool.
+    /// The id, unique over all sessions. Tools use it as idempotency key.
     #[n(0)]
     pub id: String,
-    /// Its place in the audit table, given when it is appended.
+    /// The number in the audit table, assigned when it is appended.
     #[cbor(n(1), skip_if = "is_default")]
     pub number: u64,
-    /// The key of the log record that holds it, given when it is appended.
+    /// The key of the log record with the call, assigned when it is appended.
     #[cbor(n(2), skip_if = "is_default")]
     pub record: u64,
-    /// The assistant message that asked for it.
+    /// The assistant message with the call.
     #[n(3)]
     pub message_id: String,
     /// The turn of that message.
     #[cbor(n(4), skip_if = "is_default")]
     pub turn: u32,
-    /// The call id as the provider gave it; may be empty or used before.
+    /// The call id as received. It may be empty or used before.
     #[n(5)]
     pub call_id: String,
-    /// The id it goes out by, where `call_id` cannot serve: empty, or used by an earlier call (R5).
+    /// The id that is sent instead of a `call_id` that is empty or used by an earlier call (R5).
     #[n(6)]
     pub replay_id: Option<String>,
-    /// The tool.
+    /// The tool's name.
     #[n(7)]
     pub name: String,
-    /// What it was asked.
+    /// The arguments.
     #[n(8)]
     pub arguments: Arguments,
-    /// Which request of the turn asked for it, from 0. Parallel calls share it.
+    /// The round of the turn, from 0: calls of one answer are of one round.
     #[cbor(n(9), skip_if = "is_default")]
     pub round: u32,
-    /// Its place in that batch, from 0.
+    /// The place in the round, from 0.
     #[cbor(n(10), skip_if = "is_default")]
     pub place: u32,
-    /// How it stands.
+    /// The status.
     #[n(11)]
     pub status: InvocationStatus,
-    /// When the host began.
+    /// When the tool started.
     #[n(12)]
     pub started_at: Option<Ms>,
-    /// When its result was there.
+    /// When the result was there.
     #[n(13)]
     pub finished_at: Option<Ms>,
     /// When it was stored.
     #[cbor(n(14), skip_if = "is_default")]
     pub stored_at: Ms,
-    /// Whether `persist` replaced or withheld something.
+    /// True if `persist` replaced or withheld something.
     #[cbor(n(15), skip_if = "is_default")]
     pub redacted: bool,
-    /// The session's channel at the time.
+    /// The session's channel when the call was stored.
     #[n(16)]
     pub channel: Option<String>,
     /// The tool's own window for its result, given with the run (R10).
@@ -68,22 +68,22 @@ pub struct ToolInvocation {
     /// The freshness window of the append that added the call or its result. Overrides the tool's (R10).
     #[n(18)]
     pub append_freshness: Option<Window>,
-    /// What came back.
+    /// The result.
     #[n(19)]
     pub result: Option<ToolResult>,
-    /// The members of the wire call, where they are not the dialect's plain ones.
+    /// The members of the wire call, if they differ from the dialect's standard ones.
     #[n(20)]
     pub template: Option<WireTemplate>,
 }
 
 impl ToolInvocation {
-    /// The id that goes out.
+    /// Returns the id that is sent.
     #[must_use]
     pub fn wire_id(&self) -> &str {
         self.replay_id.as_deref().unwrap_or(&self.call_id)
     }
 
-    /// Leaves nothing of it but that it was called (R12): no arguments, no result, no member of the provider's.
+    /// Removes arguments, result and template, so that only the fact of the call is stored (R12).
     pub fn withhold(&mut self) {
         self.redacted = true;
         self.arguments = Arguments::Text(JsonStr::new(""));
@@ -91,20 +91,20 @@ impl ToolInvocation {
         self.template = None;
     }
 
-    /// Whether nothing is stored of it but that it was called: then it is never sent. Arguments that the model left empty are
-    /// stored as `{}` where something else of the call is redacted.
+    /// Returns true if only the fact of the call is stored. Such a call is never sent. Empty arguments of a call that is otherwise
+    /// redacted are stored as `{}`.
     #[must_use]
     pub fn is_withheld(&self) -> bool {
         self.redacted && matches!(&self.arguments, Arguments::Text(text) if text.is_empty())
     }
 
-    /// Whether a result may still be stored: there is none, or only the placeholder of an interrupted call.
+    /// Returns true if a result may still be stored: there is none, or only the placeholder of an interrupted call.
     #[must_use]
     pub fn takes_result(&self) -> bool {
         !self.is_withheld() && (self.result.is_none() || self.status == InvocationStatus::Interrupted)
     }
 
-    /// What `since` and `until` of a query are about: finish, else start, else storing.
+    /// Returns the time that `since` and `until` of a query refer to: when it finished, else started, else was stored.
     #[must_use]
     pub fn at(&self) -> Ms {
         self.finished_at.or(self.started_at).unwrap_or(self.stored_at)
@@ -115,16 +115,16 @@ impl ToolInvocation {
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(flat, context_bound = "TextSource")]
 pub enum Arguments {
-    /// A string that holds JSON text, or what the model took for it.
+    /// A string with JSON text, which may be malformed.
     #[n(0)]
     Text(#[n(0)] JsonStr),
-    /// The value itself.
+    /// The JSON value.
     #[n(1)]
     Value(#[n(0)] Json),
 }
 
 impl Arguments {
-    /// The JSON text as the model wrote it; not always JSON.
+    /// Returns the text as the model wrote it. It may be malformed JSON.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self {
@@ -133,7 +133,7 @@ impl Arguments {
         }
     }
 
-    /// The object they are, `{}` where nothing was written; none where they are no JSON object.
+    /// Returns the arguments as an object; `{}` if they are empty, none if they are not a JSON object.
     #[must_use]
     pub fn object(&self) -> Option<Json> {
         let text = self.text();
@@ -144,35 +144,35 @@ impl Arguments {
     }
 }
 
-/// How an invocation stands.
+/// The status of an invocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum InvocationStatus {
     /// No result yet.
     #[n(0)]
     Pending,
-    /// Answered.
+    /// It has a result.
     #[n(1)]
     Ok,
-    /// Answered by a failure.
+    /// Its result is an error.
     #[n(2)]
     Error,
     /// The user said no.
     #[n(3)]
     Rejected,
-    /// Cut off: nobody knows whether it ran.
+    /// The run was interrupted; it is not known whether the tool ran.
     #[n(4)]
     Interrupted,
-    /// The run was cancelled while it ran.
+    /// The run was cancelled while the tool ran.
     #[n(5)]
     Aborted,
 }
 
 impl InvocationStatus {
-    /// All of them.
+    /// Every status.
     pub const ALL: [Self; 6] = [Self::Pending, Self::Ok, Self::Error, Self::Rejected, Self::Interrupted, Self::Aborted];
 
-    /// The name in the public types.
+    /// Returns the name in the public types.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -186,37 +186,37 @@ impl InvocationStatus {
     }
 }
 
-/// What a tool gave back.
+/// The result of a tool call.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(map, context_bound = "TextSource")]
 pub struct ToolResult {
-    /// Any JSON value; a string where the tool gave text; an array of blocks where a dialect did.
+    /// Any JSON value: a string for text, an array of the dialect's blocks if it was received so.
     #[n(0)]
     pub content: Json,
-    /// Whether it is a failure.
+    /// True if the tool failed.
     #[cbor(n(1), skip_if = "is_default")]
     pub is_error: bool,
-    /// The dialect it came in by `append`; none when a run made it.
+    /// The dialect that it was received in by `append`; none for a result of a run.
     #[n(2)]
     pub dialect: Option<Dialect>,
-    /// The members of the wire result, where they are not the dialect's plain ones.
+    /// The members of the wire result, if they differ from the dialect's standard ones.
     #[n(3)]
     pub template: Option<WireTemplate>,
 }
 
 impl ToolResult {
-    /// A failure told in words.
+    /// Creates an error result with a text.
     #[must_use]
     pub fn failure(text: &str) -> Self {
         Self { content: JsonStr::new(text).to_json(), is_error: true, dialect: None, template: None }
     }
 }
 
-/// How long a result stays replayable after it finished (R10).
+/// How long a result stays replayable after the tool finished (R10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(flat)]
 pub enum Window {
-    /// For so many milliseconds, inclusive; 0 never.
+    /// For this number of milliseconds, inclusive; 0 for never.
     #[n(0)]
     Millis(#[n(0)] u64),
     /// Always.

@@ -9,8 +9,8 @@ const MEMORY_PER_ITEM: u64 = 600;
 /// Upper limit of the estimate, in bytes. Wasm has 4 GB, of which an open session takes a part.
 const MAX_MEMORY: u64 = 3 * 1024 * 1024 * 1024;
 
-/// Whether there is memory to decode this text and to report findings on all of its items. An overestimate: commas in strings count,
-/// too.
+/// Returns true if there is memory to decode this text and to report findings on all of its items. Commas in strings count as items, so
+/// the estimate is too high rather than too low.
 #[must_use]
 pub fn fits_memory(text: &[u8]) -> bool {
     // A text has no more items than bytes, so a short one needs no count.

@@ -1,16 +1,16 @@
-//! The scanner: checks JSON text in one pass, with a bit a level instead of recursion.
+//! The scanner: checks JSON text in one pass, with a flag per level instead of recursion.
 
-/// Where text stops being JSON, as a byte offset.
+/// Text that is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// Byte offset of the first byte that does not fit.
+    /// Byte offset of the first wrong byte.
     pub at: usize,
 }
 
-/// Checks that `text` is one JSON value, white space around it allowed (RFC 8259, as `JSON.parse` reads it).
+/// Checks that `text` is one JSON value, with optional white space around it (RFC 8259, like `JSON.parse`).
 ///
 /// # Errors
-/// Where it stops being one.
+/// The position of the first wrong byte.
 pub fn check(text: &str) -> Result<(), SyntaxError> {
     let bytes = text.as_bytes();
     let end = check_value(bytes, skip_space(bytes, 0))?;
@@ -18,7 +18,7 @@ pub fn check(text: &str) -> Result<(), SyntaxError> {
     if end == bytes.len() { Ok(()) } else { Err(SyntaxError { at: end }) }
 }
 
-/// The first offset at or after `at` that is not JSON white space.
+/// Returns the first offset from `at` on that is not JSON white space.
 #[must_use]
 pub fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -40,11 +40,11 @@ pub(super) fn without_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
-/// Checks the value that starts at `at`; gives the offset behind it.
+/// Checks the value that starts at `at`. Returns the offset after it.
 fn check_value(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
     let mut objects: Vec<bool> = Vec::new();
     loop {
-        // A value is due at `at`.
+        // A value must start at `at`.
         match bytes.get(at) {
             Some(b'{') => {
                 at = skip_space(bytes, at + 1);
@@ -72,7 +72,7 @@ fn check_value(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
             Some(b'-' | b'0'..=b'9') => at = check_number(bytes, at)?,
             _ => return Err(SyntaxError { at }),
         }
-        // A value has ended: close what ends here, or go on to the next one.
+        // A value has ended: close the arrays and objects that end here, or continue with the next value.
         loop {
             let Some(&in_object) = objects.last() else { return Ok(at) };
             at = skip_space(bytes, at);
@@ -110,6 +110,7 @@ fn check_word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, SyntaxError
     if bytes.get(at..at + word.len()) == Some(word) { Ok(at + word.len()) } else { Err(SyntaxError { at }) }
 }
 
+/// Checks the string that starts at `start`. Returns the offset after it.
 pub(super) fn check_string(bytes: &[u8], start: usize) -> Result<usize, SyntaxError> {
     let mut at = start + 1;
     loop {
@@ -151,7 +152,7 @@ fn check_number(bytes: &[u8], mut at: usize) -> Result<usize, SyntaxError> {
     Ok(at)
 }
 
-/// The offset behind the value that starts at `at`, in text that [`check`] has accepted.
+/// Returns the offset after the value that starts at `at`, in text that [`check`] has accepted.
 pub(super) fn skip_value(bytes: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     loop {
@@ -183,6 +184,7 @@ pub(super) fn skip_value(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// Returns the offset after the string that starts at `start`, in text that [`check`] has accepted.
 pub(super) fn skip_string(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     loop {

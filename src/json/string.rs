@@ -1,4 +1,4 @@
-//! A JSON string kept as its token, so that every escape returns as it was written.
+//! [`JsonStr`], a JSON string that is kept as its token, so that escapes stay as they were written.
 
 use super::scan;
 use super::value::Json;
@@ -8,17 +8,17 @@ use minicbor::encode::{Encoder, Write};
 use minicbor::{Decode, Decoder, Encode};
 use std::borrow::Cow;
 
-/// A JSON string literal, quotes included, in the escapes it was written in. A lone surrogate, which
-/// no Rust string can hold, lives here as its `\uXXXX`.
+/// A JSON string as its token: the literal with quotes, in the escapes that it was written in. A lone surrogate, which a Rust string
+/// cannot contain, is kept as its escape `\uXXXX`.
 #[derive(Clone)]
 pub struct JsonStr(Token);
 
-/// A token's text.
+/// The text of a token.
 #[derive(Clone)]
 enum Token {
-    /// A slice of a record, or a text of its own; copying it copies no text.
+    /// A slice of a record or of a buffer of its own. A clone shares the text.
     Shared(ByteString),
-    /// A text that is being streamed.
+    /// A text that is being streamed and can grow in place.
     Growing(String),
 }
 
@@ -33,7 +33,7 @@ impl JsonStr {
         Self::from_owned(token)
     }
 
-    /// From the inside of one or several tokens, each checked before (a streamed string's fragments).
+    /// Wraps the inside of tokens that were checked before, such as the fragments of a streamed string.
     pub(crate) fn from_inside(inside: &str) -> Self {
         let mut token = String::with_capacity(inside.len() + 2);
         token.push('"');
@@ -42,7 +42,7 @@ impl JsonStr {
         Self::from_owned(token)
     }
 
-    /// All of the texts as one, with `between` (the inside of a token) between them.
+    /// Joins texts. `between`, the inside of a token, separates them.
     pub(crate) fn joined(texts: &mut dyn Iterator<Item = &Self>, between: &str) -> Self {
         let mut token = String::from("\"");
         for (at, text) in texts.enumerate() {
@@ -53,7 +53,7 @@ impl JsonStr {
         Self::from_owned(token)
     }
 
-    /// Appends another string. The first time, the text is copied; from then on it grows in place.
+    /// Appends another string. The first call copies the text; later ones grow it in place.
     pub(crate) fn push(&mut self, more: &Self) {
         if let Token::Shared(token) = &self.0 {
             self.0 = Token::Growing(token.to_string());
@@ -65,6 +65,7 @@ impl JsonStr {
         }
     }
 
+    /// Copies a token that was checked before.
     pub(super) fn from_checked(token: &str) -> Self {
         Self(Token::Shared(token.into()))
     }
@@ -73,7 +74,7 @@ impl JsonStr {
         Self(Token::Shared(token.into()))
     }
 
-    /// The token, quotes included: what goes on the wire.
+    /// Returns the token with its quotes.
     #[must_use]
     pub fn token(&self) -> &str {
         match &self.0 {
@@ -82,26 +83,26 @@ impl JsonStr {
         }
     }
 
-    /// The token without its quotes.
+    /// Returns the token without its quotes.
     #[must_use]
     pub fn inside(&self) -> &str {
         let token = self.token();
         token.get(1..token.len().saturating_sub(1)).unwrap_or("")
     }
 
-    /// The text itself. A lone surrogate reads as U+FFFD here, and only here.
+    /// Returns the decoded text. A lone surrogate becomes U+FFFD.
     #[must_use]
     pub fn decode(&self) -> Cow<'_, str> {
         unescape(self.inside())
     }
 
-    /// Whether nothing is written in it.
+    /// Returns true for the empty string.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.token().len() <= 2
     }
 
-    /// As a JSON value.
+    /// Returns the string as a JSON value.
     #[must_use]
     pub fn to_json(&self) -> Json {
         match &self.0 {
@@ -205,7 +206,7 @@ pub(super) fn unescape(inside: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Reads `uXXXX`, and the low half that follows a high one.
+/// Decodes `uXXXX` and, after a high surrogate, the low one that follows. Returns the character and the number of bytes read.
 fn unescape_unit(tail: &str) -> (char, usize) {
     let unit = |at: usize| tail.get(at..at + 4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
     let Some(high) = unit(1) else { return ('\u{fffd}', 1) };
@@ -222,7 +223,7 @@ fn unescape_unit(tail: &str) -> (char, usize) {
     (char::from_u32(high).unwrap_or('\u{fffd}'), 5)
 }
 
-/// Whether a token's inside ends in a high surrogate that still waits for its low half.
+/// Returns true if the inside of a token ends in the escape of a high surrogate, whose low one may follow in the next fragment.
 pub(crate) fn ends_in_high_surrogate(inside: &str) -> bool {
     let Some(tail) = inside.len().checked_sub(6).and_then(|at| inside.get(at..)) else { return false };
     let Some(hex) = tail.strip_prefix("\\u") else { return false };
@@ -230,9 +231,8 @@ pub(crate) fn ends_in_high_surrogate(inside: &str) -> bool {
     backslashes % 2 == 0 && u32::from_str_radix(hex, 16).is_ok_and(|unit| (0xd800..0xdc00).contains(&unit))
 }
 
-// The scanner's string check is what makes a token trustworthy.
 impl JsonStr {
-    /// Checks a token that comes from outside.
+    /// Checks a token; none if it is not one JSON string.
     #[must_use]
     pub fn from_token(token: &str) -> Option<Self> {
         let bytes = token.as_bytes();

@@ -1,4 +1,4 @@
-//! Writers that put the commas and nothing else.
+//! Writers of objects and arrays that append to a text and insert the commas.
 
 use super::{Json, JsonRef, JsonStr, push_escaped, push_text};
 
@@ -14,7 +14,7 @@ impl<'o> ObjectWriter<'o> {
         Self { out }
     }
 
-    /// Builds a value of its own.
+    /// Builds an object as a value.
     pub fn build(fill: impl FnOnce(&mut ObjectWriter<'_>)) -> Json {
         let mut text = String::new();
         let mut object = ObjectWriter::new(&mut text);
@@ -23,7 +23,7 @@ impl<'o> ObjectWriter<'o> {
         Json::trusted(text)
     }
 
-    /// Writes a key and hands out the text for its value, which the caller must write.
+    /// Writes a key and returns the text to which the caller must append the value.
     pub fn key(&mut self, key: &str) -> &mut String {
         push_comma(self.out);
         self.out.push('"');
@@ -32,7 +32,7 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
-    /// As [`key`](Self::key), for a key that is a token already.
+    /// Like [`key`](Self::key), for a token.
     pub fn key_token(&mut self, token: &str) -> &mut String {
         push_comma(self.out);
         self.out.push_str(token);
@@ -40,7 +40,7 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
-    /// As [`key`](Self::key), for the inside of a token.
+    /// Like [`key`](Self::key), for the inside of a token.
     pub(crate) fn key_inside(&mut self, inside: &str) -> &mut String {
         push_comma(self.out);
         self.out.push('"');
@@ -49,25 +49,25 @@ impl<'o> ObjectWriter<'o> {
         self.out
     }
 
-    /// Copies a member as it stands, key and all.
+    /// Copies a member unchanged.
     pub fn copy(&mut self, key: JsonRef<'_>, value: JsonRef<'_>) {
         self.key_token(key.as_raw()).push_str(value.as_raw());
     }
 
-    /// Copies the members of an object but that one.
+    /// Copies the members of an object except those of the key `but`; all of them if that is empty.
     pub fn copy_all(&mut self, object: JsonRef<'_>, but: &str) {
         for (key, value) in object.entries().filter(|(key, _)| but.is_empty() || !key.is_text(but)) {
             self.copy(key, value);
         }
     }
 
-    /// A text.
+    /// Writes a text.
     pub fn text(&mut self, key: &str, text: &str) -> &mut Self {
         push_text(self.key(key), text);
         self
     }
 
-    /// A text, or `null`.
+    /// Writes a text, or `null`.
     pub fn text_or_null(&mut self, key: &str, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.text(key, text),
@@ -75,17 +75,17 @@ impl<'o> ObjectWriter<'o> {
         }
     }
 
-    /// A string that is a token already.
+    /// Writes a string that is a token already.
     pub fn token(&mut self, key: &str, token: &JsonStr) -> &mut Self {
         self.raw(key, token.token())
     }
 
-    /// A whole number.
+    /// Writes a whole number.
     pub fn number(&mut self, key: &str, number: u64) -> &mut Self {
         self.raw(key, &number.to_string())
     }
 
-    /// A whole number, or `null`.
+    /// Writes a whole number, or `null`.
     pub fn number_or_null(&mut self, key: &str, number: Option<u64>) -> &mut Self {
         match number {
             Some(number) => self.number(key, number),
@@ -93,23 +93,23 @@ impl<'o> ObjectWriter<'o> {
         }
     }
 
-    /// A boolean.
+    /// Writes a boolean.
     pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
         self.raw(key, if value { "true" } else { "false" })
     }
 
-    /// A value that is JSON already.
+    /// Writes a JSON value.
     pub fn json(&mut self, key: &str, value: JsonRef<'_>) -> &mut Self {
         self.raw(key, value.as_raw())
     }
 
-    /// Text that the caller vouches for.
+    /// Writes text that must be a JSON value; it is not checked.
     pub fn raw(&mut self, key: &str, text: &str) -> &mut Self {
         self.key(key).push_str(text);
         self
     }
 
-    /// An array, its items written one by one.
+    /// Writes an array, whose items `fill` writes.
     pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut ArrayWriter<'_>)) -> &mut Self {
         let mut array = ArrayWriter::new(self.key(key));
         fill(&mut array);
@@ -117,12 +117,12 @@ impl<'o> ObjectWriter<'o> {
         self
     }
 
-    /// An array of items that are written already.
+    /// Writes an array of encoded items.
     pub fn list(&mut self, key: &str, items: &[String]) -> &mut Self {
         self.raw(key, &list_of(items))
     }
 
-    /// An object inside.
+    /// Writes an object, whose members `fill` writes.
     pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut ObjectWriter<'_>)) -> &mut Self {
         let mut object = ObjectWriter::new(self.key(key));
         fill(&mut object);
@@ -136,7 +136,7 @@ impl<'o> ObjectWriter<'o> {
     }
 }
 
-/// An array of items that are written already.
+/// Encodes an array of encoded items.
 #[must_use]
 pub fn list_of(items: &[String]) -> String {
     let mut out = String::new();
@@ -160,20 +160,20 @@ impl<'o> ArrayWriter<'o> {
         Self { out }
     }
 
-    /// Hands out the text for the next item, which the caller must write.
+    /// Returns the text to which the caller must append the next item.
     pub fn item(&mut self) -> &mut String {
         push_comma(self.out);
         self.out
     }
 
-    /// An object as the next item.
+    /// Writes an object as the next item.
     pub fn object(&mut self, fill: impl FnOnce(&mut ObjectWriter<'_>)) {
         let mut object = ObjectWriter::new(self.item());
         fill(&mut object);
         object.end();
     }
 
-    /// A text as the next item.
+    /// Writes a text as the next item.
     pub fn text(&mut self, text: &str) {
         push_text(self.item(), text);
     }
@@ -184,7 +184,7 @@ impl<'o> ArrayWriter<'o> {
     }
 }
 
-/// A comma, except behind the bracket that has just been opened: no value ends in one.
+/// Appends a comma, except right after an opening bracket. No value ends in one.
 fn push_comma(out: &mut String) {
     if !matches!(out.as_bytes().last(), Some(b'{' | b'[')) {
         out.push(',');

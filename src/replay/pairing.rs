@@ -91,7 +91,7 @@ fn join_answers(draft: &mut Draft<'_>) {
 fn came_among(item: &DraftMessage<'_>) -> usize {
     let among = |call: &DraftCall<'_>| match call.result {
         Some(DraftResult::Stored(result)) => {
-            result.template.as_ref().and_then(WireTemplate::came_among).map_or(0, |(_, all)| all as usize)
+            result.template.as_ref().and_then(WireTemplate::place_among_results).map_or(0, |(_, all)| all as usize)
         }
         _ => 0,
     };

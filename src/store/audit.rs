@@ -1,4 +1,4 @@
-//! Rows of the audit table: an invocation without its payload, and where the payload is.
+//! Rows of the audit table: an invocation without its payload, and the keys of the log records that have the payload.
 
 use super::record::{RecordKind, seal_record};
 use super::{AuditIndex, Record, Table};
@@ -8,7 +8,7 @@ use crate::history::{History, HistoryEntry};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
 use minicbor::{Decode, Encode};
 
-/// One row. Sizes are in bytes.
+/// A row of the audit table. Sizes are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(map)]
@@ -45,16 +45,16 @@ pub struct AuditRow {
     pub arguments_bytes: u64,
     #[n(15)]
     pub result_bytes: Option<u64>,
-    /// The log record that holds call and arguments.
+    /// Key of the log record with the call and its arguments.
     #[cbor(n(16), skip_if = "is_default")]
     pub record: u64,
-    /// The log record that holds the result, where it came later.
+    /// Key of the log record with the result, if that is a later one.
     #[n(17)]
     pub result_record: Option<u64>,
 }
 
 impl AuditRow {
-    /// The row of an invocation.
+    /// Builds the row of an invocation.
     #[must_use]
     pub fn new(invocation: &ToolInvocation, result_record: Option<u64>) -> Self {
         Self {
@@ -73,14 +73,14 @@ impl AuditRow {
             redacted: invocation.redacted,
             channel: invocation.channel.clone(),
             arguments_bytes: invocation.arguments.text().len() as u64,
-            result_bytes: bytes_of(invocation.result.as_ref()),
+            result_bytes: result_bytes(invocation.result.as_ref()),
             record: invocation.record,
             result_record,
         }
     }
 
-    /// The row that an appended entry writes: of its invocation, or of an earlier one that it answers.
-    pub(super) fn of(history: &History, entry: &HistoryEntry, key: u64) -> Option<Self> {
+    /// Builds the row that an appended entry writes: that of its invocation, or of the earlier one that it answers.
+    pub(super) fn of_entry(history: &History, entry: &HistoryEntry, key: u64) -> Option<Self> {
         match entry {
             HistoryEntry::Invocation(invocation) => Some(Self::new(invocation, None)),
             HistoryEntry::Result(result) => {
@@ -88,14 +88,14 @@ impl AuditRow {
                 row.status = result.status;
                 row.started_at = result.started_at.or(row.started_at);
                 row.finished_at = result.finished_at;
-                row.result_bytes = bytes_of(result.result.as_ref());
+                row.result_bytes = result_bytes(result.result.as_ref());
                 Some(row)
             }
             HistoryEntry::Message(_) | HistoryEntry::SetAside(_) => None,
         }
     }
 
-    /// As a record of the table.
+    /// Encodes the row as a record.
     #[must_use]
     pub fn record(&self) -> Record {
         let index = AuditIndex {
@@ -114,6 +114,6 @@ impl AuditRow {
     }
 }
 
-fn bytes_of(result: Option<&ToolResult>) -> Option<u64> {
+fn result_bytes(result: Option<&ToolResult>) -> Option<u64> {
     result.map(|result| result.content.as_str().len() as u64)
 }

@@ -1,4 +1,4 @@
-//! Replaces the ids of new entries that history has already, right before they are written.
+//! Replaces ids of new entries that history has already, when they are written.
 //!
 //! An application's id source may return the same ids after a reload or in another tab. `History::apply` ignores an entry whose id is
 //! in use, so without this the content would be lost.
@@ -22,7 +22,7 @@ pub(super) fn make_distinct(history: &History, entries: &mut [HistoryEntry], cal
             id.clone_from(new);
         }
     };
-    // A result that stands before a new invocation of its id answers the stored one.
+    // A result before the new invocation of its id belongs to the stored invocation.
     let mut added = IdMap::with_seed(history.seed());
     for entry in entries {
         match entry {
@@ -46,7 +46,7 @@ pub(super) fn make_distinct(history: &History, entries: &mut [HistoryEntry], cal
     Ok(())
 }
 
-/// Returns the new id of each entry whose id history has already.
+/// Returns a map from each id that history has already to the new id of that entry.
 fn replacements(history: &History, entries: &[HistoryEntry], caller_ids: &[String]) -> Result<IdMap<String>> {
     let mut taken = IdMap::with_seed(history.seed());
     for id in entries.iter().filter_map(own_id) {

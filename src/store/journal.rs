@@ -1,9 +1,9 @@
-//! Journals of unfinished runs: their records, and what a step of a run changes in the head.
+//! Journals of unfinished runs: their records, and how a change of a journal changes the head.
 //!
 //! ```text
 //! bytes 0..4   length of the mark, little-endian
 //!              the mark: a sealed [`JournalMark`], by which a lost head is rebuilt
-//!              the entry, as `run` sealed it; nothing where the step is a change of owner
+//!              the entry, as `run` sealed it; empty if the record is a change of owner
 //! ```
 
 use super::record::{RecordKind, open_record, seal_record};
@@ -15,43 +15,43 @@ use crate::session_head::{HeadMark, RunEntry, SessionHead};
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
 
-/// Journal keys of one run: its number, then the entry's.
+/// Bits of a journal key that are the entry's number; the run's number is above them.
 const RUN_BITS: u32 = 20;
 
-/// What becomes of a run's journal.
+/// A change of a run's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalChange {
-    /// The run.
+    /// The id of the run.
     pub run: String,
-    /// The owner that writes; 0 begins the run.
+    /// The epoch of the owner that writes. A run begins with epoch 0.
     pub epoch: u32,
-    /// Until when the owner may be taken for alive.
+    /// End of the lease: until then the owner is considered alive.
     pub lease_until: Ms,
-    /// What to do.
+    /// What changes.
     pub step: JournalStep,
 }
 
-/// The steps of a journal.
+/// The kinds of change of a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JournalStep {
-    /// The run begins: its first entries.
+    /// The run begins, with these entries.
     Begin(Vec<Bytes>),
-    /// More entries.
+    /// Adds entries.
     Write(Vec<Bytes>),
-    /// The run failed, and waits: more entries.
+    /// Adds entries of a run that failed and waits to be resumed or discarded.
     Fail {
         /// The entries.
         entries: Vec<Bytes>,
-        /// The error's code and sentence, for who only reads the head.
+        /// Code and message of the error, for readers of the head.
         why: (String, String),
     },
-    /// Another owner takes the run over, whose epoch is one more.
+    /// Another owner takes the run over. Its epoch is one higher.
     Take,
-    /// The run is over: the journal goes.
+    /// The run has ended: its journal is removed.
     End,
 }
 
-/// What a journal record says of its run, whatever its entry says.
+/// The state of the run and the head as of a journal record, from which a lost head is rebuilt.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[allow(missing_docs)]
 #[cbor(map)]
@@ -90,15 +90,15 @@ impl JournalMark {
         [&length.to_le_bytes(), mark.as_ref(), entry].concat().into()
     }
 
-    /// Reads the mark of a record.
+    /// Decodes the mark of a record.
     pub(super) fn open(record: &Bytes) -> Result<Self> {
-        let (mark, _) = parts(record).ok_or_else(torn)?;
+        let (mark, _) = split_record(record).ok_or_else(unreadable_entry)?;
         open_record(RecordKind::JournalMark, &mark)
     }
 }
 
-/// A record's mark and its entry.
-fn parts(record: &Bytes) -> Option<(Bytes, Bytes)> {
+/// Splits a record into its mark and its entry.
+fn split_record(record: &Bytes) -> Option<(Bytes, Bytes)> {
     let length = usize::try_from(u32::from_le_bytes(*record.first_chunk()?)).ok()?;
     let mut mark = record.slice(4..);
     if length > mark.len() {
@@ -108,24 +108,24 @@ fn parts(record: &Bytes) -> Option<(Bytes, Bytes)> {
     Some((mark, entry))
 }
 
-fn torn() -> Error {
+fn unreadable_entry() -> Error {
     Error::new(
         Code::CorruptRecord,
         "an entry of the run's journal cannot be read, so nobody knows what ran; discard the run",
     )
 }
 
-/// Key of a run's first journal entry.
+/// Returns the key of a run's first journal entry.
 fn first_key(run: &RunEntry) -> u64 {
     run.number << RUN_BITS
 }
 
-/// The number of the run that a journal's key belongs to, and the place of the entry in it.
+/// Returns the number of the run that a journal key belongs to, and the number of the entry.
 pub(super) fn place_of(key: u64) -> (u64, u64) {
     (key >> RUN_BITS, key & ((1 << RUN_BITS) - 1))
 }
 
-/// Writes a journal's step into the head and the batch, which makes that revision.
+/// Applies a change of a journal to the head and to the batch that will have `revision`.
 pub(super) fn write_journal(
     head: &mut SessionHead,
     batch: &mut Batch,
@@ -196,7 +196,7 @@ fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now:
     Ok(())
 }
 
-/// Removes the stopped runs: the next run replaces them.
+/// Removes the runs that the user stopped.
 fn drop_stopped_runs(head: &mut SessionHead, batch: &mut Batch) {
     for run in head.runs.iter().filter(|run| run.is_stopped()) {
         remove_journal(run, batch);
@@ -209,18 +209,18 @@ fn remove_journal(run: &RunEntry, batch: &mut Batch) {
     batch.remove.extend((first..first + run.entries).map(|key| (Table::Runs, key)));
 }
 
-/// The entries of an unfinished run's journal, as bytes.
+/// Reads the entries of an unfinished run's journal, as bytes.
 ///
 /// # Errors
-/// When the store cannot be read; `corrupt_record` when an entry is gone.
+/// The store's own; `corrupt_record` if an entry is missing.
 pub async fn read_journal(store: &dyn LogStore, session: &str, run: &RunEntry) -> Result<Vec<Bytes>> {
     read_journal_from(store, session, run, 0).await
 }
 
-/// The entries of an unfinished run's journal from that record on, as bytes. A change of owner is a record without an entry.
+/// Reads the entries of an unfinished run's journal from record `first` on, as bytes. Changes of owner have no entry and are skipped.
 ///
 /// # Errors
-/// As [`read_journal`].
+/// Those of [`read_journal`].
 pub async fn read_journal_from(store: &dyn LogStore, session: &str, run: &RunEntry, first: u64) -> Result<Vec<Bytes>> {
     let from = first_key(run) + first;
     let to = (first_key(run) + run.entries.max(1) - 1).max(from);
@@ -233,13 +233,13 @@ pub async fn read_journal_from(store: &dyn LogStore, session: &str, run: &RunEnt
         next = last.key + 1;
         for record in &records {
             read += 1;
-            let (_, entry) = parts(&record.value).ok_or_else(torn)?;
+            let (_, entry) = split_record(&record.value).ok_or_else(unreadable_entry)?;
             if !entry.is_empty() {
                 values.push(entry);
             }
         }
     }
-    // A `started` that is gone would let a tool run twice.
+    // Without a lost `started` entry, a tool would run twice.
     if read < run.entries {
         return Err(Error::new(
             Code::CorruptRecord,

@@ -1,12 +1,12 @@
-//! A session's log, opened: its head and history, read, refreshed and appended to over any [`LogStore`].
+//! [`SessionLog`]: the head and history of an open session, read, refreshed and appended to over any [`LogStore`].
 //!
-//! An append is prepared from what is known, written if the head is still as expected, and otherwise
-//! prepared again on what the other writer left: whole, behind it, never dropped and never interleaved (R15).
+//! An append is prepared from the known state and written if the head still has the expected revision. Otherwise it is prepared again
+//! after what the other writer appended: whole, never dropped and never interleaved (R15).
 
 use super::audit::AuditRow;
 use super::distinct::make_distinct;
 use super::journal::{JournalChange, write_journal};
-use super::numbering::number;
+use super::numbering::assign_numbers;
 use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record, seal_record};
 use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
@@ -18,59 +18,61 @@ use crate::id::{IdMap, Seed};
 use crate::session_head::SessionHead;
 use std::cell::RefCell;
 
-/// So often another writer may come first before an append gives up.
+/// Conflicts after which an append fails with `busy`.
 const MAX_CONFLICTS: u32 = 200;
 
 /// A session as it was last read.
 pub struct SessionLog {
     /// The head.
     pub head: SessionHead,
-    /// Its revision; 0 for a session that is not stored yet.
+    /// The revision of the head; 0 for a session that is not stored yet.
     pub revision: u64,
-    /// The revision that the store has: another one only where it lost the head, which was rebuilt.
+    /// The revision in the store. It differs from `revision` only if the store lost the head, which was rebuilt.
     stored_revision: u64,
-    /// The least revision that the next append makes.
+    /// The lowest revision that the next append may have.
     floor: u64,
     survey: LogSurvey,
-    /// What happened.
+    /// The history that the log contains.
     pub history: History,
-    /// What reading found: records that do not decode, or are gone (R7).
+    /// Problems found while reading: records that do not decode or are missing (R7).
     pub findings: Report,
-    /// Counts reloads: what was derived from an earlier history is void.
+    /// Counts reloads. Whatever was derived from the history of an earlier generation is invalid.
     pub generation: u64,
-    /// Names of the appends whose records were read or written here.
+    /// Names of the appends whose records this log has read or written.
     operations: IdMap<()>,
+    /// Why the session cannot be written to.
     read_only: Option<Error>,
     seed: Seed,
 }
 
-/// What an append is to write.
+/// The content of an append.
 #[derive(Default)]
 pub struct Change {
     /// The unique name of the append, by which a repeated attempt is recognized. It must be unique over all processes, so it must not
     /// come from an id source that may return an id twice.
     pub operation: String,
-    /// The run that makes it.
+    /// The run that appends.
     pub run: Option<String>,
-    /// When.
+    /// The time of the append.
     pub at: Ms,
-    /// What happened, not numbered yet.
+    /// New entries, not numbered yet.
     pub entries: Vec<HistoryEntry>,
-    /// The unfinished run's journal.
+    /// The change of an unfinished run's journal.
     pub journal: Option<JournalChange>,
-    /// The highest source number that was given out for it: more than `entries` hold where some is left out (R9).
+    /// The highest source number assigned by the run. It is above those in `entries` if sources were dropped (R9).
     pub sources: Option<u64>,
     /// Ids of messages that the caller chose. If history has one of these, the append fails; any other id in use is replaced.
     pub caller_ids: Vec<String>,
-    /// Only if history is still as it was at this [`history_revision`](SessionHead::history_revision).
+    /// The [`history_revision`](SessionHead::history_revision) that the session must have, or the append is a conflict.
     pub expected: Option<u64>,
-    /// Changes to the head alone.
+    /// A change of the head only.
     pub edit: Option<HeadEdit>,
 }
 
-/// A change to the head alone; done again on what another writer left.
+/// A change of the head only. It is applied again after a conflict.
 pub type HeadEdit = Box<dyn Fn(&mut SessionHead)>;
 
+/// An append that is ready to be written.
 struct Prepared {
     expected: u64,
     head: SessionHead,
@@ -95,37 +97,38 @@ impl SessionLog {
         }
     }
 
-    /// Forgets what was read.
-    fn begin_anew(&mut self) {
+    /// Drops everything that was read.
+    fn reset(&mut self) {
         let generation = self.generation + 1;
         *self = Self { generation, ..Self::new(&self.head.id, self.seed, self.head.created_at) };
     }
 
-    /// Forgets what was read, for good.
+    /// Drops everything that was read, and rejects writes from now on.
     pub fn release(&mut self) {
-        self.begin_anew();
+        self.reset();
         self.read_only = Some(Error::new(Code::Closed, "the store of this session was closed; `open` again"));
     }
 
-    /// Whether it can be written to; the reason where not.
+    /// Checks that the session can be written to.
     ///
     /// # Errors
-    /// `unsupported_version` or `corrupt_record`, as reading found.
+    /// `unsupported_version`, `not_found` or `closed`: the reason why it cannot.
     pub fn writable(&self) -> Result<()> {
         self.read_only.clone().map_or(Ok(()), Err)
     }
 
-    /// Whether the session was deleted after it was opened. It stays empty; a new session of the same id gets another log.
+    /// Returns true if the session was deleted after it was opened. The log stays empty; a new session of the same id has another log.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.read_only.as_ref().is_some_and(|error| error.code == Code::NotFound)
     }
 
+    /// Builds the append from the known state.
     fn prepare(&self, change: &Change) -> Result<Prepared> {
         self.writable()?;
         if let Some(expected) = change.expected {
             let actual = self.head.history_revision;
-            // A store revision is accepted, too: it also counts changes of the head (a title, the state bag), not of history.
+            // A revision of the store is accepted, too. It also counts changes of the head (title, state bag), which change no history.
             if expected < actual || expected > self.revision {
                 let sentence = "another writer appended to the session; read it again before appending";
                 return Err(Error::new(Code::Conflict, sentence).with(|details| {
@@ -147,7 +150,7 @@ impl SessionLog {
         }
         let mut entries = change.entries.clone();
         make_distinct(&self.history, &mut entries, &change.caller_ids)?;
-        let mut entries = number(&self.history, &mut head, entries);
+        let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
         if !entries.is_empty() {
             entries = self.write_record(&mut head, &mut batch, change, (entries, revision));
@@ -160,7 +163,7 @@ impl SessionLog {
         Ok(Prepared { expected: self.stored_revision, head, entries, batch })
     }
 
-    /// Writes a log record with these entries into the batch, and their audit rows; gives the entries back.
+    /// Adds a log record with the entries and their audit rows to the batch. Returns the entries.
     fn write_record(
         &self,
         head: &mut SessionHead,
@@ -182,16 +185,17 @@ impl SessionLog {
         head.log_bytes = head.log_bytes.saturating_add(value.len() as u64);
         batch.put.push(Record { table: Table::Log, key, last_key: None, index: None, value });
         for entry in &record.entries {
-            let Some(row) = AuditRow::of(&self.history, entry, key) else { continue };
-            // A result changes the row of its call, which is there.
+            let Some(row) = AuditRow::of_entry(&self.history, entry, key) else { continue };
+            // A result replaces the row of its call.
             let rows = if matches!(entry, HistoryEntry::Result(_)) { &mut batch.replace } else { &mut batch.put };
             rows.push(row.record());
         }
         record.entries
     }
 
+    /// Takes over an append that was written.
     fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
-        // Otherwise a refresh has read it already.
+        // At a lower revision, a refresh has read it already.
         if revision > self.revision {
             if !prepared.entries.is_empty() {
                 self.operations.insert(operation.to_owned(), ());
@@ -200,41 +204,42 @@ impl SessionLog {
                 self.history.apply(entry);
             }
             self.survey.next_record = prepared.head.next_record;
-            self.take_revision(revision);
-            self.take_head(prepared.head);
+            self.set_revision(revision);
+            self.set_head(prepared.head);
         }
     }
 
-    /// The revision of a head that the store has.
-    fn take_revision(&mut self, revision: u64) {
+    /// Sets the revision of the head in the store.
+    fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
         self.stored_revision = revision;
         self.floor = 0;
     }
 
-    fn take_head(&mut self, head: SessionHead) {
+    fn set_head(&mut self, head: SessionHead) {
         self.history.raise_highest_source(u64::try_from(head.source_high_water).ok());
         self.head = head;
     }
 
-    /// Whether the change is in history already: the reply of an earlier attempt was lost, and a refresh has read its record.
-    fn holds(&self, change: &Change) -> bool {
+    /// Returns true if the change is in history already: the reply of an earlier attempt was lost, and a refresh has read its record.
+    fn has_applied(&self, change: &Change) -> bool {
         !change.entries.is_empty() && self.operations.contains_key(&change.operation)
     }
 
-    fn found(&mut self, what: String) {
-        self.findings.push(Finding::warning(FindingCode::Malformed, what));
+    fn warn(&mut self, sentence: String) {
+        self.findings.push(Finding::warning(FindingCode::Malformed, sentence));
     }
 
-    fn lost(&mut self, gone: u64) {
-        self.found(format!("{gone} log records at the end of session \"{}\" are gone", self.head.id));
+    fn warn_missing_end(&mut self, gone: u64) {
+        self.warn(format!("{gone} log records at the end of session \"{}\" are gone", self.head.id));
     }
 
-    fn take_records(&mut self, records: &[Record], next: &mut u64) {
+    /// Folds log records into the history. `next` is the key of the next expected record.
+    fn add_records(&mut self, records: &[Record], next: &mut u64) {
         for record in records {
             if record.key > *next {
                 let gone = record.key - *next;
-                self.found(format!(
+                self.warn(format!(
                     "{gone} log records of session \"{}\" are gone; the history before and after them is readable",
                     self.head.id
                 ));
@@ -251,12 +256,13 @@ impl SessionLog {
                         self.history.apply(entry);
                     }
                 }
-                Err(error) => self.unreadable(record.key, bytes, &error),
+                Err(error) => self.add_unreadable(record.key, bytes, &error),
             }
         }
     }
 
-    fn unreadable(&mut self, key: u64, bytes: u64, error: &Error) {
+    /// Reports a record that does not decode.
+    fn add_unreadable(&mut self, key: u64, bytes: u64, error: &Error) {
         self.survey.missed(bytes);
         if error.code == Code::UnsupportedVersion {
             self.read_only = Some(error.clone());
@@ -266,22 +272,23 @@ impl SessionLog {
     }
 }
 
-/// Opens a session: the head's read alone for an empty one, else one read a page (R6). A head that cannot be read is rebuilt.
+/// Opens a session. Reads the head and then the log in pages of [`PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
+/// rebuilt.
 ///
 /// # Errors
-/// When the store cannot be read: never an empty history instead.
+/// If the store cannot be read. The result is never an empty history instead.
 pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
     let mut log = SessionLog::new(id, seed, now);
     let Some(head) = store.head(id).await? else { return Ok(log) };
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => {
-            log.take_revision(head.revision);
+            log.set_revision(head.revision);
             let records = read_log(store, &mut log, id, 0, session.next_record).await;
-            log.take_head(session);
+            log.set_head(session);
             records?;
         }
         Err(error) => {
-            log.found(unreadable_head(id, &error));
+            log.warn(unreadable_head(id, &error));
             rebuild(store, &mut log, head.revision).await?;
             if error.code == Code::UnsupportedVersion {
                 log.read_only = Some(error);
@@ -291,7 +298,7 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
     Ok(log)
 }
 
-/// What is told of a head that does not decode.
+/// Returns the message of a finding about a head that does not decode.
 #[must_use]
 pub fn unreadable_head(id: &str, error: &Error) -> String {
     format!(
@@ -300,23 +307,23 @@ pub fn unreadable_head(id: &str, error: &Error) -> String {
     )
 }
 
-/// Reads everything that the session's tables hold, and makes a head of it.
+/// Reads all tables of the session and rebuilds the head from them.
 async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
     let id = log.head.id.clone();
     read_log(store, log, &id, 0, u64::MAX).await?;
     let Rebuilt { head, floor, findings } = rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
     log.findings.extend(findings);
-    log.take_head(head);
-    log.take_revision(revision);
+    log.set_head(head);
+    log.set_revision(revision);
     log.floor = floor;
     log.revision = revision.max(floor.saturating_sub(1)).max(log.head.history_revision);
     Ok(())
 }
 
-/// The head of a session as a list or a search for its runs needs it, and what reading it found.
+/// Returns the head of a session, for lists and for the search for pending runs, and the problems found. A damaged head is rebuilt.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: Seed) -> Result<(SessionHead, Report)> {
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => Ok((session, Report::new())),
@@ -327,18 +334,18 @@ pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: 
     }
 }
 
-/// Reads records up to `end`, and none that came later: they belong to a later head.
+/// Reads the records from `from` up to but not including `end`. Later ones belong to a later head.
 async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, from: u64, end: u64) -> Result<()> {
     let mut next = from;
     while next < end {
         let records = read_page(store, id, next, end).await?;
         if records.is_empty() {
             if end != u64::MAX {
-                log.lost(end - next);
+                log.warn_missing_end(end - next);
             }
             break;
         }
-        log.take_records(&records, &mut next);
+        log.add_records(&records, &mut next);
     }
     Ok(())
 }
@@ -348,10 +355,10 @@ async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Resul
     store.read(id, Query { from, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await
 }
 
-/// Reads what others appended; true when something changed.
+/// Reads what other writers appended. Returns true if something changed.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
     let (id, revision, next, born) = {
         let log = cell.borrow();
@@ -361,9 +368,9 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         if cell.borrow().revision == 0 {
             return Ok(false);
         }
-        // Deleted elsewhere: nothing of it is shown, and nothing may be written.
+        // Another tab or process deleted the session: it is empty, and may not be written to.
         let mut log = cell.borrow_mut();
-        log.begin_anew();
+        log.reset();
         log.read_only = Some(Error::new(
             Code::NotFound,
             "the session was deleted in the meantime; open it again to begin a new one",
@@ -377,11 +384,11 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         reopen(store, cell).await?;
         return Ok(true);
     };
-    // Deleted and begun anew: what was read is another session's.
+    // The session was deleted and created again: what was read belongs to another session.
     let restarted =
         (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
     let from = if restarted { 0 } else { next };
-    // Read apart first: nothing of the open session is touched across an await.
+    // All records are read before the log is borrowed: no borrow is held across an await.
     let mut records = Vec::new();
     let mut at = from;
     while at < session.next_record {
@@ -395,19 +402,19 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         return Ok(true);
     }
     if restarted {
-        log.begin_anew();
+        log.reset();
     }
     let mut next = from;
-    log.take_records(&records, &mut next);
+    log.add_records(&records, &mut next);
     if next < session.next_record {
-        log.lost(session.next_record - next);
+        log.warn_missing_end(session.next_record - next);
     }
-    log.take_head(session);
-    log.take_revision(head.revision);
+    log.set_head(session);
+    log.set_revision(head.revision);
     Ok(true)
 }
 
-/// Opens the session again in the place of what was read; what only the earlier head holds stays.
+/// Reads the session again. Fields that only the earlier head has are kept.
 async fn reopen(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
     let (id, seed, created_at) = {
         let log = cell.borrow();
@@ -421,17 +428,17 @@ async fn reopen(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> 
     Ok(())
 }
 
-/// The head is behind its log: it is rebuilt, and what it holds beside counters stays.
+/// Rebuilds a head that is older than its log. Fields other than counters are kept.
 ///
 /// # Errors
-/// `corrupt_record` when the rebuilt head would write to the same place again.
+/// `corrupt_record` if the rebuilt head has the same next record and run.
 async fn catch_up(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
     let (id, seed, revision, next) = {
         let log = cell.borrow();
         (log.head.id.clone(), log.seed, log.stored_revision, (log.head.next_record, log.head.next_run))
     };
     let mut fresh = SessionLog::new(&id, seed, 0);
-    fresh.found(format!("the head of session \"{id}\" is behind its log, so it is rebuilt from log and journals"));
+    fresh.warn(format!("the head of session \"{id}\" is behind its log, so it is rebuilt from log and journals"));
     rebuild(store, &mut fresh, revision).await?;
     if (fresh.head.next_record, fresh.head.next_run) == next {
         return Err(Error::new(
@@ -464,12 +471,12 @@ pub struct Committed {
 pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
     let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {
-        if cell.borrow().holds(change) {
+        if cell.borrow().has_applied(change) {
             return Ok(Committed { revision: cell.borrow().head.history_revision, message_ids: Vec::new() });
         }
         let mut prepared = cell.borrow().prepare(change)?;
         let id = prepared.head.id.clone();
-        // An operation's outcome is kept by the store: each attempt is an operation of its own.
+        // The store remembers the outcome of an operation, so each attempt has a name of its own.
         let operation = format!("{}.{attempt}", change.operation);
         prepared.batch.check(&operation, store.capabilities().max_value_bytes)?;
         let batch = std::mem::take(&mut prepared.batch);
@@ -485,9 +492,9 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 let fresh = prepared.expected == 0;
                 refresh(store, cell).await?;
                 let mut log = cell.borrow_mut();
-                // A tombstone: who opened the session after the deletion begins it anew, who had it open before may not.
+                // The head is a tombstone. A session that was opened after the deletion is created again; one opened before is not.
                 if log.revision == 0 && fresh && log.read_only.is_none() {
-                    log.take_revision(actual);
+                    log.set_revision(actual);
                 } else if born != 0 && log.head.born != born {
                     return Err(Error::new(
                         Code::NotFound,

@@ -1,4 +1,4 @@
-//! The store that forgets: for tests, servers that keep nothing, and the model that others are compared with.
+//! The memory store: for tests, for servers that keep nothing, and as the model that other stores are compared with.
 
 use super::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_RECORD_BYTES, Operations, PAGE, Page, Query, Record,
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// Keeps everything in memory. A clone is another handle on the same data.
+/// A store in memory. A clone is another handle of the same data.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore {
     sessions: Rc<RefCell<BTreeMap<String, StoredSession>>>,
@@ -25,18 +25,19 @@ struct StoredSession {
     channel: Option<String>,
     operations: Operations,
     records: BTreeMap<(Table, u64), Record>,
-    /// How far a segment's last key was ever from its first: so far before a range one that reaches in may begin.
+    /// The largest distance between the first and last key of a segment so far. A segment that overlaps a range begins at most this far
+    /// before it.
     widest: u64,
 }
 
 impl StoredSession {
-    /// The head; without bytes where it was lost, and records are left.
+    /// Returns the head. It has no bytes if it was lost and records are left.
     fn head(&self) -> Option<StoredHead> {
         let lost = || (!self.records.is_empty()).then(Bytes::new);
         Some(StoredHead { revision: self.revision, value: self.head.clone().or_else(lost)? })
     }
 
-    /// Whether a record that is put would stand in the place of another.
+    /// Returns true if a new record would overwrite another.
     fn is_occupied(&self, batch: &Batch) -> bool {
         let taken = |record: &Record| {
             let place = (record.table, record.key);
@@ -84,7 +85,7 @@ impl StoredSession {
 
 #[cfg(any(test, feature = "conformance"))]
 impl MemoryStore {
-    /// Loses a session's head, as a store does whose row of it is deleted behind its back; the records stay.
+    /// Removes a session's head and keeps its records, as if its row was deleted from outside.
     pub fn lose_head(&self, session: &str) {
         if let Some(stored) = self.sessions.borrow_mut().get_mut(session) {
             (stored.head, stored.channel, stored.revision) = (None, None, 0);

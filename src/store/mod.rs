@@ -1,7 +1,7 @@
-//! The store contract: a log a session, appended atomically if the head is as expected.
+//! The store contract, [`LogStore`]: a log per session, appended to atomically if the head has the expected revision.
 //!
-//! A store keeps bytes and compares revisions; it knows nothing of what the bytes say. The contract
-//! is async and knows no executor. Every store passes the suite in [`conformance`].
+//! A store keeps bytes and compares revisions; it does not interpret the bytes. The contract is async and independent of an executor.
+//! Every store passes the suite in [`conformance`].
 
 mod audit;
 #[cfg(any(test, feature = "conformance"))]
@@ -29,21 +29,21 @@ use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 
-/// A future that may stay on its thread: in a browser everything does.
+/// A future that need not be `Send`.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + 'a>>;
 
 /// What a store can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// An append fails, changing nothing, when the head is not as expected.
+    /// An append fails and changes nothing if the head has another revision than expected.
     pub compare_and_append: bool,
     /// A batch is written whole or not at all.
     pub atomic_batch: bool,
-    /// A read after a write sees it.
+    /// A read after a write returns what was written.
     pub read_your_writes: bool,
-    /// The largest value, in bytes.
+    /// Maximum size of a value, in bytes.
     pub max_value_bytes: u64,
-    /// Whether it outlives the process.
+    /// True if the data outlives the process.
     pub durable: bool,
 }
 
@@ -61,19 +61,19 @@ pub enum Table {
 /// A stored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its table.
+    /// The table.
     pub table: Table,
-    /// Its key within session and table; below 2^53, so that it is exact in JavaScript too.
+    /// The key within session and table, at most [`MAX_KEY`].
     pub key: u64,
-    /// Of a segment: the last key it holds.
+    /// The last key of a segment; `key` is the first.
     pub last_key: Option<u64>,
-    /// What an audit row is found by.
+    /// The indexed fields of an audit row.
     pub index: Option<AuditIndex>,
     /// The bytes.
     pub value: Bytes,
 }
 
-/// What an audit row is found by, without reading it.
+/// The fields that audit rows are queried by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditIndex {
     /// The tool's name.
@@ -82,33 +82,33 @@ pub struct AuditIndex {
     pub status: String,
     /// The channel.
     pub channel: Option<String>,
-    /// Finish, else start, else storing.
+    /// When the invocation finished, else when it started, else when it was stored.
     pub at: Ms,
 }
 
-/// What one append writes: all of it or nothing.
+/// What one append writes. It is written as a whole or not at all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     /// The new head.
     pub head: Bytes,
     /// The session's channel, for listing by it.
     pub channel: Option<String>,
-    /// The revision is at least this afterwards: a head that was rebuilt goes on beyond what anybody may have seen.
+    /// The lowest revision that the append may have. A rebuilt head continues above all revisions that a reader may have seen.
     pub at_least: u64,
-    /// Records to write where there is none. A store never overwrites one for them: see [`Appended::Occupied`].
+    /// New records. They never overwrite a record: see [`Appended::Occupied`].
     pub put: Vec<Record>,
-    /// Records to write in the place of those of the same key, if there are any; their indexes too.
+    /// Records that replace those of the same key and their index, if there are any.
     pub replace: Vec<Record>,
-    /// Records to remove, before any is written; absent ones are no error.
+    /// Records to remove before others are written. Absent ones are ignored.
     pub remove: Vec<(Table, u64)>,
 }
 
 impl Batch {
-    /// Refuses what no store can keep, before anything is written.
+    /// Checks that a store can keep the batch, before anything is written.
     ///
     /// # Errors
-    /// `too_large` for a value above the store's limit; `invalid_input` for a key that JavaScript cannot hold, a segment
-    /// that ends before it begins, or an operation without a name.
+    /// `too_large` for a value above the store's limit; `invalid_input` for a key above [`MAX_KEY`], a segment whose last key is below
+    /// its first, or an empty operation name.
     pub fn check(&self, operation: &str, max_value_bytes: u64) -> Result<()> {
         if operation.is_empty() {
             return Err(Error::invalid("an append needs the name of its operation, so that it can be repeated"));
@@ -143,19 +143,19 @@ fn check_keys(key: u64, last: u64) -> Result<()> {
     )))
 }
 
-/// So much is read at once.
+/// Size of the pages in which records are read, in bytes.
 pub(crate) const PAGE_BYTES: u64 = 1024 * 1024;
 
-/// How many operations of a session a store remembers: a repetition comes at once or not at all.
+/// Number of operations that a store remembers per session. An append is repeated immediately or not at all.
 pub const REMEMBERED_OPERATIONS: usize = 16;
 
-/// The latest operations of a session and the revision that each made. A conflict changes nothing, so it is not kept:
-/// revisions only rise, and what conflicted conflicts again.
+/// The latest operations of a session, with the revision of each. Conflicts are not kept: revisions only rise, so a repeated append
+/// conflicts again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Operations(pub(crate) Vec<(String, u64)>);
 
 impl Operations {
-    /// The outcome, if nothing is to be written.
+    /// Returns the outcome of an append that must not be written: a repeated or a conflicting one.
     pub(crate) fn outcome(&self, revision: u64, expected: u64, operation: &str) -> Option<Appended> {
         if let Some((_, made)) = self.0.iter().find(|(name, _)| name == operation) {
             return Some(Appended::Revision(*made));
@@ -163,7 +163,7 @@ impl Operations {
         (revision != expected).then_some(Appended::Conflict(revision))
     }
 
-    /// Remembers one, and forgets the oldest.
+    /// Adds an operation and removes the oldest.
     pub(crate) fn note(&mut self, operation: &str, made: u64) {
         while self.0.len() >= REMEMBERED_OPERATIONS {
             self.0.remove(0);
@@ -172,19 +172,19 @@ impl Operations {
     }
 }
 
-/// How an append ended.
+/// The outcome of an append to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// Written; the head has this revision now: one more than was expected, or what the batch wants at least.
+    /// It was written. The head has this revision: one more than expected, or the batch's [`at_least`](Batch::at_least).
     Revision(u64),
     /// Nothing was written: the head has this revision.
     Conflict(u64),
-    /// Nothing was written: a record is in the place of one that was put, so the head is behind its tables.
+    /// Nothing was written: a record has the key of a new one, so the head is older than its tables.
     Occupied,
 }
 
-/// A head and its revision. Where a store has records of a session and no head, or cannot make out what is in the head's
-/// place, it gives a head without bytes, of revision 0 if that is lost, too: such a session is damaged, not empty.
+/// A head and its revision. If a store has records of a session but no head, or a head of a wrong type, it returns a head without bytes,
+/// and revision 0 if that is lost too: the session is damaged, not empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredHead {
     /// Counts appends, from 1.
@@ -204,7 +204,7 @@ pub struct Query {
     pub to: u64,
     /// Newest first.
     pub reverse: bool,
-    /// Stop after the record with which the values reach so many bytes. At least one record comes, if there is one.
+    /// Stops after the record with which the values reach this size, in bytes. At least one record is returned, if there is one.
     pub limit_bytes: u64,
 }
 
@@ -216,7 +216,7 @@ impl Query {
     }
 }
 
-/// The largest key: exact as a JavaScript number.
+/// The largest key, 2^53 - 1: exact as a JavaScript number.
 pub const MAX_KEY: u64 = (1 << 53) - 1;
 
 /// Which audit rows to read. Absent fields match all.
@@ -237,10 +237,12 @@ pub struct AuditQuery {
 }
 
 impl AuditQuery {
-    /// Whether a row of this session and index is asked for.
+    /// Returns true if the query selects a row of this session with this index.
     #[must_use]
     pub fn matches(&self, session: &str, index: &AuditIndex) -> bool {
-        let wanted = |asked: &Option<String>, is: Option<&str>| asked.as_deref().is_none_or(|asked| Some(asked) == is);
+        let wanted = |condition: &Option<String>, actual: Option<&str>| {
+            condition.as_deref().is_none_or(|expected| Some(expected) == actual)
+        };
         wanted(&self.session, Some(session))
             && wanted(&self.tool, Some(&index.tool))
             && wanted(&self.status, Some(&index.status))
@@ -250,30 +252,30 @@ impl AuditQuery {
     }
 }
 
-/// How many items a page has when the caller names no limit.
+/// Number of items in a page if the caller sets no limit.
 pub const PAGE: usize = 100;
 
-/// A place in the audit table as a cursor: the last row that was given.
+/// Encodes a cursor of the audit table: the last row that was returned.
 pub(crate) fn audit_cursor(session: &str, key: u64) -> String {
     format!("{key}:{session}")
 }
 
-/// Reads what [`audit_cursor`] wrote.
+/// Decodes a cursor of [`audit_cursor`].
 pub(crate) fn open_audit_cursor(cursor: &str) -> Result<(&str, u64)> {
     let parts = cursor.split_once(':').and_then(|(key, session)| Some((session, key.parse().ok()?)));
     parts.ok_or_else(|| Error::invalid("this is no cursor that a page of tool invocations gave"))
 }
 
-/// Some of many, and where to go on.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
     /// In key order.
     pub items: Vec<T>,
-    /// Opaque; none when this was the last page.
+    /// Opaque position of the next page; none for the last page.
     pub cursor: Option<String>,
 }
 
-/// A session as a list has it.
+/// A session in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRow {
     /// The session's id.
@@ -282,33 +284,33 @@ pub struct SessionRow {
     pub head: StoredHead,
 }
 
-/// The contract. Revision 0 is an absent session; deleting leaves a tombstone that keeps counting, so
-/// that a stale writer cannot bring a session back by appending to what it last saw.
+/// The contract of a store. Revision 0 is an absent session. Deleting a session leaves a tombstone whose revision goes on, so that a
+/// stale writer cannot restore the session by appending to the revision that it read last.
 pub trait LogStore {
-    /// What this store can do.
+    /// Returns what this store can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether the platform has removed the data since the store was opened.
+    /// Returns true if the platform has removed the data since the store was opened.
     fn was_evicted(&self) -> bool {
         false
     }
 
-    /// Lets go of what the store holds in memory, connections with it. What is under way ends; no call comes after.
+    /// Releases memory and connections. Calls in progress end; there are none afterwards.
     fn close(&self) {}
 
-    /// The head; none for a session that is absent or deleted. One that is damaged has a head without bytes.
+    /// Returns the head; none for an absent or deleted session. A damaged session has a head without bytes.
     ///
     /// # Errors
-    /// When the store cannot be read; never an empty answer instead.
+    /// If the store cannot be read. The result is never empty instead.
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>>;
 
-    /// Writes the batch if the head's revision is `expected` (0: absent, or deleted and known to be: then the
-    /// tombstone's revision is what [`Appended::Conflict`] gives and what to expect next).
-    /// Repeating an `operation` that was written gives its revision again, up to [`REMEMBERED_OPERATIONS`] later.
+    /// Writes the batch if the head has the revision `expected`; 0 for an absent session. For a deleted one,
+    /// [`Appended::Conflict`] returns the tombstone's revision, which is to be expected next.
+    /// Repeating an `operation` returns its revision again, as long as fewer than [`REMEMBERED_OPERATIONS`] others followed.
     ///
     /// # Errors
-    /// `quota_exceeded`, `too_large`, `busy` and `store_error`, each with nothing written, or with an outcome that is
-    /// unknown: repeat it with the same `operation`.
+    /// `quota_exceeded`, `too_large`, `busy` and `store_error`. Nothing was written, or the outcome is unknown: repeat the append with
+    /// the same `operation`.
     fn append<'a>(
         &'a self,
         session: &'a str,
@@ -317,16 +319,16 @@ pub trait LogStore {
         operation: &'a str,
     ) -> StoreFuture<'a, Appended>;
 
-    /// Every record whose `[key, last_key]` meets the range, in key order or reversed.
+    /// Returns every record whose `[key, last_key]` overlaps the range, in key order or reversed.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>>;
 
-    /// Sessions in an order that stays, damaged ones with them where no channel is asked for; `limit` 0 means [`PAGE`].
+    /// Returns a page of sessions in a stable order. Damaged ones are included if no channel is given. `limit` 0 means [`PAGE`].
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     fn sessions<'a>(
         &'a self,
         cursor: Option<&'a str>,
@@ -334,16 +336,16 @@ pub trait LogStore {
         channel: Option<&'a str>,
     ) -> StoreFuture<'a, Page<SessionRow>>;
 
-    /// Audit rows over all sessions, by session and key.
+    /// Returns a page of audit rows of all sessions, ordered by session and key.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>>;
 
-    /// Removes a session's records and leaves a tombstone, one revision on. An absent session stays absent, and a damaged one
+    /// Removes a session's records and leaves a tombstone, whose revision is one higher. An absent session stays absent; a damaged one
     /// is removed like any other.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// If the store cannot be written to.
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()>;
 }

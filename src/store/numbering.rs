@@ -1,19 +1,23 @@
-//! Numbering: what is appended gets its places behind what is there, at the moment it is written.
+//! Assigns numbers to new entries, after those in history, when they are written.
 
 use crate::history::{History, HistoryEntry, TurnPosition};
 use crate::id::short_name;
 use crate::message::PartBody;
 use crate::session_head::SessionHead;
 
-/// Gives messages their `seq`, turn and round, and invocations their number; moves the head's counters on.
-pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+/// Assigns `seq`, turn and round to messages and the number to invocations, and advances the head's counters.
+pub(super) fn assign_numbers(
+    history: &History,
+    head: &mut SessionHead,
+    entries: Vec<HistoryEntry>,
+) -> Vec<HistoryEntry> {
     let mut position = history.position();
-    // Turns whose records cannot be read keep their numbers, too.
+    // The numbers of turns whose records cannot be read are not used again.
     if position.turns < head.turns {
         position = TurnPosition { turns: head.turns, answered: true, rounds: 0 };
     }
     let record = head.next_record;
-    // An invocation stands behind its message.
+    // Id, turn and round of the last message: its invocations follow it.
     let mut last: Option<(String, u32, u32)> = None;
     let mut numbered = Vec::with_capacity(entries.len());
     for mut entry in entries {
@@ -42,7 +46,7 @@ pub(super) fn number(history: &History, head: &mut SessionHead, entries: Vec<His
                     invocation.turn = *turn;
                     invocation.round = *round;
                 }
-                // Another writer may have used the id while this turn was under way.
+                // Another writer may have used the call id during this turn.
                 if invocation.replay_id.is_none() && history.call_id_uses(&invocation.call_id) > 0 {
                     invocation.replay_id = Some(format!("call_{}", short_name(&invocation.id, 20)));
                 }

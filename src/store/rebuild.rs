@@ -1,6 +1,6 @@
-//! Rebuilding a head that cannot be read: from the log's marks, the audit table and the journals.
+//! Rebuilds a head that cannot be read, from the marks of the log, the audit table and the journals.
 //!
-//! Nothing is written here. The next append writes the rebuilt head; until then every reader rebuilds it again.
+//! This module writes nothing. The next append writes the rebuilt head; until then every reader rebuilds it again.
 
 use super::audit::AuditRow;
 use super::journal::{JournalMark, place_of};
@@ -12,48 +12,50 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::history::History;
 use crate::session_head::{HeadMark, RunEntry, SessionHead};
 
-/// So far beyond the last revision that records tell of a rebuilt head goes on, where the store does not know it: a tab that saw
-/// the lost one must not take a new revision for one that it knows.
+/// Distance between the last revision that a mark has and that of a rebuilt head, if the store lost the revision too. A tab that saw the
+/// lost head must not mistake a new revision for one that it has read.
 const REVISION_GAP: u64 = 1 << 20;
 
-/// No message is stored in fewer bytes: so many of them a record that cannot be read may have held.
+/// Lower limit of the size of a stored message, in bytes. It limits the number of messages in a record that cannot be read.
 const MIN_MESSAGE_BYTES: u64 = 16;
 
-/// What reading the log tells of the head.
+/// What the log says about the head.
 #[derive(Default)]
 pub(super) struct LogSurvey {
-    /// The counters of the last record that can be read.
+    /// The counters of the last readable record.
     pub(super) mark: Option<HeadMark>,
-    /// The key after the last record's.
+    /// The key after that of the last record.
     pub(super) next_record: u64,
-    /// Bytes of all records.
+    /// Size of all records, in bytes.
     pub(super) bytes: u64,
-    /// When the last readable record was written.
+    /// Time of the last readable record.
     pub(super) at: u64,
-    /// Records after the last readable one, and their bytes.
+    /// Number of records after the last readable one, and their size in bytes.
     pub(super) unreadable: (u32, u64),
 }
 
 impl LogSurvey {
+    /// Adds a readable record.
     pub(super) fn read(&mut self, mark: &HeadMark, at: u64) {
         self.mark = Some(mark.clone());
         self.at = at;
         self.unreadable = (0, 0);
     }
 
+    /// Adds a record that cannot be read.
     pub(super) fn missed(&mut self, bytes: u64) {
         self.unreadable = (self.unreadable.0.saturating_add(1), self.unreadable.1.saturating_add(bytes));
     }
 }
 
-/// A rebuilt head, and the least revision that its next append makes.
+/// A rebuilt head, the lowest revision that its next append may have, and the problems found.
 pub(super) struct Rebuilt {
     pub(super) head: SessionHead,
     pub(super) floor: u64,
     pub(super) findings: Report,
 }
 
-/// Rebuilds the head of a session whose log was read. `revision` is the store's, 0 where it does not know it.
+/// Rebuilds the head of a session whose log was read. `revision` is that of the store, 0 if the store lost it.
 pub(super) async fn rebuild_head(
     store: &dyn LogStore,
     id: &str,
@@ -80,12 +82,12 @@ pub(super) async fn rebuild_head(
     head.raise_highest_source(history.highest_source());
     survey_audit(store, id, &mut head).await?;
     head.runs = journals.runs;
-    // A journal that outlived its run: what it tells of is in the log.
+    // A journal whose run is in the log already was not removed in time.
     head.runs.retain(|run| !history.messages().iter().any(|message| message.run_id.as_ref() == Some(&run.id)));
     Ok(Rebuilt { head, floor, findings })
 }
 
-/// Invocations of records that cannot be read keep their numbers: their audit rows have them.
+/// Raises the counters to those of the audit rows: invocations of unreadable records keep their numbers.
 async fn survey_audit(store: &dyn LogStore, id: &str, head: &mut SessionHead) -> Result<()> {
     let query = Query { reverse: true, limit_bytes: 1, ..Query::all(Table::ToolInvocations) };
     if let Some(last) = store.read(id, query).await?.first() {
@@ -97,12 +99,12 @@ async fn survey_audit(store: &dyn LogStore, id: &str, head: &mut SessionHead) ->
     Ok(())
 }
 
-/// What the journals tell of the head.
+/// What the journals say about the head.
 #[derive(Default)]
 struct JournalSurvey {
     runs: Vec<RunEntry>,
     next_run: u64,
-    /// The newest of their marks.
+    /// The newest mark.
     mark: Option<HeadMark>,
 }
 
@@ -127,7 +129,7 @@ impl JournalSurvey {
         }
     }
 
-    /// An entry that cannot be read counts: without it nobody knows what ran.
+    /// Adds an entry that cannot be read. It counts, since a missing entry may mean that a tool ran.
     fn missed(&mut self, (number, place): (u64, u64)) {
         if let Some(last) = self.runs.last_mut().filter(|last| last.number == number) {
             last.entries = place + 1;

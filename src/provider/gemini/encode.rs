@@ -300,7 +300,7 @@ fn native_result<'h>(call: &DraftCall<'h>) -> Option<(&'h ToolResult, &'h WireTe
 
 /// Returns a result's position among the results of the content that it came in, and their number.
 fn result_position(pending: &PendingResult<'_, '_>) -> Option<(u32, u32)> {
-    native_result(pending.call).and_then(|(_, template)| template.came_among())
+    native_result(pending.call).and_then(|(_, template)| template.place_among_results())
 }
 
 /// Returns the template of a content of results, which the first result of that content records.
