@@ -157,9 +157,6 @@ pub enum InvocationStatus {
     /// Its result is an error.
     #[n(2)]
     Error,
-    /// The user said no.
-    #[n(3)]
-    Rejected,
     /// The run was interrupted; it is not known whether the tool ran.
     #[n(4)]
     Interrupted,
@@ -170,7 +167,7 @@ pub enum InvocationStatus {
 
 impl InvocationStatus {
     /// Every status.
-    pub const ALL: [Self; 6] = [Self::Pending, Self::Ok, Self::Error, Self::Rejected, Self::Interrupted, Self::Aborted];
+    pub const ALL: [Self; 5] = [Self::Pending, Self::Ok, Self::Error, Self::Interrupted, Self::Aborted];
 
     /// Returns the name in the public types.
     #[must_use]
@@ -179,7 +176,6 @@ impl InvocationStatus {
             Self::Pending => "pending",
             Self::Ok => "ok",
             Self::Error => "error",
-            Self::Rejected => "rejected",
             Self::Interrupted => "interrupted",
             Self::Aborted => "aborted",
         }

@@ -258,7 +258,7 @@ fn mark() -> HeadMark {
 
 #[test]
 fn audit_rows() {
-    fixed("audit_row", RecordKind::Audit, &AuditRow::new(&invocation(InvocationStatus::Rejected), Some(77)));
+    fixed("audit_row", RecordKind::Audit, &AuditRow::new(&invocation(InvocationStatus::Interrupted), Some(77)));
     fixed(
         "audit_row_open",
         RecordKind::Audit,
