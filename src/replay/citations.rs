@@ -15,21 +15,21 @@ use crate::tool::{ToolInvocation, ToolResult};
 /// Replaces a source list of which the answer cited nothing. An empty list would make a model search again.
 pub const UNCITED_NOTE: &str = "There were sources here; the answer cited none of them.";
 
-/// What a turn's words cite.
+/// The sources that the text of a turn cites.
 #[derive(Default)]
 struct TurnCitations {
-    /// Its last message answers, and is whole.
+    /// True if its last message is a complete answer.
     answered: bool,
     /// The numbers, ascending, each once.
     numbers: Sorted<u64, ()>,
 }
 
-/// Results without the sources that their turns do not cite: made once, and kept beside the encodings.
+/// Results without the sources that their turns do not cite. They are computed once and kept with the cached encodings.
 #[derive(Clone, Debug, Default)]
 pub struct TrimmedResults {
-    /// How many of the history's sourced results are done with.
+    /// The number of the history's results with sources that are processed.
     done: usize,
-    /// By the invocation's place: the result, and how many items are gone.
+    /// By the index of the invocation: the result, and the number of dropped items.
     less: Sorted<usize, (ToolResult, usize)>,
 }
 
@@ -45,7 +45,7 @@ impl TrimmedResults {
         let mut over = true;
         for at in history.with_sources().get(self.done..).unwrap_or(&[]) {
             let Some(call) = history.invocations().get(*at) else { continue };
-            // More may come in the last turn: it is looked at anew each time.
+            // The last turn may grow, so it is processed again each time.
             over &= Some(call.turn) != last;
             self.done += usize::from(over);
             if read.as_ref().is_none_or(|(turn, _)| *turn != call.turn) {
@@ -91,8 +91,8 @@ fn finding(call: &ToolInvocation, gone: usize) -> Finding {
         .with_action(Action::Dropped)
 }
 
-/// Takes trimmed sources out of turns that are about to be stored with their answers, if the policy is that. Gives the
-/// highest source number that was in them before.
+/// Drops uncited sources from turns before they are stored with their answers, if the policy says so. Returns the highest source number
+/// that was in the entries before.
 pub fn drop_uncited_sources(entries: &mut [HistoryEntry], policy: &Policy, report: &mut Report) -> Option<u64> {
     let highest = highest_source(entries);
     if policy.citations() != Citations::Store {
@@ -170,7 +170,7 @@ impl TurnCitations {
         }
     }
 
-    /// A result with its cited sources alone, and how many items are gone; none where it stays as it is.
+    /// Returns a result with its cited sources only, and the number of dropped items; `None` if the result does not change.
     fn keep(&self, result: &ToolResult) -> Option<(ToolResult, usize)> {
         if !self.answered {
             return None;

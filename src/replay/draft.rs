@@ -65,7 +65,7 @@ pub enum DraftResult<'h> {
     },
 }
 
-/// Whether servers of OpenAI's format keep reasoning in a member of that name.
+/// Returns true if servers of OpenAI's format keep reasoning in a member of that name.
 #[must_use]
 pub fn names_reasoning(member: &str) -> bool {
     member.starts_with("reasoning") || member.starts_with("thinking")
@@ -110,15 +110,17 @@ impl<'h> DraftMessage<'h> {
         })
     }
 
-    /// Whether there is anything to send: of an answer words, calls, or what [`has_own`](Self::has_own) finds.
+    /// Returns true if there is something to send: in an answer, content, calls, or what [`has_own`](Self::has_own) finds.
     #[must_use]
     pub fn says(&self, reasoning: bool) -> bool {
         self.message.role != Role::Assistant || self.has_words() || !self.calls.is_empty() || self.has_own(reasoning)
     }
 
-    /// Whether an answer says something in a form of its own: reasoning (where that counts), or a member that holds something,
-    /// such as OpenAI's `audio`. A text or a number in a member is an id, a name, a state. What stood beside a call that went
-    /// goes with it. Only servers of OpenAI's format take such an answer without words.
+    /// Returns true if an answer has content in a form of its dialect: reasoning (if `reasoning` is set), or a member that is an object
+    /// or array, such as OpenAI's `audio`. A string or number in a member is an id, a name or a state.
+    ///
+    /// Returns false if a call of the answer was dropped: that content is dropped with it. Only servers of OpenAI's format accept an
+    /// answer without text that has such content.
     #[must_use]
     pub fn has_own(&self, reasoning: bool) -> bool {
         let message = self.message;

@@ -14,7 +14,7 @@ pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
 /// Gives every call a result or drops it, and drops empty messages.
 pub(super) fn pair_results(draft: &mut Draft<'_>, policy: &Policy, report: &mut Report) {
     for item in &mut draft.messages {
-        // A round of which nothing was started is left out. One that came in by `append` may have run: nobody knows.
+        // A round of this session is dropped if none of its calls started. A round that was appended may have run.
         let ours = item.message.run_id.is_some();
         let untouched =
             ours && item.calls.iter().all(|call| call.result.is_none() && call.invocation.started_at.is_none());
@@ -86,8 +86,8 @@ fn join_answers(draft: &mut Draft<'_>) {
     }
 }
 
-/// How many results came in one wire message with those of an answer's calls; 0 where they came by themselves, or where the
-/// answer lost a call.
+/// Returns the number of results that were received in one wire message with those of an answer's calls. Returns 0 if they were received
+/// alone, or if a call of the answer was dropped.
 fn came_among(item: &DraftMessage<'_>) -> usize {
     let among = |call: &DraftCall<'_>| match call.result {
         Some(DraftResult::Stored(result)) => {

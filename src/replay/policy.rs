@@ -103,7 +103,7 @@ impl Policy {
         self.field(|layer| layer.on_stale).unwrap_or_default()
     }
 
-    /// What is dropped with a stale call.
+    /// Returns what is dropped with a stale call.
     #[must_use]
     pub fn stale_unit(&self) -> StaleUnit {
         self.field(|layer| layer.stale_unit).unwrap_or_default()

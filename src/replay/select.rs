@@ -1,5 +1,5 @@
-//! The first pass: every stored message in its order, its calls in theirs, each with its stored result. A call of which
-//! nothing is stored is left out, unless its turn is still under way (R12).
+//! The first pass: every stored message with its calls, and each call with its stored result, in their order. A call whose content is
+//! not stored is dropped, unless it is in the live turn (R12).
 
 use super::draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult};
 use crate::finding::{Action, Finding, FindingCode, Report};
@@ -10,6 +10,7 @@ use crate::message::{Message, Role};
 const WITHHELD: &str =
     "This call ran and was answered. Its arguments and its result were not kept; check before repeating it.";
 
+/// Drafts the messages of the history, then those of the live turn.
 pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report: &mut Report) -> Draft<'h> {
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(count);
