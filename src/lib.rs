@@ -56,7 +56,6 @@ pub mod render;
 pub mod replay;
 pub mod run;
 pub mod session_head;
-pub mod sorted;
 pub mod store;
 pub mod tool;
 #[cfg(feature = "formats")]

@@ -13,7 +13,6 @@ use crate::provider::{
     names_tool_choice, repair, repair_rendered, translate_parameter, translate_value,
 };
 use crate::replay::{DanglingCalls, Policy};
-use crate::sorted::in_order;
 use crate::tool::Window;
 
 /// Converts a body of one dialect to another, repaired. The report has the violations, at their places in the given body, and what the
@@ -153,7 +152,8 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
 
     /// Writes the parameters, those of one object together.
     fn into_json(self) -> Json {
-        let places = in_order(self.places, &|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
+        let mut places = self.places;
+        places.sort_by(|(a, _), (b, _)| a.split('.').next().cmp(&b.split('.').next()));
         ObjectWriter::build(|object| {
             let mut rest = places.iter().peekable();
             while let Some((place, value)) = rest.next() {

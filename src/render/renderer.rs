@@ -4,7 +4,7 @@ use super::body::BodyComposer;
 use super::encoding_cache::EncodingCache;
 use super::request::{RenderInput, RenderRequest};
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::finding::{FindingCode, Report};
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
@@ -14,7 +14,7 @@ use crate::replay::{
     DraftMessage, DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, ReplayInput, TrimmedResults, replay,
 };
-use crate::sorted::Sorted;
+use std::collections::BTreeMap;
 
 /// The last message of a body that asks a model for a summary.
 const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
@@ -48,7 +48,7 @@ pub enum RenderStep {
 #[derive(Clone, Debug, Default)]
 pub struct Renderer {
     /// The encodings of messages, by dialect.
-    encodings: Sorted<Dialect, EncodingCache>,
+    encodings: BTreeMap<Dialect, EncodingCache>,
     /// Results without the sources that no answer cites.
     trimmed: TrimmedResults,
     /// Token counts and summaries.
@@ -121,9 +121,7 @@ impl Renderer {
             Ok(draft) => draft,
             Err(pending) => return complete(*pending, stored_count, request).map(RenderStep::Question),
         };
-        let Some(cache) = self.encodings.get_or_insert_with(request.provider.dialect, EncodingCache::default) else {
-            return Err(Error::new(Code::Internal, "no place for kept encodings"));
-        };
+        let cache = self.encodings.entry(request.provider.dialect).or_default();
         let composed = BodyComposer { cache, stored_count, request }.compose(&draft, &mut report)?;
         self.warn_of_default_once(&mut report);
         let max_source = history.highest_source().max(live.and_then(History::highest_source));

@@ -9,8 +9,8 @@ use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, change_sources, highest_source, source_number};
 use crate::json::ArrayWriter;
 use crate::message::{Message, MessageStatus, PartBody, Role};
-use crate::sorted::Sorted;
 use crate::tool::{ToolInvocation, ToolResult};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Replaces a source list of which the answer cited nothing. An empty list would make a model search again.
 pub const UNCITED_NOTE: &str = "There were sources here; the answer cited none of them.";
@@ -21,7 +21,7 @@ struct TurnCitations {
     /// True if its last message is a complete answer.
     answered: bool,
     /// The numbers, ascending, each once.
-    numbers: Sorted<u64, ()>,
+    numbers: BTreeSet<u64>,
 }
 
 /// Results without the sources that their turns do not cite. They are computed once and kept with the cached encodings.
@@ -30,7 +30,7 @@ pub struct TrimmedResults {
     /// The number of the history's results with sources that are processed.
     done: usize,
     /// By the index of the invocation: the result, and the number of dropped items.
-    less: Sorted<usize, (ToolResult, usize)>,
+    less: BTreeMap<usize, (ToolResult, usize)>,
 }
 
 impl TrimmedResults {
@@ -165,7 +165,7 @@ impl TurnCitations {
             }
             let start = at + 1 + WORD.len();
             if let Some(number) = text.get(start..start + digits).and_then(|digits| digits.parse().ok()) {
-                self.numbers.insert(number, ());
+                self.numbers.insert(number);
             }
         }
     }

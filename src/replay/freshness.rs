@@ -10,8 +10,8 @@ use super::policy::{OnStale, Policy, StaleUnit};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Message, Role};
-use crate::sorted::Sorted;
 use crate::tool::Window;
+use std::collections::BTreeSet;
 
 /// The highest difference between two clocks, in milliseconds.
 const SKEW: Ms = 60_000;
@@ -54,14 +54,14 @@ struct FreshnessPass<'p> {
 #[derive(Default)]
 struct StaleRounds {
     /// Turn and round of each stale result.
-    rounds: Sorted<(u32, u32), ()>,
+    rounds: BTreeSet<(u32, u32)>,
     /// The number of results that are stale by the built-in window.
     by_default: usize,
 }
 
 impl StaleRounds {
     fn has_turn(&self, turn: u32) -> bool {
-        self.rounds.from(&(turn, 0)).first().is_some_and(|((first, _), ())| *first == turn)
+        self.rounds.range((turn, 0)..=(turn, u32::MAX)).next().is_some()
     }
 }
 
@@ -77,7 +77,7 @@ impl FreshnessPass<'_> {
             for call in &item.calls {
                 if let Some((_, built_in)) = staleness(call, self.policy, self.now) {
                     stale.by_default += usize::from(built_in);
-                    stale.rounds.insert((item.message.turn, call.invocation.round), ());
+                    stale.rounds.insert((item.message.turn, call.invocation.round));
                 }
             }
         }

@@ -2,8 +2,8 @@
 
 use super::reduce::Reducer;
 use crate::error::{Error, Result};
-use crate::sorted::Sorted;
 use crate::tool::{ToolInvocation, Window};
+use std::collections::BTreeMap;
 
 /// The built-in freshness window in milliseconds: five minutes.
 pub const BUILT_IN_FRESHNESS: u64 = 300_000;
@@ -57,7 +57,7 @@ pub enum Citations {
 #[allow(missing_docs)]
 pub struct PolicyLayer {
     pub freshness: Option<Window>,
-    pub tool_freshness: Sorted<String, Window>,
+    pub tool_freshness: BTreeMap<String, Window>,
     pub error_freshness: Option<Window>,
     pub on_stale: Option<OnStale>,
     pub stale_unit: Option<StaleUnit>,
@@ -72,7 +72,7 @@ pub struct PolicyLayer {
 pub struct Policy {
     pub call: PolicyLayer,
     /// `Tool.freshness` of the tools given with this call.
-    pub tools: Sorted<String, Window>,
+    pub tools: BTreeMap<String, Window>,
     pub session: PolicyLayer,
     pub channel: PolicyLayer,
     pub global: PolicyLayer,

@@ -66,8 +66,8 @@ impl Run {
                 HistoryEntry::Invocation(mut invocation) => {
                     // A dialect whose names cannot begin with a digit was told the name with a `_` in front.
                     let tools = &self.setup.tool_settings;
-                    if let Some(own) = invocation.name.strip_prefix('_').filter(|own| tools.contains(*own))
-                        && !tools.contains(&invocation.name)
+                    if let Some(own) = invocation.name.strip_prefix('_').filter(|own| tools.contains_key(*own))
+                        && !tools.contains_key(&invocation.name)
                     {
                         invocation.name = own.to_owned();
                     }

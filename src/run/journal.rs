@@ -8,11 +8,11 @@ use crate::id::Seed;
 use crate::json::Json;
 use crate::message::{Dialect, Message, Role, Usage};
 use crate::provider::{ProviderRequest, ReasoningField, Withheld, first_missing, withhold};
-use crate::sorted::Sorted;
 use crate::store::{RecordKind, open_whole_record, seal_record};
 use crate::tool::{Arguments, ToolInvocation};
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
+use std::collections::BTreeMap;
 
 /// One journal entry of an unfinished run.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -171,7 +171,7 @@ pub struct RecoveredRun {
     /// The token usage of these calls.
     pub usage: Option<Usage>,
     /// The started calls, with the number of attempts.
-    pub attempts: Sorted<String, u32>,
+    pub attempts: BTreeMap<String, u32>,
     /// The code and the message of the error, if it failed.
     pub failed: Option<(String, String)>,
     /// The incomplete answer of a run that failed or was stopped.
@@ -227,7 +227,7 @@ impl RecoveredRun {
             live,
             turns: 0,
             usage: None,
-            attempts: Sorted::new(),
+            attempts: BTreeMap::new(),
             failed: None,
             partial: None,
             withheld: Vec::new(),

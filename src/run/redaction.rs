@@ -163,13 +163,13 @@ impl Run {
     fn has_redacted_call(&self) -> bool {
         self.live.invocations().iter().any(|call| {
             call.redacted
-                || self.setup.persist.contains(&call.name)
+                || self.setup.persist.contains_key(&call.name)
                     && self.redactions.by_invocation.get(&call.id).is_none_or(Redaction::changes)
         })
     }
 
     fn redact_call(&self, call: &mut ToolInvocation) {
-        if !self.setup.persist.contains(&call.name) {
+        if !self.setup.persist.contains_key(&call.name) {
             return;
         }
         let Some(known) = self.redactions.by_invocation.get(&call.id) else {
@@ -198,7 +198,7 @@ impl Run {
     /// Redacts a result. Returns the journal entry that redacts its call, if the call changes with it.
     fn redact_result(&self, entry: &mut ResultEntry) -> Option<JournalEntry> {
         let call = self.live.invocation(&entry.invocation)?;
-        if !self.setup.persist.contains(&call.name) || call.redacted {
+        if !self.setup.persist.contains_key(&call.name) || call.redacted {
             return None;
         }
         let known = self.redactions.by_invocation.get(&call.id);

@@ -6,8 +6,8 @@ use crate::finding::Report;
 use crate::json::ObjectWriter;
 use crate::provider::{ProviderRequest, ToolDefinition};
 use crate::replay::{Callback, Policy};
-use crate::sorted::Sorted;
 use crate::tool::Window;
+use std::collections::BTreeMap;
 
 /// The configuration of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,9 +21,9 @@ pub struct RunSetup {
     /// The tools that the model may call.
     pub tools: Vec<ToolDefinition>,
     /// Settings of the tools, by name. A tool without an entry is unknown.
-    pub tool_settings: Sorted<String, ToolSettings>,
+    pub tool_settings: BTreeMap<String, ToolSettings>,
     /// The application's `persist` functions, by tool: they decide what is stored of a call (R12).
-    pub persist: Sorted<String, Callback>,
+    pub persist: BTreeMap<String, Callback>,
     /// The highest number of model calls.
     pub max_turns: u32,
     /// The highest number of bytes of a response; a larger response fails the run (R62).

@@ -178,7 +178,7 @@ impl RecoveredRun {
             let Some(last) = self.live.last_answer() else { return };
             for call in self.live.calls_of(last) {
                 let answered = call.result.is_some() || call.status != InvocationStatus::Pending;
-                let state = match (answered, self.attempts.contains(&call.id)) {
+                let state = match (answered, self.attempts.contains_key(&call.id)) {
                     (true, _) => "answered",
                     (false, true) => "started",
                     (false, false) => "not_started",

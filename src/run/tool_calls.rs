@@ -7,11 +7,11 @@ use super::state::{Run, RunState};
 use super::tool_round::{ToolRound, ends_run};
 use crate::error::Result;
 use crate::history::HistoryEntry;
-use crate::sorted::Sorted;
+use std::collections::BTreeMap;
 
 impl Run {
     /// Offers the calls of the last answer. `attempts` are the started calls of a resumed run.
-    pub(super) fn begin_tools(&mut self, attempts: Option<&Sorted<String, u32>>, context: &mut RunContext<'_>) {
+    pub(super) fn begin_tools(&mut self, attempts: Option<&BTreeMap<String, u32>>, context: &mut RunContext<'_>) {
         let mut round = ToolRound::new(&self.live, &self.setup, attempts, context.now);
         while let Some(effect) = round.next_effect() {
             let id = self.offer(effect);

@@ -10,7 +10,6 @@ use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
 use crate::replay::INTERRUPTED;
-use crate::sorted::Sorted;
 use crate::tool::{Arguments, InvocationStatus, ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
@@ -56,7 +55,7 @@ pub(super) struct ToolTransition {
 impl ToolRound {
     /// Creates the round of the last answer's open calls. `attempts` are the started calls of a resumed run, with the number of
     /// attempts.
-    pub fn new(live: &History, setup: &RunSetup, attempts: Option<&Sorted<String, u32>>, now: Ms) -> Self {
+    pub fn new(live: &History, setup: &RunSetup, attempts: Option<&BTreeMap<String, u32>>, now: Ms) -> Self {
         let mut round = Self {
             tasks: Vec::new(),
             by_effect: IdMap::with_seed(live.seed()),

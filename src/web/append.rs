@@ -16,10 +16,10 @@ use crate::json::Json;
 use crate::message::{Source, SourceKind};
 use crate::provider::decode_body;
 use crate::replay::{PolicyLayer, drop_uncited_sources};
-use crate::sorted::Sorted;
 use crate::store::{Change, Committed};
 use js_sys::Promise;
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -164,7 +164,7 @@ impl SessionInner {
     }
 
     fn joined_change(&self, joined: &mut JoinedEntries, expected: Option<u64>) -> Change {
-        let policy = self.policy(PolicyLayer::default(), Sorted::new());
+        let policy = self.policy(PolicyLayer::default(), BTreeMap::new());
         let mut change = self.new_change();
         change.sources = drop_uncited_sources(&mut joined.entries, &policy, &mut joined.report);
         change.entries = std::mem::take(&mut joined.entries);

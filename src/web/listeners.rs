@@ -1,19 +1,19 @@
 //! Listeners of an application.
 
-use crate::sorted::Sorted;
 use js_sys::Function;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
 /// Functions that are called at a change.
 #[derive(Default)]
-pub struct Listeners(Rc<RefCell<Sorted<u32, Function>>>);
+pub struct Listeners(Rc<RefCell<BTreeMap<u32, Function>>>);
 
 impl Listeners {
     /// Adds a listener; returns the function that removes it.
     pub fn add(&self, listener: Function) -> Function {
-        let key = self.0.borrow().entries().last().map_or(0, |(key, _)| key + 1);
+        let key = self.0.borrow().last_key_value().map_or(0, |(key, _)| key + 1);
         self.0.borrow_mut().insert(key, listener);
         let all = self.0.clone();
         Closure::<dyn FnMut()>::new(move || {

@@ -5,10 +5,10 @@ use super::reducers::ReducerOptions;
 use crate::error::{Error, Result};
 use crate::replay::{Citations, DanglingCalls, OnStale, PolicyLayer, StaleUnit};
 use crate::run::OnStop;
-use crate::sorted::Sorted;
 use crate::tool::Window;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use wasm_bindgen::JsValue;
 
 /// `store`.
@@ -134,7 +134,7 @@ pub struct ReplayOptions {
 
 impl From<ReplayOptions> for PolicyLayer {
     fn from(options: ReplayOptions) -> Self {
-        let mut tool_freshness = Sorted::new();
+        let mut tool_freshness = BTreeMap::new();
         for (tool, window) in options.tool_freshness.unwrap_or_default().0 {
             if let Some(WindowOption(window)) = window {
                 tool_freshness.insert(tool, window);
@@ -154,8 +154,8 @@ impl From<ReplayOptions> for PolicyLayer {
 }
 
 /// Converts `channels` to a policy layer for each channel.
-pub fn channel_layers(channels: Option<OptionEntries<Option<ReplayOptions>>>) -> Sorted<String, PolicyLayer> {
-    let mut layers = Sorted::new();
+pub fn channel_layers(channels: Option<OptionEntries<Option<ReplayOptions>>>) -> BTreeMap<String, PolicyLayer> {
+    let mut layers = BTreeMap::new();
     for (channel, options) in channels.unwrap_or_default().0 {
         layers.insert(channel, options.map(Into::into).unwrap_or_default());
     }

@@ -1,4 +1,4 @@
-//! Promises of exported methods, and promises that are awaited_runs.
+//! Promises of exported methods, and promises to await.
 
 use crate::error::Result;
 use js_sys::{Function, Promise};

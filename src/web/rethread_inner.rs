@@ -10,16 +10,16 @@ use super::store_context::StoreContext;
 use super::tab_channel::TabChannel;
 use super::view::release_view;
 use crate::error::{Error, Result};
-use crate::sorted::Sorted;
 use crate::store::{LogStore, open_session};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use wasm_bindgen::JsValue;
 
 /// An open store and the registry of its open sessions.
 pub struct RethreadInner {
     pub context: Rc<StoreContext>,
-    sessions: RefCell<Sorted<String, Rc<SessionInner>>>,
+    sessions: RefCell<BTreeMap<String, Rc<SessionInner>>>,
 }
 
 impl RethreadInner {

@@ -102,7 +102,7 @@ impl RunInner {
     /// Makes a run of a machine that was started or resumed.
     pub fn new(session: &Rc<SessionInner>, id: String, machine: Run, ownership: RunOwnership) -> Rc<Self> {
         let RunOwnership { epoch, lock } = ownership;
-        session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id), ());
+        session.context.live.borrow_mut().insert(lock_name(&session.context, &session.id, &id));
         Rc::new_cyclic(|weak_self| Self {
             weak_self: weak_self.clone(),
             name: random_id(),

@@ -17,10 +17,10 @@ use crate::replay::{Callback, Policy, PolicyLayer};
 use crate::run::{
     DEFAULT_MAX_RESPONSE_BYTES, HIGHEST_MAX_RESPONSE_BYTES, OnInterrupted, RetryPolicy, RunSetup, ToolSettings,
 };
-use crate::sorted::Sorted;
 use crate::tool::Window;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use wasm_bindgen::prelude::*;
 
 /// Maximum number of parts of an input.
@@ -242,8 +242,8 @@ fn asks_for_stream(params: JsonRef<'_>) -> bool {
 #[derive(Default)]
 struct RequestTools {
     definitions: Vec<ToolDefinition>,
-    tool_settings: Sorted<String, ToolSettings>,
-    persist: Sorted<String, Callback>,
+    tool_settings: BTreeMap<String, ToolSettings>,
+    persist: BTreeMap<String, Callback>,
 }
 
 impl RequestTools {
@@ -274,18 +274,18 @@ impl RequestTools {
 }
 
 /// Adds the tools of `params`, which the model may call and the application answers.
-fn add_tools_of_params(params: &Json, tool_settings: &mut Sorted<String, ToolSettings>) {
+fn add_tools_of_params(params: &Json, tool_settings: &mut BTreeMap<String, ToolSettings>) {
     let Some(tools) = params.view().find("tools") else { return };
     for tool in tools.items() {
         if let Some(name) = tool.get("function").unwrap_or(tool).text("name") {
-            tool_settings.get_or_insert_with(name.into_owned(), ToolSettings::default);
+            tool_settings.entry(name.into_owned()).or_default();
         }
     }
 }
 
-fn windows(tool_settings: &Sorted<String, ToolSettings>) -> Sorted<String, Window> {
-    let mut windows = Sorted::new();
-    for (name, tool_settings) in tool_settings.entries() {
+fn windows(tool_settings: &BTreeMap<String, ToolSettings>) -> BTreeMap<String, Window> {
+    let mut windows = BTreeMap::new();
+    for (name, tool_settings) in tool_settings.iter() {
         if let Some(window) = tool_settings.freshness {
             windows.insert(name.clone(), window);
         }

@@ -14,10 +14,10 @@ use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
 use crate::run::OnStop;
 use crate::session_head::RunEntry;
-use crate::sorted::Sorted;
 use crate::store::{Change, Committed, HeadEdit, SessionLog, commit, refresh};
 use js_sys::Function;
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -36,7 +36,7 @@ pub struct SessionInner {
     generation: Cell<u64>,
     policy: RefCell<PolicyLayer>,
     head_fields: RefCell<HeadFields>,
-    pub state: RefCell<Sorted<String, Json>>,
+    pub state: RefCell<BTreeMap<String, Json>>,
     run: RefCell<Option<Rc<dyn LiveRun>>>,
     /// For background work, which must not keep the session.
     pub weak_self: Weak<SessionInner>,
@@ -47,7 +47,7 @@ pub struct SessionInner {
     pub updating_unfinished: Cell<bool>,
     pub update_unfinished_again: Cell<bool>,
     /// Live runs of other tabs whose release this tab waits for.
-    pub awaited_runs: RefCell<Sorted<String, ()>>,
+    pub awaited_runs: RefCell<BTreeSet<String>>,
     /// Another change was announced while `refreshing`.
     refresh_again: Cell<bool>,
     refreshing: Cell<bool>,
@@ -137,7 +137,7 @@ impl SessionInner {
     }
 
     /// Returns all levels of replay settings, with those of one call.
-    pub fn policy(&self, call: PolicyLayer, tools: Sorted<String, crate::tool::Window>) -> Policy {
+    pub fn policy(&self, call: PolicyLayer, tools: BTreeMap<String, crate::tool::Window>) -> Policy {
         let channel =
             self.channel().and_then(|channel| self.context.channels.get(&channel).cloned()).unwrap_or_default();
         Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.context.global.clone() }
@@ -297,7 +297,7 @@ impl SessionInner {
         self.renderer.borrow_mut().clear();
         self.unfinished.borrow_mut().clear();
         self.drop_head_fields();
-        *self.state.borrow_mut() = Sorted::new();
+        *self.state.borrow_mut() = BTreeMap::new();
     }
 
     fn admit_next_send(&self) {
@@ -311,12 +311,12 @@ impl SessionInner {
 }
 
 /// Returns an edit that does `edit` and writes values of the state bag.
-fn with_state(edit: Option<HeadEdit>, state: Rc<Sorted<String, Json>>) -> HeadEdit {
+fn with_state(edit: Option<HeadEdit>, state: Rc<BTreeMap<String, Json>>) -> HeadEdit {
     Box::new(move |head| {
         if let Some(edit) = &edit {
             edit(head);
         }
-        for (key, value) in state.entries() {
+        for (key, value) in state.iter() {
             let at = head.state.partition_point(|(name, _)| name < key);
             match head.state.get_mut(at).filter(|(name, _)| name == key) {
                 Some((_, stored)) => stored.clone_from(value),

@@ -2,8 +2,8 @@
 
 use super::convert::{to_js, to_json};
 use super::session_inner::SessionInner;
-use crate::sorted::Sorted;
 use js_sys::Array;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -45,16 +45,12 @@ impl JsStateBag {
 
     /// Returns all keys, sorted.
     pub fn keys(&self) -> Array {
-        let mut keys: Sorted<&str, ()> = Sorted::new();
+        let mut keys: BTreeSet<&str> = BTreeSet::new();
         let (log, unsaved) = (self.inner.log.borrow(), self.inner.state.borrow());
-        for (key, _) in &log.head.state {
-            keys.insert(key, ());
-        }
-        for key in unsaved.keys() {
-            keys.insert(key, ());
-        }
+        keys.extend(log.head.state.iter().map(|(key, _)| key.as_str()));
+        keys.extend(unsaved.keys().map(String::as_str));
         let list = Array::new();
-        for key in keys.keys() {
+        for key in keys {
             list.push(&JsValue::from_str(key));
         }
         list

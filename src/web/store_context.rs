@@ -15,11 +15,11 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::id::Seed;
 use crate::replay::PolicyLayer;
 use crate::session_head::SessionHead;
-use crate::sorted::Sorted;
 use crate::store::{LogStore, SessionRow, StoredHead, read_head};
 use js_sys::{Function, Promise};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -33,9 +33,9 @@ pub struct StoreContext {
     pub ids: PlatformIds,
     pub seed: Seed,
     pub global: PolicyLayer,
-    pub channels: Sorted<String, PolicyLayer>,
+    pub channels: BTreeMap<String, PolicyLayer>,
     /// The lock names of the runs that are live in this tab.
-    pub live: RefCell<Sorted<String, ()>>,
+    pub live: RefCell<BTreeSet<String>>,
     on_warning: Option<Function>,
     /// Findings about what cannot be read in the store.
     damage: RefCell<Report>,

@@ -224,7 +224,7 @@ impl SessionInner {
 
     /// Calls [`update_unfinished`](Self::update_unfinished) after the run's owner has released it or died. Waiting does not compete for the ownership.
     fn await_release(&self, run: &str) {
-        if !self.awaited_runs.borrow_mut().insert(run.to_owned(), ()) {
+        if !self.awaited_runs.borrow_mut().insert(run.to_owned()) {
             return;
         }
         let (session, run) = (self.weak_self.clone(), run.to_owned());

@@ -15,9 +15,9 @@ use rethread::provider::{
 };
 use rethread::render::{RenderRequest, Renderer};
 use rethread::replay::{DanglingCalls, OnStale, Policy, PolicyLayer};
-use rethread::sorted::Sorted;
 use rethread::tool::Window;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const OWN: Dialect = Dialect::OpenAiResponses;
 const CHAT: Dialect = Dialect::OpenAiChat;
@@ -87,7 +87,7 @@ fn always() -> PolicyLayer {
 
 /// All but the results of the tool "old".
 fn but_old(on_stale: OnStale) -> PolicyLayer {
-    let mut tool_freshness = Sorted::default();
+    let mut tool_freshness = BTreeMap::default();
     tool_freshness.insert("old".to_owned(), Window::Millis(0));
     PolicyLayer { tool_freshness, on_stale: Some(on_stale), ..always() }
 }

@@ -13,7 +13,6 @@ use crate::provider::neutral::{arguments_object, media_type_of, rejected_media, 
 use crate::provider::request::Settings;
 use crate::provider::template::{self, matches_pattern, write_filled};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
-use crate::sorted::in_order;
 use crate::tool::{ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
@@ -166,7 +165,7 @@ impl GeminiEncoder<'_> {
     fn encode_results(&mut self, mut pending: Vec<PendingResult<'_, '_>>) -> EncodedResponses {
         let count = pending.first().and_then(result_position).map(|(_, count)| count);
         if pending.iter().all(|result| result_position(result).map(|(_, count)| count) == count) {
-            pending = in_order(pending, &|a, b| result_position(a).cmp(&result_position(b)));
+            pending.sort_by_key(result_position);
         }
         let mut encoded = EncodedResponses::default();
         for result in &pending {

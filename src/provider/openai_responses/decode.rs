@@ -27,7 +27,6 @@ use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot
 use crate::provider::dialect::Codec;
 use crate::provider::neutral::text_of;
 use crate::provider::template::{matches_pattern, template_of, template_with_slots, without_plain_template};
-use crate::sorted::in_order;
 use crate::tool::Arguments;
 use std::borrow::Cow;
 
@@ -81,8 +80,9 @@ pub(super) fn decode(wires: &[JsonRef<'_>], items: &mut Vec<Incoming>) {
 struct CallIdSet<'w>(Vec<(&'static str, Cow<'w, str>)>);
 
 impl<'w> CallIdSet<'w> {
-    fn new(ids: Vec<(&'static str, Cow<'w, str>)>) -> Self {
-        Self(in_order(ids, &Ord::cmp))
+    fn new(mut ids: Vec<(&'static str, Cow<'w, str>)>) -> Self {
+        ids.sort();
+        Self(ids)
     }
 
     fn contains(&self, kind: &str, id: Option<&str>) -> bool {

@@ -2,7 +2,6 @@
 
 use super::Plan;
 use crate::json::JsonRef;
-use crate::sorted::in_order;
 
 /// The length of a pointer, in bytes, beyond which a finding points to the enclosing value.
 const MAX_POINTER_BYTES: usize = 200;
@@ -14,9 +13,8 @@ impl<'a> Plan<'a, '_> {
         for (finding, (start, _)) in self.places.iter().enumerate() {
             starts.push((*start, finding));
         }
-        let mut due = in_order(starts, &Ord::cmp);
-        due.reverse();
-        self.walk(self.body.object, &mut String::new(), &mut due);
+        starts.sort_unstable_by(|a, b| b.cmp(a));
+        self.walk(self.body.object, &mut String::new(), &mut starts);
     }
 
     /// Sets the pointers of the findings about a value and its members. `due` holds the start of each finding's value and the finding's

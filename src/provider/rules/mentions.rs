@@ -7,7 +7,6 @@ use crate::finding::{FindingCode, Report};
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
 use crate::provider::item_format::Mention;
-use crate::sorted::in_order;
 
 /// Names of members that hold the id of a call and nothing else, in lower case and without `_`.
 const CALL_ID: [&str; 6] = ["callid", "toolcallid", "tooluseid", "functioncallid", "toolid", "toolinvocationid"];
@@ -64,7 +63,8 @@ impl<'a> Plan<'a, '_> {
         spans.extend(pairs.calls.iter().map(|call| self.edits.span(call.value)));
         let answers = pairs.results.iter().filter(|answer| answer.id.is_some());
         spans.extend(answers.map(|answer| self.edits.span(answer.value)));
-        in_order(spans, &|a, b| a.start.cmp(&b.start))
+        spans.sort_by_key(|span| span.start);
+        spans
     }
 
     /// Reports the id of a call without a result at a value that cannot be read.

@@ -4,7 +4,6 @@ use super::{BodyLocation, Dangling, Plan, Violation, id_of, quoted};
 use crate::finding::FindingCode;
 use crate::id::{IdMap, Seed};
 use crate::json::JsonRef;
-use crate::sorted::in_order;
 use std::ops::Range;
 
 /// A call that a dialect's rules found, for [`Pairs::add_call`].
@@ -204,7 +203,8 @@ impl<'a> Pairs<'a> {
         for call in self.calls.get(self.calls_of(group)).unwrap_or_default() {
             results.extend(call.answer);
         }
-        in_order(results, &Ord::cmp)
+        results.sort_unstable();
+        results
     }
 
     /// Returns the calls of a group that get a synthetic result.
@@ -393,11 +393,11 @@ impl<'a> Pairs<'a> {
             let has_id = |a: &usize| self.results.get(*a).is_some_and(|answer| answer.id.is_some());
             let (early, later) = std::mem::take(&mut keyed.early).into_iter().partition(|a| has_id(a) == with_id);
             keyed.early = later;
-            let early: Vec<usize> = early;
+            let mut early: Vec<usize> = early;
             if early.is_empty() {
                 continue;
             }
-            let early = in_order(early, &|a, b| self.is_synthetic(*a).cmp(&self.is_synthetic(*b)));
+            early.sort_by_key(|result| self.is_synthetic(*result));
             let mut early = early.into_iter();
             for c in keyed.calls.iter().copied() {
                 if self.calls.get(c).is_some_and(|call| call.answer.is_none())

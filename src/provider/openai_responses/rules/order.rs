@@ -4,7 +4,6 @@ use super::input_item::{InputItem, InputKind};
 use crate::finding::FindingCode;
 use crate::json::JsonRef;
 use crate::provider::rules::{BodyPiece, ListItem, Pairing, Pairs, Plan, Violation, WireCall};
-use crate::sorted::in_order;
 
 /// Places the outputs of a body.
 pub(super) struct OutputPlacement<'p, 'a> {
@@ -106,7 +105,8 @@ impl<'a> OutputPlacement<'_, 'a> {
                 let output = call.answer.filter(|output| !self.output_stays(*output));
                 moved.extend(output.zip(end_of(index)));
             }
-            for (output, end) in in_order(moved, &Ord::cmp) {
+            moved.sort_unstable();
+            for (output, end) in moved {
                 if let (Some(after), Some(at)) = (inserted.get_mut(end), steps.outputs.get(output)) {
                     after.push(ListItem::Existing(*at));
                 }

@@ -7,7 +7,6 @@ use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, table_name};
 use super::scan::Scan;
 use super::transaction::{Script, ScriptStep};
 use crate::error::Error;
-use crate::sorted::in_order;
 use crate::store::{AuditQuery, PAGE, Page, Record, SessionRow, StoredHead, Table, audit_cursor, open_audit_cursor};
 use bytes::Bytes;
 use wasm_bindgen::JsValue;
@@ -161,8 +160,7 @@ impl PageScript {
 
     /// Sorts the sessions by key, in the order of UTF-16 code units as IndexedDB does.
     fn sort_sessions(&mut self) {
-        let sessions = std::mem::take(&mut self.sessions);
-        self.sessions = in_order(sessions, &|a, b| a.id.encode_utf16().cmp(b.id.encode_utf16()));
+        self.sessions.sort_by(|a, b| a.id.encode_utf16().cmp(b.id.encode_utf16()));
     }
 
     /// Returns the page of sessions.

@@ -2,8 +2,8 @@
 
 use super::failure::IdbFailure;
 use super::rows::{self, HEADS, HeadRow, SessionKeys, TABLES, add_record, put_head, put_record, table_name};
-use crate::sorted::Sorted;
 use crate::store::{Appended, Batch, Record, Table};
+use std::collections::BTreeMap;
 use wasm_bindgen::JsValue;
 use web_sys::{IdbKeyRange, IdbTransaction};
 
@@ -24,7 +24,7 @@ enum RecordEdit<'b> {
     Replaced(&'b Record),
 }
 
-type RecordEdits<'b> = Sorted<(Table, u64), RecordEdit<'b>>;
+type RecordEdits<'b> = BTreeMap<(Table, u64), RecordEdit<'b>>;
 
 impl AppendRequest {
     /// The object stores that the batch needs.
@@ -71,7 +71,7 @@ impl AppendRequest {
             edits.insert((record.table, record.key), RecordEdit::Replaced(record));
         }
         for place in &self.batch.remove {
-            if let Some(RecordEdit::Added { removed, .. }) = edits.get_or_insert_with(*place, || RecordEdit::Removed) {
+            if let RecordEdit::Added { removed, .. } = edits.entry(*place).or_insert(RecordEdit::Removed) {
                 *removed = true;
             }
         }
@@ -97,7 +97,7 @@ impl AppendRequest {
             rows::delete(transaction, table, keys.range(first, last))?;
         }
         *written = self.batch.head.len() as u64;
-        for (_, edit) in edits.entries() {
+        for edit in edits.values() {
             let record = match edit {
                 RecordEdit::Removed => continue,
                 RecordEdit::Added { record, .. } => {
@@ -139,7 +139,7 @@ pub(super) fn tombstone(head: HeadRow) -> HeadRow {
 /// in a large batch a request for each key would be the largest cost.
 fn deleted_ranges(edits: &RecordEdits<'_>, segments: bool) -> Vec<(Table, u64, u64)> {
     let mut runs: Vec<(Table, u64, u64)> = Vec::new();
-    for ((table, key), edit) in edits.entries() {
+    for ((table, key), edit) in edits {
         let clears = match edit {
             RecordEdit::Removed => true,
             RecordEdit::Added { removed, .. } => *removed,
