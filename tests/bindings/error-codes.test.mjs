@@ -1,7 +1,7 @@
 // The codes of failures have one source, in Rust; the types repeat them.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 
 const read = (file) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
@@ -19,6 +19,6 @@ test('the details that the types name are those that Rust writes', () => {
   const types = between(read('js/types.d.ts'), 'interface KnownDetails', '\n}\n');
   const named = new Set([...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next));
   assert.ok(named.size >= 8, [...named].join());
-  const rust = ['src/run/answer.rs', 'src/run/state.rs', 'src/store/log.rs', 'src/web/resume.rs'].map(read).join('\n');
+  const rust = ['src/run', 'src/store', 'src/web'].flatMap((folder) => readdirSync(new URL(`../../${folder}`, import.meta.url)).filter((file) => file.endsWith('.rs')).map((file) => read(`${folder}/${file}`))).join('\n');
   for (const fact of named) assert.ok(rust.includes(`"${fact}"`), `nothing writes \`details.${fact}\``);
 });
