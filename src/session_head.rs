@@ -82,7 +82,7 @@ impl SessionHead {
             title: None,
             channel: None,
             metadata: None,
-            owner: Owner::SessionHead,
+            owner: Owner::Session,
             state: Vec::new(),
             history_revision: 0,
             next_seq: 0,
@@ -207,7 +207,7 @@ pub enum Owner {
     /// In this session: requests contain the replayed history.
     #[default]
     #[n(0)]
-    SessionHead,
+    Session,
 }
 
 /// An unfinished run in the head. Its journal is in the table `runs`.

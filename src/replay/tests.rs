@@ -14,6 +14,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 const NOW: Ms = 100_000_000_000;
 
 /// As in a render where nobody is asked anything.
+#[expect(clippy::too_many_arguments, reason = "a test names what it sets")]
 fn replay<'h>(
     history: &'h History,
     live: Option<&'h History>,

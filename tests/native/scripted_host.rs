@@ -111,6 +111,7 @@ impl Say {
             "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 } }).to_string().into_bytes()
     }
 
+    #[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
     pub fn stream(&self, dialect: Dialect) -> Vec<u8> {
         let mut out = String::new();
         if dialect == RESPONSES {
@@ -488,6 +489,7 @@ impl<'s> Host<'s> {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a test names what it sets")]
     fn answer(&mut self, effect: &str, body: Value, stream: bool, dialect: Dialect, answer: Answer) -> bool {
         let pieces = |bytes: &[u8], size: usize| bytes.chunks(size.max(1)).map(<[u8]>::to_vec).collect::<Vec<_>>();
         let (bytes, then) = match answer {

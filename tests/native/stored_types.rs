@@ -168,7 +168,7 @@ fn heads() {
     session.title = Some("T".into());
     session.channel = Some("mail".into());
     session.metadata = Some(json("{}"));
-    session.owner = Owner::SessionHead;
+    session.owner = Owner::Session;
     session.state = vec![("k".into(), json("[null]"))];
     session.history_revision = 7;
     session.next_seq = 8;

@@ -96,6 +96,7 @@ fn summarize(target: usize, threshold: usize) -> Reducer {
 type Answers<'a> = &'a mut dyn FnMut(&QuestionKind) -> ReducerReply;
 
 /// Renders as a binding does; every body is valid.
+#[expect(clippy::too_many_arguments, reason = "a test names what it sets")]
 fn body(
     renderer: &mut Renderer,
     history: &History,

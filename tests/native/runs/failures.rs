@@ -442,6 +442,7 @@ fn r15_cancelled_anywhere_history_is_as_it_was() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
 fn misuse_changes_nothing() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");

@@ -46,6 +46,7 @@ fn check_end(host: &Host<'_>, interrupted: &[String], kill: usize) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
 fn r18_killed_after_any_write_it_goes_on_where_it_was() {
     for (dialect, stream) in super::WAYS {
         for rerun in [false, true] {

@@ -88,6 +88,7 @@ fn check(store: &MemoryStore, runs: &mut BTreeMap<String, usize>) {
     assert_eq!(reader.records(Table::Runs).len() as u64, rows);
 }
 
+#[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
 fn play(script: &[Vec<u8>], moves: &[Move], stream: bool, rerun: bool, keep: bool) {
     let store = MemoryStore::default();
     let dialect = if script.len().is_multiple_of(2) { CHAT } else { CLAUDE };

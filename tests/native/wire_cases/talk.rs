@@ -177,6 +177,7 @@ pub fn read(dialect: Dialect, body: &Value) -> String {
 }
 
 /// The steps of a body in its own order.
+#[expect(clippy::too_many_lines, reason = "one scenario, read from top to bottom")]
 pub fn raw(dialect: Dialect, body: &Value) -> Vec<String> {
     let mut read = Read::default();
     for system in ["system", "instructions"].iter().filter_map(|name| body.get(name)) {
