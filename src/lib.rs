@@ -7,6 +7,7 @@
 //! never got a result:
 //!
 //! ```
+//! use rethread::finding::FindingCode;
 //! use rethread::message::Dialect;
 //! use rethread::provider::{RepairOptions, repair, validate};
 //!
@@ -16,7 +17,7 @@
 //!     {"role":"user","content":"Hello?"}]}"#;
 //!
 //! let (repaired, report) = repair(body, Dialect::OpenAiChat, &RepairOptions::default())?;
-//! assert!(report.iter().any(|finding| finding.code == "dangling_call"));
+//! assert!(report.iter().any(|finding| finding.code == FindingCode::DanglingCall));
 //! assert!(validate(&repaired, Dialect::OpenAiChat).is_empty());
 //! # Ok::<(), rethread::Error>(())
 //! ```

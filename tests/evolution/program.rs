@@ -3,7 +3,7 @@
 //! `program FILE append TEXT` | `show` | `append-variant TEXT` | `write-journal` | `read-journal`
 
 use rethread::error::Error;
-use rethread::history::{Incoming, IncomingMessage, IncomingPart, Origin, join};
+use rethread::history::{Incoming, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use rethread::id::{IdSource, Seed};
 use rethread::json::{Json, JsonStr, ObjectWriter};
 use rethread::message::{Message, PartBody, Role};
@@ -81,7 +81,7 @@ fn append(store: &MemoryStore, log: &RefCell<SessionLog>, text: &str, has_new_va
     };
     let items = vec![message(Role::User, text), message(Role::Assistant, "ok")];
     let ids = NamedIds(text, Cell::new(0));
-    let mut entries = join(None, &log.borrow().history, items, &Origin { at: 1_000, ..Origin::default() }, &ids).entries;
+    let mut entries = join(JoinBase::history(&log.borrow().history), items, &Origin { at: 1_000, ..Origin::default() }, &ids).entries;
     for entry in &mut entries {
         if let rethread::history::HistoryEntry::Message(message) = entry {
             change_message(message, has_new_variant);
