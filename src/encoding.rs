@@ -10,15 +10,15 @@ use minicbor::data::Int;
 use minicbor::decode::{Decoder, Error};
 use minicbor::encode::{Encoder, Write};
 
-/// Lists inside lists that a stored value may have. More would exhaust the stack.
+/// Maximum nesting depth of a stored value. Deeper nesting could overflow the stack.
 const MAX_DEPTH: u32 = 64;
 
 /// The context of decoding: where texts come from, and how deep the decoder is.
 pub trait TextSource {
-    /// Returns the text as a slice of the record.
+    /// Returns the text as a slice of the record, or as a copy if it is not part of the record.
     ///
     /// # Errors
-    /// If the text is not part of the record.
+    /// If the slice is not UTF-8.
     fn share(&self, text: &str) -> Result<ByteString, Error>;
 
     /// Enters a value that may contain values of its own type.
@@ -67,7 +67,7 @@ impl TextSource for RecordSource {
     }
 }
 
-/// Lists of up to so many items are allocated at their exact size; longer ones grow, since a damaged record may claim any length.
+/// Maximum number of items to preallocate for a list. A damaged record may claim any length, so longer lists grow as they are read.
 const MAX_EXACT_ITEMS: u64 = 64;
 
 /// Decodes a list without spare capacity, of which there would be much in lists of one or two items.
@@ -95,7 +95,7 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub struct UnknownFields(Vec<(Int, Bytes)>);
 
 impl UnknownFields {
-    /// How many there are.
+    /// Returns the number of unknown fields.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.len() as u64

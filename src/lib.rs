@@ -29,12 +29,13 @@
 //! | [`json`] | JSON that keeps digits, duplicate keys and escapes |
 //! | [`message`], [`tool`], [`session_head`] | data types: messages, tool calls with their results, a session's head |
 //! | [`error`], [`finding`] | errors and findings with stable codes |
+//! | [`encoding`] | the CBOR encoding of stored values |
 //! | [`clock`], [`id`] | time and ids, injected by the host |
-//! | [`history`] | what happened: entries folded into messages and calls; results joined to their calls |
-//! | [`replay`] | what the model is shown of it: freshness, citations, reducers, pairing |
+//! | [`history`] | folds log entries into messages and calls; joins results to their calls |
+//! | [`replay`] | selects and rewrites the history that the model sees: freshness, citations, reducers, pairing |
 //! | [`provider`] | the wire formats: rules, decoders, encoders, streams |
 //! | [`store`] | stored sessions: the `LogStore` contract, the session log, the record encoding |
-//! | [`render`] | request bodies: replay joined to a provider, with cached encodings |
+//! | [`render`] | composes request bodies from replayed messages; caches their encodings |
 //! | [`run`] | the run state machine, its journal and its effects |
 //! | `web`, `component` | the JavaScript and the WIT binding, each behind a feature |
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing))]

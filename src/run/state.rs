@@ -38,7 +38,7 @@ pub struct Run {
     pub(super) response_id: Option<String>,
     /// The server's container of the newest answer, in which its code runs.
     pub(super) container: Option<String>,
-    /// Saves that failed, in order. They are repeated, since their content is paid for (R58).
+    /// Saves that failed, in order. They are retried: the model calls that produced them are paid for (R58).
     pub(super) unsaved: VecDeque<Save>,
     /// Removes the request's credentials from the provider's error texts.
     pub(super) credential_filter: CredentialFilter,
@@ -75,7 +75,7 @@ pub(super) enum AfterAnswer {
     CallAgain,
 }
 
-/// A request whose body waits for a reducer's question.
+/// A model call whose body cannot be rendered until the application replies to a reducer's question.
 pub(super) struct PendingRender {
     /// The replies so far.
     pub replies: ReducerReplies,
@@ -135,7 +135,7 @@ impl Run {
         });
     }
 
-    /// Reports a finding as an event, too.
+    /// Adds a finding to the report and emits it as a warning event.
     pub(super) fn warn(&mut self, finding: Finding) {
         self.report.push(finding.clone());
         self.events.push(RunEvent::Warning(finding));
@@ -146,7 +146,7 @@ impl Run {
         self.effects.offer(kind)
     }
 
-    /// Asks the binding to write; returns the id of the save.
+    /// Queues a save for the binding to write, and returns its id.
     pub(super) fn save(&mut self, kind: SaveKind) -> u64 {
         let id = self.next_save;
         self.next_save += 1;
@@ -173,7 +173,7 @@ impl Run {
         }
     }
 
-    /// Frees the run's memory. It still counts as running, but never finishes.
+    /// Drops the run's data. The run stays in a state that no save completes, so it never finishes.
     pub fn release(&mut self) {
         self.live = History::new(self.live.seed());
         self.effects.clear();

@@ -128,7 +128,7 @@ impl SessionLog {
         self.writable()?;
         if let Some(expected) = change.expected {
             let actual = self.head.history_revision;
-            // A revision of the store is accepted, too. It also counts changes of the head (title, state bag), which change no history.
+            // The store's revision is accepted too. It is higher than the history revision: edits of the head (title, state bag) also raise it.
             if expected < actual || expected > self.revision {
                 let sentence = "another writer appended to the session; read it again before appending";
                 return Err(Error::new(Code::Conflict, sentence).with(|details| {
@@ -193,7 +193,7 @@ impl SessionLog {
         record.entries
     }
 
-    /// Takes over an append that was written.
+    /// Applies a committed append to the log in memory.
     fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
         // At a lower revision, a refresh has read it already.
         if revision > self.revision {
@@ -504,7 +504,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
             }
         }
     }
-    Err(Error::new(Code::Busy, "other writers keep coming first; try again in a moment"))
+    Err(Error::new(Code::Busy, "the append conflicted with other writers too often; try again in a moment"))
 }
 
 fn message_ids(entries: &[HistoryEntry]) -> Vec<String> {

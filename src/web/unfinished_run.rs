@@ -88,8 +88,8 @@ pub enum TurnSource {
 pub enum JournalProgress {
     /// Nothing is read: memory holds more of the run than its journal, or this owner's journal is known to be unreadable.
     NotNeeded,
-    /// The first entries of its journal, this many.
-    OptionEntries(u64),
+    /// The first entries of its journal were read; the number is how many.
+    Read(u64),
     /// Nothing of the journal was read.
     Unread,
 }
@@ -103,7 +103,7 @@ impl UnfinishedRun {
             TurnSource::Unreadable { epoch, .. } if *epoch == entry.epoch && *state != UnfinishedState::Live => {
                 JournalProgress::NotNeeded
             }
-            TurnSource::Journal { read, .. } if *read <= entry.entries => JournalProgress::OptionEntries(*read),
+            TurnSource::Journal { read, .. } if *read <= entry.entries => JournalProgress::Read(*read),
             TurnSource::Memory { .. } | TurnSource::Journal { .. } | TurnSource::Unreadable { .. } => {
                 JournalProgress::Unread
             }

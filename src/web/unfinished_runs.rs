@@ -142,10 +142,8 @@ impl SessionInner {
             .map(|run| run.journal_progress(entry, &state));
         let more = match known.unwrap_or(JournalProgress::Unread) {
             JournalProgress::NotNeeded => None,
-            JournalProgress::OptionEntries(from) if from == entry.entries => Some(Ok(Vec::new())),
-            JournalProgress::OptionEntries(from) => {
-                Some(read_journal_from(&*self.context.store, &self.id, entry, from).await)
-            }
+            JournalProgress::Read(from) if from == entry.entries => Some(Ok(Vec::new())),
+            JournalProgress::Read(from) => Some(read_journal_from(&*self.context.store, &self.id, entry, from).await),
             JournalProgress::Unread => return self.show_from_journal(entry, state).await,
         };
         let mut unfinished = self.unfinished.borrow_mut();

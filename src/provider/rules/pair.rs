@@ -320,7 +320,7 @@ impl<'a> Pairs<'a> {
             }
             let Some(c) = keyed.calls.get(open.next).copied() else { break };
             if self.calls.get(c).is_none_or(|call| call.answer.is_none()) {
-                // An open call of the same id in an older turn is answered by a second result, unless its content is that of the first.
+                // A second result with this id answers an open call of an older group, unless it repeats the first one's content: then it is a duplicate.
                 if open.group != keyed.newest && keyed.answered.is_some_and(|c| self.content_of(c) == Some(content)) {
                     break;
                 }

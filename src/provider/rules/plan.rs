@@ -24,7 +24,7 @@ pub(crate) struct Plan<'a, 'o> {
     pub body: Fields<'a>,
     /// The list of items.
     pub(super) list: JsonRef<'a>,
-    /// True while results without the mark of one are searched for, to be marked in a second reading.
+    /// True during the first pass, which collects results that lack their marker member; the second pass treats them as marked.
     pub(super) marks_results: bool,
     /// Results found without a mark: the object, the member that marks a result, and its value.
     pub(super) unmarked_results: Vec<(JsonRef<'a>, &'static str, &'static str)>,

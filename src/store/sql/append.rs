@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Parameters of a statement beside the ranges or rows that it repeats.
 const OTHER_PARAMS: usize = 12;
 
-/// The number that the chunks of a head have in the place of a table's.
+/// The `record_table` value of chunks that belong to a head.
 const HEAD_CHUNKS: u64 = 0;
 
 /// An append that is being turned into statements.
@@ -83,7 +83,7 @@ impl AppendPlan<'_> {
         statements.extend(self.note_operation(revision));
         statements.push(self.write_head(revision));
         if self.expected == 0 {
-            // What the claim made, if a later check found a record in the place of one that is put.
+            // Removes the row that the claim inserted, if a later check found that a put record already exists.
             statements.push(self.statement("DELETE FROM rethread_heads WHERE session = ", " AND revision = 0"));
         }
         statements.push(self.ask_outcome());
@@ -212,7 +212,7 @@ impl AppendPlan<'_> {
     }
 
     fn insert_records(&self, statements: &mut Vec<SqlStatement>) {
-        // Of two records with one key the last stays.
+        // If two records have the same key, the last one is kept.
         let written = self.batch.put.iter().chain(&self.batch.replace);
         let records: BTreeMap<_, _> = written.map(|record| ((record.table, record.key), record)).collect();
         let mut chunks = self.chunks(HEAD_CHUNKS, 0, &self.batch.head);
@@ -263,7 +263,7 @@ impl AppendPlan<'_> {
         parts.map(row).collect()
     }
 
-    /// Inserts rows, as many in a statement as it has parameters for, and no more bytes than one value may have.
+    /// Inserts rows in as few statements as the limits on parameters and bytes allow.
     fn insert_rows(&self, target: &InsertTarget, rows: Vec<SqlRow>, statements: &mut Vec<SqlStatement>) {
         let mut pack = Vec::new();
         let mut bytes = 0_usize;
@@ -283,7 +283,7 @@ impl AppendPlan<'_> {
         }
     }
 
-    /// One statement of rows. They are joined to the head's row, so there are none if it is not claimed.
+    /// Returns one INSERT statement. It selects from the head's row, so it inserts nothing unless the session is claimed.
     fn insert(&self, target: &InsertTarget, rows: Vec<SqlRow>) -> SqlStatement {
         let names: Vec<_> = target.columns.iter().map(|(name, _)| *name).collect();
         let values: Vec<_> = (1..=names.len()).map(|number| format!("v.column{number}")).collect();
@@ -323,7 +323,7 @@ impl AppendPlan<'_> {
             .bytes(self.operation.as_bytes())
             .sql(" FROM rethread_heads WHERE session = ")
             .session(self.session)
-            // Of a session whose head was lost there may be an operation of this revision.
+            // If the head was lost, an operation of this revision may already exist.
             .sql(" AND pending = 1 ON CONFLICT (session, revision) DO UPDATE SET operation = excluded.operation");
         [forget.end(), remember.end()]
     }
@@ -345,7 +345,7 @@ impl AppendPlan<'_> {
         out.end()
     }
 
-    /// The revision that the operation made, if it was done, now or before; and the head's.
+    /// Selects the revision that the operation created, in this or an earlier attempt (NULL if none), and the head's revision.
     fn ask_outcome(&self) -> SqlStatement {
         let mut out = self.writer();
         out.sql("SELECT (SELECT revision FROM rethread_operations WHERE session = ")
