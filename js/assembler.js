@@ -2,7 +2,7 @@
 
 import * as check from './arguments.js';
 import { RethreadError } from './error.js';
-import { dispose } from './handle.js';
+import { dispose } from './wasm-handle.js';
 import { Instance } from './instance.js';
 
 /** @returns {typeof import('./types.js').StreamAssembler} */

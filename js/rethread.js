@@ -1,7 +1,7 @@
 // `Rethread`: an open store.
 
 import * as check from './arguments.js';
-import { Handle, asyncDispose, dispose } from './handle.js';
+import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
 import { InstancePool } from './instance-pool.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';
@@ -22,7 +22,7 @@ export class Rethread {
   /** @type {PublicRethread['session']} */
   session(id, options) {
     return this.#handle.promise((store) => store.session(id, options), () => check.sessionId(id))
-      .then((object) => new Session(new Handle(this.#handle.instance, object)));
+      .then((object) => new Session(new WasmHandle(this.#handle.instance, object)));
   }
 
   /** @type {PublicRethread['sessions']} */
@@ -81,7 +81,7 @@ export async function open(options = {}) {
   await program.load();
   const instance = await instances.enter();
   try {
-    return new Rethread(new Handle(instance, await instance.promise(() => instance.exports.openRethread(options))));
+    return new Rethread(new WasmHandle(instance, await instance.promise(() => instance.exports.openRethread(options))));
   } catch (error) {
     instances.leave(instance);
     throw error;

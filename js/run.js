@@ -1,7 +1,7 @@
 // `Run`: the state machine of one run. It does no I/O; `drive` executes its effects.
 
 import * as check from './arguments.js';
-import { dispose } from './handle.js';
+import { dispose } from './wasm-handle.js';
 
 /** @typedef {import('./types.js').Run} PublicRun */
 

@@ -2,7 +2,7 @@
 
 import * as check from './arguments.js';
 import { memberOf } from './foreign.js';
-import { Handle, dispose } from './handle.js';
+import { WasmHandle, dispose } from './wasm-handle.js';
 import { plainMessages, plainRequest } from './input.js';
 import { Run } from './run.js';
 import { StateBag } from './state-bag.js';
@@ -136,7 +136,7 @@ export class Session {
   }
 
   #wrap(object) {
-    return new Handle(this.#handle.instance, object);
+    return new WasmHandle(this.#handle.instance, object);
   }
 
   async #run(work, tools) {

@@ -128,7 +128,7 @@ impl UnknownFields {
 
 /// Encodes and decodes a struct that is read, changed and written again (a session's head). The fields of a newer build stay in
 /// `unknown`. A field with its default value is not written.
-macro_rules! rewritten {
+macro_rules! encode_with_unknown_fields {
     (struct $name:ident { $($number:literal => $field:ident),* $(,)? }) => {
         impl<Ctx: $crate::encoding::TextSource> minicbor::Encode<Ctx> for $name {
             fn encode<W: minicbor::encode::Write>(
@@ -165,7 +165,7 @@ macro_rules! rewritten {
         }
     };
 }
-pub(crate) use rewritten;
+pub(crate) use encode_with_unknown_fields;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ pub struct Error(Box<ErrorInner>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorInner {
     /// The kind of error.
-    pub code: Code,
+    pub code: ErrorCode,
     /// Says what is wrong and what to do. Never contains a credential.
     pub message: String,
     /// Machine-readable details, a JSON object.
@@ -22,17 +22,17 @@ pub struct ErrorInner {
 /// The result of a fallible operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Declares [`Code`] with its strings, so that [`Code::ALL`] cannot miss one.
+/// Declares [`ErrorCode`] with its strings, so that [`ErrorCode::ALL`] cannot miss one.
 macro_rules! codes {
     ($($(#[$doc:meta])* $code:ident = $text:literal,)*) => {
         /// The stable error codes. `ErrorCode` in the TypeScript types lists the same strings.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[non_exhaustive]
-        pub enum Code {
+        pub enum ErrorCode {
             $($(#[$doc])* $code,)*
         }
 
-        impl Code {
+        impl ErrorCode {
             /// All codes.
             pub const ALL: &'static [Self] = &[$(Self::$code,)*];
 
@@ -94,18 +94,18 @@ codes! {
 
 impl Error {
     /// Creates an error without details.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(ErrorInner { code, message: message.into(), details: None }))
     }
 
     /// Creates an `invalid_input` error. The message says what to pass instead.
     pub fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Code::InvalidInput, message)
+        Self::new(ErrorCode::InvalidInput, message)
     }
 
     /// Creates a `config_invalid` error. The message names the option.
     pub fn config(message: impl Into<String>) -> Self {
-        Self::new(Code::ConfigInvalid, message)
+        Self::new(ErrorCode::ConfigInvalid, message)
     }
 
     /// Returns the message without the code.

@@ -63,4 +63,4 @@ pub mod tool;
 #[cfg(feature = "formats")]
 pub mod web;
 
-pub use error::{Code, Error, Result};
+pub use error::{Error, ErrorCode, Result};

@@ -267,7 +267,7 @@ pub struct Message {
     pub metadata: Option<Json>,
     /// Metadata of an answer, from the provider.
     #[n(11)]
-    pub answer: Option<Box<AnswerFacts>>,
+    pub answer: Option<Box<AnswerMeta>>,
     /// The dialect that it was received in. Templates are used when that dialect is rendered.
     #[n(12)]
     pub dialect: Option<Dialect>,
@@ -279,7 +279,7 @@ pub struct Message {
 impl Message {
     /// Creates a message for one body. It has no id and no position.
     #[must_use]
-    pub fn made(role: Role, text: &str) -> Self {
+    pub fn from_text(role: Role, text: &str) -> Self {
         Self {
             id: String::new(),
             seq: 0,
@@ -302,7 +302,7 @@ impl Message {
 /// Metadata of an answer, from the provider.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(map)]
-pub struct AnswerFacts {
+pub struct AnswerMeta {
     /// The model, as named in the response.
     #[n(0)]
     pub model: Option<String>,

@@ -1,8 +1,8 @@
 //! A session's head: identity, owner, channel, state bag and counters. It is small; every append writes it again.
 
 use crate::clock::Ms;
-use crate::encoding::{UnknownFields, is_default, rewritten};
-use crate::error::Code;
+use crate::encoding::{UnknownFields, encode_with_unknown_fields, is_default};
+use crate::error::ErrorCode;
 use crate::json::Json;
 use minicbor::{Decode, Encode};
 
@@ -49,7 +49,7 @@ pub struct SessionHead {
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
-rewritten!(struct SessionHead {
+encode_with_unknown_fields!(struct SessionHead {
     0 => id,
     1 => created_at,
     2 => born,
@@ -230,7 +230,7 @@ pub struct RunEntry {
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
-rewritten!(struct RunEntry {
+encode_with_unknown_fields!(struct RunEntry {
     0 => id,
     1 => number,
     2 => entries,
@@ -244,6 +244,6 @@ impl RunEntry {
     /// Returns true if the user stopped the run. It is not pending, and is kept only until the next run begins.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.failed.as_ref().is_some_and(|(code, _)| code == Code::Aborted.as_str())
+        self.failed.as_ref().is_some_and(|(code, _)| code == ErrorCode::Aborted.as_str())
     }
 }

@@ -40,7 +40,7 @@ fn head() -> SessionHead {
 
 #[test]
 fn texts_are_slices_of_the_record() {
-    let record = Bytes::from(encoded(&Message::made(Role::User, &"long ".repeat(100))));
+    let record = Bytes::from(encoded(&Message::from_text(Role::User, &"long ".repeat(100))));
     let message: Message = minicbor::decode_with(&record, &mut RecordSource::new(record.clone())).unwrap();
     let crate::message::PartBody::Text(text) = &message.parts[0].body else { panic!("a text") };
     assert!(record.as_ptr_range().contains(&text.token().as_ptr()), "the text was copied");
@@ -94,7 +94,7 @@ fn any_value() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn r67_unknown_fields_are_skipped(number in 40_u32..9_000, value in any_value(), text in any::<String>()) {
-        let message = Message::made(Role::User, &text);
+        let message = Message::from_text(Role::User, &text);
         let read: Message = decoded(&with_field(&encoded(&message), number, &value)).unwrap();
         prop_assert_eq!(read, message);
     }
@@ -117,13 +117,13 @@ proptest! {
 
     #[test]
     fn a_value_that_is_cut_off_is_an_error(text in any::<String>(), at in any::<prop::sample::Index>()) {
-        let bytes = encoded(&Message::made(Role::User, &text));
+        let bytes = encoded(&Message::from_text(Role::User, &text));
         prop_assert!(decoded::<Message>(&bytes[..at.index(bytes.len())]).is_err());
     }
 
     #[test]
     fn a_flipped_bit_never_panics(text in any::<String>(), at in any::<prop::sample::Index>(), bit in 0_u8..8) {
-        let mut bytes = encoded(&Message::made(Role::User, &text));
+        let mut bytes = encoded(&Message::from_text(Role::User, &text));
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         let _ = decoded::<Message>(&bytes);
@@ -139,7 +139,7 @@ fn r67_a_message_is_encoded_as_documented() {
         turn: 1,
         created_at: 1_700_000_000_000,
         dialect: Some(crate::message::Dialect::OpenAiChat),
-        ..Message::made(Role::User, "Hi")
+        ..Message::from_text(Role::User, "Hi")
     };
     let hex: String = encoded(&message).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "a800626d3101040201030204 81a10082006422486922 051b0000018bcfe56800 0800 0c00".replace(' ', ""));

@@ -6,7 +6,7 @@ use super::fold::History;
 use super::join::{JoinedEntries, Origin};
 use super::open_calls::{OpenCalls, Selection};
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::id::IdMap;
 use crate::json::JsonRef;
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
@@ -190,12 +190,12 @@ impl CandidateCalls {
         location.ok_or_else(|| {
             if exists {
                 Error::new(
-                    Code::WrongState,
+                    ErrorCode::WrongState,
                     format!("the call \"{name}\" has its result already, or its content is withheld from the store"),
                 )
             } else {
                 Error::new(
-                    Code::NotFound,
+                    ErrorCode::NotFound,
                     format!(
                         "no stored call has the id \"{name}\"; answer a call of a run in progress with `Run.answer`"
                     ),

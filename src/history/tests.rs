@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::Code;
+use crate::error::ErrorCode;
 use crate::finding::Report;
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
@@ -165,7 +165,7 @@ fn r61_an_item_that_is_none_of_the_dialects_is_refused_with_all_beside_it() {
     {
         let body = list(&[USER, item, TEXT]);
         let error = decode_body(Dialect::OpenAiChat, JsonRef::parse(&body).unwrap()).unwrap_err();
-        assert_eq!(error.code, Code::InvalidInput);
+        assert_eq!(error.code, ErrorCode::InvalidInput);
         assert!(error.message.starts_with("messages[1] "), "{error}");
     }
 }

@@ -1,8 +1,8 @@
 //! The interface of a dialect, [`Codec`], and the names and ids of calls in requests.
 
 use super::item_format::ItemFormat;
+pub(crate) use super::name_charset::{is_plain_id, plain, plain_id_of};
 use super::neutral::{OfferedMedia, split_media, text_or_json};
-pub(crate) use super::plain_names::{head_and_name, is_plain_id, plain};
 use super::request::{
     AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, nested_schema,
 };
@@ -97,7 +97,7 @@ pub(crate) trait Codec: ItemFormat {
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>);
 
     /// Returns a user message that every server of the dialect accepts.
-    fn plain(&self) -> &'static str {
+    fn placeholder_message(&self) -> &'static str {
         r#"{"role":"user","content":"."}"#
     }
 
@@ -117,31 +117,31 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns true if a system message is encoded outside the list. `leading`: only system messages precede it.
-    fn stands_apart(&self, _message: &Message, _leading: bool) -> bool {
+    fn is_outside_list(&self, _message: &Message, _leading: bool) -> bool {
         false
     }
 
-    /// Returns the member of the body, beside the list, that holds the system messages which are [outside](Self::stands_apart) it;
+    /// Returns the member of the body, beside the list, that holds the system messages which are [outside](Self::is_outside_list) it;
     /// none if there are none.
-    fn system(&self, _messages: &[&Message]) -> Option<(&'static str, Json)> {
+    fn system_member(&self, _messages: &[&Message]) -> Option<(&'static str, Json)> {
         None
     }
 
     /// Returns true if the provider accepts a call id.
-    fn takes_id(&self, id: &str) -> bool;
+    fn accepts_call_id(&self, id: &str) -> bool;
 
     /// Returns an id that the provider accepts, derived from one that it does not accept. Equal ids give equal results.
-    fn legal_id(&self, id: &str) -> String {
-        head_and_name(id)
+    fn valid_call_id(&self, id: &str) -> String {
+        plain_id_of(id)
     }
 
     /// Returns how many cache breakpoints a body may have.
-    fn most_marks(&self) -> usize {
+    fn max_cache_breakpoints(&self) -> usize {
         usize::MAX
     }
 
     /// Returns the members of a body that a session writes. They are rejected in `params`.
-    fn reserved(&self) -> &'static [&'static str] {
+    fn reserved_members(&self) -> &'static [&'static str] {
         &["messages"]
     }
 
@@ -152,11 +152,11 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns the keys of other dialects that this one rejects with 400.
-    fn foreign(&self) -> &'static [&'static str];
+    fn rejected_members(&self) -> &'static [&'static str];
 
     /// Returns true if a member of a body is such a key.
-    fn is_foreign(&self, name: &str, _value: JsonRef<'_>) -> bool {
-        self.foreign().contains(&name)
+    fn rejects_member(&self, name: &str, _value: JsonRef<'_>) -> bool {
+        self.rejected_members().contains(&name)
     }
 
     /// Returns true if a parameter is not a member of the body: [`write_defaults`](Self::write_defaults) writes it, or it is in the URL.
@@ -165,7 +165,7 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns the member of an entry of `tools` that holds the definitions; none if the entry is one.
-    fn tools_in(&self) -> Option<&'static str> {
+    fn tool_group_member(&self) -> Option<&'static str> {
         None
     }
 
@@ -175,13 +175,13 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns true if a `tool_choice` has the form of this dialect and is copied.
-    fn is_own_choice(&self, choice: JsonRef<'_>) -> bool;
+    fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool;
 
     /// Writes the members of a tool's definition.
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition);
 
     /// Writes the member for the tool choice, unless the dialect cannot express it.
-    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>);
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>);
 
     /// Writes the members that a body needs and `params` lack. `named` are the members that are written already.
     fn write_defaults(
@@ -193,7 +193,7 @@ pub(crate) trait Codec: ItemFormat {
     );
 
     /// Returns the headers that the provider requires, unless the caller sets them.
-    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+    fn required_headers(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
@@ -225,7 +225,7 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns the [reserved](Self::reserved) members that refer to messages which the provider stores.
-    fn server_state(&self) -> &'static [&'static str] {
+    fn server_state_members(&self) -> &'static [&'static str] {
         &[]
     }
 
@@ -235,7 +235,7 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns true if the parameters name a tool choice in another member than `tool_choice`, which is then left out.
-    fn has_other_choice(&self, _params: JsonRef<'_>) -> bool {
+    fn has_other_tool_choice(&self, _params: JsonRef<'_>) -> bool {
         false
     }
 
@@ -314,7 +314,7 @@ fn plain_id(codec: &dyn Codec, call: &ToolInvocation) -> String {
         "" => format!("call_{}", short_name(&call.id, 20)),
         id => id.to_owned(),
     };
-    if codec.takes_id(&id) { id } else { codec.legal_id(&id) }
+    if codec.accepts_call_id(&id) { id } else { codec.valid_call_id(&id) }
 }
 
 /// Returns the ids of a message's calls, which are all different: ids that became equal by being made valid get a suffix.
@@ -330,7 +330,7 @@ pub(crate) fn call_ids(codec: &dyn Codec, calls: &[DraftCall<'_>]) -> Vec<JsonSt
             let derived = used.get_or_insert(&plain, 0);
             *derived += 1;
             let suffix = if *derived == 1 { "#".to_owned() } else { format!("#{derived}") };
-            id = codec.legal_id(&(plain.clone() + &suffix));
+            id = codec.valid_call_id(&(plain.clone() + &suffix));
         }
         used.insert(id.clone(), 0);
         ids.push(JsonStr::new(&id));

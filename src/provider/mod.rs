@@ -7,15 +7,15 @@ mod foreign_format;
 mod gemini;
 mod item_format;
 mod mistral;
+mod name_charset;
 mod neutral;
 mod openai_chat;
 mod openai_responses;
-mod plain_names;
 mod registry;
 mod request;
 mod rules;
 mod stream;
-mod template;
+mod wire_template;
 
 pub use decode::{api_request, blocks_of, decode_answer, decode_body};
 pub(crate) use dialect::{Codec, EncodeContext, Pause, call_id, call_ids};

@@ -10,7 +10,7 @@ use crate::finding::{Report, Severity};
 use crate::json::ObjectWriter;
 use crate::message::{Dialect, Role};
 use crate::provider::{RepairOptions, repair_rendered};
-use crate::replay::{Draft, DraftMessage, DraftOrigin};
+use crate::replay::{DraftMessage, DraftOrigin, RequestDraft};
 
 /// A complete body.
 pub struct ComposedBody {
@@ -34,7 +34,7 @@ impl BodyComposer<'_> {
     ///
     /// # Errors
     /// `config_invalid` if the request's parameters or tools are invalid.
-    pub fn compose(self, draft: &Draft<'_>, report: &mut Report) -> Result<ComposedBody> {
+    pub fn compose(self, draft: &RequestDraft<'_>, report: &mut Report) -> Result<ComposedBody> {
         let Self { cache, stored_count, request } = self;
         let encoder = MessageEncoder::new(request.provider);
         let mut head = String::new();
@@ -119,7 +119,7 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
     fn push(&mut self, message: JoinedMessage<'d, 'h>, report: &mut Report) {
         match message.item.origin {
             DraftOrigin::Stored(index) => self.push_stored(index, message, report),
-            DraftOrigin::Live(_) | DraftOrigin::Made | DraftOrigin::Summary => self.push_fresh(message, report),
+            DraftOrigin::Live(_) | DraftOrigin::Created | DraftOrigin::Summary => self.push_fresh(message, report),
         }
         let item = message.item;
         let codec = self.encoder.codec;
@@ -158,7 +158,7 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
     /// Checks that the body has no more cache marks than the dialect allows.
     fn check_marks(&mut self) {
         let marks: usize = self.spans.iter().map(|body_span| body_span.span.marks).sum();
-        if marks > 0 && marks + marks_in(&self.head) > self.encoder.codec.most_marks() {
+        if marks > 0 && marks + marks_in(&self.head) > self.encoder.codec.max_cache_breakpoints() {
             self.spans.iter_mut().for_each(|body_span| body_span.span.is_valid &= body_span.span.marks == 0);
         }
     }

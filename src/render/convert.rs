@@ -121,8 +121,8 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
             return;
         }
         // Messages and tools are converted elsewhere. A reference to the provider's own state is reported as lost.
-        let is_state = source.server_state().contains(&key);
-        if key == "tools" || source.reserved().contains(&key) && !is_state {
+        let is_state = source.server_state_members().contains(&key);
+        if key == "tools" || source.reserved_members().contains(&key) && !is_state {
             return;
         }
         if is_group(self.from, key) && value.kind() == JsonKind::Object {

@@ -3,7 +3,7 @@
 use crate::id::hash_words;
 use crate::json::JsonKind;
 use crate::message::{Part, PartBody};
-use crate::replay::{Draft, DraftCall, DraftMessage, DraftResult};
+use crate::replay::{DraftCall, DraftMessage, DraftResult, RequestDraft};
 
 /// A draft message, with the messages before it whose results are part of the same wire message.
 ///
@@ -17,7 +17,7 @@ pub struct JoinedMessage<'d, 'h> {
 
 impl<'d, 'h> JoinedMessage<'d, 'h> {
     /// Returns the message at an index of a draft.
-    pub fn at(draft: &'d Draft<'h>, index: usize) -> Option<Self> {
+    pub fn at(draft: &'d RequestDraft<'h>, index: usize) -> Option<Self> {
         let item = draft.messages.get(index)?;
         let all = draft.messages.get(..index).unwrap_or(&[]);
         let joined = all.iter().rev().take_while(|before| before.results_go_on).count();

@@ -85,7 +85,7 @@ impl MessageEncoder {
 
     /// Returns a body with an encoded message and the messages before it, between two messages that no provider rejects.
     fn probe(&self, text: &str, message: JoinedMessage<'_, '_>) -> String {
-        let plain = self.codec.plain();
+        let plain = self.codec.placeholder_message();
         let model = if self.settings.model.is_empty() { ANY_MODEL } else { self.settings.model };
         let mut probe = String::new();
         let mut object = ObjectWriter::new(&mut probe);

@@ -107,7 +107,7 @@ impl Renderer {
         let RenderInput { history, live, now } = input;
         let mut report = Report::new();
         let stored_count = history.messages().len();
-        self.trimmed.catch_up(history, request.policy);
+        self.trimmed.update(history, request.policy);
         let replay_input = ReplayInput {
             history,
             live,
@@ -143,8 +143,8 @@ impl Renderer {
 fn complete(pending: PendingQuestion<'_>, stored_count: usize, request: &RenderRequest<'_>) -> Result<ReducerQuestion> {
     let PendingQuestion { mut question, covered } = pending;
     let Some(mut draft) = covered else { return Ok(question) };
-    let prompt = Message::made(Role::User, SUMMARY_PROMPT);
-    draft.messages.push(DraftMessage::created(&prompt, DraftOrigin::Made));
+    let prompt = Message::from_text(Role::User, SUMMARY_PROMPT);
+    draft.messages.push(DraftMessage::created(&prompt, DraftOrigin::Created));
     let params = summary_params(request.provider);
     let provider = ProviderRequest { params, stream: false, ..request.provider.clone() };
     let request = RenderRequest { provider: &provider, ..*request };

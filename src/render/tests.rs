@@ -1,5 +1,5 @@
 use super::{RenderInput, RenderRequest, RenderStep, Rendered, Renderer};
-use crate::error::{Code, Result};
+use crate::error::{ErrorCode, Result};
 use crate::history::{History, JoinBase, LogRecord, Origin as Came, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonRef};
@@ -360,7 +360,7 @@ fn r55_tool_choice_is_translated() {
 fn r55_a_name_that_is_there_twice_or_cannot_be_is_refused() {
     let refused = |dialect, params: &str, tools: &[ToolDefinition]| {
         let error = head(dialect, params, tools).unwrap_err();
-        assert_eq!(error.code, Code::ConfigInvalid);
+        assert_eq!(error.code, ErrorCode::ConfigInvalid);
         error.into_message()
     };
     assert!(refused(CHAT, "{}", &[tool("f", None), tool("f", None)]).contains("\"f\""));
@@ -399,7 +399,7 @@ fn r55_what_the_target_refuses_is_left_out_and_told() {
     for (dialect, params) in
         [(CHAT, r#"{"messages":[]}"#), (CLAUDE, r#"{"messages":[]}"#), (CLAUDE, r#"{"system":"s"}"#), (CHAT, "[]")]
     {
-        assert_eq!(provider(dialect, params).check().unwrap_err().code, Code::ConfigInvalid, "{params}");
+        assert_eq!(provider(dialect, params).check().unwrap_err().code, ErrorCode::ConfigInvalid, "{params}");
     }
 }
 
@@ -423,7 +423,7 @@ fn a_credential_is_refused_where_it_would_be_stored_and_never_quoted() {
     let refused = |url: &str, headers: &[(&str, &str)]| {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), value.replace("@@", KEY))).collect();
         let error = check(url.replace("@@", KEY), headers).expect_err(url);
-        assert_eq!(error.code, Code::ConfigInvalid);
+        assert_eq!(error.code, ErrorCode::ConfigInvalid);
         assert!(!format!("{error:?}").contains(KEY), "{error:?}");
     };
     for url in [

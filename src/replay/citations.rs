@@ -3,8 +3,8 @@
 //! A citation is `[source3]`, in upper or lower case, with nothing else between the brackets. Cited sources stay unchanged, and so do
 //! turns without an answer and results without sources.
 
-use super::draft::{Draft, DraftOrigin, DraftResult};
 use super::policy::{Citations, Policy};
+use super::request_draft::{DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, change_sources, highest_source, source_number};
 use crate::json::ArrayWriter;
@@ -35,7 +35,7 @@ pub struct TrimmedResults {
 
 impl TrimmedResults {
     /// Processes the new results of a history, if the policy drops sources.
-    pub fn catch_up(&mut self, history: &History, policy: &Policy) {
+    pub fn update(&mut self, history: &History, policy: &Policy) {
         if policy.citations() == Citations::Off {
             return;
         }
@@ -68,7 +68,7 @@ impl TrimmedResults {
     }
 
     /// Replaces the results of a draft by those without uncited sources.
-    pub(super) fn apply<'h>(&'h self, draft: &mut Draft<'h>, history: &History, report: &mut Report) {
+    pub(super) fn apply<'h>(&'h self, draft: &mut RequestDraft<'h>, history: &History, report: &mut Report) {
         if self.less.is_empty() {
             return;
         }

@@ -4,9 +4,9 @@
 //! stale. A time stamp up to a minute in the future is clock skew and counts as now; one further ahead is stale. The running turn is
 //! never stale.
 
-use super::draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult};
 use super::input::ReplayInput;
 use super::policy::{OnStale, Policy, StaleUnit};
+use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::clock::Ms;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Message, Role};
@@ -20,7 +20,7 @@ const SKEW: Ms = 60_000;
 const EXPIRED: &str = "Expired: this result is too old to rely on. Call the tool again if it matters.";
 
 /// Drops stale results, or replaces them by a note.
-pub(super) fn drop_stale_results(draft: &mut Draft<'_>, input: &ReplayInput<'_, '_>, report: &mut Report) {
+pub(super) fn drop_stale_results(draft: &mut RequestDraft<'_>, input: &ReplayInput<'_, '_>, report: &mut Report) {
     let pass = FreshnessPass { policy: input.policy, now: input.now, running: running_turn(input) };
     let stale = pass.find_stale(draft);
     if stale.rounds.is_empty() {
@@ -35,7 +35,7 @@ pub(super) fn drop_stale_results(draft: &mut Draft<'_>, input: &ReplayInput<'_, 
     }
     if stale.by_default > 0 {
         let text = format!(
-            "{} tool results older than the built-in five minutes are left out; set `replay.freshness` to say otherwise (Infinity keeps all)",
+            "{} tool results older than the built-in five minutes are left out; set `replay.freshness` to choose another age (Infinity keeps all)",
             stale.by_default,
         );
         report.push(Finding::warning(FindingCode::StaleDefault, text));
@@ -71,7 +71,7 @@ impl FreshnessPass<'_> {
         matches!(item.origin, DraftOrigin::Live(_)) || Some(item.message.turn) == self.running
     }
 
-    fn find_stale(&self, draft: &Draft<'_>) -> StaleRounds {
+    fn find_stale(&self, draft: &RequestDraft<'_>) -> StaleRounds {
         let mut stale = StaleRounds::default();
         for item in draft.messages.iter().filter(|item| !self.is_exempt(item)) {
             for call in &item.calls {
@@ -99,7 +99,7 @@ impl FreshnessPass<'_> {
             return true;
         }
         let (code, text) = reason
-            .map_or((FindingCode::Stale, "it goes with another one of its unit that is too old"), |(reason, _)| reason);
+            .map_or((FindingCode::Stale, "another result of the same round or turn is stale"), |(reason, _)| reason);
         let finding = Finding::info(code, text).of_message(&message.id).of_call(&call.invocation.call_id);
         if placeholder {
             call.result = Some(DraftResult::Placeholder(EXPIRED));

@@ -3,16 +3,15 @@
 //! A pass is a pure function of draft, policy and report. Stored history never changes.
 
 mod citations;
-mod draft;
 mod freshness;
 mod input;
 mod pairing;
 mod policy;
 mod reduce;
+mod request_draft;
 mod select;
 
 pub use citations::{TrimmedResults, UNCITED_NOTE, drop_uncited_sources};
-pub use draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult, names_reasoning};
 pub use input::ReplayInput;
 pub use pairing::{INTERRUPTED, NOT_RUN};
 pub use policy::{Citations, DanglingCalls, OnStale, Policy, PolicyLayer, StaleUnit};
@@ -20,6 +19,7 @@ pub use reduce::{
     CUT_NOTE, Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, shortened,
 };
+pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft, names_reasoning};
 
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Part, PartBody};
@@ -28,7 +28,10 @@ use crate::message::{Part, PartBody};
 ///
 /// # Errors
 /// The question of a reducer that the application must answer first. Replay then runs again from the start, with the reply.
-pub fn replay<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Result<Draft<'h>, Box<PendingQuestion<'h>>> {
+pub fn replay<'h>(
+    input: &ReplayInput<'h, '_>,
+    report: &mut Report,
+) -> Result<RequestDraft<'h>, Box<PendingQuestion<'h>>> {
     let mut draft = select::select(input.history, input.live, report);
     freshness::drop_stale_results(&mut draft, input, report);
     if let Some(trimmed) = input.trimmed.filter(|_| input.policy.citations() != Citations::Off) {
@@ -41,7 +44,7 @@ pub fn replay<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> Result<Dr
 }
 
 /// Reports the messages that consist of signed reasoning alone. The last pass drops them.
-fn report_orphan_reasoning(draft: &Draft<'_>, report: &mut Report) {
+fn report_orphan_reasoning(draft: &RequestDraft<'_>, report: &mut Report) {
     let is_signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.template.is_some();
     for item in &draft.messages {
         let parts = &item.message.parts;

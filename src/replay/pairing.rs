@@ -1,7 +1,7 @@
 //! Pairing, the last pass: every call gets a result or is dropped, and empty messages are dropped (R4, R5).
 
-use super::draft::{Draft, DraftCall, DraftMessage, DraftResult};
 use super::policy::{DanglingCalls, Policy};
+use super::request_draft::{DraftCall, DraftMessage, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{CallMatching, Message, PartBody, Role, TemplateSlot, WireTemplate};
 
@@ -12,7 +12,7 @@ pub const INTERRUPTED: &str = "Interrupted: this call has no recorded result. It
 pub const NOT_RUN: &str = "Not run: this call was cancelled before it started.";
 
 /// Gives every call a result or drops it, and drops empty messages.
-pub(super) fn pair_results(draft: &mut Draft<'_>, policy: &Policy, report: &mut Report) {
+pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report: &mut Report) {
     for item in &mut draft.messages {
         // A round of this session is dropped if none of its calls started. A round that was appended may have run.
         let ours = item.message.run_id.is_some();
@@ -33,7 +33,7 @@ pub(super) fn pair_results(draft: &mut Draft<'_>, policy: &Policy, report: &mut 
             if call.invocation.replay_id.is_some() && !(id.is_empty() && ids_are_optional(item.message)) {
                 let code = if id.is_empty() { FindingCode::InvalidCallId } else { FindingCode::DuplicateCallId };
                 report.push(
-                    Finding::info(code, "the call's id is missing or was used by an earlier call; call and result go out under one of their own")
+                    Finding::info(code, "the call's id is missing or was used by an earlier call; call and result are sent with a new id")
                         .of_message(&item.message.id)
                         .of_call(id)
                         .with_action(Action::Renamed),
@@ -53,7 +53,7 @@ fn ids_are_optional(message: &Message) -> bool {
 }
 
 /// Marks results that were received in one wire message with the user's text, so that they are sent so again.
-fn join_results(draft: &mut Draft<'_>) {
+fn join_results(draft: &mut RequestDraft<'_>) {
     for at in 1..draft.messages.len() {
         let joins =
             draft.messages.get(at).is_some_and(|item| {
@@ -69,7 +69,7 @@ fn join_results(draft: &mut Draft<'_>) {
 }
 
 /// Marks consecutive answers whose results were received in one wire message, so that they are sent so again.
-fn join_answers(draft: &mut Draft<'_>) {
+fn join_answers(draft: &mut RequestDraft<'_>) {
     // The number of results in the sequence so far, and in the wire message.
     let (mut count, mut whole) = (0_usize, 0_usize);
     for at in 1..draft.messages.len() {

@@ -1,7 +1,7 @@
 //! The first pass: every stored message with its calls, and each call with its stored result, in their order. A call whose content is
 //! not stored is dropped, unless it is in the live turn (R12).
 
-use super::draft::{Draft, DraftCall, DraftMessage, DraftOrigin, DraftResult};
+use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
 use crate::message::{Message, Role};
@@ -11,7 +11,7 @@ const WITHHELD: &str =
     "This call ran and was answered. Its arguments and its result were not kept; check before repeating it.";
 
 /// Drafts the messages of the history, then those of the live turn.
-pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report: &mut Report) -> Draft<'h> {
+pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report: &mut Report) -> RequestDraft<'h> {
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(count);
     for (at, message) in history.messages().iter().enumerate() {
@@ -22,7 +22,7 @@ pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report
             messages.push(draft_message(live, message, DraftOrigin::Live(at), report));
         }
     }
-    Draft { messages }
+    RequestDraft { messages }
 }
 
 fn draft_message<'h>(

@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::Ms;
-use crate::error::Code;
+use crate::error::ErrorCode;
 use crate::history::{History, HistoryEntry, JoinBase, join};
 use crate::id::{CountingIds, Seed};
 use crate::json::JsonRef;
@@ -22,7 +22,7 @@ fn replay<'h>(
     policy: &Policy,
     now: Ms,
     report: &mut Report,
-) -> Draft<'h> {
+) -> RequestDraft<'h> {
     let (cache, replies) = (Box::leak(Box::default()), Box::leak(Box::default()));
     super::replay(&ReplayInput { history, live, trimmed, policy, now, cache, replies }, report).unwrap()
 }
@@ -199,7 +199,7 @@ fn r10_built_in_is_five_minutes() {
 #[test]
 fn r10_a_window_that_is_no_number_of_milliseconds_is_refused() {
     for bad in [-1.0, -0.5, f64::NAN, f64::NEG_INFINITY] {
-        assert_eq!(Window::from_millis(bad).unwrap_err().code, Code::ConfigInvalid, "{bad}");
+        assert_eq!(Window::from_millis(bad).unwrap_err().code, ErrorCode::ConfigInvalid, "{bad}");
     }
     assert_eq!(Window::from_millis(0.0).unwrap(), Window::Millis(0));
     assert_eq!(Window::from_millis(-0.0).unwrap(), Window::Millis(0));

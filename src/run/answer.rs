@@ -4,10 +4,10 @@ use super::context::RunContext;
 use super::model_call::AnsweredCall;
 use super::retry::is_transient;
 use super::state::Run;
-use crate::error::{Code, Error};
+use crate::error::{Error, ErrorCode};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use crate::json::JsonStr;
-use crate::message::{AnswerFacts, Message, MessageStatus, PartBody, Role};
+use crate::message::{AnswerMeta, Message, MessageStatus, PartBody, Role};
 use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, codec, decode_answer};
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
@@ -53,7 +53,7 @@ impl Run {
             match entry {
                 HistoryEntry::Message(mut message) => {
                     message.status = status;
-                    message.answer = Some(Box::new(AnswerFacts {
+                    message.answer = Some(Box::new(AnswerMeta {
                         model: assembled.model.clone(),
                         usage: assembled.usage,
                         finish_reason: assembled.finish_reason.clone(),
@@ -141,7 +141,7 @@ pub(super) fn refusal_of(assembled: &Assembled, paused: bool) -> Option<String> 
 
 /// Returns the error of an answer that fails the run.
 pub(super) fn cut_error(why: String, assembled: &Assembled) -> Error {
-    Error::new(Code::ModelError, why).with(|details| {
+    Error::new(ErrorCode::ModelError, why).with(|details| {
         details
             .text("answerStatus", assembled.status.as_str())
             .text_or_null("finishReason", assembled.finish_reason.as_deref())
@@ -154,7 +154,7 @@ pub(super) fn refused_request(status: u16, assembled: &Assembled) -> (Error, boo
     let provider_error = assembled.error.as_ref();
     let text = provider_error.map_or_else(String::new, |error| format!(": {}", error.message));
     let code = provider_error.and_then(|error| error.code.as_deref());
-    let error = Error::new(Code::ModelError, format!("the provider answered {status}{text}")).with(|details| {
+    let error = Error::new(ErrorCode::ModelError, format!("the provider answered {status}{text}")).with(|details| {
         details.number("status", u64::from(status)).text_or_null("providerCode", code);
     });
     // Waiting does not restore a spent quota.

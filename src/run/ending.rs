@@ -8,7 +8,7 @@ use super::outcome::RunStatus;
 use super::persistence::{stopped_entries, turn_entries, without_calls};
 use super::setup::OnStop;
 use super::state::{Run, RunState};
-use crate::error::{Code, Error};
+use crate::error::{Error, ErrorCode};
 use crate::message::{Message, MessageStatus};
 use crate::replay::drop_uncited_sources;
 
@@ -19,25 +19,25 @@ impl Run {
         let mut entries = turn_entries(&self.live);
         drop_uncited_sources(&mut entries, &self.setup.policy, &mut self.report);
         let save = self.save(SaveKind::Append(entries));
-        self.state = RunState::Ending { save, status: RunStatus::Finished, error: None, appends: true };
+        self.state = RunState::AwaitingEndSave { save, status: RunStatus::Finished, error: None, appends: true };
     }
 
     /// Ends the run by the user's wish.
     pub(super) fn cancel(&mut self, context: &mut RunContext<'_>) {
         match &mut self.state {
             // The answer could not be saved and the user gives up. The journal stays, so the run can be resumed.
-            RunState::Ending { .. } if !self.unsaved.is_empty() => {
+            RunState::AwaitingEndSave { .. } if !self.unsaved.is_empty() => {
                 self.done(RunStatus::Cancelled, None, 0, false);
             }
             // The turn is complete and being saved, or the run is over.
-            RunState::Ending { .. } | RunState::Done(_) => {}
-            RunState::Beginning { cancelled, .. } => *cancelled = true,
-            RunState::Asking(_)
-            | RunState::Calling(_)
-            | RunState::Waiting { .. }
-            | RunState::Recording { .. }
-            | RunState::Tools(_) => {
-                let error = Error::new(Code::Aborted, "the run was cancelled");
+            RunState::AwaitingEndSave { .. } | RunState::Done(_) => {}
+            RunState::AwaitingJournal { cancelled, .. } => *cancelled = true,
+            RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry { .. }
+            | RunState::AwaitingAnswerSave { .. }
+            | RunState::AwaitingTools(_) => {
+                let error = Error::new(ErrorCode::Aborted, "the run was cancelled");
                 self.end_early(RunStatus::Cancelled, error, context);
             }
         }
@@ -48,7 +48,7 @@ impl Run {
         let message_status =
             if status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed };
         let mut partial = None;
-        if let RunState::Calling(call) = &self.state
+        if let RunState::AwaitingModel(call) = &self.state
             && let ModelResponse::Streaming(assembler) = &call.response
         {
             let assembled = assembler.partial();
@@ -77,6 +77,6 @@ impl Run {
         };
         // Cancelling is not an error.
         let error = Some(error).filter(|_| status == RunStatus::Failed);
-        self.state = RunState::Ending { save, status, error, appends: keep };
+        self.state = RunState::AwaitingEndSave { save, status, error, appends: keep };
     }
 }

@@ -5,7 +5,7 @@ use super::effect::{EffectReply, RunInput};
 use super::event::RunEvent;
 use super::outcome::RunStatus;
 use super::state::{AfterAnswer, Run, RunState, wrong_state};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 
 impl Run {
@@ -51,19 +51,19 @@ impl Run {
             return Ok(());
         }
         match &mut self.state {
-            RunState::Calling(_) => self.model_reply(reply, context),
-            RunState::Waiting { .. } => match reply {
+            RunState::AwaitingModel(_) => self.model_reply(reply, context),
+            RunState::AwaitingRetry { .. } => match reply {
                 EffectReply::Waited => {
                     self.ask_again(context);
                     Ok(())
                 }
                 _ => Err(wrong_state("a `wait` must be answered by `waited`")),
             },
-            RunState::Tools(_) => self.tool_reply(effect, reply, context),
-            RunState::Beginning { .. }
-            | RunState::Asking(_)
-            | RunState::Recording { .. }
-            | RunState::Ending { .. }
+            RunState::AwaitingTools(_) => self.tool_reply(effect, reply, context),
+            RunState::AwaitingJournal { .. }
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingAnswerSave { .. }
+            | RunState::AwaitingEndSave { .. }
             | RunState::Done(_) => Ok(()),
         }
     }
@@ -77,23 +77,23 @@ impl Run {
 
     fn save_succeeded(&mut self, id: u64, revision: u64, context: &mut RunContext<'_>) {
         match &mut self.state {
-            RunState::Beginning { save, cancelled } if *save == id => {
+            RunState::AwaitingJournal { save, cancelled } if *save == id => {
                 if *cancelled {
-                    let error = Error::new(Code::Aborted, "the run was cancelled");
+                    let error = Error::new(ErrorCode::Aborted, "the run was cancelled");
                     self.end_early(RunStatus::Cancelled, error, context);
                 } else {
                     self.call_model(context);
                 }
             }
-            RunState::Recording { save, then } if *save == id => match then {
+            RunState::AwaitingAnswerSave { save, then } if *save == id => match then {
                 AfterAnswer::Tools => self.begin_tools(None, context),
                 AfterAnswer::CallAgain => self.call_model(context),
             },
-            RunState::Tools(round) => {
-                round.written(id);
+            RunState::AwaitingTools(round) => {
+                round.complete_save(id);
                 self.tools_done(context);
             }
-            RunState::Ending { save, status, error, appends } if *save == id => {
+            RunState::AwaitingEndSave { save, status, error, appends } if *save == id => {
                 let (status, error, appends) = (*status, error.take(), *appends);
                 if appends {
                     self.events.push(RunEvent::Saved { revision });
@@ -101,12 +101,12 @@ impl Run {
                 self.done(status, error, revision, appends);
             }
             // The run does not wait for this save.
-            RunState::Beginning { .. }
-            | RunState::Asking(_)
-            | RunState::Calling(_)
-            | RunState::Waiting { .. }
-            | RunState::Recording { .. }
-            | RunState::Ending { .. }
+            RunState::AwaitingJournal { .. }
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry { .. }
+            | RunState::AwaitingAnswerSave { .. }
+            | RunState::AwaitingEndSave { .. }
             | RunState::Done(_) => {}
         }
     }
@@ -116,13 +116,13 @@ impl Run {
             return;
         }
         // Another owner took the run over; it alone may write now.
-        let lost_ownership = matches!(failure.code, Code::Conflict | Code::NotFound);
+        let lost_ownership = matches!(failure.code, ErrorCode::Conflict | ErrorCode::NotFound);
         match &mut self.state {
-            RunState::Beginning { .. } => self.done(RunStatus::Failed, Some(failure), 0, false),
-            RunState::Ending { status, error, appends: false, .. } => {
+            RunState::AwaitingJournal { .. } => self.done(RunStatus::Failed, Some(failure), 0, false),
+            RunState::AwaitingEndSave { status, error, appends: false, .. } => {
                 let (status, error) = (*status, error.take());
                 // After a conflict the journal belongs to another owner, who removes it.
-                if failure.code != Code::Conflict {
+                if failure.code != ErrorCode::Conflict {
                     self.warn(Finding::warning(
                         FindingCode::Malformed,
                         format!("the run's journal could not be removed: {}", failure.message),
@@ -130,15 +130,22 @@ impl Run {
                 }
                 self.done(status, error, 0, false);
             }
-            RunState::Ending { .. } | RunState::Recording { .. } | RunState::Tools(_) if lost_ownership => {
+            RunState::AwaitingEndSave { .. } | RunState::AwaitingAnswerSave { .. } | RunState::AwaitingTools(_)
+                if lost_ownership =>
+            {
                 self.done(RunStatus::Failed, Some(failure), 0, false);
             }
             // A tool must not run unless its start is saved.
-            RunState::Tools(round) if round.was_start(id) => self.done(RunStatus::Failed, Some(failure), 0, false),
-            RunState::Ending { .. } | RunState::Recording { .. } | RunState::Tools(_) => {
+            RunState::AwaitingTools(round) if round.was_start(id) => {
+                self.done(RunStatus::Failed, Some(failure), 0, false)
+            }
+            RunState::AwaitingEndSave { .. } | RunState::AwaitingAnswerSave { .. } | RunState::AwaitingTools(_) => {
                 self.events.push(RunEvent::SaveFailed { error: failure });
             }
-            RunState::Asking(_) | RunState::Calling(_) | RunState::Waiting { .. } | RunState::Done(_) => {}
+            RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry { .. }
+            | RunState::Done(_) => {}
         }
     }
 }

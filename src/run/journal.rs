@@ -167,7 +167,7 @@ pub struct RecoveredRun {
     /// The turn so far: input, answers, and calls with their known results.
     pub live: History,
     /// The number of answered model calls.
-    pub turns: u32,
+    pub model_calls: u32,
     /// The token usage of these calls.
     pub usage: Option<Usage>,
     /// The started calls, with the number of attempts.
@@ -206,7 +206,7 @@ impl RecoveredRun {
 pub fn recover(records: &[Bytes], seed: Seed) -> Result<RecoveredRun> {
     let mut entries = records.iter().map(|bytes| open_whole_record::<JournalEntry>(RecordKind::Journal, bytes));
     let missing =
-        || Error::new(crate::error::Code::CorruptRecord, "the run's journal has no beginning; discard the run");
+        || Error::new(crate::error::ErrorCode::CorruptRecord, "the run's journal has no beginning; discard the run");
     let Some(JournalEntry::Began(began)) = entries.next().transpose()? else { return Err(missing()) };
     let mut run = RecoveredRun::begin(began, seed);
     for entry in entries {
@@ -225,7 +225,7 @@ impl RecoveredRun {
         Self {
             began,
             live,
-            turns: 0,
+            model_calls: 0,
             usage: None,
             attempts: BTreeMap::new(),
             failed: None,
@@ -255,7 +255,7 @@ impl RecoveredRun {
             // A save whose reply was lost is repeated, so its entries may occur twice.
             JournalEntry::Answered { message, .. } if self.live.message(&message.id).is_some() => {}
             JournalEntry::Answered { message, invocations } => {
-                self.turns += 1;
+                self.model_calls += 1;
                 if let Some(usage) = message.answer.as_ref().and_then(|answer| answer.usage) {
                     self.usage = Some(self.usage.map_or(usage, |sum| sum.plus(usage)));
                 }

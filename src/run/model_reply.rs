@@ -10,7 +10,7 @@ use super::outcome::RunStatus;
 use super::response::declared_length;
 use super::retry::requested_wait;
 use super::state::{AfterAnswer, Run, RunState, wrong_state};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode};
 use crate::history::{HistoryEntry, free_id};
 use crate::json::fits_memory;
@@ -32,7 +32,7 @@ impl Run {
         self.offer(kind);
         let count = context.history.id_count() + self.live.id_count();
         let message_id = free_id(context.ids.new_id(), count, &|id| context.history.has_id(id) || self.live.has_id(id));
-        self.state = RunState::Calling(Box::new(ModelCall {
+        self.state = RunState::AwaitingModel(Box::new(ModelCall {
             attempt,
             message_id,
             body,
@@ -45,7 +45,7 @@ impl Run {
     /// Repeats the model call after a pause.
     pub(super) fn ask_again(&mut self, context: &RunContext<'_>) {
         self.effects.clear();
-        if let RunState::Waiting { call } = &self.state {
+        if let RunState::AwaitingRetry { call } = &self.state {
             let (attempt, body) = (call.attempt + 1, call.body.clone());
             self.offer_call(attempt, body, context);
         }
@@ -53,7 +53,7 @@ impl Run {
 
     /// Handles the reply to a `call_model` effect.
     pub(super) fn model_reply(&mut self, reply: EffectReply, context: &mut RunContext<'_>) -> Result<()> {
-        let RunState::Calling(call) = &mut self.state else { return Ok(()) };
+        let RunState::AwaitingModel(call) = &mut self.state else { return Ok(()) };
         match reply {
             EffectReply::ResponseStarted { status, headers } => {
                 if !matches!(call.response, ModelResponse::None) {
@@ -99,12 +99,12 @@ impl Run {
 
     /// Handles the host's report that the request failed.
     fn host_failed(&mut self, code: Option<&str>, message: &str, context: &mut RunContext<'_>) {
-        let RunState::Calling(call) = &self.state else { return };
+        let RunState::AwaitingModel(call) = &self.state else { return };
         let is_streaming = matches!(call.response, ModelResponse::Streaming(_));
         let code = code.map(|code| self.credential_filter.redact(code));
         let message = self.credential_filter.redact(message);
         let error =
-            Error::new(Code::ModelError, format!("the model could not be reached: {message}")).with(|details| {
+            Error::new(ErrorCode::ModelError, format!("the model could not be reached: {message}")).with(|details| {
                 details.text_or_null("hostCode", code.as_deref());
             });
         // A retry would be redirected again.
@@ -127,7 +127,7 @@ impl Run {
         let assembled = self.credential_filter.redact_answer(assembled);
         if (200..300).contains(&status) {
             self.report_message_started();
-            if let RunState::Calling(call) = &self.state
+            if let RunState::AwaitingModel(call) = &self.state
                 && !assembled.text.is_empty()
             {
                 let event = StreamEvent::TextDelta(assembled.text.clone());
@@ -148,24 +148,27 @@ impl Run {
         may_pass: bool,
         context: &mut RunContext<'_>,
     ) {
-        let attempt = if let RunState::Calling(call) = &self.state { call.attempt } else { return };
+        let attempt = if let RunState::AwaitingModel(call) = &self.state { call.attempt } else { return };
         let Some(ms) = self.setup.retry.wait_after(attempt, requested_wait).filter(|_| may_pass) else {
             return self.end_early(RunStatus::Failed, error, context);
         };
         self.effects.clear();
         self.offer(EffectKind::Wait { ms });
         self.events.push(RunEvent::Retrying { attempt: attempt + 1, at: context.now.saturating_add(ms), error });
-        let state = std::mem::replace(&mut self.state, RunState::Beginning { save: 0, cancelled: false });
-        if let RunState::Calling(mut call) = state {
+        let state = std::mem::replace(&mut self.state, RunState::AwaitingJournal { save: 0, cancelled: false });
+        if let RunState::AwaitingModel(mut call) = state {
             call.response = ModelResponse::None;
-            self.state = RunState::Waiting { call };
+            self.state = RunState::AwaitingRetry { call };
         }
     }
 
     /// Handles a complete answer.
     pub(super) fn answered(&mut self, assembled: Assembled, context: &mut RunContext<'_>) {
-        let (message_id, asked_at) =
-            if let RunState::Calling(call) = &self.state { (call.message_id.clone(), call.asked_at) } else { return };
+        let (message_id, asked_at) = if let RunState::AwaitingModel(call) = &self.state {
+            (call.message_id.clone(), call.asked_at)
+        } else {
+            return;
+        };
         let call = AnsweredCall { message_id: &message_id, asked_at };
         let provider = &self.setup.provider;
         let reason = assembled.finish_reason.as_deref().unwrap_or_default();
@@ -207,6 +210,6 @@ impl Run {
         }
         let then = if invocations.is_empty() { AfterAnswer::CallAgain } else { AfterAnswer::Tools };
         let save = self.save(SaveKind::Write(vec![JournalEntry::Answered { message, invocations }]));
-        self.state = RunState::Recording { save, then };
+        self.state = RunState::AwaitingAnswerSave { save, then };
     }
 }

@@ -37,7 +37,7 @@ pub struct RunOutcome {
     /// The text of the last answer, as a JSON string.
     pub text: crate::json::JsonStr,
     /// The number of model calls.
-    pub turns: u32,
+    pub model_calls: u32,
     /// The sum of the token usage of all calls.
     pub usage: Option<Usage>,
     /// The findings of building the requests.

@@ -4,7 +4,7 @@ use super::context::RunContext;
 use super::event::RunEvent;
 use super::model_call::ModelResponse;
 use super::state::{Run, RunState, wrong_state};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 
 /// The default limit of a response, in bytes.
 pub const DEFAULT_MAX_RESPONSE_BYTES: u64 = 32 * 1024 * 1024;
@@ -25,7 +25,7 @@ impl Run {
             return Ok(());
         }
         let limit = self.setup.max_response_bytes;
-        let RunState::Calling(call) = &mut self.state else {
+        let RunState::AwaitingModel(call) = &mut self.state else {
             return Err(wrong_state("this effect takes no bytes; feed them to a `call_model`"));
         };
         if matches!(call.response, ModelResponse::None) {
@@ -54,7 +54,7 @@ impl Run {
     /// Handles the host's report that a response has more bytes than the run allows.
     pub(super) fn take_oversize(&mut self, effect: &str, context: &mut RunContext<'_>) -> Result<()> {
         if self.is_open(effect)? {
-            let RunState::Calling(_) = &self.state else {
+            let RunState::AwaitingModel(_) = &self.state else {
                 return Err(wrong_state("this effect has no response; only a `call_model` has one"));
             };
             self.response_too_large(context);
@@ -68,7 +68,7 @@ impl Run {
         let message = format!(
             "the provider's response is too large: it has more than {limit} bytes (`maxResponseBytes`) or more items than fit into memory"
         );
-        let error = Error::new(Code::TooLarge, message).with(|details| {
+        let error = Error::new(ErrorCode::TooLarge, message).with(|details| {
             details.number("maxResponseBytes", limit);
         });
         self.call_failed(error, None, false, context);

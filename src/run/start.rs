@@ -57,7 +57,7 @@ impl Run {
         let began =
             JournalEntry::beginning(&run.setup.id, context.now, &run.setup.provider, run.live.messages().to_vec());
         let save = run.save(SaveKind::Begin(began));
-        run.state = RunState::Beginning { save, cancelled: false };
+        run.state = RunState::AwaitingJournal { save, cancelled: false };
         Ok(run)
     }
 
@@ -69,7 +69,7 @@ impl Run {
         setup.check()?;
         recovered.check_credentials(&setup.provider)?;
         let mut run = Self::new(setup, recovered.live);
-        run.turns = recovered.turns;
+        run.model_calls = recovered.model_calls;
         run.usage = recovered.usage;
         let last = run.live.messages().last();
         if let Some(last) = last.filter(|last| last.role == Role::Assistant) {

@@ -10,7 +10,7 @@ use super::persist::Redactions;
 use super::setup::RunSetup;
 use super::tool_round::ToolRound;
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, Report};
 use crate::history::History;
 use crate::json::JsonStr;
@@ -30,7 +30,7 @@ pub struct Run {
     /// The id of the next save; operations are named after it.
     pub(super) next_save: u64,
     /// The number of model calls.
-    pub(super) turns: u32,
+    pub(super) model_calls: u32,
     pub(super) usage: Option<Usage>,
     pub(super) report: Report,
     /// The text of the newest answer.
@@ -51,19 +51,19 @@ pub struct Run {
 /// The state of a run: what it waits for.
 pub(super) enum RunState {
     /// The save of the journal's first entry.
-    Beginning { save: u64, cancelled: bool },
+    AwaitingJournal { save: u64, cancelled: bool },
     /// The application's reply to a reducer's question, before a model call.
-    Asking(Box<PendingRender>),
+    AwaitingReducer(Box<PendingRender>),
     /// The model's response.
-    Calling(Box<ModelCall>),
+    AwaitingModel(Box<ModelCall>),
     /// The end of the pause before a model call is repeated.
-    Waiting { call: Box<ModelCall> },
+    AwaitingRetry { call: Box<ModelCall> },
     /// The save of the answer's journal entry.
-    Recording { save: u64, then: AfterAnswer },
+    AwaitingAnswerSave { save: u64, then: AfterAnswer },
     /// The results of tools, and their saves.
-    Tools(ToolRound),
+    AwaitingTools(ToolRound),
     /// The save that appends the turn or ends the journal.
-    Ending { save: u64, status: RunStatus, error: Option<Error>, appends: bool },
+    AwaitingEndSave { save: u64, status: RunStatus, error: Option<Error>, appends: bool },
     /// Nothing: the run is over.
     Done(Box<RunOutcome>),
 }
@@ -94,12 +94,12 @@ impl Run {
             credential_filter: CredentialFilter::new(&setup.provider),
             setup,
             live,
-            state: RunState::Beginning { save: 0, cancelled: false },
+            state: RunState::AwaitingJournal { save: 0, cancelled: false },
             effects: OpenEffects::default(),
             saves: VecDeque::new(),
             events: Vec::new(),
             next_save: 1,
-            turns: 0,
+            model_calls: 0,
             usage: None,
             report: Report::new(),
             text: JsonStr::new(""),
@@ -118,7 +118,7 @@ impl Run {
     pub(super) fn is_open(&self, effect: &str) -> Result<bool> {
         self.effects.is_open(effect).ok_or_else(|| {
             Error::new(
-                Code::UnknownEffect,
+                ErrorCode::UnknownEffect,
                 format!("this run offered no effect \"{effect}\"; use the id of one of its effects"),
             )
         })
@@ -126,11 +126,11 @@ impl Run {
 
     /// Reports that an answer begins.
     pub(super) fn report_message_started(&mut self) {
-        let RunState::Calling(call) = &self.state else { return };
+        let RunState::AwaitingModel(call) = &self.state else { return };
         let position = self.live.position();
         self.events.push(RunEvent::MessageStarted {
             message_id: call.message_id.clone(),
-            turn: self.turns.saturating_sub(1),
+            turn: self.model_calls.saturating_sub(1),
             round: position.rounds,
         });
     }
@@ -158,11 +158,14 @@ impl Run {
     /// Returns true if the run cannot continue before this save is done.
     pub(super) fn awaits(&self, id: u64) -> bool {
         match &self.state {
-            RunState::Beginning { save, .. } | RunState::Recording { save, .. } | RunState::Ending { save, .. } => {
-                *save == id
-            }
-            RunState::Tools(tasks) => tasks.awaits(id),
-            RunState::Asking(_) | RunState::Calling(_) | RunState::Waiting { .. } | RunState::Done(_) => false,
+            RunState::AwaitingJournal { save, .. }
+            | RunState::AwaitingAnswerSave { save, .. }
+            | RunState::AwaitingEndSave { save, .. } => *save == id,
+            RunState::AwaitingTools(tasks) => tasks.awaits(id),
+            RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry { .. }
+            | RunState::Done(_) => false,
         }
     }
 
@@ -180,7 +183,7 @@ impl Run {
         self.saves.clear();
         self.unsaved.clear();
         self.events.clear();
-        self.state = RunState::Beginning { save: u64::MAX, cancelled: false };
+        self.state = RunState::AwaitingJournal { save: u64::MAX, cancelled: false };
     }
 
     /// Ends the run.
@@ -199,7 +202,7 @@ impl Run {
             status,
             error,
             text: self.text.clone(),
-            turns: self.turns,
+            model_calls: self.model_calls,
             usage: self.usage,
             report: self.report.clone(),
             revision,
@@ -212,5 +215,5 @@ impl Run {
 
 /// Creates the error of an input that the current state does not allow.
 pub(super) fn wrong_state(message: &str) -> Error {
-    Error::new(Code::WrongState, message)
+    Error::new(ErrorCode::WrongState, message)
 }

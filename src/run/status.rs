@@ -40,7 +40,7 @@ impl Run {
     /// Returns the received part of the current answer or, after a run that ended early, the incomplete answer.
     #[must_use]
     pub fn partial(&self, context: &RunContext<'_>) -> Option<Message> {
-        let RunState::Calling(call) = &self.state else { return self.cut_answer.clone() };
+        let RunState::AwaitingModel(call) = &self.state else { return self.cut_answer.clone() };
         let ModelResponse::Streaming(assembler) = &call.response else { return None };
         let assembled = assembler.partial();
         let (message, _) = self.message_of(&assembled, call.answered(), MessageStatus::Complete, context)?;
@@ -95,6 +95,6 @@ impl Run {
     /// Returns true if the run pauses before it repeats a model call.
     #[must_use]
     pub fn waits(&self) -> bool {
-        matches!(self.state, RunState::Waiting { .. })
+        matches!(self.state, RunState::AwaitingRetry { .. })
     }
 }

@@ -84,7 +84,7 @@ impl RunOutcome {
                 out.raw("error", "null");
             }
         }
-        out.token("text", &self.text).number("turns", u64::from(self.turns));
+        out.token("text", &self.text).number("turns", u64::from(self.model_calls));
         write_usage(out, "usage", self.usage);
         write_report(out, &self.report);
         out.number("revision", self.revision).text("branch", "main").bool("saved", self.saved).array(
@@ -105,7 +105,7 @@ impl RecoveredRun {
         out.text("id", &self.began.run)
             .text("session", session)
             .number("startedAt", self.began.at)
-            .number("turn", u64::from(self.turns))
+            .number("turn", u64::from(self.model_calls))
             .text("state", state);
         self.write_provider(out);
         out.array("withheld", |paths| self.withheld.iter().for_each(|path| paths.text(&format!("params.{path}"))));

@@ -15,7 +15,7 @@ impl Run {
         let mut round = ToolRound::new(&self.live, &self.setup, attempts, context.now);
         while let Some(effect) = round.next_effect() {
             let id = self.offer(effect);
-            round.offered(id);
+            round.set_effect_id(id);
         }
         let results = round.take_known_results();
         if !results.is_empty() {
@@ -26,30 +26,30 @@ impl Run {
                 journal.push(JournalEntry::Finished(entry));
             }
             let save = self.save(SaveKind::Write(journal));
-            round.wait_for(save);
+            round.add_save(save);
         }
-        self.state = RunState::Tools(round);
+        self.state = RunState::AwaitingTools(round);
         self.tools_done(context);
     }
 
     /// Handles the reply to a `run_tool` effect.
     pub(super) fn tool_reply(&mut self, effect: &str, reply: EffectReply, context: &mut RunContext<'_>) -> Result<()> {
-        let RunState::Tools(round) = &mut self.state else { return Ok(()) };
+        let RunState::AwaitingTools(round) = &mut self.state else { return Ok(()) };
         let Some(transition) = round.reply(effect, reply, &mut self.live, context.now)? else { return Ok(()) };
         self.events.push(transition.event);
         if transition.is_answered {
             self.effects.close(effect);
         }
         let save = self.save(SaveKind::Write(transition.journal));
-        if let RunState::Tools(round) = &mut self.state {
-            round.wait_for(save);
+        if let RunState::AwaitingTools(round) = &mut self.state {
+            round.add_save(save);
         }
         Ok(())
     }
 
     /// Calls the model again, or finishes, if every result is saved.
     pub(super) fn tools_done(&mut self, context: &mut RunContext<'_>) {
-        let RunState::Tools(round) = &self.state else { return };
+        let RunState::AwaitingTools(round) = &self.state else { return };
         if !round.all_done() {
             return;
         }

@@ -5,7 +5,7 @@ use super::event::RunEvent;
 use super::journal::JournalEntry;
 use super::setup::{OnInterrupted, RunSetup};
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::history::{History, HistoryEntry, ResultEntry};
 use crate::id::IdMap;
 use crate::json::{Json, JsonKind, JsonRef};
@@ -21,7 +21,7 @@ pub(super) struct ToolRound {
     /// Results that are known without running a tool: for an unknown tool, invalid arguments, an interrupted call.
     known_results: Vec<ResultEntry>,
     /// The number of tasks whose effect was offered.
-    offered: usize,
+    offered_count: usize,
     /// The number of tasks that have their result.
     answered: usize,
     /// Saves in progress; true if the save records the start of a tool.
@@ -60,7 +60,7 @@ impl ToolRound {
             tasks: Vec::new(),
             by_effect: IdMap::with_seed(live.seed()),
             known_results: Vec::new(),
-            offered: 0,
+            offered_count: 0,
             answered: 0,
             saves: BTreeMap::new(),
             next_is_start: false,
@@ -147,15 +147,15 @@ impl ToolRound {
         });
     }
 
-    /// Returns the next effect to offer. [`offered`](Self::offered) must follow with its id.
+    /// Returns the next effect to offer. [`set_effect_id`](Self::set_effect_id) must follow with its id.
     pub fn next_effect(&mut self) -> Option<EffectKind> {
-        self.tasks.get_mut(self.offered)?.kind.take()
+        self.tasks.get_mut(self.offered_count)?.kind.take()
     }
 
     /// Sets the id of the effect that [`next_effect`](Self::next_effect) returned.
-    pub fn offered(&mut self, effect: String) {
-        self.by_effect.insert(effect, self.offered);
-        self.offered += 1;
+    pub fn set_effect_id(&mut self, effect: String) {
+        self.by_effect.insert(effect, self.offered_count);
+        self.offered_count += 1;
     }
 
     /// Takes the results that are known without running a tool.
@@ -234,12 +234,12 @@ impl ToolRound {
     }
 
     /// Makes the round wait for a save.
-    pub fn wait_for(&mut self, save: u64) {
+    pub fn add_save(&mut self, save: u64) {
         self.saves.insert(save, std::mem::take(&mut self.next_is_start));
     }
 
     /// Handles a successful save.
-    pub fn written(&mut self, save: u64) {
+    pub fn complete_save(&mut self, save: u64) {
         self.saves.remove(&save);
     }
 
@@ -269,5 +269,5 @@ pub(super) fn ends_run(live: &History, setup: &RunSetup) -> bool {
 }
 
 fn wrong_reply(message: &str) -> Error {
-    Error::new(Code::WrongState, message)
+    Error::new(ErrorCode::WrongState, message)
 }

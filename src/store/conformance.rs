@@ -13,7 +13,7 @@ pub use checks::CHECKS;
 pub use context::{StoreCheck, StoreCheckContext, both, nothing_lost, write_with_retry};
 
 use super::{LogStore, StoreFuture};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use std::rc::Rc;
 
 /// Opens the store. For a durable store, every call returns another connection to the same data.
@@ -31,7 +31,7 @@ pub async fn check_all(run: &str, open: OpenStore<'_>) -> Result<()> {
             failures.push(format!("{name}: {error}"));
         }
     }
-    if failures.is_empty() { Ok(()) } else { Err(Error::new(Code::Internal, failures.join("\n"))) }
+    if failures.is_empty() { Ok(()) } else { Err(Error::new(ErrorCode::Internal, failures.join("\n"))) }
 }
 
 /// Runs one check.

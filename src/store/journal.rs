@@ -10,7 +10,7 @@ use super::record::{RecordKind, open_record, seal_record};
 use super::{Batch, LogStore, PAGE_BYTES, Query, Record, Table};
 use crate::clock::Ms;
 use crate::encoding::{UnknownFields, is_default};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::{HeadMark, RunEntry, SessionHead};
 use bytes::Bytes;
 use minicbor::{Decode, Encode};
@@ -110,7 +110,7 @@ fn split_record(record: &Bytes) -> Option<(Bytes, Bytes)> {
 
 fn unreadable_entry() -> Error {
     Error::new(
-        Code::CorruptRecord,
+        ErrorCode::CorruptRecord,
         "an entry of the run's journal cannot be read, so nobody knows what ran; discard the run",
     )
 }
@@ -137,12 +137,12 @@ pub(super) fn write_journal(
     }
     let mark = head.mark(revision);
     let Some(at) = head.runs.iter().position(|run| run.id == change.run) else {
-        return Err(Error::new(Code::Conflict, "the run is over: it was finished or discarded elsewhere"));
+        return Err(Error::new(ErrorCode::Conflict, "the run is over: it was finished or discarded elsewhere"));
     };
     let Some(run) = head.runs.get_mut(at) else { return Ok(()) };
     if run.epoch != change.epoch {
         return Err(Error::new(
-            Code::Conflict,
+            ErrorCode::Conflict,
             "another owner took the run over; this one may not write to it any more",
         ));
     }
@@ -176,7 +176,7 @@ pub(super) fn write_journal(
 fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {
     if head.run(&change.run).is_some() {
         return Err(Error::new(
-            Code::Conflict,
+            ErrorCode::Conflict,
             "another tab or process started a run with this id; start the run again",
         ));
     }
@@ -242,7 +242,7 @@ pub async fn read_journal_from(store: &dyn LogStore, session: &str, run: &RunEnt
     // Without a lost `started` entry, a tool would run twice.
     if read < run.entries {
         return Err(Error::new(
-            Code::CorruptRecord,
+            ErrorCode::CorruptRecord,
             "entries of the run's journal are gone, so nobody knows what ran; discard the run",
         ));
     }

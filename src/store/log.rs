@@ -4,14 +4,14 @@
 //! after what the other writer appended: whole, never dropped and never interleaved (R15).
 
 use super::audit::AuditRow;
-use super::distinct::make_distinct;
+use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, write_journal};
 use super::numbering::assign_numbers;
 use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record, seal_record};
 use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, LogRecord, highest_source};
 use crate::id::{IdMap, Seed};
@@ -30,7 +30,7 @@ pub struct SessionLog {
     /// The revision in the store. It differs from `revision` only if the store lost the head, which was rebuilt.
     stored_revision: u64,
     /// The lowest revision that the next append may have.
-    floor: u64,
+    min_revision: u64,
     survey: LogSurvey,
     /// The history that the log contains.
     pub history: History,
@@ -86,7 +86,7 @@ impl SessionLog {
             head: SessionHead::new(id, now),
             revision: 0,
             stored_revision: 0,
-            floor: 0,
+            min_revision: 0,
             survey: LogSurvey::default(),
             history: History::new(seed),
             findings: Report::new(),
@@ -106,7 +106,7 @@ impl SessionLog {
     /// Drops everything that was read, and rejects writes from now on.
     pub fn release(&mut self) {
         self.reset();
-        self.read_only = Some(Error::new(Code::Closed, "the store of this session was closed; `open` again"));
+        self.read_only = Some(Error::new(ErrorCode::Closed, "the store of this session was closed; `open` again"));
     }
 
     /// Checks that the session can be written to.
@@ -120,7 +120,7 @@ impl SessionLog {
     /// Returns true if the session was deleted after it was opened. The log stays empty; a new session of the same id has another log.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
-        self.read_only.as_ref().is_some_and(|error| error.code == Code::NotFound)
+        self.read_only.as_ref().is_some_and(|error| error.code == ErrorCode::NotFound)
     }
 
     /// Builds the append from the known state.
@@ -131,14 +131,14 @@ impl SessionLog {
             // The store's revision is accepted too. It is higher than the history revision: edits of the head (title, state bag) also raise it.
             if expected < actual || expected > self.revision {
                 let sentence = "another writer appended to the session; read it again before appending";
-                return Err(Error::new(Code::Conflict, sentence).with(|details| {
+                return Err(Error::new(ErrorCode::Conflict, sentence).with(|details| {
                     details.number("expected", expected).number("revision", actual);
                 }));
             }
         }
-        let revision = (self.stored_revision + 1).max(self.floor);
+        let revision = (self.stored_revision + 1).max(self.min_revision);
         let mut head = self.head.clone();
-        let mut batch = Batch { at_least: self.floor, ..Batch::default() };
+        let mut batch = Batch { at_least: self.min_revision, ..Batch::default() };
         head.updated_at = head.updated_at.max(change.at);
         if head.born == 0 {
             head.born = revision;
@@ -149,7 +149,7 @@ impl SessionLog {
             edit(&mut head);
         }
         let mut entries = change.entries.clone();
-        make_distinct(&self.history, &mut entries, &change.caller_ids)?;
+        replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));
         if !entries.is_empty() {
@@ -213,7 +213,7 @@ impl SessionLog {
     fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
         self.stored_revision = revision;
-        self.floor = 0;
+        self.min_revision = 0;
     }
 
     fn set_head(&mut self, head: SessionHead) {
@@ -264,7 +264,7 @@ impl SessionLog {
     /// Reports a record that does not decode.
     fn add_unreadable(&mut self, key: u64, bytes: u64, error: &Error) {
         self.survey.missed(bytes);
-        if error.code == Code::UnsupportedVersion {
+        if error.code == ErrorCode::UnsupportedVersion {
             self.read_only = Some(error.clone());
         }
         let what = format!("log record {key} of session \"{}\" cannot be read: {}", self.head.id, error.message);
@@ -290,7 +290,7 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
         Err(error) => {
             log.warn(unreadable_head(id, &error));
             rebuild(store, &mut log, head.revision).await?;
-            if error.code == Code::UnsupportedVersion {
+            if error.code == ErrorCode::UnsupportedVersion {
                 log.read_only = Some(error);
             }
         }
@@ -311,12 +311,13 @@ pub fn unreadable_head(id: &str, error: &Error) -> String {
 async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
     let id = log.head.id.clone();
     read_log(store, log, &id, 0, u64::MAX).await?;
-    let Rebuilt { head, floor, findings } = rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
+    let Rebuilt { head, min_revision, findings } =
+        rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
     log.findings.extend(findings);
     log.set_head(head);
     log.set_revision(revision);
-    log.floor = floor;
-    log.revision = revision.max(floor.saturating_sub(1)).max(log.head.history_revision);
+    log.min_revision = min_revision;
+    log.revision = revision.max(min_revision.saturating_sub(1)).max(log.head.history_revision);
     Ok(())
 }
 
@@ -372,7 +373,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         let mut log = cell.borrow_mut();
         log.reset();
         log.read_only = Some(Error::new(
-            Code::NotFound,
+            ErrorCode::NotFound,
             "the session was deleted in the meantime; open it again to begin a new one",
         ));
         return Ok(true);
@@ -432,7 +433,7 @@ async fn reopen(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> 
 ///
 /// # Errors
 /// `corrupt_record` if the rebuilt head has the same next record and run.
-async fn catch_up(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+async fn refresh_log(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
     let (id, seed, revision, next) = {
         let log = cell.borrow();
         (log.head.id.clone(), log.seed, log.stored_revision, (log.head.next_record, log.head.next_run))
@@ -442,7 +443,7 @@ async fn catch_up(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()
     rebuild(store, &mut fresh, revision).await?;
     if (fresh.head.next_record, fresh.head.next_run) == next {
         return Err(Error::new(
-            Code::CorruptRecord,
+            ErrorCode::CorruptRecord,
             "the session's next record is there already and cannot be told apart; nothing was written over it",
         ));
     }
@@ -487,7 +488,7 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                 cell.borrow_mut().applied(revision, &change.operation, prepared);
                 return Ok(Committed { revision: history_revision, message_ids });
             }
-            Appended::Occupied => catch_up(store, cell).await?,
+            Appended::Occupied => refresh_log(store, cell).await?,
             Appended::Conflict(actual) => {
                 let fresh = prepared.expected == 0;
                 refresh(store, cell).await?;
@@ -497,14 +498,14 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
                     log.set_revision(actual);
                 } else if born != 0 && log.head.born != born {
                     return Err(Error::new(
-                        Code::NotFound,
+                        ErrorCode::NotFound,
                         "the session was deleted in the meantime and begun anew; read it again before appending",
                     ));
                 }
             }
         }
     }
-    Err(Error::new(Code::Busy, "the append conflicted with other writers too often; try again in a moment"))
+    Err(Error::new(ErrorCode::Busy, "the append conflicted with other writers too often; try again in a moment"))
 }
 
 fn message_ids(entries: &[HistoryEntry]) -> Vec<String> {

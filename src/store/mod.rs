@@ -6,7 +6,7 @@
 mod audit;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
-mod distinct;
+mod id_collisions;
 mod journal;
 mod log;
 mod memory;
@@ -24,7 +24,7 @@ pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
 
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
@@ -118,7 +118,7 @@ impl Batch {
         let large = large.map_or(self.head.len(), |record| record.value.len()) as u64;
         if large > max_value_bytes {
             return Err(Error::new(
-                Code::TooLarge,
+                ErrorCode::TooLarge,
                 format!(
                     "a record of {large} bytes is above this store's limit of {max_value_bytes}; nothing was written"
                 ),

@@ -51,7 +51,7 @@ impl LogSurvey {
 /// A rebuilt head, the lowest revision that its next append may have, and the problems found.
 pub(super) struct Rebuilt {
     pub(super) head: SessionHead,
-    pub(super) floor: u64,
+    pub(super) min_revision: u64,
     pub(super) findings: Report,
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn rebuild_head(
     let journals = survey_journals(store, id, &mut findings).await?;
     let mark = [&survey.mark, &journals.mark].into_iter().flatten().max_by_key(|mark| mark.revision);
     let known = mark.map_or(0, |mark| mark.revision);
-    let floor = if revision < known || revision == 0 { known + REVISION_GAP } else { 0 };
+    let min_revision = if revision < known || revision == 0 { known + REVISION_GAP } else { 0 };
     let mut head = mark.map_or_else(|| SessionHead::new(id, 0), |mark| SessionHead::from_mark(id, mark.clone()));
     head.next_record = survey.next_record;
     head.next_run = head.next_run.max(journals.next_run);
@@ -84,7 +84,7 @@ pub(super) async fn rebuild_head(
     head.runs = journals.runs;
     // A journal whose run is in the log already was not removed in time.
     head.runs.retain(|run| !history.messages().iter().any(|message| message.run_id.as_ref() == Some(&run.id)));
-    Ok(Rebuilt { head, floor, findings })
+    Ok(Rebuilt { head, min_revision, findings })
 }
 
 /// Raises the counters to those of the audit rows: invocations of unreadable records keep their numbers.

@@ -11,7 +11,7 @@
 //! Byte 0 is read first: a later version may change everything after it.
 
 use crate::encoding::RecordSource;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
 use crc::{CRC_32_ISO_HDLC, Crc, Table};
 use minicbor::{Decode, Encode};
@@ -119,7 +119,7 @@ fn payload_of(kind: RecordKind, bytes: &Bytes) -> Result<Bytes> {
 
 fn unsupported(version: u8) -> Error {
     Error::new(
-        Code::UnsupportedVersion,
+        ErrorCode::UnsupportedVersion,
         format!(
             "a record was written by format version {version} and this build has version {VERSION}; update rethread to write to this session"
         ),
@@ -128,7 +128,7 @@ fn unsupported(version: u8) -> Error {
 
 fn corrupt(what: &str) -> Error {
     Error::new(
-        Code::CorruptRecord,
+        ErrorCode::CorruptRecord,
         format!(
             "a stored record does not decode ({what}); it is left as it is, export the session before deleting anything"
         ),
@@ -191,10 +191,10 @@ mod tests {
             value
         );
         let refused = |bytes: &Bytes| open_record::<(u32, String)>(RecordKind::Log, bytes).unwrap_err().code;
-        assert_eq!(refused(&seal_as(VERSION + 1, VERSION + 1, &value)), Code::UnsupportedVersion);
-        assert_eq!(refused(&seal_as(VERSION + 1, VERSION, &5_u64)), Code::UnsupportedVersion);
-        assert_eq!(refused(&seal_as(VERSION, VERSION, &5_u64)), Code::CorruptRecord);
-        assert_eq!(refused(&seal_record(RecordKind::Head, &value)), Code::CorruptRecord);
+        assert_eq!(refused(&seal_as(VERSION + 1, VERSION + 1, &value)), ErrorCode::UnsupportedVersion);
+        assert_eq!(refused(&seal_as(VERSION + 1, VERSION, &5_u64)), ErrorCode::UnsupportedVersion);
+        assert_eq!(refused(&seal_as(VERSION, VERSION, &5_u64)), ErrorCode::CorruptRecord);
+        assert_eq!(refused(&seal_record(RecordKind::Head, &value)), ErrorCode::CorruptRecord);
     }
 
     proptest! {
@@ -209,7 +209,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] ^= 1 << bit;
             let error = open_record::<SessionHead>(RecordKind::Head, &bytes.into()).unwrap_err();
-            prop_assert!(at == 0 || error.code == Code::CorruptRecord, "{error}");
+            prop_assert!(at == 0 || error.code == ErrorCode::CorruptRecord, "{error}");
         }
     }
 }

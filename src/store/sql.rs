@@ -17,7 +17,7 @@ use super::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
     StoreFuture, StoredHead,
 };
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use append::{AppendPlan, delete_statements};
 use list::{SessionList, audit_page, audit_statement, page_size};
 use read::{RangeRead, ReadPage, ReadProgress, head_statement, read_head_rows};
@@ -55,13 +55,13 @@ impl SqlStore {
     async fn transaction(&self, statements: Vec<SqlStatement>) -> Result<Vec<Vec<SqlRow>>> {
         if self.closed.get() {
             let message = format!("the {} store was closed; `open` again", self.dialect().as_str());
-            return Err(Error::new(Code::Closed, message));
+            return Err(Error::new(ErrorCode::Closed, message));
         }
         let count = statements.len();
         let results = self.driver.transaction(statements).await?;
         if results.len() != count {
             return Err(Error::new(
-                Code::StoreError,
+                ErrorCode::StoreError,
                 format!(
                     "the driver of the {} store returned {} results for {count} statements",
                     self.dialect().as_str(),

@@ -9,7 +9,7 @@ use super::promise::promise;
 use super::results::{AppendResult, RevisionResult, result_to_js};
 use super::session::JsSession;
 use super::session_inner::SessionInner;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::FindingCode;
 use crate::history::{HistoryEntry, JoinBase, JoinedEntries, NewItem, NewResult, Origin, join, join_new, join_results};
 use crate::json::Json;
@@ -135,7 +135,8 @@ impl SessionInner {
             let joined_at = self.log.borrow().revision;
             let change = self.joined_change(&mut joined, expected.or(answers.then_some(joined_at)));
             match self.append_change(change).await {
-                Err(error) if error.code == Code::Conflict && expected.is_none() && attempts < MAX_JOIN_ATTEMPTS => {}
+                Err(error)
+                    if error.code == ErrorCode::Conflict && expected.is_none() && attempts < MAX_JOIN_ATTEMPTS => {}
                 outcome => {
                     let committed = outcome?;
                     self.context.warn(&joined.report);
@@ -179,15 +180,15 @@ async fn messages(given: JsValue) -> Result<JsValue> {
     match given.dyn_into::<Promise>() {
         Ok(promise) => JsFuture::from(promise)
             .await
-            .map_err(|error| error_from_thrown(Code::InvalidInput, "the messages cannot be read", &error)),
+            .map_err(|error| error_from_thrown(ErrorCode::InvalidInput, "the messages cannot be read", &error)),
         Err(messages) => Ok(messages),
     }
 }
 
 /// Reports a result without an open call as invalid input of an append.
 fn to_invalid_input(mut error: Error) -> Error {
-    if matches!(error.code, Code::NotFound | Code::WrongState) {
-        error.code = Code::InvalidInput;
+    if matches!(error.code, ErrorCode::NotFound | ErrorCode::WrongState) {
+        error.code = ErrorCode::InvalidInput;
     }
     error
 }
@@ -196,6 +197,6 @@ fn to_invalid_input(mut error: Error) -> Error {
 fn misses_call(joined: &Result<JoinedEntries>) -> bool {
     match joined {
         Ok(joined) => joined.report.iter().any(|finding| finding.code == FindingCode::OrphanResult),
-        Err(error) => matches!(error.code, Code::NotFound | Code::InvalidInput),
+        Err(error) => matches!(error.code, ErrorCode::NotFound | ErrorCode::InvalidInput),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::convert::{list_to_js, object_to_js};
 use super::foreign;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::message::Dialect;
 use std::cell::RefCell;
 use wasm_bindgen::prelude::*;
@@ -53,5 +53,5 @@ impl JsStreamAssembler {
 }
 
 fn already_finished() -> Error {
-    Error::new(Code::WrongState, "this stream was finished already; make a new assembler for the next response")
+    Error::new(ErrorCode::WrongState, "this stream was finished already; make a new assembler for the next response")
 }

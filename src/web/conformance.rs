@@ -4,7 +4,7 @@ use super::convert::set;
 use super::foreign::error_from_thrown;
 use super::promise::{await_settled, promise};
 use super::store::JsSqlDriver;
-use crate::error::{Code, Result};
+use crate::error::{ErrorCode, Result};
 use crate::store::conformance::{CHECKS, check_one, nothing_lost, write_with_retry};
 use crate::store::sql::SqlStore;
 use crate::store::{LogStore, StoreFuture};
@@ -25,7 +25,7 @@ pub fn check_sql_store(open_driver: Function, run: String) -> Promise {
         let open_store = move || -> StoreFuture<'static, Rc<dyn LogStore>> {
             let returned = open_driver.call0(&JsValue::NULL);
             Box::pin(async move {
-                let failed = |error: JsValue| error_from_thrown(Code::StoreError, "opening a driver", &error);
+                let failed = |error: JsValue| error_from_thrown(ErrorCode::StoreError, "opening a driver", &error);
                 let driver = await_settled(returned.map_err(failed)?).await.map_err(failed)?;
                 open(&driver).await
             })

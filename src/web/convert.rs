@@ -1,7 +1,7 @@
 //! Conversion between JavaScript values and JSON text. Bodies cross the boundary as bytes.
 
 use super::foreign::{self, error_from_thrown};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::json::{ArrayWriter, Json, JsonRef, ObjectWriter};
 use js_sys::Reflect;
 use wasm_bindgen::prelude::*;
@@ -41,7 +41,7 @@ pub fn set(object: &JsValue, key: &str, value: &JsValue) {
 /// `invalid_input` for values that JSON cannot represent: a cycle, a BigInt. `too_large`.
 pub fn to_json(value: &JsValue) -> Result<Json> {
     let text = js_sys::JSON::stringify(value)
-        .map_err(|error| error_from_thrown(Code::InvalidInput, "a value cannot be written as JSON", &error))?;
+        .map_err(|error| error_from_thrown(ErrorCode::InvalidInput, "a value cannot be written as JSON", &error))?;
     // `stringify` returns undefined for functions and the like.
     let text = foreign::string("a value, written as JSON,", &text)?.unwrap_or_else(|| "null".into());
     foreign::check_memory("a value, written as JSON,", text.as_bytes())?;

@@ -3,7 +3,7 @@
 //! A getter may throw, a proxy may be revoked, a buffer may be detached, an error's `message` may be no string. An exception that
 //! leaves an import without `catch` unwinds past Rust frames and ends the instance, so all reads here use imports with `catch`.
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::json::fits_memory;
 use js_sys::{Array, JsString, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -35,7 +35,7 @@ pub fn check_size(what: &str, size: u32) -> Result<()> {
         return Ok(());
     }
     let message = format!("{what} has {size} bytes, and at most {MAX_VALUE_BYTES} can be read; give less at once");
-    Err(Error::new(Code::TooLarge, message).with(|details| {
+    Err(Error::new(ErrorCode::TooLarge, message).with(|details| {
         details.number("maxBytes", u64::from(MAX_VALUE_BYTES));
     }))
 }
@@ -48,7 +48,7 @@ pub fn check_memory(what: &str, text: &[u8]) -> Result<()> {
     if fits_memory(text) {
         return Ok(());
     }
-    Err(Error::new(Code::TooLarge, format!("{what} has more items than there is memory for; give less at once")))
+    Err(Error::new(ErrorCode::TooLarge, format!("{what} has more items than there is memory for; give less at once")))
 }
 
 /// Returns the length of a string or of bytes, and none for any other value.
@@ -140,7 +140,7 @@ pub fn get(object: &JsValue, key: &str) -> Result<JsValue> {
         return Ok(JsValue::UNDEFINED);
     }
     Reflect::get(object, &JsValue::from_str(key))
-        .map_err(|error| error_from_thrown(Code::InvalidInput, &format!("`{key}` cannot be read"), &error))
+        .map_err(|error| error_from_thrown(ErrorCode::InvalidInput, &format!("`{key}` cannot be read"), &error))
 }
 
 /// The value of a member; `undefined` if there is none or it cannot be read.
@@ -195,18 +195,18 @@ fn has_constructor(value: &JsValue) -> Result<bool> {
 }
 
 fn read_error(what: &str, error: &JsValue) -> Error {
-    error_from_thrown(Code::InvalidInput, &format!("{what} cannot be read"), error)
+    error_from_thrown(ErrorCode::InvalidInput, &format!("{what} cannot be read"), error)
 }
 
 /// Makes the error of an operation in which JavaScript code threw `value`.
-pub fn error_from_thrown(code: Code, what: &str, value: &JsValue) -> Error {
+pub fn error_from_thrown(code: ErrorCode, what: &str, value: &JsValue) -> Error {
     Error::new(code, format!("{what}: {}", reason_of(value)))
 }
 
 /// Makes the error of a callback that threw `value`.
 #[cfg(feature = "web")]
 pub fn callback_failed(what: &str, value: &JsValue) -> Error {
-    error_from_thrown(Code::CallbackFailed, what, value)
+    error_from_thrown(ErrorCode::CallbackFailed, what, value)
 }
 
 /// Returns the message of a thrown value.

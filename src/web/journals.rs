@@ -4,7 +4,7 @@ use super::convert::parse_json;
 use super::platform::held_locks;
 use super::run_lock::{held_by_other_tabs, lock_name};
 use super::store_context::StoreContext;
-use crate::error::{Code, Result};
+use crate::error::{ErrorCode, Result};
 use crate::json::ArrayWriter;
 use crate::run::{RecoveredRun, recover};
 use crate::session_head::{RunEntry, SessionHead};
@@ -44,7 +44,9 @@ async fn write_pending_runs(
         match journal_of(context, session, run).await {
             Ok(recovered) => out.object(|out| recovered.write(out, session, state)),
             // A journal that cannot be read must not hide the other runs.
-            Err(error) if !matches!(error.code, Code::CorruptRecord | Code::UnsupportedVersion) => return Err(error),
+            Err(error) if !matches!(error.code, ErrorCode::CorruptRecord | ErrorCode::UnsupportedVersion) => {
+                return Err(error);
+            }
             // The run ended meanwhile, and its journal with it.
             Err(_) if is_over(context, session, &run.id).await? => {}
             Err(error) => {

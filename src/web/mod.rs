@@ -38,8 +38,6 @@ mod payloads;
 #[cfg(feature = "web")]
 mod platform;
 #[cfg(feature = "web")]
-mod platform_hold;
-#[cfg(feature = "web")]
 mod promise;
 #[cfg(feature = "web")]
 mod reducers;
@@ -56,6 +54,8 @@ mod rethread_inner;
 #[cfg(feature = "web")]
 mod run;
 #[cfg(feature = "web")]
+mod run_context;
+#[cfg(feature = "web")]
 mod run_inner;
 #[cfg(feature = "web")]
 mod run_lock;
@@ -68,13 +68,13 @@ mod session_inner;
 #[cfg(feature = "web")]
 mod state_bag;
 #[cfg(feature = "web")]
-mod step_borrows;
-#[cfg(feature = "web")]
 pub mod store;
 #[cfg(feature = "web")]
 mod store_context;
 #[cfg(feature = "web")]
 mod tab_channel;
+#[cfg(feature = "web")]
+mod trap_cleanup;
 #[cfg(feature = "web")]
 mod unfinished_run;
 #[cfg(feature = "web")]

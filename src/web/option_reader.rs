@@ -8,7 +8,7 @@
 //! declare, so `deny_unknown_fields` would find nothing.
 
 use super::foreign::{get, is_options_object, items, keys_of_options, members, string};
-use crate::error::{Code, Error};
+use crate::error::{Error, ErrorCode};
 use js_sys::Function;
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -46,7 +46,7 @@ pub fn read_optional<T: DeserializeOwned + Default>(what: &str, value: &JsValue)
 /// Why an option cannot be used.
 #[derive(Debug)]
 pub struct OptionError {
-    code: Code,
+    code: ErrorCode,
     /// The path inside of the argument, as in `replay.reducers[0].turns`; empty for the argument itself.
     path: String,
     /// The rest of the sentence that begins with the path.
@@ -55,7 +55,7 @@ pub struct OptionError {
 
 impl OptionError {
     fn new(message: impl Into<String>) -> Self {
-        Self { code: Code::ConfigInvalid, path: String::new(), message: message.into() }
+        Self { code: ErrorCode::ConfigInvalid, path: String::new(), message: message.into() }
     }
 
     /// Puts the name of a member, or `[index]`, before the path.
@@ -68,9 +68,9 @@ impl OptionError {
     fn into_error(self, what: &str) -> Error {
         let Self { code, path, message } = self;
         match (path.is_empty(), code) {
-            (true, Code::ConfigInvalid) => Error::invalid(format!("{what} {message}")),
+            (true, ErrorCode::ConfigInvalid) => Error::invalid(format!("{what} {message}")),
             (true, _) => Error::new(code, format!("{what}: {message}")),
-            (false, Code::ConfigInvalid) => Error::new(code, format!("`{path}` {message}")),
+            (false, ErrorCode::ConfigInvalid) => Error::new(code, format!("`{path}` {message}")),
             (false, _) => Error::new(code, format!("`{path}`: {message}")),
         }
     }

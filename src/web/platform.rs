@@ -2,10 +2,10 @@
 
 use super::convert::set;
 use super::foreign::{items, member};
-use super::platform_hold::PlatformHold;
 use super::promise::{await_settled, deferred, in_background};
+use super::trap_cleanup::TrapCleanup;
 use crate::clock::{Clock, Ms};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::id::IdSource;
 use js_sys::{Function, Promise};
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ thread_local! {
 fn random_bytes() -> Result<[u8; 16]> {
     let missing = || {
         Error::new(
-            Code::StoreError,
+            ErrorCode::StoreError,
             "this platform has no source of random numbers, which ids need: `globalThis.crypto.getRandomValues` is missing or fails",
         )
     };
@@ -115,7 +115,7 @@ pub fn random_id() -> String {
 /// A Web Lock, held until this is dropped. The platform releases it when the tab dies.
 pub struct WebLock {
     release: Function,
-    _hold: PlatformHold,
+    _hold: TrapCleanup,
 }
 
 impl Drop for WebLock {
@@ -166,7 +166,7 @@ pub async fn try_acquire_lock(name: &str) -> LockOutcome {
     // The request itself settles first if another holder has the lock, or if the origin is opaque and has no locks.
     let first = Promise::race(&js_sys::Array::of2(&request, &granted));
     if JsFuture::from(first).await.is_ok_and(|granted| granted.is_truthy()) {
-        LockOutcome::Acquired(WebLock { _hold: PlatformHold::new(release.clone()), release })
+        LockOutcome::Acquired(WebLock { _hold: TrapCleanup::new(release.clone()), release })
     } else {
         LockOutcome::HeldElsewhere
     }
@@ -184,7 +184,7 @@ pub fn request_lock(name: &str) -> Option<WebLock> {
         let _ = await_settled(requested).await;
     });
     let release = release?;
-    Some(WebLock { _hold: PlatformHold::new(release.clone()), release })
+    Some(WebLock { _hold: TrapCleanup::new(release.clone()), release })
 }
 
 /// Waits until no exclusive holder of the lock is left, without keeping it. Returns false if the platform has no locks.

@@ -5,7 +5,7 @@ use super::run_inner::RunInner;
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock};
 use super::run_request::RunOptions;
 use super::session_inner::SessionInner;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::message::MessageStatus;
 use crate::run::{Run, stopped_entries};
 use crate::session_head::RunEntry;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
     session.log.borrow().head.run(id).cloned().ok_or_else(|| {
-        Error::new(Code::NotFound, "there is no unfinished run of that id: it was finished or discarded")
+        Error::new(ErrorCode::NotFound, "there is no unfinished run of that id: it was finished or discarded")
     })
 }
 
@@ -33,7 +33,7 @@ async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
     let entry = entry_of(session, id)?;
     if lock.is_none() && entry.lease_until > session.context.now() {
         return Err(Error::new(
-            Code::Busy,
+            ErrorCode::Busy,
             "the run's owner was alive a moment ago; try again when its lease has run out",
         )
         .with(|details| {

@@ -12,7 +12,7 @@ use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
 use super::store::{IndexedDbStore, JsSqlDriver, StorageStatus, persist, storage_status};
 use super::store_context::DEFAULT_NAME;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
 use crate::store::sql::SqlStore;
 use crate::store::{LogStore, MemoryStore, RecordKind, open_record, unreadable_head};
@@ -90,7 +90,7 @@ impl JsRethread {
         let inner = self.inner.clone();
         self.inner.context.promise(async move {
             if inner.session(&id).is_some_and(|session| session.has_live_run()) {
-                return Err(Error::new(Code::Busy, "a run of this session is under way here; cancel it first"));
+                return Err(Error::new(ErrorCode::Busy, "a run of this session is under way here; cancel it first"));
             }
             inner.context.store.delete_session(&id).await?;
             let deleted = inner.session(&id);

@@ -4,7 +4,7 @@ use super::convert::{list_to_js, object_to_js, to_json};
 use super::foreign::{self, callback_failed, get, member};
 use super::promise::deferred;
 use super::run_inner::RunInner;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::provider::is_error_response;
 use crate::run::{EffectReply, RunInput, RunStatus};
 use js_sys::Promise;
@@ -154,7 +154,7 @@ impl JsRun {
 
 /// Returns true for the error of a call that is not allowed now and had no effect.
 fn is_misuse(error: &Error) -> bool {
-    matches!(error.code, Code::UnknownEffect | Code::WrongState | Code::Closed)
+    matches!(error.code, ErrorCode::UnknownEffect | ErrorCode::WrongState | ErrorCode::Closed)
 }
 
 /// Returns the input for a whole response that is larger than the run allows. Its body is not read.

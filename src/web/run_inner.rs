@@ -11,7 +11,7 @@ use super::run_request::{RunOptions, input_items};
 use super::session_inner::SessionInner;
 use super::store_context::concerns_settings;
 use crate::clock::Ms;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::run::{Run, RunEvent, RunInput, RunStatus, RunWriter, change_for};
@@ -90,7 +90,7 @@ impl RunInner {
         if !session.has_run(&drawn) {
             match acquire_run_lock(session, &drawn).await {
                 Ok(lock) => return Ok((drawn, lock)),
-                Err(error) if error.code == Code::Busy => {}
+                Err(error) if error.code == ErrorCode::Busy => {}
                 Err(error) => return Err(error),
             }
         }
@@ -135,7 +135,7 @@ impl RunInner {
     fn step(&self, input: RunInput) -> Result<()> {
         if self.given_up.get() {
             return Err(Error::new(
-                Code::Closed,
+                ErrorCode::Closed,
                 "this run was disposed before its end; it is in `pendingRuns()`, and `resume` goes on with it",
             ));
         }
@@ -174,7 +174,7 @@ impl RunInner {
                 }
                 Err(error) => {
                     failure.get_or_insert_with(|| error.clone());
-                    if error.code != Code::Conflict {
+                    if error.code != ErrorCode::Conflict {
                         self.machine.borrow_mut().keep_unsaved(save);
                     }
                 }

@@ -3,7 +3,7 @@
 use super::platform::{LockOutcome, WebLock, request_lock, try_acquire_lock};
 use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::RunEntry;
 
 /// Returns the name of a run's lock, unique in all tabs of an origin. It contains the session, since an application's id source may
@@ -50,7 +50,7 @@ pub async fn acquire_run_lock(session: &SessionInner, run: &str) -> Result<Optio
             Ok(Some(RunLock { _owner: lock, _liveness: request_lock(&liveness_lock_name(context, &session.id, run)) }))
         }
         LockOutcome::HeldElsewhere => {
-            Err(Error::new(Code::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
+            Err(Error::new(ErrorCode::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
         }
         LockOutcome::Unsupported => Ok(None),
     }

@@ -8,7 +8,7 @@ use super::store_context::StoreContext;
 use super::unfinished_run::UnfinishedRun;
 use super::view_state::ViewState;
 use super::write_queue::WriteQueue;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::render::Renderer;
 use crate::replay::{Policy, PolicyLayer};
@@ -51,8 +51,8 @@ pub struct SessionInner {
     /// Another change was announced while `refreshing`.
     refresh_again: Cell<bool>,
     refreshing: Cell<bool>,
-    /// Resolve the promises of sends that wait for the run before them.
-    waiting_sends: RefCell<Vec<Function>>,
+    /// Resolve functions of `run` calls that wait for the run before them.
+    queued_runs: RefCell<Vec<Function>>,
     /// A send has reserved the run, and its run does not exist yet.
     is_starting_run: Cell<bool>,
 }
@@ -95,7 +95,7 @@ impl SessionInner {
             awaited_runs: RefCell::default(),
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
-            waiting_sends: RefCell::default(),
+            queued_runs: RefCell::default(),
             is_starting_run: Cell::new(false),
         })
     }
@@ -242,17 +242,17 @@ impl SessionInner {
     /// Reserves the place of the session's only run. Waits for the run before it if `may_queue` is set.
     ///
     /// # Errors
-    /// `busy` if a run is under way and the send may not queue, `closed`.
+    /// `busy` if a run is under way and `may_queue` is false, `closed`.
     pub async fn reserve_run(&self, may_queue: bool) -> Result<()> {
         while self.run.borrow().is_some() || self.is_starting_run.get() {
             if !may_queue {
                 return Err(Error::new(
-                    Code::Busy,
+                    ErrorCode::Busy,
                     "a run of this session is under way here; wait for it, cancel it, or pass `whenBusy: \"queue\"`",
                 ));
             }
             let (turn, resolve) = deferred();
-            self.waiting_sends.borrow_mut().extend(resolve);
+            self.queued_runs.borrow_mut().extend(resolve);
             // A resolved promise does not fail.
             let _ = JsFuture::from(turn).await;
             self.context.check_open()?;
@@ -267,7 +267,7 @@ impl SessionInner {
         *self.run.borrow_mut() = run;
         self.is_starting_run.set(false);
         if failed {
-            self.admit_next_send();
+            self.admit_next_run();
         }
     }
 
@@ -278,17 +278,17 @@ impl SessionInner {
             *self.run.borrow_mut() = None;
             self.keep_ended_run(run);
             self.update_unfinished_soon();
-            self.admit_next_send();
+            self.admit_next_run();
         }
     }
 
-    /// Releases the live run and drops what was read, because the store was closed. Waiting sends reject with `closed`.
+    /// Releases the live run and drops what was read, because the store was closed. Queued runs reject with `closed`.
     pub fn close(&self) {
         let run = self.run.borrow_mut().take();
         if let Some(run) = run {
             run.release();
         }
-        for waiting in self.waiting_sends.take() {
+        for waiting in self.queued_runs.take() {
             // Resolving a promise does not throw.
             let _ = waiting.call0(&JsValue::NULL);
         }
@@ -300,9 +300,9 @@ impl SessionInner {
         *self.state.borrow_mut() = BTreeMap::new();
     }
 
-    fn admit_next_send(&self) {
+    fn admit_next_run(&self) {
         let next =
-            if self.waiting_sends.borrow().is_empty() { None } else { Some(self.waiting_sends.borrow_mut().remove(0)) };
+            if self.queued_runs.borrow().is_empty() { None } else { Some(self.queued_runs.borrow_mut().remove(0)) };
         if let Some(next) = next {
             // Resolving a promise does not throw.
             let _ = next.call0(&JsValue::NULL);

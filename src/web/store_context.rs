@@ -10,7 +10,7 @@ use super::results::{SessionChange, result_to_js};
 use super::tab_channel::TabChannel;
 use super::wire::report_to_js;
 use crate::clock::{Clock, Ms};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::id::Seed;
 use crate::replay::PolicyLayer;
@@ -112,7 +112,11 @@ impl StoreContext {
     /// # Errors
     /// `closed`.
     pub fn check_open(&self) -> Result<()> {
-        if self.closed.get() { Err(Error::new(Code::Closed, "this rethread was closed; `open` again")) } else { Ok(()) }
+        if self.closed.get() {
+            Err(Error::new(ErrorCode::Closed, "this rethread was closed; `open` again"))
+        } else {
+            Ok(())
+        }
     }
 
     /// Runs a future of an exported method; the promise rejects with `closed` if the store is closed.

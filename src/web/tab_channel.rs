@@ -1,13 +1,13 @@
 //! A BroadcastChannel to the other tabs of an origin that have the database open.
 
-use super::platform_hold::PlatformHold;
+use super::trap_cleanup::TrapCleanup;
 use wasm_bindgen::prelude::*;
 
 /// An open channel. Messages of other tabs are handled until it is dropped or closed.
 pub struct TabChannel {
     channel: web_sys::BroadcastChannel,
     _on_message: Closure<dyn FnMut(web_sys::MessageEvent)>,
-    _hold: Option<PlatformHold>,
+    _hold: Option<TrapCleanup>,
 }
 
 impl TabChannel {
@@ -16,7 +16,7 @@ impl TabChannel {
         let channel = web_sys::BroadcastChannel::new(name).ok()?;
         let on_message = Closure::new(move |event: web_sys::MessageEvent| on_message(&event.data()));
         channel.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
-        Some(Self { _hold: PlatformHold::closing(&channel), channel, _on_message: on_message })
+        Some(Self { _hold: TrapCleanup::closing(&channel), channel, _on_message: on_message })
     }
 
     /// Sends a message to the other tabs.

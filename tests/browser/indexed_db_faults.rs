@@ -4,7 +4,7 @@
 
 mod support;
 
-use rethread::Code;
+use rethread::ErrorCode;
 use rethread::store::{Appended, AuditQuery, Batch, LogStore, Query, Record, StoredHead, Table};
 use rethread::web::store::{Durability, IndexedDbStore, delete_database};
 use std::task::{Context, Waker};
@@ -40,14 +40,14 @@ async fn r48_a_database_taken_away_is_told_once() {
     store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
     // Does not have to wait: the store closes when another tab wants the database.
     remove("r48-evicted").await.unwrap();
-    assert_eq!(store.head("s").await.unwrap_err().code, Code::Evicted);
+    assert_eq!(store.head("s").await.unwrap_err().code, ErrorCode::Evicted);
     assert!(store.head("s").await.unwrap().is_none());
     assert_eq!(store.append("s", 0, batch(vec![]), "two").await.unwrap(), Appended::Revision(1));
     // Taken away while nobody was there.
     drop(store);
     remove("r48-evicted").await.unwrap();
     let opened = IndexedDbStore::open("r48-evicted", Durability::Relaxed).await;
-    assert_eq!(opened.err().unwrap().code, Code::Evicted);
+    assert_eq!(opened.err().unwrap().code, ErrorCode::Evicted);
     assert!(IndexedDbStore::open("r48-evicted", Durability::Relaxed).await.is_ok());
     // Deleted on purpose is not evicted.
     delete_database("r48-evicted").await.unwrap();
@@ -64,7 +64,7 @@ async fn r48_a_newer_database_is_left_alone() {
         store.append("s", 1, batch(vec![]), "two").await.unwrap_err(),
         IndexedDbStore::open("r48-newer", Durability::Relaxed).await.err().unwrap(),
     ] {
-        assert_eq!(error.code, Code::UnsupportedVersion, "{error}");
+        assert_eq!(error.code, ErrorCode::UnsupportedVersion, "{error}");
     }
     assert_eq!(count(&newer, "log").await.as_f64(), Some(1.0));
     close(&newer);
@@ -79,7 +79,7 @@ async fn r48_a_blocked_open_says_so_and_leaves_nothing_open() {
     let mut removal = Box::pin(remove("r48-blocked"));
     let _ = removal.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     let error = IndexedDbStore::open_with("r48-blocked", hasty()).await.err().unwrap();
-    assert_eq!(error.code, Code::UpgradeBlocked, "{error}");
+    assert_eq!(error.code, ErrorCode::UpgradeBlocked, "{error}");
     close(&stubborn);
     removal.await.unwrap();
     // What we had asked for opens now, with nobody waiting, and must not block others in turn.
@@ -94,7 +94,7 @@ async fn r48_a_blocked_deletion_says_so() {
     drop(fresh("r48-deletion").await);
     let stubborn = open("r48-deletion", 1).await.unwrap();
     let error = delete_database("r48-deletion").await.unwrap_err();
-    assert_eq!(error.code, Code::UpgradeBlocked, "{error}");
+    assert_eq!(error.code, ErrorCode::UpgradeBlocked, "{error}");
     close(&stubborn);
     delete_database("r48-deletion").await.unwrap();
 }
@@ -106,8 +106,8 @@ async fn r48_a_lock_that_is_held_gives_busy_and_writes_nothing() {
     let other = open("r48-busy", 1).await.unwrap();
     let held = hold(&other, "heads");
     let error = store.append("s", 1, batch(vec![log(1, b"never")]), "two").await.unwrap_err();
-    assert_eq!(error.code, Code::Busy, "{error}");
-    assert_eq!(store.head("s").await.unwrap_err().code, Code::Busy);
+    assert_eq!(error.code, ErrorCode::Busy, "{error}");
+    assert_eq!(store.head("s").await.unwrap_err().code, ErrorCode::Busy);
     release(&held);
     close(&other);
     sleep(100).await;
@@ -192,7 +192,7 @@ async fn r48_a_foreign_database_is_an_error() {
     close(&open("r48-foreign", 1).await.unwrap());
     let store = IndexedDbStore::open("r48-foreign", Durability::Relaxed).await.unwrap();
     let error = store.head("s").await.unwrap_err();
-    assert_eq!(error.code, Code::StoreError);
+    assert_eq!(error.code, ErrorCode::StoreError);
     assert!(error.message.contains("NotFoundError"), "{error}");
 }
 
@@ -201,9 +201,9 @@ async fn r48_a_failure_within_the_transaction_rolls_all_of_it_back() {
     let store = fresh("r48-abort").await;
     store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
     let cases = [
-        ("QuotaExceededError", Code::QuotaExceeded),
-        ("DataError", Code::StoreError),
-        ("ConstraintError", Code::StoreError),
+        ("QuotaExceededError", ErrorCode::QuotaExceeded),
+        ("DataError", ErrorCode::StoreError),
+        ("ConstraintError", ErrorCode::StoreError),
     ];
     for (name, code) in cases {
         // Removal is asked for before the put fails.
@@ -264,7 +264,7 @@ async fn r48_a_huge_value_is_kept_or_refused() {
             assert!(all(&store, "s").await[0].value == huge);
         }
         Err(error) => {
-            assert!(matches!(error.code, Code::TooLarge | Code::QuotaExceeded), "{error}");
+            assert!(matches!(error.code, ErrorCode::TooLarge | ErrorCode::QuotaExceeded), "{error}");
             assert!(store.head("s").await.unwrap().is_none());
         }
     }

@@ -137,7 +137,7 @@ fn show(log: &SessionLog) -> Json {
 }
 
 fn answered() -> JournalEntry {
-    let mut message = Message::made(Role::Assistant, "answer");
+    let mut message = Message::from_text(Role::Assistant, "answer");
     change_message(&mut message, false);
     JournalEntry::Answered { message, invocations: Vec::new() }
 }

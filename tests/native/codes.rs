@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::finding::FindingCode;
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn assert_same(name: &str, declared: impl Iterator<Item = &'static str>) {
 
 #[test]
 fn error_codes_are_those_of_the_types() {
-    assert_same("ErrorCode", Code::ALL.iter().map(|code| code.as_str()));
+    assert_same("ErrorCode", ErrorCode::ALL.iter().map(|code| code.as_str()));
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod scripted_host;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::run::RunStatus;
 use rethread::session_head::SessionHead;
 use rethread::store::{
@@ -107,7 +107,7 @@ fn r07_a_flipped_byte_in_a_head_loses_no_turn_and_no_run() {
         assert_eq!((head.runs.len(), findings.len()), (1, 1));
         // The version's byte says that a newer build wrote it, which may be true.
         if at == 0 {
-            assert_eq!(log.borrow().writable().unwrap_err().code, Code::UnsupportedVersion);
+            assert_eq!(log.borrow().writable().unwrap_err().code, ErrorCode::UnsupportedVersion);
             continue;
         }
         let mut host = Host::open(&store, "s", "second");
@@ -226,7 +226,7 @@ fn r47_a_tab_that_knew_the_lost_head_goes_on() {
     };
     block_on(commit(&store, &two, &append("x", Some(revision)))).unwrap();
     assert_eq!(two.borrow().head.state.len(), 1);
-    assert_eq!(block_on(commit(&store, &one, &append("y", Some(revision)))).unwrap_err().code, Code::Conflict);
+    assert_eq!(block_on(commit(&store, &one, &append("y", Some(revision)))).unwrap_err().code, ErrorCode::Conflict);
     block_on(commit(&store, &one, &append("z", None))).unwrap();
     let log = open(&store);
     let ids: Vec<_> = log.borrow().history.messages().iter().skip(6).map(|message| message.id.clone()).collect();
@@ -285,5 +285,5 @@ fn r07_a_head_of_a_newer_build_is_read_only_and_shows_everything() {
     });
     let log = open(&store);
     assert_eq!((log.borrow().history.messages().len(), log.borrow().head.runs.len()), (6, 1));
-    assert_eq!(log.borrow().writable().unwrap_err().code, Code::UnsupportedVersion);
+    assert_eq!(log.borrow().writable().unwrap_err().code, ErrorCode::UnsupportedVersion);
 }

@@ -7,7 +7,7 @@ use any_bodies::{any_json, body, many};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::finding::Severity;
 use rethread::message::Dialect;
 use rethread::provider::{RepairOptions, repair, validate};
@@ -91,7 +91,7 @@ fn r66_every_example_does_what_its_page_says() {
         let repaired = repair(given.as_bytes(), example.dialect, &RepairOptions::default());
         if example.refused {
             let error = repaired.expect_err(&place);
-            assert_eq!((finding.severity, error.code), (Severity::Error, Code::InvalidInput), "{place}");
+            assert_eq!((finding.severity, error.code), (Severity::Error, ErrorCode::InvalidInput), "{place}");
             continue;
         }
         let (out, _) = repaired.unwrap();

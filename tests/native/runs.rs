@@ -33,7 +33,7 @@ mod spy_store;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::history::{HistoryEntry, LogRecord};
 use rethread::message::{Dialect, Role};
 use rethread::run::{OnInterrupted, RunStatus, ToolSettings};
@@ -90,7 +90,7 @@ fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
         let mut host = Host::open(&store, "s", "h");
         let outcome = host.ask(setup("run", dialect, stream), "Go", three_tools);
         assert_eq!(outcome.status, RunStatus::Finished, "{:?}", outcome.error);
-        assert_eq!((outcome.turns, outcome.saved, outcome.text.decode().as_ref()), (3, true, "All done."));
+        assert_eq!((outcome.model_calls, outcome.saved, outcome.text.decode().as_ref()), (3, true, "All done."));
         assert_eq!(outcome.usage.map(|usage| (usage.input, usage.output)), Some((30, 15)));
 
         assert_eq!(roles(&host), [Role::User, Role::Assistant, Role::Assistant, Role::Assistant]);
@@ -295,7 +295,7 @@ fn r15_an_expected_revision_is_about_history_and_not_about_journals() {
         ..Change::default()
     };
     let error = block_on(commit(&store, &host.log, &stale)).unwrap_err();
-    assert_eq!(error.code, Code::Conflict);
+    assert_eq!(error.code, ErrorCode::Conflict);
     assert!(error.details.as_ref().unwrap().as_str().contains(&format!("\"revision\":{written}")));
     assert_eq!(host.log.borrow().history.messages().len(), 3);
 }
@@ -309,7 +309,7 @@ fn r18_a_tool_that_ends_the_run_ends_it() {
     let outcome = host
         .ask(setup.clone(), "Go", |_| Answer::Say(Say { text: "One moment.".into(), ..calls(&[("c", "look", "{}")]) }));
     assert_eq!(
-        (outcome.status, outcome.turns, outcome.text.decode().as_ref()),
+        (outcome.status, outcome.model_calls, outcome.text.decode().as_ref()),
         (RunStatus::Finished, 1, "One moment.")
     );
     host.render(CHAT);
@@ -323,7 +323,7 @@ fn r18_a_tool_that_ends_the_run_ends_it() {
     host.resume(setup).unwrap();
     let outcome = host.drive(|_| panic!("nothing is to be asked")).unwrap();
     assert_eq!(
-        (outcome.status, outcome.turns, outcome.text.decode().as_ref()),
+        (outcome.status, outcome.model_calls, outcome.text.decode().as_ref()),
         (RunStatus::Finished, 1, "One moment.")
     );
     assert!(host.ran.is_empty());

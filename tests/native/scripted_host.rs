@@ -5,7 +5,7 @@
 mod scripted_responses;
 
 use rethread::clock::{Clock, ManualClock};
-use rethread::error::{Code, Error};
+use rethread::error::{Error, ErrorCode};
 use rethread::finding::Severity;
 use rethread::history::{Incoming, IncomingMessage, IncomingPart};
 use rethread::id::{IdSource, Seed};
@@ -422,7 +422,7 @@ impl<'s> Host<'s> {
         let change = change_for(&save, &writer).unwrap();
         let outcome = block_on(commit(self.store, &self.log, &change)).map(|committed| committed.revision);
         if let Err(error) = &outcome
-            && error.code != Code::Conflict
+            && error.code != ErrorCode::Conflict
         {
             run.keep_unsaved(save.clone());
         }

@@ -9,7 +9,7 @@ mod spy_store;
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
-use rethread::error::{Code, Error};
+use rethread::error::{Error, ErrorCode};
 use rethread::history::{Incoming, JoinBase, Origin, join};
 use rethread::json::JsonRef;
 use rethread::provider::decode_body;
@@ -226,8 +226,8 @@ fn r07_a_newer_schema_is_read_only_and_readable() {
     tamper(&store, "s", vec![record], Vec::new(), |head| head);
     let log = open(&store, "s");
     assert_eq!(texts(&log), ["a", "c"]);
-    assert_eq!(log.borrow().writable().unwrap_err().code, Code::UnsupportedVersion);
-    assert_eq!(append(&store, &log, "d", &said("d")).unwrap_err().code, Code::UnsupportedVersion);
+    assert_eq!(log.borrow().writable().unwrap_err().code, ErrorCode::UnsupportedVersion);
+    assert_eq!(append(&store, &log, "d", &said("d")).unwrap_err().code, ErrorCode::UnsupportedVersion);
     // A newer head.
     let store = three_turns();
     let newer = |mut head: Vec<u8>| {
@@ -239,9 +239,9 @@ fn r07_a_newer_schema_is_read_only_and_readable() {
     let log = open(&store, "s");
     assert_eq!(texts(&log), ["a", "b", "c"]);
     let before = block_on(store.head("s")).unwrap();
-    assert_eq!(append(&store, &log, "d", &said("d")).unwrap_err().code, Code::UnsupportedVersion);
+    assert_eq!(append(&store, &log, "d", &said("d")).unwrap_err().code, ErrorCode::UnsupportedVersion);
     // Nor does one write that had it open before the update.
-    assert_eq!(append(&store, &stale, "e", &said("e")).unwrap_err().code, Code::UnsupportedVersion);
+    assert_eq!(append(&store, &stale, "e", &said("e")).unwrap_err().code, ErrorCode::UnsupportedVersion);
     assert_eq!(block_on(store.head("s")).unwrap(), before);
 }
 
@@ -249,14 +249,14 @@ fn r07_a_newer_schema_is_read_only_and_readable() {
 fn r48_a_store_that_cannot_be_read_is_an_error_and_no_empty_chat() {
     let spy = Spy::new(&three_turns());
     spy.reading_fails.set(true);
-    assert_eq!(block_on(open_session(&spy, "s", SEED, 1)).err().unwrap().code, Code::StoreError);
+    assert_eq!(block_on(open_session(&spy, "s", SEED, 1)).err().unwrap().code, ErrorCode::StoreError);
     spy.reading_fails.set(false);
     let log = open(&spy, "s");
     let other = open(&spy.data, "s");
     append(&spy.data, &other, "d", &said("d")).unwrap();
     spy.reading_fails.set(true);
     // The conflict cannot be resolved: nothing is written, nothing is forgotten.
-    assert_eq!(append(&spy, &log, "e", &said("e")).unwrap_err().code, Code::StoreError);
+    assert_eq!(append(&spy, &log, "e", &said("e")).unwrap_err().code, ErrorCode::StoreError);
     assert_eq!(texts(&log), ["a", "b", "c"]);
     spy.reading_fails.set(false);
     append(&spy, &log, "e", &said("e")).unwrap();
@@ -268,13 +268,13 @@ fn r48_a_write_that_is_refused_changes_nothing() {
     let spy = Spy::new(&three_turns());
     let log = open(&spy, "s");
     let before = block_on(spy.data.read("s", Query::all(Table::Log))).unwrap();
-    for code in [Code::QuotaExceeded, Code::StoreError, Code::Busy] {
+    for code in [ErrorCode::QuotaExceeded, ErrorCode::StoreError, ErrorCode::Busy] {
         spy.faults.borrow_mut().push(Some(Fault::Refuses(code)));
         assert_eq!(append(&spy, &log, "d", &said("d")).unwrap_err().code, code);
         assert_eq!((texts(&log).len(), log.borrow().revision, log.borrow().head.next_record), (3, 3, 3));
     }
     spy.limit.set(Some(500));
-    assert_eq!(append(&spy, &log, "d", &said(&"x".repeat(1_000))).unwrap_err().code, Code::TooLarge);
+    assert_eq!(append(&spy, &log, "d", &said(&"x".repeat(1_000))).unwrap_err().code, ErrorCode::TooLarge);
     assert_eq!(block_on(spy.data.read("s", Query::all(Table::Log))).unwrap(), before);
 }
 
@@ -284,7 +284,7 @@ fn r47_a_reply_that_was_lost_doubles_nothing() {
     let log = open(&spy, "s");
     let change = change(&log, "d", &said("d"));
     spy.faults.borrow_mut().push(Some(Fault::LosesReply));
-    assert_eq!(written(commit(&spy, &log, &change)).unwrap_err().code, Code::StoreError);
+    assert_eq!(written(commit(&spy, &log, &change)).unwrap_err().code, ErrorCode::StoreError);
     assert_eq!(written(commit(&spy, &log, &change)).unwrap(), 4);
     assert_eq!(texts(&log), ["a", "b", "c", "d"]);
     assert_eq!(block_on(spy.data.read("s", Query::all(Table::Log))).unwrap().len(), 4);
@@ -362,7 +362,7 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
     // It has not seen the other's append yet.
     let second = expecting(&two, "e", 3);
     let error = written(commit(&store, &two, &second)).unwrap_err();
-    assert_eq!(error.code, Code::Conflict);
+    assert_eq!(error.code, ErrorCode::Conflict);
     assert!(error.details.as_ref().unwrap().as_str().contains("\"revision\":4"));
     assert_eq!(texts(&two), ["a", "b", "c", "d"]);
     // A title is no history and leaves its revision; one from the future may not append.
@@ -374,7 +374,7 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
     };
     assert_eq!(written(commit(&store, &one, &titled)).unwrap(), 4);
     let future = expecting(&two, "f", 6);
-    assert_eq!(written(commit(&store, &two, &future)).unwrap_err().code, Code::Conflict);
+    assert_eq!(written(commit(&store, &two, &future)).unwrap_err().code, ErrorCode::Conflict);
     let third = expecting(&two, "g", 4);
     assert_eq!(written(commit(&store, &two, &third)).unwrap(), 5);
     assert_eq!(two.borrow().head.title.as_deref(), Some("T"));
@@ -384,7 +384,7 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
     assert_eq!(written(commit(&store, &fresh, &created)).unwrap(), 1);
     let late = open(&MemoryStore::default(), "new");
     let late = expecting(&late, "i", 0);
-    assert_eq!(written(commit(&store, &fresh, &late)).unwrap_err().code, Code::Conflict);
+    assert_eq!(written(commit(&store, &fresh, &late)).unwrap_err().code, ErrorCode::Conflict);
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn r48_a_deleted_session_is_not_brought_back_by_who_had_it_open() {
     let store = three_turns();
     let stale = open(&store, "s");
     block_on(store.delete_session("s")).unwrap();
-    assert_eq!(append(&store, &stale, "d", &said("d")).unwrap_err().code, Code::NotFound);
+    assert_eq!(append(&store, &stale, "d", &said("d")).unwrap_err().code, ErrorCode::NotFound);
     assert!(texts(&stale).is_empty());
     assert!(block_on(store.head("s")).unwrap().is_none());
     // Opened after the deletion it is a new one.
@@ -414,7 +414,7 @@ fn r48_a_session_that_was_begun_anew_is_another_one() {
         append(&store, &fresh, name, &said(name)).unwrap();
     }
     // Who had the old one open neither mixes the two nor writes to the new one unseen.
-    assert_eq!(append(&store, &writer, "d", &said("d")).unwrap_err().code, Code::NotFound);
+    assert_eq!(append(&store, &writer, "d", &said("d")).unwrap_err().code, ErrorCode::NotFound);
     let generation = reader.borrow().generation;
     assert!(block_on(refresh(&store, &reader)).unwrap());
     assert_eq!(texts(&reader), ["p", "q", "r", "t"]);
@@ -511,7 +511,7 @@ fn r47_an_id_that_the_caller_chose_is_rejected_and_not_replaced() {
     };
     let (first, second) = (named(&one, "first"), named(&two, "second"));
     written(commit(&store, &one, &first)).unwrap();
-    assert_eq!(written(commit(&store, &two, &second)).unwrap_err().code, Code::InvalidInput);
+    assert_eq!(written(commit(&store, &two, &second)).unwrap_err().code, ErrorCode::InvalidInput);
     assert_eq!(texts(&open(&store, "s")), ["first"]);
 }
 
@@ -521,7 +521,7 @@ fn r47_a_reply_that_was_lost_doubles_nothing_after_other_writers() {
     let log = open(&spy, "s");
     let change = change(&log, "d", &said("d"));
     spy.faults.borrow_mut().push(Some(Fault::LosesReply));
-    assert_eq!(written(commit(&spy, &log, &change)).unwrap_err().code, Code::StoreError);
+    assert_eq!(written(commit(&spy, &log, &change)).unwrap_err().code, ErrorCode::StoreError);
     // More appends than a store remembers operations, and all of them seen here.
     let other = open(&spy.data, "s");
     for at in 0..20 {

@@ -1,7 +1,7 @@
 //! A store that counts what is asked of it, and fails when it is told to.
 #![allow(dead_code, missing_docs)]
 
-use rethread::error::{Code, Error};
+use rethread::error::{Error, ErrorCode};
 use rethread::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
     StoredHead,
@@ -13,7 +13,7 @@ use std::task::Poll;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
     /// Nothing is written.
-    Refuses(Code),
+    Refuses(ErrorCode),
     /// It is written, and nobody learns of it.
     LosesReply,
 }
@@ -40,7 +40,7 @@ impl Spy {
     }
 
     fn readable(&self) -> Result<(), Error> {
-        if self.reading_fails.get() { Err(Error::new(Code::StoreError, "the disk is on fire")) } else { Ok(()) }
+        if self.reading_fails.get() { Err(Error::new(ErrorCode::StoreError, "the disk is on fire")) } else { Ok(()) }
     }
 }
 
@@ -85,7 +85,7 @@ impl LogStore for Spy {
             }
             let appended = self.data.append(session, expected, batch, operation).await?;
             if fault == Some(Fault::LosesReply) {
-                Err(Error::new(Code::StoreError, "the reply was lost"))
+                Err(Error::new(ErrorCode::StoreError, "the reply was lost"))
             } else {
                 Ok(appended)
             }

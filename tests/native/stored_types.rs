@@ -6,7 +6,7 @@
 use rethread::history::{HistoryEntry, LogRecord, ResultEntry, SetAsideItem};
 use rethread::json::{Json, JsonStr};
 use rethread::message::{
-    AnswerFacts, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
+    AnswerMeta, Dialect, Media, Message, MessageStatus, Part, PartBody, Role, Source, SourceKind, TemplateSlot, Usage,
     WireTemplate,
 };
 use rethread::run::{JournalEntry, RunStart, StoredProvider};
@@ -91,7 +91,7 @@ fn message() -> Message {
         status: MessageStatus::Truncated,
         parent_id: Some("p".into()),
         metadata: Some(json("{\"label\":\"x\"}")),
-        answer: Some(Box::new(AnswerFacts {
+        answer: Some(Box::new(AnswerMeta {
             model: Some("m-1".into()),
             usage: Some(usage()),
             finish_reason: Some("stop".into()),

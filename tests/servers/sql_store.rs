@@ -7,7 +7,7 @@ mod model;
 #[path = "sql_store/sqlite.rs"]
 mod sqlite;
 
-use rethread::error::{Code, Error};
+use rethread::error::{Error, ErrorCode};
 use rethread::store::conformance::{both, check_all, nothing_lost, write_with_retry};
 use rethread::store::sql::{SqlDialect, SqlLimits, SqlStore};
 use rethread::store::{Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoredHead, Table};
@@ -98,7 +98,7 @@ fn what_is_stored_outlives_the_connection() {
     let second = store(&SqliteDriver::open(&file));
     check_filled(&second);
     let closed = block_on(first.head("chat")).unwrap_err();
-    assert_eq!((closed.code, closed.message.contains("sqlite")), (Code::Closed, true));
+    assert_eq!((closed.code, closed.message.contains("sqlite")), (ErrorCode::Closed, true));
 }
 
 /// The schema versions that ever were.
@@ -195,7 +195,7 @@ fn a_failure_at_any_statement_changes_nothing() {
     for at in 0..1000 {
         driver.fail_at.set(Some(at));
         match block_on(store.append("s", 1, batch.clone(), "second")) {
-            Err(error) => assert_eq!(error.code, Code::StoreError),
+            Err(error) => assert_eq!(error.code, ErrorCode::StoreError),
             Ok(appended) => {
                 assert_eq!(appended, Appended::Revision(2));
                 assert!(at > 20, "the append has only {at} statements");
@@ -288,7 +288,7 @@ fn bad_databases_are_refused_and_not_written() {
         driver.execute(sql);
         let dump = driver.dump();
         let error = refused(&driver);
-        assert_eq!((error.code, error.message.contains("sqlite")), (Code::ConfigInvalid, true), "{sql}: {error}");
+        assert_eq!((error.code, error.message.contains("sqlite")), (ErrorCode::ConfigInvalid, true), "{sql}: {error}");
         assert_eq!(driver.dump(), dump, "{sql}");
     }
     let newer = SqliteDriver::open(&folder.file("newer"));
@@ -296,11 +296,11 @@ fn bad_databases_are_refused_and_not_written() {
     newer.execute("UPDATE rethread_schema SET version = 99");
     let dump = newer.dump();
     let error = refused(&newer);
-    assert_eq!((error.code, error.message.contains("sqlite")), (Code::UnsupportedVersion, true), "{error}");
+    assert_eq!((error.code, error.message.contains("sqlite")), (ErrorCode::UnsupportedVersion, true), "{error}");
     assert_eq!(newer.dump(), dump);
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     std::fs::copy(text, folder.file("text")).unwrap();
-    assert_eq!(refused(&SqliteDriver::open(&folder.file("text"))).code, Code::StoreError);
+    assert_eq!(refused(&SqliteDriver::open(&folder.file("text"))).code, ErrorCode::StoreError);
 }
 
 #[test]
@@ -313,26 +313,26 @@ fn a_read_only_file_is_read_and_not_written() {
     assert_eq!(block_on(read_only.head("chat")).unwrap().map(|head| head.revision), Some(2));
     let dump = driver.dump();
     let refused_append = block_on(read_only.append("chat", 2, Batch::default(), "three")).unwrap_err();
-    assert_eq!((refused_append.code, refused_append.message.contains("SQLite")), (Code::StoreError, true));
-    assert_eq!(block_on(read_only.delete_session("chat")).unwrap_err().code, Code::StoreError);
+    assert_eq!((refused_append.code, refused_append.message.contains("SQLite")), (ErrorCode::StoreError, true));
+    assert_eq!(block_on(read_only.delete_session("chat")).unwrap_err().code, ErrorCode::StoreError);
     assert_eq!(driver.dump(), dump);
     SqliteDriver::open(&folder.file("empty"));
-    assert_eq!(refused(&SqliteDriver::read_only(&folder.file("empty"))).code, Code::StoreError);
+    assert_eq!(refused(&SqliteDriver::read_only(&folder.file("empty"))).code, ErrorCode::StoreError);
 }
 
 #[test]
 fn other_drivers_are_refused() {
     assert_eq!(SqlDialect::from_name("sqlite").unwrap(), SqlDialect::Sqlite);
     let error = SqlDialect::from_name("mysql").unwrap_err();
-    assert_eq!((error.code, error.message.contains("mysql")), (Code::ConfigInvalid, true));
+    assert_eq!((error.code, error.message.contains("mysql")), (ErrorCode::ConfigInvalid, true));
     for limits in
         [SqlLimits { max_params: 3, ..SqlLimits::default() }, SqlLimits { max_value_bytes: 0, ..SqlLimits::default() }]
     {
-        assert_eq!(refused(&SqliteDriver::in_memory(limits)).code, Code::ConfigInvalid);
+        assert_eq!(refused(&SqliteDriver::in_memory(limits)).code, ErrorCode::ConfigInvalid);
     }
     let closed = SqliteDriver::in_memory(SqlLimits::default());
     rethread::store::sql::SqlDriver::close(&*closed);
-    assert_eq!(refused(&closed).code, Code::Closed);
+    assert_eq!(refused(&closed).code, ErrorCode::Closed);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn r57_what_is_said_after_a_result_is_another_answer() {
 fn r57_an_id_that_is_there_is_refused_and_nothing_is_doubled() {
     let one = r#"[{"id":"m","role":"user","parts":[{"type":"text","text":"Hi"}]}]"#;
     let mut history = appended(one).unwrap();
-    assert_eq!(append(&mut history, one).unwrap_err().code, crate::error::Code::InvalidInput);
+    assert_eq!(append(&mut history, one).unwrap_err().code, crate::error::ErrorCode::InvalidInput);
     assert!(appended(&format!("[{0},{0}]", one.trim_matches(['[', ']']))).is_err());
 }
 
@@ -106,7 +106,7 @@ fn r18_a_call_that_was_closed_as_interrupted_takes_its_real_result() {
     let call = &history.invocations()[0];
     assert_eq!((call.status, call.finished_at), (InvocationStatus::Ok, Some(7)));
     assert_eq!(call.result.as_ref().unwrap().content.as_str(), "\"real\"");
-    assert_eq!(append(&mut history, real).unwrap_err().code, crate::error::Code::WrongState);
+    assert_eq!(append(&mut history, real).unwrap_err().code, crate::error::ErrorCode::WrongState);
 }
 
 #[test]

@@ -91,12 +91,12 @@ impl Codec for Anthropic {
     }
 
     /// Newer Anthropic models accept system messages among the others, so those of Anthropic's own format keep their place.
-    fn stands_apart(&self, message: &Message, leading: bool) -> bool {
+    fn is_outside_list(&self, message: &Message, leading: bool) -> bool {
         matches!(message.role, Role::System | Role::Developer)
             && (leading && !message.parts.is_empty() || message.dialect != Some(Dialect::Anthropic))
     }
 
-    fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
+    fn system_member(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
         // `system` has no report to add to.
         let report = &mut Report::new();
         let mut encoder = AnthropicEncoder { codec: self, report };
@@ -117,15 +117,15 @@ impl Codec for Anthropic {
     }
 
     /// Anthropic's pattern is `^[a-zA-Z0-9_-]+$`. It sets no limit, but all dialects accept an id of 64 characters.
-    fn takes_id(&self, id: &str) -> bool {
+    fn accepts_call_id(&self, id: &str) -> bool {
         is_plain_id(id)
     }
 
-    fn most_marks(&self) -> usize {
+    fn max_cache_breakpoints(&self) -> usize {
         MAX_CACHE_MARKS
     }
 
-    fn reserved(&self) -> &'static [&'static str] {
+    fn reserved_members(&self) -> &'static [&'static str] {
         &["messages", "system"]
     }
 
@@ -133,7 +133,7 @@ impl Codec for Anthropic {
         &[&["mcp_servers", "*", "authorization_token"], &["mcp_servers", "*", "headers"]]
     }
 
-    fn foreign(&self) -> &'static [&'static str] {
+    fn rejected_members(&self) -> &'static [&'static str] {
         &[
             "stream_options",
             "n",
@@ -155,7 +155,7 @@ impl Codec for Anthropic {
         ]
     }
 
-    fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
+    fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool {
         choice.text("type").is_some_and(|kind| matches!(&*kind, "auto" | "any" | "none" | "tool"))
     }
 
@@ -176,7 +176,7 @@ impl Codec for Anthropic {
         });
     }
 
-    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
         let kind = match choice {
             ToolChoice::Auto => "auto",
             ToolChoice::None => "none",
@@ -211,7 +211,7 @@ impl Codec for Anthropic {
         }
     }
 
-    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+    fn required_headers(&self) -> &'static [(&'static str, &'static str)] {
         &[("anthropic-version", "2023-06-01")]
     }
 

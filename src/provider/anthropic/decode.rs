@@ -4,7 +4,7 @@ use super::encode::write_block;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::template::{matches_pattern, template_of, template_with_slots, without_plain_template};
+use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
 
 /// How a call and a result are encoded that have no template.

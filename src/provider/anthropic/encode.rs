@@ -7,7 +7,7 @@ use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
 use crate::provider::neutral::{ResultText, arguments_object, rejected_media, result_text};
-use crate::provider::template::{write_filled, write_part};
+use crate::provider::wire_template::{write_filled, write_part};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
 

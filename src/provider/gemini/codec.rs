@@ -83,7 +83,7 @@ impl Codec for Gemini {
         GeminiEncoder { codec: self, settings, report }.encode(wire, item, deferred);
     }
 
-    fn plain(&self) -> &'static str {
+    fn placeholder_message(&self) -> &'static str {
         r#"{"role":"user","parts":[{"text":"."}]}"#
     }
 
@@ -97,19 +97,19 @@ impl Codec for Gemini {
         item.message.role != Role::Assistant || !item.calls.is_empty()
     }
 
-    fn stands_apart(&self, message: &Message, _leading: bool) -> bool {
+    fn is_outside_list(&self, message: &Message, _leading: bool) -> bool {
         matches!(message.role, Role::System | Role::Developer)
     }
 
-    fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
+    fn system_member(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
         Some(("systemInstruction", encode::system_instruction(messages)?))
     }
 
-    fn takes_id(&self, id: &str) -> bool {
+    fn accepts_call_id(&self, id: &str) -> bool {
         !id.is_empty()
     }
 
-    fn reserved(&self) -> &'static [&'static str] {
+    fn reserved_members(&self) -> &'static [&'static str] {
         &["contents", "systemInstruction", "system_instruction"]
     }
 
@@ -125,7 +125,7 @@ impl Codec for Gemini {
     }
 
     /// Gemini rejects any unknown key: "Invalid JSON payload received. Unknown name".
-    fn foreign(&self) -> &'static [&'static str] {
+    fn rejected_members(&self) -> &'static [&'static str] {
         &[
             "anthropic_version",
             "anthropic_beta",
@@ -167,7 +167,7 @@ impl Codec for Gemini {
         name == "model" || config::gathers(name)
     }
 
-    fn tools_in(&self) -> Option<&'static str> {
+    fn tool_group_member(&self) -> Option<&'static str> {
         Some("functionDeclarations")
     }
 
@@ -175,7 +175,7 @@ impl Codec for Gemini {
         function_name(name)
     }
 
-    fn is_own_choice(&self, _choice: JsonRef<'_>) -> bool {
+    fn is_native_tool_choice(&self, _choice: JsonRef<'_>) -> bool {
         false
     }
 
@@ -190,7 +190,7 @@ impl Codec for Gemini {
         }
     }
 
-    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
         let mode = match choice {
             ToolChoice::Auto => "AUTO",
             ToolChoice::None => "NONE",
@@ -249,7 +249,7 @@ impl Codec for Gemini {
         matches!(member, "toolConfig" | "tool_config")
     }
 
-    fn has_other_choice(&self, params: JsonRef<'_>) -> bool {
+    fn has_other_tool_choice(&self, params: JsonRef<'_>) -> bool {
         ["toolConfig", "tool_config"].iter().any(|name| params.get(name).is_some())
     }
 

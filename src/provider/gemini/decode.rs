@@ -7,7 +7,7 @@ use super::part::{CALL_NAMES, NamedPart, SIGNATURE_NAMES, object_member};
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::template::{template_of, template_with_slots, without_plain_template};
+use crate::provider::wire_template::{template_of, template_with_slots, without_plain_template};
 use crate::tool::{Arguments, ToolResult};
 
 /// The only member of a `response` that is an envelope: `output` and `error` in Google's documentation, `result` in clients.

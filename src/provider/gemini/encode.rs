@@ -11,7 +11,7 @@ use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot
 use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
 use crate::provider::neutral::{arguments_object, media_type_of, rejected_media, result_text};
 use crate::provider::request::Settings;
-use crate::provider::template::{self, matches_pattern, write_filled};
+use crate::provider::wire_template::{self, matches_pattern, write_filled};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::borrow::Cow;
@@ -378,7 +378,7 @@ fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
 /// it.
 pub(super) fn write_part(out: &mut String, part: &Part, native: bool) -> bool {
     if let Some(template) = part.template.as_ref().filter(|_| native) {
-        template::write_part(out, part, template);
+        wire_template::write_part(out, part, template);
         return true;
     }
     let mut object = match &part.body {

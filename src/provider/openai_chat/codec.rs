@@ -7,7 +7,7 @@ use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};
 use crate::message::{Dialect, Part, Role};
-use crate::provider::dialect::{Codec, EncodeContext, Wire, head_and_name};
+use crate::provider::dialect::{Codec, EncodeContext, Wire, plain_id_of};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::{AllowedToolsForm, MemberPath, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
@@ -23,7 +23,7 @@ const MAX_CALL_ID: usize = 64;
 static OPENAI: ChatVariant = ChatVariant {
     dialect: Dialect::OpenAiChat,
     accepts_call_id: |id| id.chars().count() <= MAX_CALL_ID,
-    legal_call_id: head_and_name,
+    legal_call_id: plain_id_of,
     plan_repairs: rules::plan,
     parameter: parameters::parameter,
     allowed_tools: Some(AllowedToolsForm::Nested),
@@ -107,11 +107,11 @@ impl<T: ChatDialect> Codec for T {
             || !matches!(item.message.role, Role::System | Role::Developer)
     }
 
-    fn takes_id(&self, id: &str) -> bool {
+    fn accepts_call_id(&self, id: &str) -> bool {
         (self.variant().accepts_call_id)(id)
     }
 
-    fn legal_id(&self, id: &str) -> String {
+    fn valid_call_id(&self, id: &str) -> String {
         (self.variant().legal_call_id)(id)
     }
 
@@ -124,11 +124,11 @@ impl<T: ChatDialect> Codec for T {
         ]
     }
 
-    fn foreign(&self) -> &'static [&'static str] {
+    fn rejected_members(&self) -> &'static [&'static str] {
         self.variant().unknown_params
     }
 
-    fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
+    fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
             JsonKind::String => !choice.is_text("any") || self.variant().any_tool_choice == "any",
             _ => {
@@ -154,7 +154,7 @@ impl<T: ChatDialect> Codec for T {
         });
     }
 
-    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
         match choice {
             ToolChoice::Auto => object.text("tool_choice", "auto"),
             ToolChoice::None => object.text("tool_choice", "none"),

@@ -7,7 +7,7 @@ use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::neutral::{MessageText, default_name, rejected_media, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
-use crate::provider::template::{write_filled, write_part, write_template};
+use crate::provider::wire_template::{write_filled, write_part, write_template};
 use crate::provider::{Wire, call_ids, tool_name};
 use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};

@@ -114,12 +114,12 @@ impl Codec for Responses {
 
     /// Messages that were decoded from `instructions`, and those that a render receives under that name, are sent as
     /// `instructions`. Any other system message keeps its place: the endpoint accepts it there.
-    fn stands_apart(&self, message: &Message, _leading: bool) -> bool {
+    fn is_outside_list(&self, message: &Message, _leading: bool) -> bool {
         matches!(message.role, Role::System | Role::Developer)
             && (message.id.is_empty() || decode::is_instructions(message))
     }
 
-    fn system(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
+    fn system_member(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
         let mut inside = String::new();
         for message in messages {
             let text = MessageText::of(message, self, &mut Report::new()).joined();
@@ -131,12 +131,12 @@ impl Codec for Responses {
         (!inside.is_empty()).then(|| ("instructions", JsonStr::from_inside(&inside).to_json()))
     }
 
-    fn takes_id(&self, id: &str) -> bool {
+    fn accepts_call_id(&self, id: &str) -> bool {
         id.chars().count() <= MAX_CALL_ID
     }
 
     /// The last two refer to a history that the server stores. Beside the one in `input`, every message would be sent twice.
-    fn reserved(&self) -> &'static [&'static str] {
+    fn reserved_members(&self) -> &'static [&'static str] {
         &["input", "instructions", "previous_response_id", "conversation"]
     }
 
@@ -149,16 +149,16 @@ impl Codec for Responses {
         ]
     }
 
-    fn foreign(&self) -> &'static [&'static str] {
+    fn rejected_members(&self) -> &'static [&'static str] {
         &UNKNOWN_PARAMS
     }
 
-    fn is_foreign(&self, name: &str, value: JsonRef<'_>) -> bool {
+    fn rejects_member(&self, name: &str, value: JsonRef<'_>) -> bool {
         // The endpoint has `stream_options`, but without `include_usage`.
-        self.foreign().contains(&name) || name == "stream_options" && value.get("include_usage").is_some()
+        self.rejected_members().contains(&name) || name == "stream_options" && value.get("include_usage").is_some()
     }
 
-    fn is_own_choice(&self, choice: JsonRef<'_>) -> bool {
+    fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
             JsonKind::String => !choice.is_text("any"),
             _ => choice.text("type").is_some_and(|kind| match &*kind {
@@ -178,7 +178,7 @@ impl Codec for Responses {
         out.json("parameters", tool.schema().view()).bool("strict", tool.strict);
     }
 
-    fn write_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
         match choice {
             ToolChoice::Auto => object.text("tool_choice", "auto"),
             ToolChoice::None => object.text("tool_choice", "none"),
@@ -218,7 +218,7 @@ impl Codec for Responses {
         Some(AllowedToolsForm::Flat)
     }
 
-    fn server_state(&self) -> &'static [&'static str] {
+    fn server_state_members(&self) -> &'static [&'static str] {
         &["previous_response_id", "conversation"]
     }
 

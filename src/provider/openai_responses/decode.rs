@@ -26,7 +26,7 @@ use crate::json::{Json, JsonKind, JsonRef, JsonStr};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
 use crate::provider::neutral::text_of;
-use crate::provider::template::{matches_pattern, template_of, template_with_slots, without_plain_template};
+use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
 use crate::tool::Arguments;
 use std::borrow::Cow;
 

@@ -10,7 +10,7 @@ use crate::message::{Dialect, Message, Role, TemplateSlot};
 use crate::provider::Wire;
 use crate::provider::neutral::{MessageText, text_of};
 use crate::provider::openai_responses::Responses;
-use crate::provider::template::write_filled;
+use crate::provider::wire_template::write_filled;
 use crate::replay::DraftMessage;
 pub(super) use blocks::write_block;
 use blocks::write_blocks;

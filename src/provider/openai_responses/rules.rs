@@ -50,7 +50,7 @@ pub(crate) fn plan<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>) {
     pairs.resolve(plan, &IDS);
     for call in &mut pairs.calls {
         // A screenshot cannot be synthesized.
-        call.omitted |= call.answer.is_none() && call.label == "computer_call";
+        call.omitted |= call.result.is_none() && call.label == "computer_call";
     }
     check_outputs(&mut pairs, &calls, &outputs, context);
     let sentence = "Missing or invalid parameter: 'call_id' must be that of its call.";

@@ -215,13 +215,13 @@ mod tests {
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
     use super::*;
-    use crate::error::Code;
+    use crate::error::ErrorCode;
 
     const KEY: &str = "hunter2hunter2";
 
     fn assert_rejected(result: Result<()>, what: &str) {
         let error = result.expect_err(what);
-        assert_eq!(error.code, Code::ConfigInvalid, "{what}");
+        assert_eq!(error.code, ErrorCode::ConfigInvalid, "{what}");
         assert!(!error.to_string().contains(KEY), "{error}");
     }
 

@@ -1,11 +1,11 @@
 //! The parts of a request beside the messages: address, headers, parameters, tool definitions, tool choice.
 
-mod body_head;
 mod credentials;
 mod member_path;
 mod parameter_translation;
 mod parameter_values;
 mod parameters;
+mod params_and_headers;
 mod provider_request;
 mod settings;
 mod tool_choice;

@@ -1,7 +1,7 @@
 //! The tool choice of a request, in the neutral form.
 
 use crate::json::{JsonRef, JsonStr, ObjectWriter};
-use crate::provider::plain_names::plain;
+use crate::provider::name_charset::plain;
 use std::borrow::Cow;
 
 /// Which tool the model must call.

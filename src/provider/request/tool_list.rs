@@ -4,7 +4,7 @@ use super::tools::{ToolDefinition, declared};
 use crate::error::{Error, Result};
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::dialect::Codec;
-use crate::provider::plain_names::is_plain_id;
+use crate::provider::name_charset::is_plain_id;
 
 /// Returns the list of definitions in the dialect's form, those of `params` first; none if there is no tool.
 pub(super) fn encode_tools(
@@ -20,7 +20,7 @@ pub(super) fn encode_tools(
         }
         Err(Error::config(format!("the tool \"{name}\" is defined twice; a provider refuses that")))
     };
-    let wrap = codec.tools_in();
+    let wrap = codec.tool_group_member();
     let mut out = String::from("[");
     for tool in given.unwrap_or_default().items() {
         let inner = wrap.and_then(|wrap| declared(tool, wrap));

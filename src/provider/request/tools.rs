@@ -1,7 +1,7 @@
 //! Tool definitions: the neutral form, and the list of a request.
 
 use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
-use crate::provider::plain_names::plain;
+use crate::provider::name_charset::plain;
 use std::borrow::Cow;
 
 /// The definition of a tool for the model.

@@ -3,24 +3,24 @@
 //! results are common. `validate` returns the violations; `repair` makes the edits. A body without errors has no edits, so it
 //! comes back byte for byte.
 
+mod call_result_pairs;
 mod fields;
+mod item_survey;
 mod locate;
 mod mentions;
 mod options;
-mod pair;
 mod place;
 mod placement;
 mod plan;
 mod recognition;
 mod repair;
 mod splice;
-mod survey;
 mod turns;
 mod violation;
 
+pub(crate) use call_result_pairs::{FoundCall, FoundResult, IdRule, Pairing, Pairs, WireCall, WireResult};
 pub(crate) use fields::{Fields, as_quoted, id_of, name_fit, name_valid, names_model, object_text, role_code};
 pub use options::{Dangling, INTERRUPTED, RepairOptions};
-pub(crate) use pair::{FoundCall, FoundResult, IdRule, Pairing, Pairs, WireCall, WireResult};
 pub(crate) use place::{ErrorTemplates, ListMessage, ListMessageKind, ListPlacement, place_messages, report_pairs};
 pub(crate) use placement::{PlacementRules, place_blocks, write_turns};
 pub(crate) use plan::Plan;

@@ -1,7 +1,7 @@
 //! Placement of results that are messages of their own, directly after the message with their calls, and the report about pairs,
 //! which all dialects share.
 
-use super::pair::{Pairing, Pairs, WireCall, WireResult};
+use super::call_result_pairs::{Pairing, Pairs, WireCall, WireResult};
 use super::{BodyPiece, ListItem, Plan, Violation};
 use crate::finding::{Action, FindingCode};
 use crate::json::JsonRef;
@@ -111,8 +111,8 @@ pub(crate) struct ErrorTemplates {
 /// Reports calls without a result, results without a call, second results, and misplaced results.
 pub(crate) fn report_pairs<'a>(plan: &mut Plan<'a, '_>, pairs: &Pairs<'a>, templates: &ErrorTemplates) {
     for members in pairs.calls.chunk_by(|one, next| one.group == next.group) {
-        let has_results = members.iter().any(|call| call.answer.is_some());
-        for call in members.iter().filter(|call| call.answer.is_none()) {
+        let has_results = members.iter().any(|call| call.result.is_some());
+        for call in members.iter().filter(|call| call.result.is_none()) {
             let code = if has_results { FindingCode::MissingParallelResult } else { FindingCode::DanglingCall };
             let action = if call.omitted { Action::Dropped } else { Action::Synthesized };
             plan.report(

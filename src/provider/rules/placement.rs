@@ -138,12 +138,12 @@ impl<'a> Placement<'_, 'a> {
         for index in self.pairs.results_of(run) {
             missing.extend(self.displaced.get_mut(index).and_then(Option::take));
         }
-        missing.extend(self.pairs.open_calls(run).map(|call| Block::made((self.rules.synthesize)(call))));
+        missing.extend(self.pairs.open_calls(run).map(|call| Block::synthetic((self.rules.synthesize)(call))));
         missing
     }
 
     fn user_turn(&self, blocks: Vec<Block<'a>>) -> Turn<'a> {
-        Turn::made(Speaker::User, self.list, blocks)
+        Turn::synthetic(Speaker::User, self.list, blocks)
     }
 
     fn finish(mut self) -> Vec<Turn<'a>> {

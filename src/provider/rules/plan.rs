@@ -1,9 +1,9 @@
 //! The plan of a repair: the violations that the rules report, and the edits that fix them.
 
 use super::fields::{Fields, as_quoted};
+use super::item_survey::Survey;
 use super::options::RepairOptions;
 use super::splice::{BodyPiece, Edits, Span};
-use super::survey::Survey;
 use super::violation::{BodyLocation, Violation};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::json::{JsonKind, JsonRef};

@@ -74,16 +74,16 @@ impl<'a> Plan<'a, '_> {
     pub(super) fn end_survey(&mut self) -> Option<ForeignFormat> {
         let lost = self.survey.dropped_unknown && !self.survey.has_readable_item;
         let mut format = self.survey.foreign;
-        let mut is_foreign = lost || format.is_some() && !self.survey.has_native_item;
+        let mut rejects_member = lost || format.is_some() && !self.survey.has_native_item;
         if !self.survey.has_native_item {
             for (at, item, block_format) in std::mem::take(&mut self.survey.foreign_blocks) {
                 let place = format!("{}[{at}]", self.survey.formats.named.list());
                 self.report_foreign(block_format, &place, item, Action::Rewritten);
                 format = format.or(Some(block_format));
-                is_foreign = true;
+                rejects_member = true;
             }
         }
-        if is_foreign {
+        if rejects_member {
             (self.report, self.places) = (Report::new(), Vec::new());
         }
         for (finding, start) in std::mem::take(&mut self.survey.findings) {

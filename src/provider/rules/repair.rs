@@ -1,11 +1,11 @@
 //! The entry points: validate a body, and repair it.
 
 use super::fields::Fields;
+use super::item_survey::Survey;
 use super::options::RepairOptions;
 use super::plan::Plan;
 use super::recognition::refusal;
 use super::splice::Edits;
-use super::survey::Survey;
 use crate::error::Result;
 use crate::finding::{Action, Finding, FindingCode, Report, Severity};
 use crate::json::{JsonKind, JsonRef};

@@ -46,7 +46,7 @@ pub(crate) struct Block<'a> {
 
 impl<'a> Block<'a> {
     /// Creates a block that the body does not have, from its JSON.
-    pub fn made(text: String) -> Self {
+    pub fn synthetic(text: String) -> Self {
         Self { kind: BlockKind::Other, value: None, piece: BodyPiece::New(text) }
     }
 }
@@ -85,7 +85,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Creates a turn that the repair adds.
-    pub fn made(speaker: Speaker, about: JsonRef<'a>, blocks: Vec<Block<'a>>) -> Self {
+    pub fn synthetic(speaker: Speaker, about: JsonRef<'a>, blocks: Vec<Block<'a>>) -> Self {
         Self { speaker, value: None, blocks, touched: true, ..Self::new(about) }
     }
 
@@ -315,7 +315,7 @@ impl<'p, 'a, 'o> TurnReader<'p, 'a, 'o> {
                 if opened {
                     changed = true;
                     let made = if speaker == Speaker::System { Speaker::User } else { speaker };
-                    self.turns.push(Turn::made(made, value, Vec::new()));
+                    self.turns.push(Turn::synthetic(made, value, Vec::new()));
                 } else if speaker != turn_speaker {
                     last.speaker = speaker;
                     self.plan.edits.set(message.object, "role", quoted(self.grammar.role));

@@ -120,6 +120,6 @@ pub(super) struct Summary {
 impl Summary {
     fn new(question: &ReducerQuestion, text: &str) -> Self {
         let text = format!("Summary of the conversation before this:\n{text}");
-        Self { asker: question.asker(), last: question.last.clone(), message: Message::made(question.role, &text) }
+        Self { asker: question.asker(), last: question.last.clone(), message: Message::from_text(question.role, &text) }
     }
 }

@@ -1,8 +1,8 @@
 //! What all reducers share.
 
 use crate::finding::{Action, Finding, FindingCode};
-use crate::replay::draft::DraftMessage;
 use crate::replay::input::ReplayInput;
+use crate::replay::request_draft::DraftMessage;
 
 /// The inputs of a reducer besides the draft.
 pub(super) struct ReducerContext<'h, 'p> {

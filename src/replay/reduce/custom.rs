@@ -9,14 +9,14 @@ use crate::history::{MessageFormat, MessageWriter, read_part};
 use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr};
 use crate::message::{Media, Message, Part, PartBody, Role};
-use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
+use crate::replay::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
 
 /// Reduces a draft. Returns the reason why the reducer was skipped, if its callback failed.
 ///
 /// # Errors
 /// A question if the application has not selected the messages yet.
 pub(super) fn reduce<'h>(
-    draft: &mut Draft<'h>,
+    draft: &mut RequestDraft<'h>,
     callback: &Callback,
     context: &ReducerContext<'h, '_>,
     report: &mut Report,
@@ -54,7 +54,7 @@ pub(super) fn reduce<'h>(
 }
 
 /// Returns the index in the draft of each selected message; None for a message that the application added.
-fn indices_of(selected: JsonRef<'_>, draft: &Draft<'_>, context: &ReducerContext<'_, '_>) -> Vec<Option<usize>> {
+fn indices_of(selected: JsonRef<'_>, draft: &RequestDraft<'_>, context: &ReducerContext<'_, '_>) -> Vec<Option<usize>> {
     let mut by_id: IdMap<usize> = IdMap::with_seed(context.input.history.seed());
     for (index, item) in draft.messages.iter().enumerate().filter(|(_, item)| !item.message.id.is_empty()) {
         by_id.get_or_insert(&item.message.id, index);
@@ -78,7 +78,8 @@ fn is_type(part: JsonRef<'_>, name: &str) -> bool {
 /// Decodes a selected message: the message of the draft with the selected parts, or a new one.
 fn decode(original: Option<&DraftMessage<'_>>, selected: JsonRef<'_>) -> Message {
     let original = original.map(|item| item.message);
-    let mut message = original.cloned().unwrap_or_else(|| Message::made(role_of(selected).unwrap_or(Role::User), ""));
+    let mut message =
+        original.cloned().unwrap_or_else(|| Message::from_text(role_of(selected).unwrap_or(Role::User), ""));
     let mut old: Vec<Part> = std::mem::take(&mut message.parts);
     for part in selected.get("parts").iter().flat_map(|parts| parts.items()) {
         // An unchanged part keeps its wire template.
@@ -136,7 +137,7 @@ struct DraftRebuild<'h, 'r> {
 
 impl<'h, 'r> DraftRebuild<'h, 'r> {
     /// Takes the messages out of a draft. `indices` are those of the selected messages.
-    fn new(draft: &mut Draft<'h>, indices: &[Option<usize>], report: &'r mut Report) -> Self {
+    fn new(draft: &mut RequestDraft<'h>, indices: &[Option<usize>], report: &'r mut Report) -> Self {
         let is_question = |item: &DraftMessage<'_>| {
             item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_words()
         };
@@ -150,7 +151,7 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         let Some(index) = index else {
             let finding = Finding::info(FindingCode::Reduced, "the application's reducer added a message");
             self.report.push(finding.with_action(Action::Synthesized));
-            self.new.push(DraftMessage::created(message, DraftOrigin::Made));
+            self.new.push(DraftMessage::created(message, DraftOrigin::Created));
             return;
         };
         if self.missing.is_some_and(|missing| index > missing) {
@@ -168,7 +169,7 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         if !content(item.message).eq(content(message)) {
             self.report.push(dropped(&item, "the application's reducer changed it").with_action(Action::Rewritten));
             item.message = message;
-            item.origin = DraftOrigin::Made;
+            item.origin = DraftOrigin::Created;
         }
         self.new.push(item);
     }

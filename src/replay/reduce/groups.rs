@@ -3,7 +3,7 @@
 use super::context::dropped;
 use crate::finding::Report;
 use crate::message::{PartBody, Role};
-use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
+use crate::replay::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
 
 /// Consecutive messages of a draft that are kept or dropped as one.
 pub(super) struct MessageGroup {
@@ -34,7 +34,7 @@ pub(super) struct MessageGroups {
 
 impl MessageGroups {
     /// Groups a draft. All groups are kept.
-    pub fn of(draft: &Draft<'_>) -> Self {
+    pub fn of(draft: &RequestDraft<'_>) -> Self {
         let mut list: Vec<MessageGroup> = Vec::new();
         let (mut turn, mut answered, mut after_reasoning) = (0, false, false);
         let (mut newest_user, mut newest) = (None, None);
@@ -103,7 +103,7 @@ impl MessageGroups {
     }
 
     /// Removes the dropped groups from the draft.
-    pub fn apply(mut self, draft: &mut Draft<'_>, reason: &'static str, report: &mut Report) {
+    pub fn apply(mut self, draft: &mut RequestDraft<'_>, reason: &'static str, report: &mut Report) {
         if self.keep.iter().all(|keep| *keep) {
             return;
         }

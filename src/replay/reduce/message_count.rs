@@ -3,7 +3,7 @@
 
 use super::groups::MessageGroups;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::replay::draft::Draft;
+use crate::replay::request_draft::RequestDraft;
 
 const OLDER: &str = "older than the newest messages that `message_count` keeps";
 const ROUND: &str = "`message_count` keeps no tool calls of earlier turns";
@@ -20,7 +20,7 @@ pub(super) struct MessageCountLimit {
 
 impl MessageCountLimit {
     /// Reduces a draft.
-    pub fn reduce(&self, draft: &mut Draft<'_>, report: &mut Report) {
+    pub fn reduce(&self, draft: &mut RequestDraft<'_>, report: &mut Report) {
         if !self.keep_tools {
             drop_calls(draft, report);
         }
@@ -40,7 +40,7 @@ impl MessageCountLimit {
 }
 
 /// Drops the calls of earlier turns and keeps the text beside them. The running turn keeps its calls: the model would repeat them.
-fn drop_calls(draft: &mut Draft<'_>, report: &mut Report) {
+fn drop_calls(draft: &mut RequestDraft<'_>, report: &mut Report) {
     let groups = MessageGroups::of(draft);
     let running = groups.newest_user.or(groups.newest);
     let end = running.and_then(|at| groups.list.get(at)).map_or(0, |group| group.start);

@@ -23,8 +23,8 @@ pub use question::{PendingQuestion, QuestionKind, ReducerQuestion, ReducerReplie
 pub use reducer::{Callback, Reducer};
 pub use shorten::{CUT_NOTE, shortened};
 
-use super::draft::Draft;
 use super::input::ReplayInput;
+use super::request_draft::RequestDraft;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use context::ReducerContext;
 use message_count::MessageCountLimit;
@@ -36,7 +36,7 @@ use token_budget::TokenBudget;
 /// # Errors
 /// The question that the application must answer first.
 pub(super) fn reduce<'h>(
-    draft: &mut Draft<'h>,
+    draft: &mut RequestDraft<'h>,
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<(), Box<PendingQuestion<'h>>> {

@@ -5,7 +5,7 @@ use crate::history::History;
 use crate::id::Seed;
 use crate::json::{Json, JsonKind, JsonRef};
 use crate::message::{Message, Role};
-use crate::replay::draft::Draft;
+use crate::replay::request_draft::RequestDraft;
 use std::cell::OnceCell;
 
 /// A question that replay returns. A question for a summary has no request body yet: the renderer builds it.
@@ -14,7 +14,7 @@ pub struct PendingQuestion<'h> {
     /// The question, without the body.
     pub question: ReducerQuestion,
     /// The messages of the body, if the question is for a summary.
-    pub covered: Option<Draft<'h>>,
+    pub covered: Option<RequestDraft<'h>>,
 }
 
 /// A question to the application, which a render needs before it can continue.
@@ -55,7 +55,7 @@ impl ReducerQuestion {
     }
 
     /// Returns the question as the error that stops the pass.
-    pub(super) fn pending<'h>(self, covered: Option<Draft<'h>>) -> Box<PendingQuestion<'h>> {
+    pub(super) fn pending<'h>(self, covered: Option<RequestDraft<'h>>) -> Box<PendingQuestion<'h>> {
         Box::new(PendingQuestion { question: self, covered })
     }
 }

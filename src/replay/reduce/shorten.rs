@@ -2,7 +2,7 @@
 
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::JsonStr;
-use crate::replay::draft::{DraftCall, DraftMessage, DraftResult};
+use crate::replay::request_draft::{DraftCall, DraftMessage, DraftResult};
 
 /// The end of a shortened result.
 pub const CUT_NOTE: &str = "\n[shortened]";

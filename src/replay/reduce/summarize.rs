@@ -8,8 +8,8 @@ use super::question::{PendingQuestion, QuestionKind, ReducerQuestion};
 use super::reducer::Callback;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::Role;
-use crate::replay::draft::{Draft, DraftMessage, DraftOrigin};
 use crate::replay::pairing::pair_results;
+use crate::replay::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
 
 /// The settings of the reducer.
 pub(super) struct Summarizer<'r> {
@@ -27,7 +27,7 @@ impl Summarizer<'_> {
     /// A question if a summary must be written first.
     pub fn reduce<'h>(
         &self,
-        draft: &mut Draft<'h>,
+        draft: &mut RequestDraft<'h>,
         context: &ReducerContext<'h, '_>,
         report: &mut Report,
     ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
@@ -90,8 +90,8 @@ fn groups_after_summary(groups: &MessageGroups) -> Vec<usize> {
 }
 
 /// Returns the messages before the index `end`, without system messages.
-fn covered_messages<'h>(draft: &Draft<'h>, end: usize) -> Draft<'h> {
-    let mut covered = Draft::default();
+fn covered_messages<'h>(draft: &RequestDraft<'h>, end: usize) -> RequestDraft<'h> {
+    let mut covered = RequestDraft::default();
     for item in draft.messages.iter().take(end).filter(|item| !item.is_system()) {
         covered.messages.push(item.clone());
     }
@@ -103,7 +103,7 @@ fn covered_messages<'h>(draft: &Draft<'h>, end: usize) -> Draft<'h> {
 }
 
 /// Replaces the messages that a summary covers. Does nothing if they are not in the draft any more.
-fn insert_summary<'h>(draft: &mut Draft<'h>, summary: &'h Summary, report: &mut Report) {
+fn insert_summary<'h>(draft: &mut RequestDraft<'h>, summary: &'h Summary, report: &mut Report) {
     let Some(end) = draft.messages.iter().position(|item| item.message.id == summary.last).map(|at| at + 1) else {
         return;
     };

@@ -8,7 +8,7 @@ use super::reducer::Callback;
 use super::shorten::{ResultLimit, result_bytes};
 use super::token_counter::TokenCounter;
 use crate::finding::{Action, Finding, FindingCode, Report};
-use crate::replay::draft::Draft;
+use crate::replay::request_draft::RequestDraft;
 
 /// The length in bytes above which a result is long, and to which it is shortened.
 const SHORT_RESULT: u32 = 1_000;
@@ -35,7 +35,7 @@ impl TokenBudget<'_> {
     /// A question if tokens must be counted first.
     pub fn reduce<'h>(
         &self,
-        draft: &mut Draft<'h>,
+        draft: &mut RequestDraft<'h>,
         context: &ReducerContext<'h, '_>,
         report: &mut Report,
     ) -> Result<Option<String>, Box<PendingQuestion<'h>>> {
@@ -65,7 +65,7 @@ impl TokenBudget<'_> {
     }
 
     /// Shortens long results, oldest first, until the draft fits. Returns the total of the tokens.
-    fn shorten_results(&self, draft: &mut Draft<'_>, costs: &mut [MessageCost], report: &mut Report) -> u64 {
+    fn shorten_results(&self, draft: &mut RequestDraft<'_>, costs: &mut [MessageCost], report: &mut Report) -> u64 {
         let limit = ResultLimit {
             max_bytes: SHORT_RESULT,
             reason: "the token budget is overrun; of a long result the beginning stays",
@@ -85,7 +85,13 @@ impl TokenBudget<'_> {
 
     /// Drops the oldest turns, then the oldest rounds of the running turn, until the draft fits. Returns the total of the tokens
     /// that remain of `total`.
-    fn drop_oldest(&self, draft: &mut Draft<'_>, costs: &[MessageCost], mut total: u64, report: &mut Report) -> u64 {
+    fn drop_oldest(
+        &self,
+        draft: &mut RequestDraft<'_>,
+        costs: &[MessageCost],
+        mut total: u64,
+        report: &mut Report,
+    ) -> u64 {
         let mut groups = MessageGroups::of(draft);
         let running = groups.turns().saturating_sub(1);
         let mut open_turn = None;
@@ -109,7 +115,7 @@ impl TokenBudget<'_> {
 }
 
 /// Returns the cost of each message. Shortened results are counted in the same batch, so that one question is enough.
-fn count(draft: &Draft<'_>, counter: &mut TokenCounter<'_>) -> Vec<MessageCost> {
+fn count(draft: &RequestDraft<'_>, counter: &mut TokenCounter<'_>) -> Vec<MessageCost> {
     let mut costs = Vec::with_capacity(draft.messages.len());
     for item in &draft.messages {
         let message = counter.count_message(item);

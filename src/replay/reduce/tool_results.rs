@@ -3,10 +3,10 @@
 use super::groups::MessageGroups;
 use super::shorten::ResultLimit;
 use crate::finding::Report;
-use crate::replay::draft::Draft;
+use crate::replay::request_draft::RequestDraft;
 
 /// Shortens the results before the newest `keep_newest_turns` turns to `max_bytes` bytes each.
-pub(super) fn reduce(draft: &mut Draft<'_>, keep_newest_turns: usize, max_bytes: u32, report: &mut Report) {
+pub(super) fn reduce(draft: &mut RequestDraft<'_>, keep_newest_turns: usize, max_bytes: u32, report: &mut Report) {
     let groups = MessageGroups::of(draft);
     let first = groups.turns().saturating_sub(keep_newest_turns);
     let end = groups.list.iter().find(|group| group.turn >= first).map_or(draft.messages.len(), |group| group.start);

@@ -3,7 +3,7 @@
 use super::context::{
     StoreCheckContext, audit, batch, both, ensure, log, nothing_lost, replacement, segment, summary, write_with_retry,
 };
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, Batch, Query, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
 
 pub(super) async fn a_replacement_replaces(context: &StoreCheckContext) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::context::{StoreCheck, StoreCheckContext, batch, ensure, log, segment, summary};
 use super::{appends, segments, sessions};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, StoredHead, Table};
 use bytes::Bytes;
 
@@ -163,13 +163,16 @@ async fn what_cannot_be_kept_is_refused(context: &StoreCheckContext) -> Result<(
     {
         let got = context.append(session, 0, batch(b"h", vec![log(0, b"v"), wrong.clone()])).await;
         ensure!(
-            got.as_ref().is_err_and(|error| error.code == Code::InvalidInput),
+            got.as_ref().is_err_and(|error| error.code == ErrorCode::InvalidInput),
             "{} gave {got:?}",
             summary(&[wrong])
         );
     }
     let unnamed = context.store.append(session, 0, batch(b"h", vec![]), "").await;
-    ensure!(unnamed.is_err_and(|error| error.code == Code::InvalidInput), "an append without an operation was taken");
+    ensure!(
+        unnamed.is_err_and(|error| error.code == ErrorCode::InvalidInput),
+        "an append without an operation was taken"
+    );
     for cursor in ["", "x", "x:y"] {
         let got = context.store.invocations(&AuditQuery { cursor: Some(cursor.into()), ..AuditQuery::default() }).await;
         ensure!(got.is_err(), "the cursor {cursor:?} gave rows instead of an error");

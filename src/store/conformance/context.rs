@@ -1,6 +1,6 @@
 //! What the checks are written with: the context that each gets, builders of records and batches, and expectations.
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::{
     Appended, AuditIndex, AuditQuery, Batch, LogStore, Page, Query, Record, SessionRow, StoreFuture, Table,
 };
@@ -27,7 +27,7 @@ pub struct StoreCheckContext {
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
-            return Err(Error::new(Code::Internal, format!($($message)+)));
+            return Err(Error::new(ErrorCode::Internal, format!($($message)+)));
         }
     };
 }

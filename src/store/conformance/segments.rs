@@ -1,7 +1,7 @@
 //! Checks of reading: ranges, limits, segments, pages, and the largest keys.
 
 use super::context::{StoreCheckContext, audit, batch, ensure, log, range, replacement, segment, summary};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::{AuditQuery, Batch, MAX_KEY, Query, Table};
 
 pub(super) async fn segments_are_found_by_what_they_span(context: &StoreCheckContext) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Checks of whole sessions: their separation, lists, audit rows and deletion.
 
 use super::context::{StoreCheckContext, audit, batch, ensure, log, range, replacement, segment};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, AuditQuery, Batch, MAX_KEY, Query, Record, Table};
 use bytes::Bytes;
 

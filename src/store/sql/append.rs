@@ -86,7 +86,7 @@ impl AppendPlan<'_> {
             // Removes the row that the claim inserted, if a later check found that a put record already exists.
             statements.push(self.statement("DELETE FROM rethread_heads WHERE session = ", " AND revision = 0"));
         }
-        statements.push(self.ask_outcome());
+        statements.push(self.select_outcome());
         Ok(statements)
     }
 
@@ -346,7 +346,7 @@ impl AppendPlan<'_> {
     }
 
     /// Selects the revision that the operation created, in this or an earlier attempt (NULL if none), and the head's revision.
-    fn ask_outcome(&self) -> SqlStatement {
+    fn select_outcome(&self) -> SqlStatement {
         let mut out = self.writer();
         out.sql("SELECT (SELECT revision FROM rethread_operations WHERE session = ")
             .session(self.session)
@@ -379,13 +379,13 @@ pub(super) fn delete_statements(dialect: SqlDialect, session: &str) -> Vec<SqlSt
             .sql(" AND pending = 0)");
         statements.push(delete.end());
     }
-    let mut bury = SqlWriter::new(dialect);
-    bury.sql(
+    let mut tombstone = SqlWriter::new(dialect);
+    tombstone.sql(
         "UPDATE rethread_heads SET revision = revision + 1, deleted = 1, pending = 0, channel = NULL, size = 0, value = NULL \
          WHERE session = ",
     )
     .session(session)
     .sql(" AND pending = 1");
-    statements.push(bury.end());
+    statements.push(tombstone.end());
     statements
 }

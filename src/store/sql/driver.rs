@@ -1,6 +1,6 @@
 //! What runs the statements: a database behind one function.
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::StoreFuture;
 
 /// The SQL that a database understands.
@@ -173,7 +173,7 @@ impl<'r> SqlColumns<'r> {
             Some(SqlValue::Bytes(_)) => "bytes",
         };
         Error::new(
-            Code::StoreError,
+            ErrorCode::StoreError,
             format!("the {} store: column {column} of a row is {what}, and should be {wanted}", self.store),
         )
     }

@@ -2,7 +2,7 @@
 
 use super::driver::{SqlColumns, SqlDialect, SqlDriver, SqlStatement};
 use super::statement::SqlWriter;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::Table;
 
 /// The statements that lead from one schema version to the next.
@@ -65,14 +65,14 @@ pub(super) async fn prepare(driver: &dyn SqlDriver) -> Result<()> {
             _ => {}
         }
         if attempts > ATTEMPTS.saturating_add(STEPS.len()) {
-            return Err(Error::new(Code::Busy, "the schema of the database keeps changing; open it again"));
+            return Err(Error::new(ErrorCode::Busy, "the schema of the database keeps changing; open it again"));
         }
     }
 }
 
 /// Whether the step may have failed because another process took it.
 fn is_transient(error: &Error) -> bool {
-    matches!(error.code, Code::StoreError | Code::Busy)
+    matches!(error.code, ErrorCode::StoreError | ErrorCode::Busy)
 }
 
 async fn read_state(driver: &dyn SqlDriver) -> Result<SchemaState> {
@@ -186,7 +186,7 @@ fn foreign(dialect: SqlDialect) -> Error {
 
 fn too_new(dialect: SqlDialect, version: usize) -> Error {
     Error::new(
-        Code::UnsupportedVersion,
+        ErrorCode::UnsupportedVersion,
         format!(
             "the {} store: its schema has version {version}, and this version of rethread knows {} at most; update rethread",
             dialect.as_str(),

@@ -19,7 +19,7 @@ mod write;
 pub use connection::delete_database;
 pub use options::{Durability, IndexedDbOptions};
 
-use crate::error::{Code, Result};
+use crate::error::{ErrorCode, Result};
 use crate::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
     StoreFuture, StoredHead,
@@ -94,7 +94,7 @@ impl IndexedDbStore {
             return Ok(Rc::clone(open));
         }
         if self.closed.get() {
-            return Err(IdbFailure::new(Code::Closed, "the store was closed; `open` again"));
+            return Err(IdbFailure::new(ErrorCode::Closed, "the store was closed; `open` again"));
         }
         let marker = EvictionMarker::of(&self.name);
         let (connection, made) = IdbConnection::open(&self.name, &self.options).await?;
@@ -105,7 +105,7 @@ impl IndexedDbStore {
         if made && existed {
             self.evicted.set(true);
             let message = "the browser removed this site's database, and the chats in it are gone; a new one is open now: repeat the call to go on with it";
-            return Err(IdbFailure::new(Code::Evicted, message));
+            return Err(IdbFailure::new(ErrorCode::Evicted, message));
         }
         Ok(connection)
     }
@@ -155,7 +155,7 @@ impl IndexedDbStore {
         };
         match self.run_on_head(session, HeadOperation::WriteTombstone(tombstone)).await {
             // The session is deleted. A writer that knew it finds no head, which is a conflict as well.
-            Err(error) if error.code == Code::QuotaExceeded => Ok(()),
+            Err(error) if error.code == ErrorCode::QuotaExceeded => Ok(()),
             ended => ended.map(drop),
         }
     }
@@ -248,7 +248,7 @@ impl LogStore for IndexedDbStore {
         Box::pin(async move {
             match self.run_on_head(session, HeadOperation::Delete).await {
                 // On a full disk Chromium rejects every transaction that writes, but not one that only deletes.
-                Err(error) if error.code == Code::QuotaExceeded => self.erase(session).await,
+                Err(error) if error.code == ErrorCode::QuotaExceeded => self.erase(session).await,
                 ended => ended.map(drop),
             }
         })

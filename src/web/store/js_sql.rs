@@ -2,13 +2,13 @@
 //!
 //! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `SqlDriver` in the types.
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::StoreFuture;
 use crate::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
 use crate::web::convert::set;
 use crate::web::foreign::{bytes, get, items, reason_of, string};
-use crate::web::platform_hold::PlatformHold;
 use crate::web::promise::{await_settled, in_background};
+use crate::web::trap_cleanup::TrapCleanup;
 use js_sys::{Array, ArrayBuffer, Function, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
@@ -19,7 +19,7 @@ pub struct JsSqlDriver {
     close: Option<Function>,
     dialect: SqlDialect,
     limits: SqlLimits,
-    _hold: Option<PlatformHold>,
+    _hold: Option<TrapCleanup>,
 }
 
 impl JsSqlDriver {
@@ -52,7 +52,7 @@ impl JsSqlDriver {
             max_value_bytes: limit(&limits, "maxValueBytes")?.unwrap_or(usual.max_value_bytes),
             max_params: limit(&limits, "maxParams")?.unwrap_or(usual.max_params),
         };
-        let hold = PlatformHold::closing(driver);
+        let hold = TrapCleanup::closing(driver);
         Ok(Self { driver: driver.clone(), transaction, close, dialect, limits, _hold: hold })
     }
 
@@ -64,7 +64,7 @@ impl JsSqlDriver {
     }
 
     fn odd(&self, what: &str) -> Error {
-        Error::new(Code::StoreError, format!("the driver of the {} store returned {what}", self.dialect.as_str()))
+        Error::new(ErrorCode::StoreError, format!("the driver of the {} store returned {what}", self.dialect.as_str()))
     }
 
     /// Reads the rows of every statement.
@@ -179,7 +179,7 @@ fn value_to_js(value: &SqlValue) -> JsValue {
 
 /// What kind of failure a driver threw, by what the databases' clients put on their errors: `code` of better-sqlite3, libSQL and pg
 /// (a SQLSTATE), `errcode` of node:sqlite, a sentence of the others.
-fn code_of(thrown: &JsValue, reason: &str) -> Code {
+fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
     let code = get(thrown, "code").ok().and_then(|code| code.as_string()).unwrap_or_default();
     let number = get(thrown, "errcode").ok().and_then(|number| number.as_f64()).unwrap_or(0.0);
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -187,18 +187,18 @@ fn code_of(thrown: &JsValue, reason: &str) -> Code {
     let has = |texts: &[&str]| texts.iter().any(|text| reason.contains(text) || code.contains(text));
     match (code.as_str(), primary) {
         // 40001 and 40P01: PostgreSQL aborted the transaction for another one. 55P03: a lock was not available.
-        ("busy" | "40001" | "40P01" | "55P03", _) | (_, 5 | 6) => Code::Busy,
-        ("quota_exceeded" | "53100", _) | (_, 13) => Code::QuotaExceeded,
-        ("closed" | "CLIENT_CLOSED", _) => Code::Closed,
-        ("too_large", _) | (_, 18) => Code::TooLarge,
-        _ if has(&["SQLITE_BUSY", "SQLITE_LOCKED"]) => Code::Busy,
-        _ if has(&["SQLITE_FULL"]) => Code::QuotaExceeded,
-        _ if has(&["SQLITE_TOOBIG"]) => Code::TooLarge,
+        ("busy" | "40001" | "40P01" | "55P03", _) | (_, 5 | 6) => ErrorCode::Busy,
+        ("quota_exceeded" | "53100", _) | (_, 13) => ErrorCode::QuotaExceeded,
+        ("closed" | "CLIENT_CLOSED", _) => ErrorCode::Closed,
+        ("too_large", _) | (_, 18) => ErrorCode::TooLarge,
+        _ if has(&["SQLITE_BUSY", "SQLITE_LOCKED"]) => ErrorCode::Busy,
+        _ if has(&["SQLITE_FULL"]) => ErrorCode::QuotaExceeded,
+        _ if has(&["SQLITE_TOOBIG"]) => ErrorCode::TooLarge,
         // node:sqlite and better-sqlite3; a Client and a Pool of pg.
         _ if has(&["database is not open", "connection is not open", "Client was closed", "after calling end"]) => {
-            Code::Closed
+            ErrorCode::Closed
         }
-        _ => Code::StoreError,
+        _ => ErrorCode::StoreError,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The storage status of the browser.
 
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use js_sys::Reflect;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
@@ -39,8 +39,9 @@ pub async fn storage_status() -> StorageStatus {
 /// # Errors
 /// `store_error` where the browser cannot be asked: in a worker, outside of a secure context, or on an old browser.
 pub async fn persist() -> Result<bool> {
-    let cannot =
-        |why: &str| Error::new(Code::StoreError, format!("the browser cannot be asked to keep its storage: {why}"));
+    let cannot = |why: &str| {
+        Error::new(ErrorCode::StoreError, format!("the browser cannot be asked to keep its storage: {why}"))
+    };
     let storage = manager()
         .ok_or_else(|| cannot("there is no navigator.storage here; it needs a page with https or localhost"))?;
     let promise = storage

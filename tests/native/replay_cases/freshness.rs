@@ -4,7 +4,7 @@
 use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::*;
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::replay::{OnStale, StaleUnit};
 use rethread::tool::{InvocationStatus, ToolResult};
 
@@ -76,7 +76,7 @@ fn trf_b08_a_channel_without_a_window_inherits() {
 #[test]
 fn trf_b09_a_window_that_is_none_is_an_error() {
     for bad in [-1.0, -0.001, f64::NAN, f64::NEG_INFINITY] {
-        assert_eq!(Window::from_millis(bad).unwrap_err().code, Code::ConfigInvalid);
+        assert_eq!(Window::from_millis(bad).unwrap_err().code, ErrorCode::ConfigInvalid);
     }
     assert_eq!(Window::from_millis(f64::INFINITY).unwrap(), Window::Always);
 }

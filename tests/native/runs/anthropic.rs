@@ -48,7 +48,7 @@ fn r43_case49_a_pause_in_the_servers_own_loop_goes_on_with_every_block_unchanged
         asked += 1;
         if asked == 1 { stream(&first, "pause_turn") } else { stream(&second, "end_turn") }
     });
-    assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 2), "{:?}", outcome.error);
+    assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 2), "{:?}", outcome.error);
     assert_eq!(host.asked[1]["messages"].as_array().unwrap().last().unwrap()["content"], json!(first));
     assert_eq!(roles(&host), [Role::User, Role::Assistant, Role::Assistant]);
     // And in every later turn, the server's result behind its call.
@@ -88,7 +88,7 @@ fn r43_code_that_waits_in_a_container_is_answered_in_it() {
                 _ => Answer::Say(text("Done.")),
             }
         });
-        assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 2), "{:?}", outcome.error);
+        assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 2), "{:?}", outcome.error);
         assert!(bodies[0].get("container").is_none());
         assert_eq!(bodies[1]["container"], "container_1");
         assert_eq!(bodies[1]["messages"][1]["content"], json!([code, call]));
@@ -132,7 +132,7 @@ fn r43_an_answer_that_pauses_behind_its_summary_goes_on() {
             asked += 1;
             if asked == 1 { stream(std::slice::from_ref(&summary), "compaction") } else { Answer::Say(text("Done.")) }
         });
-        assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, turns), "{:?}", outcome.error);
+        assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, turns), "{:?}", outcome.error);
         assert!(outcome.report.iter().all(|finding| finding.code.as_str() != "interrupted"), "{:?}", outcome.report);
         if turns == 2 {
             assert_eq!(host.asked[1]["messages"].as_array().unwrap().last().unwrap()["content"], json!([summary]));

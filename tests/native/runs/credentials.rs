@@ -5,7 +5,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
 use super::spy_store::Spy;
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::json::{Json, ObjectWriter};
 use rethread::message::Dialect;
 use rethread::run::{RecoveredRun, RunEvent, RunSetup, RunStatus, recover};
@@ -65,7 +65,7 @@ fn r68_a_credential_in_params_is_sent_and_stored_nowhere() {
             let mut second = Host::open(&spy, "s", "second");
             let bare = with_params(dialect, stream, r#"{"model":"m-1","max_tokens":9}"#);
             let error = second.resume(bare).expect_err("it lacks the credential");
-            assert_eq!(error.code, Code::ConfigInvalid);
+            assert_eq!(error.code, ErrorCode::ConfigInvalid);
             assert!(error.message.contains(path), "{}", error.message);
             let mut third = Host::open(&spy, "s", "third");
             third.resume(with_params(dialect, stream, params)).unwrap();

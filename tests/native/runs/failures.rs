@@ -5,7 +5,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
 use super::{WAYS, calls_in, reopened, roles};
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::json::Json;
 use rethread::message::{Dialect, MessageStatus, PartBody, Role};
 use rethread::run::{EffectKind, EffectReply, OnStop, Run, RunEvent, RunInput, RunOutcome, RunStatus};
@@ -63,7 +63,7 @@ fn r60_a_provider_that_asks_for_time_gets_it() {
                 _ => Answer::Say(text("Here.")),
             }
         });
-        assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 1));
+        assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 1));
         assert_eq!(host.waits, [7_000, 200]);
         assert!(bodies.windows(2).all(|pair| pair[0] == pair[1]));
         let retries: Vec<_> = host
@@ -86,7 +86,7 @@ fn r60_it_gives_up_after_the_last_try() {
         });
         assert_eq!(waits, [100, 200]);
         let error = outcome.error.unwrap();
-        assert_eq!(error.code, Code::ModelError);
+        assert_eq!(error.code, ErrorCode::ModelError);
         assert!(error.message.contains("500") && !error.message.contains("sk-abc"), "{}", error.message);
         assert!(error.details.as_ref().unwrap().as_str().contains("\"status\":500"));
         // Nothing came at all.
@@ -233,7 +233,7 @@ fn r60_a_paused_turn_goes_on_with_its_content_unchanged() {
                 text("Found.")
             })
         });
-        assert_eq!((outcome.status, outcome.turns), (RunStatus::Finished, 2));
+        assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Finished, 2));
         let (first, second) = (bodies[0]["messages"].as_array().unwrap(), bodies[1]["messages"].as_array().unwrap());
         assert_eq!(&second[..first.len()], &first[..]);
         let content = &second[first.len()]["content"];
@@ -325,7 +325,12 @@ fn r44_a_refusal_in_the_middle_of_a_call_ends_the_turn_and_runs_nothing() {
         let outcome = host.ask(setup("run", CLAUDE, stream), "Go", |_| {
             Answer::Say(Say { finish: Some("refusal".into()), text: "I".into(), ..calls(&[("c1", "look", "{}")]) })
         });
-        assert_eq!((outcome.status, outcome.turns, host.ran.len()), (RunStatus::Finished, 1, 0), "{:?}", outcome.error);
+        assert_eq!(
+            (outcome.status, outcome.model_calls, host.ran.len()),
+            (RunStatus::Finished, 1, 0),
+            "{:?}",
+            outcome.error
+        );
         assert_eq!(calls_in(&host), []);
         goes_on(&mut host, CLAUDE);
     }
@@ -356,8 +361,8 @@ fn r60_a_model_that_never_stops_calling_is_stopped() {
             "Go",
             |_| Answer::Say(calls(&[("c", "look", "{}")])),
         );
-        assert_eq!((outcome.status, outcome.turns), (RunStatus::Failed, 3));
-        assert_eq!(outcome.error.unwrap().code, Code::MaxTurns);
+        assert_eq!((outcome.status, outcome.model_calls), (RunStatus::Failed, 3));
+        assert_eq!(outcome.error.unwrap().code, ErrorCode::MaxTurns);
         assert_eq!(host.ran.len(), 3);
         assert_eq!(host.log.borrow().history.invocations().len(), if keep == OnStop::Keep { 3 } else { 0 });
         goes_on(&mut host, CHAT);
@@ -451,7 +456,7 @@ fn misuse_changes_nothing() {
     let result = || EffectReply::ToolResult { content: Json::parse("1").unwrap(), is_error: false };
     let started = || EffectReply::ResponseStarted { status: 200, headers: Vec::new() };
     let bytes = |effect: &str| RunInput::Bytes { effect: effect.into(), bytes: b"data: ".to_vec() };
-    let refused = |host: &mut Host<'_>, input: RunInput, code: Code| {
+    let refused = |host: &mut Host<'_>, input: RunInput, code: ErrorCode| {
         let (effects, status) = (
             host.run.as_ref().unwrap().effects().into_iter().cloned().collect::<Vec<_>>(),
             host.run.as_ref().unwrap().status(),
@@ -464,20 +469,20 @@ fn misuse_changes_nothing() {
     let say = |effect: &str, reply: EffectReply| RunInput::Answer { effect: effect.into(), reply };
     let call = host.run.as_ref().unwrap().effects()[0].id.clone();
     for odd in ["", "e", "e0", "e2", "e99", "x1", "e18446744073709551616"] {
-        refused(&mut host, say(odd, EffectReply::Waited), Code::UnknownEffect);
-        refused(&mut host, bytes(odd), Code::UnknownEffect);
+        refused(&mut host, say(odd, EffectReply::Waited), ErrorCode::UnknownEffect);
+        refused(&mut host, bytes(odd), ErrorCode::UnknownEffect);
     }
-    refused(&mut host, RunInput::RetrySave, Code::WrongState);
-    refused(&mut host, say(&call, EffectReply::Waited), Code::WrongState);
-    refused(&mut host, say(&call, result()), Code::WrongState);
-    refused(&mut host, say(&call, EffectReply::ResponseEnd), Code::WrongState);
-    refused(&mut host, bytes(&call), Code::WrongState);
+    refused(&mut host, RunInput::RetrySave, ErrorCode::WrongState);
+    refused(&mut host, say(&call, EffectReply::Waited), ErrorCode::WrongState);
+    refused(&mut host, say(&call, result()), ErrorCode::WrongState);
+    refused(&mut host, say(&call, EffectReply::ResponseEnd), ErrorCode::WrongState);
+    refused(&mut host, bytes(&call), ErrorCode::WrongState);
     host.reply(&call, started()).unwrap();
-    refused(&mut host, say(&call, started()), Code::WrongState);
+    refused(&mut host, say(&call, started()), ErrorCode::WrongState);
     refused(
         &mut host,
         say(&call, EffectReply::Response { status: 200, headers: Vec::new(), body: Vec::new() }),
-        Code::WrongState,
+        ErrorCode::WrongState,
     );
     let stream = calls(&[("c1", "look", "{}"), ("c2", "look", "{}")]).stream(CHAT);
     host.handle(RunInput::Bytes { effect: call.clone(), bytes: stream }).unwrap();
@@ -494,12 +499,12 @@ fn misuse_changes_nothing() {
     }
     host.handle(bytes(&call)).unwrap();
     let [one, two] = [effects[0].id.clone(), effects[1].id.clone()];
-    refused(&mut host, bytes(&one), Code::WrongState);
-    refused(&mut host, say(&one, EffectReply::Waited), Code::WrongState);
-    refused(&mut host, say(&one, EffectReply::ResponseEnd), Code::WrongState);
+    refused(&mut host, bytes(&one), ErrorCode::WrongState);
+    refused(&mut host, say(&one, EffectReply::Waited), ErrorCode::WrongState);
+    refused(&mut host, say(&one, EffectReply::ResponseEnd), ErrorCode::WrongState);
     host.reply(&one, EffectReply::Started).unwrap();
     host.write();
-    refused(&mut host, say(&one, EffectReply::Started), Code::WrongState);
+    refused(&mut host, say(&one, EffectReply::Started), ErrorCode::WrongState);
     host.reply(&one, result()).unwrap();
     host.reply(&one, EffectReply::ToolResult { content: Json::parse("2").unwrap(), is_error: true }).unwrap();
     host.write();
@@ -521,15 +526,15 @@ fn misuse_changes_nothing() {
 fn misuse_at_the_start_leaves_nothing() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
-    assert_eq!(host.start(setup("run", CHAT, false), "").unwrap_err().code, Code::InvalidInput);
+    assert_eq!(host.start(setup("run", CHAT, false), "").unwrap_err().code, ErrorCode::InvalidInput);
     let mut keyed = setup("run", CHAT, false);
     keyed.provider.url.push_str("?key=hunter2");
     let error = host.start(keyed, "Go").unwrap_err();
-    assert_eq!(error.code, Code::ConfigInvalid);
+    assert_eq!(error.code, ErrorCode::ConfigInvalid);
     assert!(!format!("{error:?}").contains("hunter2"));
     let mut twice = setup("run", CHAT, false);
     twice.tools.push(twice.tools[0].clone());
-    assert_eq!(host.start(twice, "Go").unwrap_err().code, Code::ConfigInvalid);
+    assert_eq!(host.start(twice, "Go").unwrap_err().code, ErrorCode::ConfigInvalid);
     assert!(block_on(store.head("s")).unwrap().is_none());
 
     // An input id that is taken would be swallowed.
@@ -546,7 +551,7 @@ fn misuse_at_the_start_leaves_nothing() {
     };
     assert_eq!(
         Run::start(setup("again", CHAT, false), words("Hi"), Some(id), &mut desk).err().unwrap().code,
-        Code::InvalidInput
+        ErrorCode::InvalidInput
     );
 }
 

@@ -5,7 +5,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 
 use super::scripted_host::*;
 use super::{calls_in, reopened, roles};
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::message::{Dialect, Role};
 use rethread::run::{EffectReply, OnInterrupted, RunInput, RunStatus, RunWriter, ToolSettings, change_for};
 use rethread::store::{LogStore, MemoryStore, Table, commit, open_session, read_journal};
@@ -83,7 +83,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                     .map(|call| call.id.clone())
                     .collect();
                 let started = recovered.attempts.clone();
-                assert!(before.asked <= recovered.turns as usize + 1);
+                assert!(before.asked <= recovered.model_calls as usize + 1);
                 assert!(
                     before.ran.iter().all(|(_, id, _)| started.get(id).is_some()),
                     "a tool ran before its start was written"
@@ -92,12 +92,16 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
                 host.resume(setup).unwrap();
                 let outcome = host.drive(three_tools).unwrap();
                 assert_eq!(
-                    (outcome.status, outcome.turns),
+                    (outcome.status, outcome.model_calls),
                     (RunStatus::Finished, 3),
                     "kill {writes}: {:?}",
                     outcome.error
                 );
-                assert_eq!(host.asked.len(), 3 - recovered.turns as usize, "kill {writes}: a model call was repeated");
+                assert_eq!(
+                    host.asked.len(),
+                    3 - recovered.model_calls as usize,
+                    "kill {writes}: a model call was repeated"
+                );
                 for (call, id, attempt) in &host.ran {
                     assert!(!answered.contains(id), "kill {writes}: {call} ran again");
                     assert_eq!(*attempt, started.get(id).copied().unwrap_or(0) + 1);
@@ -162,7 +166,7 @@ fn r18_an_owner_that_was_overtaken_writes_nothing_more() {
         old.writes_left = None;
         let outcome = old.drive(three_tools).expect("it ends");
         assert_eq!(outcome.status, RunStatus::Failed);
-        assert_eq!(outcome.error.unwrap().code, Code::Conflict);
+        assert_eq!(outcome.error.unwrap().code, ErrorCode::Conflict);
         assert!(!outcome.saved);
         assert!(old.ran.len() <= before + 1, "it went on after the conflict");
         assert!(old.run.as_ref().unwrap().effects().is_empty());
@@ -178,7 +182,7 @@ fn r18_only_one_of_two_takes_a_run_over() {
     let (one, two) = (Host::open(&store, "s", "one"), Host::open(&store, "s", "two"));
     let entry = one.pending()[0].clone();
     one.take(&entry).unwrap();
-    assert_eq!(two.take(&entry).unwrap_err().code, Code::Conflict);
+    assert_eq!(two.take(&entry).unwrap_err().code, ErrorCode::Conflict);
 }
 
 #[test]
@@ -238,13 +242,13 @@ fn r18_a_journal_that_lost_an_entry_is_not_trusted() {
         ..rethread::store::Batch::default()
     };
     block_on(store.append("s", head.revision, batch, "tear")).unwrap();
-    assert_eq!(block_on(read_journal(&store, "s", &entry)).unwrap_err().code, Code::CorruptRecord);
+    assert_eq!(block_on(read_journal(&store, "s", &entry)).unwrap_err().code, ErrorCode::CorruptRecord);
     let mut flipped = bytes[1].to_vec();
     flipped[9] ^= 1;
     bytes[1] = flipped.into();
-    assert_eq!(rethread::run::recover(&bytes, SEED).unwrap_err().code, Code::CorruptRecord);
-    assert_eq!(rethread::run::recover(&[], SEED).unwrap_err().code, Code::CorruptRecord);
-    assert_eq!(rethread::run::recover(&bytes[2..], SEED).unwrap_err().code, Code::CorruptRecord);
+    assert_eq!(rethread::run::recover(&bytes, SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::recover(&[], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
+    assert_eq!(rethread::run::recover(&bytes[2..], SEED).unwrap_err().code, ErrorCode::CorruptRecord);
 }
 
 #[test]
@@ -260,8 +264,8 @@ fn r18_an_entry_that_is_there_twice_counts_once() {
     )
     .unwrap();
     assert_eq!(
-        (once.turns, once.usage, once.live.messages(), once.live.invocations()),
-        (twice.turns, twice.usage, twice.live.messages(), twice.live.invocations())
+        (once.model_calls, once.usage, once.live.messages(), once.live.invocations()),
+        (twice.model_calls, twice.usage, twice.live.messages(), twice.live.invocations())
     );
 }
 
@@ -292,7 +296,7 @@ fn r18_what_the_first_owner_wrote_after_all_is_appended_once() {
 fn r58_what_cannot_be_stored_waits_for_save_again() {
     use super::spy_store::{Fault, Spy};
     // Each write in turn fails once, with and without having been written.
-    for fault in [Fault::Refuses(Code::QuotaExceeded), Fault::LosesReply] {
+    for fault in [Fault::Refuses(ErrorCode::QuotaExceeded), Fault::LosesReply] {
         for at in 1..10 {
             let data = MemoryStore::default();
             let spy = Spy::new(&data);
@@ -353,7 +357,7 @@ fn r58_two_results_that_could_not_be_stored_are_both_kept() {
     }
     host.write();
     *spy.faults.borrow_mut() =
-        vec![Some(Fault::Refuses(Code::QuotaExceeded)), Some(Fault::Refuses(Code::QuotaExceeded))];
+        vec![Some(Fault::Refuses(ErrorCode::QuotaExceeded)), Some(Fault::Refuses(ErrorCode::QuotaExceeded))];
     for effect in &effects {
         host.reply(
             effect,
@@ -373,11 +377,11 @@ fn r58_an_answer_that_cannot_be_stored_can_be_given_up() {
     let data = MemoryStore::default();
     let spy = Spy::new(&data);
     let mut host = Host::open(&spy, "s", "h");
-    *spy.faults.borrow_mut() = vec![None, Some(Fault::Refuses(Code::QuotaExceeded))];
+    *spy.faults.borrow_mut() = vec![None, Some(Fault::Refuses(ErrorCode::QuotaExceeded))];
     host.start(setup("run", CHAT, false), "Go").unwrap();
     assert!(host.drive(|_| Answer::Say(text("Paid for."))).is_none());
     assert!(host.events.iter().any(
-        |event| matches!(event, rethread::run::RunEvent::SaveFailed { error } if error.code == Code::QuotaExceeded)
+        |event| matches!(event, rethread::run::RunEvent::SaveFailed { error } if error.code == ErrorCode::QuotaExceeded)
     ));
     let outcome = host.cancel().unwrap();
     assert_eq!((outcome.status, outcome.saved), (RunStatus::Cancelled, false));
@@ -395,10 +399,10 @@ fn r15_a_write_of_another_epoch_is_refused_by_the_log() {
     let save = rethread::run::Save { id: 77, kind: rethread::run::SaveKind::Append(Vec::new()), sources: None };
     for epoch in [1, 2, 99] {
         let change = change_for(&save, &writer("run", epoch)).unwrap();
-        assert_eq!(block_on(commit(&store, &log, &change)).unwrap_err().code, Code::Conflict);
+        assert_eq!(block_on(commit(&store, &log, &change)).unwrap_err().code, ErrorCode::Conflict);
     }
     let change = change_for(&save, &writer("nobody", 0)).unwrap();
-    assert_eq!(block_on(commit(&store, &log, &change)).unwrap_err().code, Code::Conflict);
+    assert_eq!(block_on(commit(&store, &log, &change)).unwrap_err().code, ErrorCode::Conflict);
     let change = change_for(&save, &writer("run", 0)).unwrap();
     block_on(commit(&store, &log, &change)).unwrap();
     assert!(log.borrow().head.runs.is_empty());
@@ -451,7 +455,7 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
 #[test]
 fn r18_a_tool_whose_start_cannot_be_written_does_not_run() {
     use super::spy_store::{Fault, Spy};
-    for code in [Code::QuotaExceeded, Code::StoreError, Code::Conflict] {
+    for code in [ErrorCode::QuotaExceeded, ErrorCode::StoreError, ErrorCode::Conflict] {
         let data = MemoryStore::default();
         let spy = Spy::new(&data);
         let mut host = Host::open(&spy, "s", "h");

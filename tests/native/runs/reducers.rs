@@ -57,7 +57,7 @@ fn r36_a_callback_that_fails_leaves_the_run_alone() {
     assert!(
         outcome.report.iter().any(|found| found.code.as_str() == "callback_failed" && found.message.contains("boom"))
     );
-    assert_eq!(outcome.turns, 3);
+    assert_eq!(outcome.model_calls, 3);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 use super::WAYS;
 use super::failures::goes_on;
 use super::scripted_host::*;
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::run::{EffectReply, RunInput, RunSetup, RunStatus};
 use rethread::store::MemoryStore;
 
@@ -27,7 +27,7 @@ fn r62_a_response_beyond_its_limit_fails_the_run_as_its_bytes_come() {
             assert!(host.run.as_ref().unwrap().effects().is_empty(), "the host may stop reading");
             host.write();
             let outcome = host.run.as_ref().unwrap().outcome();
-            assert_eq!((outcome.status, outcome.error.unwrap().code), (RunStatus::Failed, Code::TooLarge));
+            assert_eq!((outcome.status, outcome.error.unwrap().code), (RunStatus::Failed, ErrorCode::TooLarge));
             assert_eq!(host.pending()[0].failed.as_ref().unwrap().0, "too_large");
             assert!(host.waits.is_empty(), "the same request is not sent again");
             goes_on(&mut host, dialect);

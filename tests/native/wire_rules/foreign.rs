@@ -1,7 +1,7 @@
 //! R61: input in a shape that the dialect does not have.
 
 use crate::*;
-use rethread::error::Code;
+use rethread::error::ErrorCode;
 use rethread::finding::{Finding, Severity};
 use rethread::json::JsonRef;
 use rethread::message::Dialect;
@@ -34,10 +34,10 @@ fn refused(body: &Value, dialect: Dialect, word: &str) {
     let shapes = shapes(body, dialect);
     assert!(shapes.iter().any(|found| found.message.contains(word)), "{dialect:?} {word}: {shapes:?} in {text}");
     let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap_err();
-    assert_eq!(error.code, Code::InvalidInput);
+    assert_eq!(error.code, ErrorCode::InvalidInput);
     assert!(error.message.contains(word), "{dialect:?} {word}: {error}");
     let error = decode_body(dialect, JsonRef::parse(&text).unwrap()).unwrap_err();
-    assert_eq!(error.code, Code::InvalidInput);
+    assert_eq!(error.code, ErrorCode::InvalidInput);
 }
 
 fn ui_messages() -> Value {
@@ -166,7 +166,7 @@ fn r61_items_that_nobody_has_are_left_out_of_a_body_and_never_make_an_empty_one(
         let body = list_of(dialect, &json!([{ "foo": 1 }, { "role": "user", "content": null }]));
         assert_eq!(
             repair(body.to_string().as_bytes(), dialect, &RepairOptions::default()).unwrap_err().code,
-            Code::InvalidInput
+            ErrorCode::InvalidInput
         );
     }
     let alone = json!({ "role": "user", "content": "hi" });
@@ -227,7 +227,7 @@ fn r61_a_call_whose_id_stands_elsewhere_is_not_closed() {
             let body = list_of(dialect, &json!([user("q"), call, stray, user("p")]));
             let text = body.to_string();
             let error = repair(text.as_bytes(), dialect, &RepairOptions::default()).unwrap_err();
-            assert_eq!(error.code, Code::InvalidInput);
+            assert_eq!(error.code, ErrorCode::InvalidInput);
             let found = shapes(&body, dialect);
             assert!(
                 found.iter().any(|found| found.call_id.as_deref() == Some("a")

@@ -4,7 +4,7 @@
 use crate::any_bodies::{any_json, body, many};
 use proptest::prelude::*;
 use proptest::sample::select;
-use rethread::error::{Code, Error};
+use rethread::error::{Error, ErrorCode};
 use rethread::finding::{Finding, Severity};
 use rethread::message::Dialect;
 use rethread::provider::{Dangling, RepairOptions, repair, validate};
@@ -84,7 +84,7 @@ fn holds(text: &str, dialect: Dialect, options: &RepairOptions) -> Result<(), Te
 
 /// A body is refused for its shape alone, and `validate` says so.
 fn refused(text: &str, dialect: Dialect, error: &Error) -> Result<(), TestCaseError> {
-    prop_assert_eq!(error.code, Code::InvalidInput);
+    prop_assert_eq!(error.code, ErrorCode::InvalidInput);
     let found = validate(text.as_bytes(), dialect);
     let shape = |f: &Finding| f.code.as_str() == "unknown_shape" && f.severity == Severity::Error;
     prop_assert!(found.iter().any(shape), "refused without a finding: {error:?} {found:?}\nfrom {text}");

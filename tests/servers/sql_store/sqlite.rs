@@ -1,10 +1,10 @@
 //! A driver over SQLite itself, which can fail at any statement.
 
-use rethread::error::{Code, Error, Result};
+use rethread::error::{Error, ErrorCode, Result};
 use rethread::store::StoreFuture;
 use rethread::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
+use rusqlite::{Connection, ErrorCode as SqliteCode, OpenFlags, params_from_iter};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -119,14 +119,14 @@ impl SqliteDriver {
     fn run(&self, statements: &[SqlStatement]) -> Result<Vec<Vec<SqlRow>>> {
         let connection = self.connection.borrow();
         let Some(connection) = connection.as_ref() else {
-            return Err(Error::new(Code::Closed, "the SQLite database is closed"));
+            return Err(Error::new(ErrorCode::Closed, "the SQLite database is closed"));
         };
         let reads = statements.iter().all(|statement| statement.sql.starts_with(['S', 'W']));
         connection.execute_batch(if reads { "BEGIN" } else { "BEGIN IMMEDIATE" }).map_err(failure)?;
         let fail_at = self.fail_at.take();
         let run = |(at, statement): (usize, &SqlStatement)| {
             if fail_at == Some(at) {
-                return Err(Error::new(Code::StoreError, "an injected failure"));
+                return Err(Error::new(ErrorCode::StoreError, "an injected failure"));
             }
             assert!(statement.params.len() <= self.limits.max_params, "{} parameters", statement.params.len());
             rows(connection, statement).map_err(failure)
@@ -169,9 +169,9 @@ fn rows(connection: &Connection, statement: &SqlStatement) -> rusqlite::Result<V
 
 fn failure(error: rusqlite::Error) -> Error {
     let code = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::Busy,
-        Some(ErrorCode::DiskFull) => Code::QuotaExceeded,
-        _ => Code::StoreError,
+        Some(SqliteCode::DatabaseBusy | SqliteCode::DatabaseLocked) => ErrorCode::Busy,
+        Some(SqliteCode::DiskFull) => ErrorCode::QuotaExceeded,
+        _ => ErrorCode::StoreError,
     };
     Error::new(code, format!("SQLite: {error}"))
 }

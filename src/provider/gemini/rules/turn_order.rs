@@ -16,7 +16,7 @@ const TEXT_AFTER_RESPONSE: &str =
 
 /// Adds a user turn before model turns with a call at the start of the list, and after a model turn at its end.
 pub(super) fn add_user_turns<'a>(plan: &mut Plan<'a, '_>, list: JsonRef<'a>, turns: &mut Vec<Turn<'a>>) {
-    let continue_turn = || Turn::made(Speaker::User, list, vec![Block::made(CONTINUE_PART.into())]);
+    let continue_turn = || Turn::synthetic(Speaker::User, list, vec![Block::synthetic(CONTINUE_PART.into())]);
     let has_call = |turn: &Turn<'a>| turn.blocks.iter().any(|block| matches!(block.kind, BlockKind::ToolCall(_)));
     let mut first_turns = turns.iter().filter(|turn| !turn.removed).take_while(|turn| turn.speaker == Speaker::Model);
     if first_turns.any(has_call) {
@@ -54,5 +54,5 @@ pub(super) fn split_last_content<'a>(
     }
     plan.report(Violation::error(FindingCode::RoleOrder, TEXT_AFTER_RESPONSE).at(last.about).moved());
     let rest = last.split_after_results();
-    turns.push(Turn::made(Speaker::User, list, rest));
+    turns.push(Turn::synthetic(Speaker::User, list, rest));
 }

@@ -7,7 +7,7 @@ use crate::message::{Message, Part, PartBody, TemplateSlot, WireTemplate};
 use crate::provider::Wire;
 use crate::provider::neutral::text_of;
 use crate::provider::openai_responses::decode::raw_member;
-use crate::provider::template::write_part;
+use crate::provider::wire_template::write_part;
 use crate::replay::DraftMessage;
 
 /// What an item of an answer is to the items beside it.

@@ -4,7 +4,7 @@ use crate::json::{ArrayWriter, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Media, Message, Part, PartBody};
 use crate::provider::neutral::{default_name, rejected_media};
 use crate::provider::openai_responses::Responses;
-use crate::provider::template::write_part;
+use crate::provider::wire_template::write_part;
 
 /// Writes a message's content as a list, without the parts that the endpoint does not take.
 pub(super) fn write_blocks(out: &mut String, message: &Message) {

@@ -8,7 +8,7 @@ use crate::provider::neutral::{ResultText, result_text};
 use crate::provider::openai_responses::Responses;
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::openai_responses::kinds::{CallKind, FUNCTION};
-use crate::provider::template::write_template;
+use crate::provider::wire_template::write_template;
 use crate::provider::{call_id, tool_name};
 use crate::replay::{DraftCall, DraftResult};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};

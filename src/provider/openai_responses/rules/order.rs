@@ -102,7 +102,7 @@ impl<'a> OutputPlacement<'_, 'a> {
             let Some(first) = group.first().map(|call| self.pairs.calls_of(call.group).start) else { continue };
             let mut moved: Vec<(usize, usize)> = Vec::new();
             for (index, call) in (first..).zip(group) {
-                let output = call.answer.filter(|output| !self.output_stays(*output));
+                let output = call.result.filter(|output| !self.output_stays(*output));
                 moved.extend(output.zip(end_of(index)));
             }
             moved.sort_unstable();
@@ -111,7 +111,7 @@ impl<'a> OutputPlacement<'_, 'a> {
                     after.push(ListItem::Existing(*at));
                 }
             }
-            for (index, call) in (first..).zip(group).filter(|(_, call)| call.answer.is_none() && !call.omitted) {
+            for (index, call) in (first..).zip(group).filter(|(_, call)| call.result.is_none() && !call.omitted) {
                 if let Some(after) = end_of(index).and_then(|end| inserted.get_mut(end)) {
                     after.push(ListItem::New(BodyPiece::New((self.synthetic_output)(call))));
                 }

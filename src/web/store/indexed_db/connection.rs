@@ -5,10 +5,10 @@ use super::options::{Durability, IndexedDbOptions};
 use super::rows::STORES;
 use super::wait::{EventHandler, OneShot, Timeout, handler};
 use crate::clock::Ms;
-use crate::error::{Code, Result};
+use crate::error::{ErrorCode, Result};
 use crate::web::convert::set;
 use crate::web::foreign::member;
-use crate::web::platform_hold::PlatformHold;
+use crate::web::trap_cleanup::TrapCleanup;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -34,7 +34,7 @@ pub(super) struct IdbConnection {
     open: Rc<OpenDatabase>,
     _on_versionchange: EventHandler,
     _on_close: EventHandler,
-    _hold: Option<PlatformHold>,
+    _hold: Option<TrapCleanup>,
 }
 
 struct OpenDatabase {
@@ -56,7 +56,7 @@ impl IdbConnection {
         set(&open.database, "onversionchange", on_versionchange.as_ref());
         set(&open.database, "onclose", on_close.as_ref());
         let made = guard.opening.made.get();
-        let hold = PlatformHold::closing(&open.database);
+        let hold = TrapCleanup::closing(&open.database);
         Ok((Self { _hold: hold, open, _on_versionchange: on_versionchange, _on_close: on_close }, made))
     }
 
@@ -113,7 +113,7 @@ fn factory() -> std::result::Result<IdbFactory, IdbFailure> {
         return Ok(factory.unchecked_into());
     }
     let help = "there is no IndexedDB here: a private window, a sandboxed frame, or not a browser; use another store, such as the memory store";
-    Err(IdbFailure::new(Code::StoreError, help))
+    Err(IdbFailure::new(ErrorCode::StoreError, help))
 }
 
 /// A pending request to open or to delete a database.
@@ -187,7 +187,7 @@ impl OpenRequest {
     fn give_up(self: &Rc<Self>) {
         let help =
             "another tab holds the database while it is to be changed; close or reload the other tabs of this site";
-        self.end.set(Err(IdbFailure::new(Code::UpgradeBlocked, help)));
+        self.end.set(Err(IdbFailure::new(ErrorCode::UpgradeBlocked, help)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Failures of IndexedDB, converted to an [`Error`].
 
-use crate::error::{Code, Error};
+use crate::error::{Error, ErrorCode};
 use crate::web::foreign::member;
 use wasm_bindgen::JsValue;
 
@@ -15,20 +15,20 @@ pub(super) struct IdbFailure {
 }
 
 impl IdbFailure {
-    pub(super) fn new(code: Code, message: impl Into<String>) -> Self {
+    pub(super) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Error::new(code, message).into()
     }
 
     /// The failure of a transaction that ended before its script.
     pub(super) fn found_nothing() -> Self {
-        Self::new(Code::Internal, "an IndexedDB transaction ended and found nothing")
+        Self::new(ErrorCode::Internal, "an IndexedDB transaction ended and found nothing")
     }
 
     /// The failure of a transaction or a connection that the browser ended without a reason.
     pub(super) fn ended() -> Self {
         Self {
             error: Error::new(
-                Code::StoreError,
+                ErrorCode::StoreError,
                 "the browser ended an IndexedDB transaction and did not say why; nothing was written",
             ),
             lost: true,
@@ -56,25 +56,28 @@ impl From<JsValue> for IdbFailure {
         let text = |key: &str| member(&thrown, key).as_string().unwrap_or_default();
         let (name, message) = (text("name"), text("message"));
         let message_of_browser = if name.is_empty() {
-            crate::web::foreign::error_from_thrown(Code::StoreError, "IndexedDB failed", &thrown).into_message()
+            crate::web::foreign::error_from_thrown(ErrorCode::StoreError, "IndexedDB failed", &thrown).into_message()
         } else {
             format!("IndexedDB: {name}: {message}")
         };
         let (code, help) = match name.as_str() {
             "QuotaExceededError" => (
-                Code::QuotaExceeded,
+                ErrorCode::QuotaExceeded,
                 "; the browser's storage is full and nothing was written: delete sessions, or ask the user for more",
             ),
-            "VersionError" => {
-                (Code::UnsupportedVersion, "; a newer version keeps its data in this database: reload to run that one")
-            }
+            "VersionError" => (
+                ErrorCode::UnsupportedVersion,
+                "; a newer version keeps its data in this database: reload to run that one",
+            ),
             "SecurityError" => (
-                Code::StoreError,
+                ErrorCode::StoreError,
                 "; this page may not store anything: a private window, blocked cookies, or a sandboxed frame",
             ),
-            "NotFoundError" => (Code::StoreError, "; the database has this name but is not ours: open another name"),
-            _ if message.contains("too large") => (Code::TooLarge, "; nothing was written"),
-            _ => (Code::StoreError, ""),
+            "NotFoundError" => {
+                (ErrorCode::StoreError, "; the database has this name but is not ours: open another name")
+            }
+            _ if message.contains("too large") => (ErrorCode::TooLarge, "; nothing was written"),
+            _ => (ErrorCode::StoreError, ""),
         };
         // WebKit, when its storage process has crashed: "Connection to Indexed Database server lost".
         let lost =
@@ -82,7 +85,7 @@ impl From<JsValue> for IdbFailure {
                 || message.contains("server lost");
         Self {
             error: Error::new(code, message_of_browser + help),
-            lost: lost && code == Code::StoreError,
+            lost: lost && code == ErrorCode::StoreError,
             occupied: false,
         }
     }

@@ -6,7 +6,7 @@
 use super::failure::IdbFailure;
 use super::wait::{EventHandler, OneShot, Timeout, handler};
 use crate::clock::Ms;
-use crate::error::{Code, Error};
+use crate::error::{Error, ErrorCode};
 use crate::web::convert::set;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -85,7 +85,7 @@ impl RunningTransaction {
             Ok(ScriptStep::Request(requests)) => {
                 // Requests are answered in their order, so the last answer is the signal.
                 let Some(last) = requests.last() else {
-                    return self.fail(IdbFailure::new(Code::Internal, "a transaction made no request"));
+                    return self.fail(IdbFailure::new(ErrorCode::Internal, "a transaction made no request"));
                 };
                 set(last, "onsuccess", &self.answered.borrow());
                 self.requests.replace(requests);
@@ -150,7 +150,7 @@ impl RunningTransaction {
                 "the store did not confirm a write in time; whether it was written is unknown, repeat it with the same operation"
             }
         };
-        self.end.set(Err(Error::new(Code::Busy, message).into()));
+        self.end.set(Err(Error::new(ErrorCode::Busy, message).into()));
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::id::short_name;
 
 /// Returns a plain id for any id: its first 40 characters, with others replaced by `_`, and a hash of the whole.
-pub(crate) fn head_and_name(id: &str) -> String {
+pub(crate) fn plain_id_of(id: &str) -> String {
     format!("{}_{}", plain(id, 40), short_name(id, 12))
 }
 

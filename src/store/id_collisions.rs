@@ -12,7 +12,7 @@ use crate::message::PartBody;
 ///
 /// # Errors
 /// `invalid_input` if history has a message with one of `caller_ids`, which must not be replaced.
-pub(super) fn make_distinct(history: &History, entries: &mut [HistoryEntry], caller_ids: &[String]) -> Result<()> {
+pub(super) fn replace_ids_in_use(history: &History, entries: &mut [HistoryEntry], caller_ids: &[String]) -> Result<()> {
     if !entries.iter().any(|entry| own_id(entry).is_some_and(|id| history.has_id(id))) {
         return Ok(());
     }

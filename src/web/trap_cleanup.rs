@@ -24,11 +24,11 @@ fn releases() -> Option<Set> {
 }
 
 /// The registration of a resource, removed on drop. The owner releases the resource itself; the facade does so after a trap.
-pub struct PlatformHold {
+pub struct TrapCleanup {
     release: Function,
 }
 
-impl PlatformHold {
+impl TrapCleanup {
     /// A hold that ends by calling `release`.
     pub fn new(release: Function) -> Self {
         if let Some(releases) = releases() {
@@ -44,7 +44,7 @@ impl PlatformHold {
     }
 }
 
-impl Drop for PlatformHold {
+impl Drop for TrapCleanup {
     fn drop(&mut self) {
         if let Some(releases) = releases() {
             releases.delete(&self.release);

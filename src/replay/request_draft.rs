@@ -7,7 +7,7 @@ use crate::tool::{ToolInvocation, ToolResult};
 
 /// A draft of a history, followed by a live turn that is not in history yet.
 #[derive(Clone, Debug, Default)]
-pub struct Draft<'h> {
+pub struct RequestDraft<'h> {
     /// The messages, in the order in which they are sent.
     pub messages: Vec<DraftMessage<'h>>,
 }
@@ -33,7 +33,7 @@ pub enum DraftOrigin {
     /// In the live turn, at this index.
     Live(usize),
     /// Nowhere: a reducer created it.
-    Made,
+    Created,
     /// Nowhere: it is the summary of older messages.
     Summary,
 }
@@ -71,7 +71,7 @@ pub fn names_reasoning(member: &str) -> bool {
     member.starts_with("reasoning") || member.starts_with("thinking")
 }
 
-impl<'h> Draft<'h> {
+impl<'h> RequestDraft<'h> {
     /// Keeps the messages for which `stays` returns true.
     pub fn retain(&mut self, stays: &mut dyn FnMut(&DraftMessage<'h>) -> bool) {
         self.messages.retain(|item| stays(item));

@@ -3,7 +3,7 @@
 import { RethreadError } from './error.js';
 
 /** A wasm object with its instance. After `dispose`, calls throw `closed`. */
-export class Handle {
+export class WasmHandle {
   /** The instance that the object lives in. */
   instance;
   #object;

@@ -21,7 +21,7 @@ impl ProviderRequest {
         if self.params.view().kind() != JsonKind::Object {
             return Err(Error::config("`provider.params` is an object: model, temperature, and so on"));
         }
-        for reserved in codec(self.dialect).reserved() {
+        for reserved in codec(self.dialect).reserved_members() {
             if self.params.view().find(reserved).is_some() {
                 return Err(Error::config(format!(
                     "`params.{reserved}` is written by the session; append to it, or use `instructions` and `input`"
@@ -35,7 +35,7 @@ impl ProviderRequest {
     #[must_use]
     pub fn wire_headers(&self) -> Vec<(String, String)> {
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        for (name, value) in codec(self.dialect).headers() {
+        for (name, value) in codec(self.dialect).required_headers() {
             if !self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name)) {
                 headers.push(((*name).to_owned(), (*value).to_owned()));
             }
@@ -63,7 +63,7 @@ impl ProviderRequest {
         let tools = encode_tools(codec, tools, params.find("tools"))?;
         // "Function calling config is set without function_declarations", says Gemini where a server's own tools are all.
         let callable = tools.as_ref().is_some_and(|tools| {
-            codec.tools_in().is_none_or(|wrap| tools.view().items().any(|tool| declared(tool, wrap).is_some()))
+            codec.tool_group_member().is_none_or(|wrap| tools.view().items().any(|tool| declared(tool, wrap).is_some()))
         });
         let mut named = Vec::new();
         let mut leave_out = |name: &str, why: &str| {
@@ -77,28 +77,28 @@ impl ProviderRequest {
             match name.as_ref() {
                 "tools" | "stream" => continue,
                 // `check` took it: it is null.
-                empty if codec.reserved().contains(&empty) => continue,
+                empty if codec.reserved_members().contains(&empty) => continue,
                 gathered if codec.gathers(gathered) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 "tool_choice" | "parallel_tool_calls" if !callable => {
                     leave_out(&name, "refused without tools");
                     continue;
                 }
-                "tool_choice" if codec.has_other_choice(params) => {
+                "tool_choice" if codec.has_other_tool_choice(params) => {
                     leave_out(&name, "said by another member already");
                     continue;
                 }
-                foreign if codec.is_foreign(foreign, value) => {
+                foreign if codec.rejects_member(foreign, value) => {
                     leave_out(&name, "no key of this dialect");
                     continue;
                 }
-                "tool_choice" if !codec.is_own_choice(value) => match ToolChoice::of(value) {
+                "tool_choice" if !codec.is_native_tool_choice(value) => match ToolChoice::of(value) {
                     ToolChoice::Other(_) if write_allowed_tools(object, value, codec.allowed_tools_form()) => {}
                     ToolChoice::Other(_) => {
                         leave_out(&name, "said in words that this dialect does not know");
                         continue;
                     }
-                    choice => codec.write_choice(object, &choice),
+                    choice => codec.write_tool_choice(object, &choice),
                 },
                 _ => object.copy(key, value),
             }

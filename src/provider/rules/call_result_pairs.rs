@@ -54,7 +54,7 @@ pub(crate) struct WireCall<'a> {
     /// True if the id is a string that is not empty.
     pub has_valid_id: bool,
     /// The index of its result in [`Pairs::results`], once it is paired.
-    pub answer: Option<usize>,
+    pub result: Option<usize>,
     /// The id in the repaired body.
     pub new_id: String,
     /// True if the repair removes the call, because it has no result.
@@ -151,7 +151,7 @@ impl<'a> Pairs<'a> {
             key,
             id,
             has_valid_id,
-            answer: None,
+            result: None,
             new_id: String::new(),
             omitted: false,
             order: self.events.len(),
@@ -201,7 +201,7 @@ impl<'a> Pairs<'a> {
     pub fn results_of(&self, group: usize) -> Vec<usize> {
         let mut results = Vec::new();
         for call in self.calls.get(self.calls_of(group)).unwrap_or_default() {
-            results.extend(call.answer);
+            results.extend(call.result);
         }
         results.sort_unstable();
         results
@@ -210,7 +210,7 @@ impl<'a> Pairs<'a> {
     /// Returns the calls of a group that get a synthetic result.
     pub fn open_calls(&self, group: usize) -> impl Iterator<Item = &WireCall<'a>> {
         let members = self.calls.get(self.calls_of(group)).unwrap_or_default();
-        members.iter().filter(|call| call.answer.is_none() && !call.omitted)
+        members.iter().filter(|call| call.result.is_none() && !call.omitted)
     }
 
     /// Pairs the calls and results, omits calls without a result if the options say so, and chooses the id of every call.
@@ -221,7 +221,7 @@ impl<'a> Pairs<'a> {
         }
         // Before ids are chosen, so that an omitted call does not take one.
         for call in &mut self.calls {
-            call.omitted = plan.options.dangling == Dangling::Omit && call.answer.is_none();
+            call.omitted = plan.options.dangling == Dangling::Omit && call.result.is_none();
         }
         self.assign_ids(plan, rule);
     }
@@ -319,7 +319,7 @@ impl<'a> Pairs<'a> {
                 continue;
             }
             let Some(c) = keyed.calls.get(open.next).copied() else { break };
-            if self.calls.get(c).is_none_or(|call| call.answer.is_none()) {
+            if self.calls.get(c).is_none_or(|call| call.result.is_none()) {
                 // A second result with this id answers an open call of an older group, unless it repeats the first one's content: then it is a duplicate.
                 if open.group != keyed.newest && keyed.answered.is_some_and(|c| self.content_of(c) == Some(content)) {
                     break;
@@ -353,17 +353,17 @@ impl<'a> Pairs<'a> {
     /// Returns true if a call is open and has the label of a result.
     fn is_open_call_of(&self, c: usize, a: usize) -> bool {
         let (call, answer) = (self.calls.get(c), self.results.get(a));
-        call.zip(answer).is_some_and(|(call, answer)| call.answer.is_none() && call.label == answer.label)
+        call.zip(answer).is_some_and(|(call, answer)| call.result.is_none() && call.label == answer.label)
     }
 
     /// Returns the content of the result that a call is paired with.
     fn content_of(&self, c: usize) -> Option<&'a str> {
-        Some(self.results.get(self.calls.get(c)?.answer?)?.content)
+        Some(self.results.get(self.calls.get(c)?.result?)?.content)
     }
 
     fn pair_with(&mut self, c: usize, a: usize) {
         if let (Some(call), Some(answer)) = (self.calls.get_mut(c), self.results.get_mut(a)) {
-            call.answer = Some(a);
+            call.result = Some(a);
             answer.pairing = Pairing::Paired(c);
         }
     }
@@ -374,7 +374,7 @@ impl<'a> Pairs<'a> {
 
     /// Handles a second result of a call: the first one is kept, unless it is synthetic and the second one is not.
     fn add_duplicate(&mut self, a: usize, c: usize) {
-        let first = self.calls.get(c).and_then(|call| call.answer);
+        let first = self.calls.get(c).and_then(|call| call.result);
         let duplicate = match first {
             Some(first) if self.is_synthetic(first) && !self.is_synthetic(a) => {
                 self.pair_with(c, a);
@@ -400,7 +400,7 @@ impl<'a> Pairs<'a> {
             early.sort_by_key(|result| self.is_synthetic(*result));
             let mut early = early.into_iter();
             for c in keyed.calls.iter().copied() {
-                if self.calls.get(c).is_some_and(|call| call.answer.is_none())
+                if self.calls.get(c).is_some_and(|call| call.result.is_none())
                     && let Some(a) = early.next()
                 {
                     self.pair_with(c, a);
@@ -432,7 +432,7 @@ impl<'a> Pairs<'a> {
         let mut keys: IdMap<usize> = IdMap::with_seed(Seed::default());
         // The open calls of each key, the last one first.
         let mut open: Vec<Vec<usize>> = Vec::new();
-        for (c, call) in self.calls.iter().enumerate().rev().filter(|(_, call)| call.answer.is_none()) {
+        for (c, call) in self.calls.iter().enumerate().rev().filter(|(_, call)| call.result.is_none()) {
             for any_call in [true, false] {
                 // A result without a label may answer any call.
                 for label in [call.label.as_str(), ""] {
@@ -449,7 +449,7 @@ impl<'a> Pairs<'a> {
             let key = key(answer.reply_to.unwrap_or_default(), answer.id.is_none(), &answer.label);
             let Some(queue) = keys.get(key.as_str()).and_then(|at| open.get_mut(*at)) else { continue };
             while let Some(c) = queue.pop() {
-                if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
+                if self.calls.get(c).is_some_and(|call| call.result.is_none()) {
                     self.pair_with(c, a);
                     break;
                 }
@@ -469,7 +469,7 @@ impl<'a> Pairs<'a> {
         for unpaired in unpaired.chunk_by(|(one, _), (next, _)| one == next) {
             let mut open = Vec::new();
             for c in unpaired.first().map_or(0..0, |(group, _)| self.calls_of(*group)) {
-                if self.calls.get(c).is_some_and(|call| call.answer.is_none()) {
+                if self.calls.get(c).is_some_and(|call| call.result.is_none()) {
                     open.push(c);
                 }
             }
@@ -504,7 +504,7 @@ impl<'a> Pairs<'a> {
                 continue;
             }
             let (code, base, sentence) = if call.id.is_none() {
-                let result = call.answer.and_then(|a| self.results.get(a)).filter(|answer| answer.has_valid_id);
+                let result = call.result.and_then(|a| self.results.get(a)).filter(|answer| answer.has_valid_id);
                 let base = match result.and_then(|answer| answer.id.clone()) {
                     Some(id) if (rule.valid)(&id) && !used.contains_key(&id) => id,
                     _ => (rule.derive)(&format!("{place}:{}", call.value.as_raw())),
