@@ -10,13 +10,13 @@ const between = (text, start, end) => text.slice(text.indexOf(start)).split(end)
 
 test('`ErrorCode` is the list of codes that Rust has', () => {
   const rust = strings(between(read('src/error.rs'), 'pub fn as_str(self)', '\n    }\n'));
-  const types = strings(between(read('js/types.d.ts'), 'export type ErrorCode =', ';'));
+  const types = strings(between(read('js/types/error.d.ts'), 'export type ErrorCode =', ';'));
   assert.ok(rust.length >= 21, `${rust.length} codes are read`);
   assert.deepEqual(types, rust);
 });
 
 test('the details that the types name are those that Rust writes', () => {
-  const types = between(read('js/types.d.ts'), 'interface KnownDetails', '\n}\n');
+  const types = between(read('js/types/error.d.ts'), 'interface KnownDetails', '\n}\n');
   const named = new Set([...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next));
   assert.ok(named.size >= 8, [...named].join());
   const rust = ['src/run', 'src/store', 'src/web'].flatMap((folder) => readdirSync(new URL(`../../${folder}`, import.meta.url)).filter((file) => file.endsWith('.rs')).map((file) => read(`${folder}/${file}`))).join('\n');

@@ -6,31 +6,37 @@ use rethread::error::ErrorCode;
 use rethread::finding::FindingCode;
 use std::collections::BTreeSet;
 
-const TYPES: &str = include_str!("../../js/types.d.ts");
-
-/// The string literals of the union that is declared as `export type NAME =`.
-fn union(name: &str) -> BTreeSet<&'static str> {
+/// The string literals of the union that `types`, the text of a declaration file, declares as `export type NAME =`.
+fn union(types: &'static str, name: &str) -> BTreeSet<&'static str> {
     let start = format!("export type {name} =");
-    let (_, rest) = TYPES.split_once(&start).unwrap_or_else(|| panic!("js/types.d.ts declares no {name}"));
+    let (_, rest) = types.split_once(&start).unwrap_or_else(|| panic!("the types declare no {name}"));
     let (members, _) = rest.split_once(';').unwrap();
     members.split('"').skip(1).step_by(2).collect()
 }
 
-fn assert_same(name: &str, declared: impl Iterator<Item = &'static str>) {
+fn assert_same(types: &'static str, name: &str, declared: impl Iterator<Item = &'static str>) {
     let in_rust: BTreeSet<&str> = declared.collect();
-    let in_types = union(name);
+    let in_types = union(types, name);
     let missing: Vec<_> = in_rust.difference(&in_types).collect();
     let unknown: Vec<_> = in_types.difference(&in_rust).collect();
-    assert!(missing.is_empty(), "{name} in js/types.d.ts lacks {missing:?}");
-    assert!(unknown.is_empty(), "{name} in js/types.d.ts has {unknown:?}, which Rust does not declare");
+    assert!(missing.is_empty(), "{name} in js/types lacks {missing:?}");
+    assert!(unknown.is_empty(), "{name} in js/types has {unknown:?}, which Rust does not declare");
 }
 
 #[test]
 fn error_codes_are_those_of_the_types() {
-    assert_same("ErrorCode", ErrorCode::ALL.iter().map(|code| code.as_str()));
+    assert_same(
+        include_str!("../../js/types/error.d.ts"),
+        "ErrorCode",
+        ErrorCode::ALL.iter().map(|code| code.as_str()),
+    );
 }
 
 #[test]
 fn finding_codes_are_those_of_the_types() {
-    assert_same("FindingCode", FindingCode::ALL.iter().map(|code| code.as_str()));
+    assert_same(
+        include_str!("../../js/types/formats.d.ts"),
+        "FindingCode",
+        FindingCode::ALL.iter().map(|code| code.as_str()),
+    );
 }

@@ -1,0 +1,48 @@
+// Errors: their codes, details and class.
+
+import type { AssembledResponse } from "./formats.js";
+
+/** The stable codes of errors. */
+export type ErrorCode =
+  | "not_initialized" | "not_found" | "closed" | "invalid_input" | "config_invalid" | "unknown_effect" | "wrong_state"
+  | "conflict" | "busy"
+  | "quota_exceeded" | "upgrade_blocked" | "unsupported_version" | "corrupt_record" | "too_large" | "evicted" | "store_error"
+  | "model_error" | "callback_failed" | "max_turns" | "aborted" | "internal";
+
+/** Machine-readable details of an error, by code. Later versions may add members. */
+type Details<Known> = Readonly<Known> & { readonly [fact: string]: unknown };
+interface KnownDetails {
+  /** The expected and the stored revision of a failed `expectedRevision`. Absent if another owner took over the run. */
+  conflict: { expected?: number; revision?: number };
+  /** When the lease of the run's owner ends. */
+  busy: { leaseUntil?: number };
+  model_error: {
+    /** The HTTP status of the provider's error response. */
+    status?: number;
+    /** The error code in the provider's response. */
+    providerCode?: string | null;
+    /** The status of the answer that ended the run, and the provider's finish reason. */
+    answerStatus?: AssembledResponse["status"];
+    finishReason?: string | null;
+    /** The `code` or `name` of the error that `fetch` threw. */
+    hostCode?: string | null;
+  };
+}
+export type ErrorDetails<Code extends ErrorCode = ErrorCode> = Code extends keyof KnownDetails ? Details<KnownDetails[Code]> : Details<{}>;
+
+/** An error as a plain value: of a run or of a failed save. */
+export type ErrorInfo<Code extends ErrorCode = ErrorCode> = Code extends ErrorCode
+  ? { readonly code: Code; readonly message: string; readonly details?: ErrorDetails<Code> }
+  : never;
+
+/** The class of every error that is thrown. `code` determines the type of `details`. */
+export type RethreadError<Code extends ErrorCode = ErrorCode> = Code extends ErrorCode
+  ? Error & { readonly name: "RethreadError"; readonly code: Code; readonly details: ErrorDetails<Code>; readonly cause?: unknown }
+  : never;
+export const RethreadError: {
+  new <Code extends ErrorCode>(code: Code, message: string, details?: ErrorDetails<Code>, options?: ErrorOptions): RethreadError<Code>;
+  readonly prototype: RethreadError;
+};
+
+// Without this, a declaration file exports every declaration.
+export {};

@@ -1,0 +1,110 @@
+// Wire formats: validation, repair, conversion and streams.
+
+/** Bytes that the caller owns: never a view of wasm memory. */
+export type Bytes = Uint8Array<ArrayBuffer>;
+
+/** The wire formats. `mistral` has the message format of chat completions and ids of nine characters. */
+export type Dialect = "openai-chat" | "openai-responses" | "anthropic" | "gemini" | "mistral";
+
+/** A request body of a dialect: `{messages}` (chat, mistral), `{instructions?, input}` (responses),
+ *  `{system?, messages}` (anthropic), `{systemInstruction?, contents}` (gemini), with any other members. */
+export type WireBody = Record<string, unknown>;
+/** An object (not an array) that JSON can represent. The SDKs' request types are assignable to it: `ChatCompletionCreateParams`,
+ *  `ResponseCreateParams`, `MessageCreateParams`, `GenerateContentParameters`. */
+export type JsonObject = Record<string, unknown> | (object & { readonly [Symbol.iterator]?: never });
+/** A body as an object, as JSON text or as UTF-8 bytes of JSON text. Text and bytes keep what `JSON.parse` loses: large integers,
+ *  duplicate keys, escapes; unchanged tokens are returned as written. */
+export type WireInput = JsonObject | string | Uint8Array;
+/** The type of a repaired body: a string for a string, bytes for bytes, the same object type for an object. */
+export type Repaired<B extends WireInput> = B extends string ? string : B extends Uint8Array ? Bytes : B;
+/** The type of a converted body: a string for a string, bytes for bytes, `WireBody` for any object. */
+export type Converted<B extends WireInput> = B extends string ? string : B extends Uint8Array ? Bytes : WireBody;
+
+/** The stable codes of findings. `npx rethread explain CODE` prints the rule from docs/rules: the provider's sentence, a broken body
+ *  and the repaired one. */
+export type FindingCode =
+  | "dangling_call" | "missing_parallel_result" | "orphan_result" | "duplicate_result" | "result_before_call"
+  | "interposed_message" | "duplicate_call_id" | "invalid_call_id" | "invalid_arguments" | "empty_tool_calls"
+  | "orphan_reasoning" | "unsigned_thinking" | "role_order" | "empty_content" | "malformed" | "unsupported_part"
+  | "unsupported_key" | "foreign_model" | "unknown_shape" | "stale" | "stale_default" | "future" | "reduced" | "redacted"
+  | "uncited" | "interrupted" | "callback_failed";
+/** A problem or a change that validation, repair, rendering or a run reports. */
+export interface Finding {
+  /** "error": the provider rejects the body. "warning": accepted, but fragile (for example an id that a later turn uses again). "info": a note. */
+  severity: "error" | "warning" | "info";
+  code: FindingCode;
+  /** JSON pointer into the body that was passed in; absent for a finding about stored history. */
+  path?: string;
+  messageId?: string;
+  callId?: string;
+  action?: "dropped" | "moved" | "renamed" | "synthesized" | "rewritten" | "merged" | "kept";
+  message: string;
+}
+
+/** Loads the wasm. Browsers need `await init()` before the synchronous functions (`validate`, `repair`, `convert`, `StreamAssembler`);
+ *  Node and workerd load it themselves. `source` is the wasm or its URL; default: the package's own file. */
+export function init(source?: BufferSource | WebAssembly.Module | URL | string): Promise<void>;
+
+/** Returns the problems of a body. If none has severity "error", the provider accepts the order and the pairing of its messages.
+ *  Content never makes it throw. Throws `not_initialized` in a browser before `await init()`. */
+export function validate(body: WireInput, dialect: Dialect): Finding[];
+
+export interface RepairOptions {
+  /** What happens to a call without a result: "synthesize" (default) adds an error result; "omit" removes the call and the reasoning before it. */
+  danglingCalls?: "synthesize" | "omit";
+  /** The text of a synthetic result. */
+  danglingText?: string;
+}
+
+/** Returns the nearest valid body. `validate` finds no error in the result; repairing twice changes nothing; a body without errors is
+ *  returned deep-equal. Other members are not changed. Throws `invalid_input` if the body, or a result in it, has the format of another
+ *  library or dialect (`details.shape` names it). */
+export function repair<B extends WireInput>(body: B, dialect: Dialect, options?: RepairOptions): { body: Repaired<B>; report: Finding[] };
+
+/** Rewrites a body of one dialect in another, and repairs it. Ids are mapped deterministically, `tools` and `tool_choice` are encoded
+ *  again, parameters that have another name in the target are renamed, and members that the target does not accept are removed and
+ *  reported. Throws `invalid_input` for text that is not JSON, and for a body that is not of the dialect `from`. */
+export function convert<B extends WireInput>(body: B, from: Dialect, to: Dialect, options?: RepairOptions): { body: Converted<B>; report: Finding[] };
+
+/** Assembles a streamed response from its raw bytes, split anywhere. */
+export class StreamAssembler {
+  constructor(dialect: Dialect);
+  /** Returns the events that these bytes complete, in order. */
+  push(bytes: Uint8Array): StreamEvent[];
+  /** Ends the stream. `status` tells whether the response is complete; calls of an incomplete response are never `executable`. */
+  finish(): AssembledResponse;
+  [Symbol.dispose](): void;
+}
+export type StreamEvent =
+  | { type: "text_delta"; text: string }
+  | { type: "reasoning_delta"; text: string }
+  | { type: "tool_call_started"; index: number; callId: string; name: string }
+  | { type: "tool_arguments_delta"; index: number; callId: string; json: string }
+  | { type: "tool_call_ready"; index: number; call: ToolCall }
+  | { type: "usage"; usage: Usage }
+  | { type: "error"; error: { code?: string; message: string } };
+export interface AssembledResponse {
+  /** "truncated": the stream ended before the answer. "incomplete": the provider ended the answer early (token limit, context window).
+   *  "refused": the model refused. "blocked": a filter of the provider blocked the answer or the prompt. "failed": the provider
+   *  reported an error, or sent bytes that are not a response. */
+  status: "complete" | "truncated" | "incomplete" | "refused" | "blocked" | "failed";
+  /** The provider's own reason, as sent. */
+  finishReason: string | null;
+  responseId: string | null;
+  text: string;
+  toolCalls: ToolCall[];
+  usage: Usage | null;
+  error: { code?: string; message: string } | null;
+  /** The assistant message in the dialect's format, for the next body; for openai-responses the list of its items. */
+  wire: unknown;
+}
+export interface ToolCall {
+  callId: string;
+  name: string;
+  /** Raw JSON text as the model wrote it; for a custom tool its free text. */
+  arguments: string;
+  /** False if the response or the call is incomplete or invalid: the call must not run. */
+  executable: boolean;
+}
+/** Token counts. `inputTokens` includes cached tokens for every provider. The usage of a run is the sum of its model calls. */
+export interface Usage { inputTokens: number; outputTokens: number; cachedInputTokens?: number; cacheWriteInputTokens?: number; reasoningTokens?: number }

@@ -1,0 +1,81 @@
+// Messages, their parts, and calls of tools.
+
+import type { Dialect, Usage } from "./formats.js";
+
+/** A stored message. */
+export interface Message {
+  id: string; seq: number; turn: number;
+  role: "system" | "developer" | "user" | "assistant";
+  parts: Part[];
+  createdAt: number;
+  source: MessageSource;
+  runId: string | null;
+  /** "streaming" occurs in views only: the answer is still arriving. */
+  status: "streaming" | "complete" | "stopped" | "truncated" | "failed";
+  parentId: string | null;
+  metadata: unknown;
+  model: string | null; usage: Usage | null; finishReason: string | null; durationMs: number | null;
+}
+/** A part of a message, in the order in which the model wrote it. What only the dialect knows (signatures, unknown members, absent or
+ *  null content) is stored with the message and sent again when the same dialect is rendered. */
+export type Part =
+  | { type: "text"; text: string }
+  | { type: "image"; url?: string; data?: string; mediaType?: string }
+  | { type: "file"; name?: string; url?: string; data?: string; fileId?: string; mediaType?: string }
+  /** A part of the application: shown, never sent. */
+  | { type: "data"; name: string; value: unknown }
+  | { type: "reasoning"; text: string }
+  | { type: "refusal"; text: string }
+  /** A call. `invocation` is the id of its `ToolInvocation`. */
+  | { type: "tool_call"; invocation: string; round: number; place: number }
+  | { type: "opaque"; dialect: Dialect; value: unknown };
+export interface MessageSource { type: "external" | "context" | "history"; id?: string }
+
+/** A part of a user's message. Bytes of images and files are stored as base64. */
+export type InputPart = Extract<Part, { type: "text" | "image" | "file" }> | { type: "image" | "file"; data: Blob | Uint8Array; mediaType?: string; name?: string };
+
+/** A message for `Session.append`. */
+export interface NewMessage {
+  id?: string; role: Message["role"]; createdAt?: number; metadata?: unknown;
+  parts: (InputPart
+    | { type: "reasoning"; text: string }
+    /** Shown, never sent. */
+    | { type: "data"; name: string; value: unknown }
+    /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. Freshness starts at `finishedAt`,
+     *  else at the message's `createdAt`, else at `at`, else now. */
+    | { type: "tool"; callId?: string; name: string; arguments: unknown; result?: unknown; isError?: boolean; finishedAt?: number }
+    /** Assistant messages only. Starts another model call: calls before and after it form two rounds and two messages (`m`, `m.2`). */
+    | { type: "step-start" })[];
+}
+/** Results for `Session.append`, of open calls that are stored already or precede the results in the same append. Creates no message.
+ *  A result without an open call is `invalid_input`, and nothing is stored. */
+export interface NewToolMessage {
+  role: "tool"; createdAt?: number;
+  parts: { type: "tool_result"; /** The `callId`, or the invocation's `id`. */ callId: string; result: unknown; isError?: boolean; finishedAt?: number }[];
+}
+
+/** A call and its result: a row of the audit table. */
+export interface ToolInvocation {
+  id: string; sessionId: string; messageId: string; turn: number;
+  callId: string; name: string;
+  /** The model call of the turn that requested it, and its position among the calls of that answer. Both count from 0. */
+  roundIndex: number; sequenceIndex: number;
+  status: "pending" | "ok" | "error" | "interrupted" | "aborted";
+  startedAt: number | null; finishedAt: number | null;
+  redacted: boolean;
+  channel: string | null;
+  /** Present if the query has `payload: true`. */
+  arguments?: unknown;
+  /** As the model wrote it. */
+  argumentsText?: string;
+  result?: { content: unknown; isError: boolean } | null;
+}
+/** The result is sorted by time, newest first. The time of an invocation is when it finished, else when it started, else when it was stored. */
+export interface InvocationQuery {
+  session?: string; messageId?: string; tool?: string; status?: ToolInvocation["status"]; channel?: string;
+  /** The first and the last time, both inclusive. */
+  since?: number; until?: number;
+  /** Reads arguments and results too. */
+  payload?: boolean;
+  limit?: number; cursor?: string;
+}

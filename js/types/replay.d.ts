@@ -1,0 +1,71 @@
+// Which part of the stored history the model receives, and the request that is built from it.
+
+import type { Bytes, Dialect, Finding, JsonObject, WireInput } from "./formats.js";
+import type { InputPart, Message } from "./message.js";
+import type { Tools } from "./tool.js";
+
+/** Each member is taken from the first level that sets it: request, append (`freshness` only), tool, session, channel, store, built-in.
+ *  Results of the running turn are never stale. */
+export interface ReplayPolicy {
+  /** Milliseconds that a tool result stays replayable after it finished; a result of exactly this age is replayed. 0: never. Infinity:
+   *  always. `null` or absent: inherited. Built-in: 300000. A negative number or NaN is `config_invalid`. */
+  freshness?: number | null;
+  /** By tool name. Takes precedence over `freshness` of the same level. */
+  toolFreshness?: Record<string, number | null>;
+  errorFreshness?: number | null;
+  onStale?: "omit" | "placeholder";
+  /** What is omitted if one call is stale: that call, its round, or all rounds of the turn. */
+  staleUnit?: "call" | "round" | "turn";
+  /** For results that are lists of objects with a `source_number`. A source that the turn's answer does not cite as `[source3]` is
+   *  omitted from replay ("replay"), or from storage too ("store", when a run or an `append` is stored). Default "off". */
+  citations?: "off" | "replay" | "store";
+  danglingCalls?: "synthesize" | "omit";
+  /** Shorten a long history for a request, in this order, after all of the above. Stored history is not changed; a round (calls and
+   *  results) is kept or omitted as a whole, the newest user message and all system messages are kept, and the report names every
+   *  omission ("reduced"). The list of a level replaces that of the level above. If a callback throws, the report says so
+   *  ("callback_failed") and its reducer is skipped. */
+  reducers?: Reducer[];
+}
+export type Reducer =
+  /** Keeps the newest `count` messages; a round with its results counts as one. `keepTools: false` omits the calls of earlier turns,
+   *  `systems: "first"` all system messages but the first. */
+  | { type: "message_count"; count: number; keepTools?: boolean; systems?: "all" | "first" }
+  /** Cuts results longer than 1000 bytes to that length, oldest first; then omits the oldest turns; then the oldest rounds of the running
+   *  turn. `count` receives the texts of one render in one batch (each message with the names and arguments of its calls, and each
+   *  result). Its return values are cached by function, so pass the same function each time. Without `count` a token is four bytes. An
+   *  image or a file counts 1000 tokens. Instructions and tool definitions of the request are not counted. */
+  | { type: "token_budget"; tokens: number; count?: (texts: string[]) => number[] | Promise<number[]> }
+  /** Keeps the newest turns, whole. */
+  | { type: "sliding_turns"; turns: number }
+  /** Cuts results of all but the newest turns to `maxBytes`, including a note that says so. */
+  | { type: "tool_results"; keepNewestTurns: number; maxBytes: number }
+  /** Once there are more than `target + threshold` messages after the last summary, replaces all but the newest `target`, together with
+   *  the last summary, by a new summary. `summarize` receives a body of the same provider (without streaming) whose last message asks
+   *  for the summary, and returns the summary's text. Each summary is requested once and kept while the session is open. */
+  | { type: "summarize"; target: number; threshold?: number; summarize: (body: Uint8Array) => Promise<string> }
+  /** Returns the messages to send: unchanged, with other parts, or new. The calls of a message are sent with it; a message that is
+   *  returned without its `tool_call` parts is sent without its calls. */
+  | { type: "custom"; reduce: (messages: Message[]) => Message[] | Promise<Message[]> };
+
+export interface RenderRequest {
+  dialect: Dialect;
+  /** Merged into the body: model, tools, temperature, stream, ... Members that the session writes itself (`messages`, `input`,
+   *  `contents`) are `config_invalid`. */
+  params?: JsonObject;
+  input?: string | InputPart[] | WireInput;
+  instructions?: string;
+  tools?: Tools;
+  replay?: ReplayPolicy;
+}
+export interface Rendered {
+  /** The body as UTF-8 JSON: a copy that the caller owns, for `fetch`. */
+  body: Bytes;
+  report: Finding[];
+  /** The highest source number in the tool results of the session, or -1; number new sources from the next one. Includes results that
+   *  are too old to be replayed, were omitted from storage, or can no longer be read. */
+  maxSourceNumber: number;
+  /** The sources by number: each stored source with a string `content`. If a number occurs twice, the later source. */
+  sources: Record<number, unknown>;
+  /** The number of leading messages that are byte-identical to the last body rendered for this session and dialect. */
+  stablePrefix: number;
+}

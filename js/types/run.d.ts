@@ -1,0 +1,150 @@
+// Runs, and `drive` of "rethread/host".
+
+import type { ErrorCode, ErrorInfo } from "./error.js";
+import type { Bytes, Dialect, Finding, JsonObject, StreamEvent, Usage, WireInput } from "./formats.js";
+import type { InputPart, Message } from "./message.js";
+import type { ReplayPolicy } from "./replay.js";
+import type { Persistence } from "./session.js";
+import type { Tools } from "./tool.js";
+
+export interface ProviderRequest {
+  dialect: Dialect;
+  /** Must not contain credentials: a key, a user name or a fragment in the URL is `config_invalid`. Pass keys in `headers` of `drive`.
+   *  Gemini's URL names the model and selects streaming: `…/models/M:streamGenerateContent?alt=sse`; without `alt=sse` it streams one
+   *  JSON array. */
+  url: string;
+  /** Gemini: `model` is not written to the body; `temperature`, `max_tokens` and similar members are written to `generationConfig`.
+   *  Members that hold credentials (`api_key`, `headers`, `extra_headers`, `authorization` of an MCP tool, `authorization_token` of an MCP
+   *  server, and similar) are sent but never stored; pass them to `resume` again (`PendingRun.withheld` lists them). */
+  params: JsonObject;
+  stream?: boolean;
+  /** Stored with the run. Only headers that are known to hold no credential, such as `anthropic-version`, `anthropic-beta`,
+   *  `openai-organization`, `openai-project`, `http-referer`, `x-title`, `user-agent`, `x-goog-user-project` and `traceparent`, and those
+   *  in `allowHeaders`. Any other is `config_invalid`: pass it in `headers` of `drive`. */
+  headers?: Record<string, string>;
+  /** Names of additional `headers` that hold no credential. */
+  allowHeaders?: string[];
+  /** Settings for servers that differ from the dialect. */
+  compat?: { reasoningField?: "reasoning_content" | "reasoning" | "drop"; streamUsage?: boolean; systemRole?: "system" | "developer" };
+}
+export interface RunRequest {
+  input?: string | InputPart[] | WireInput;
+  inputId?: string;
+  /** If another run of this session is in progress here: "throw" (default) rejects with `busy`; "queue" waits for it. */
+  whenBusy?: "throw" | "queue";
+  onStop?: "discard" | "keep";
+  instructions?: string;
+  provider: ProviderRequest;
+  /** Encoded as the dialect's own tool definitions and added to `params.tools`. A name that occurs in both is `config_invalid`. */
+  tools?: Tools;
+  /** Maximum number of model calls. */
+  maxTurns?: number;
+  replay?: ReplayPolicy;
+  persistence?: Persistence;
+  retry?: { attempts?: number; backoffMs?: number };
+  /** Maximum bytes of one model response; a larger one fails the run with `too_large`. Default 32 MiB, at most 256 MiB. */
+  maxResponseBytes?: number;
+}
+
+/** The state machine of a run. It does no I/O: a host executes its effects and answers them, as `drive` does. */
+export interface Run {
+  readonly id: string;
+  readonly status: "running" | "finished" | "failed" | "cancelled";
+  /** The tools of the request, for the host that executes them. */
+  readonly tools: Tools | undefined;
+  /** The effects that the host must execute. They stay open until they are answered, in any order. */
+  effects(): Effect[];
+  /** Returns and removes the events so far. */
+  events(): RunEvent[];
+  /** Resolves at the next change of effects, events or status. Call it before reading them, so that no change is missed. */
+  changed(): Promise<void>;
+  answer(effectId: string, answer: EffectAnswer): Promise<void>;
+  /** Returns true if the bytes, one event of a response stream or a whole response body, report a failure. For hosts that remove their
+   *  credentials from errors, as `drive` does. Does not change the run. */
+  isErrorResponse(bytes: Uint8Array): boolean;
+  /** The effects opened, and the ids of those closed, since the last call. */
+  takeEffects(): { opened: Effect[]; closed: string[] };
+  readonly maxResponseBytes: number;
+  /** Passes bytes of a streaming answer, after its `response_started`. */
+  feed(effectId: string, bytes: Uint8Array): Promise<void>;
+  cancel(): Promise<void>;
+  /** Tries to store the answer again after `save_failed`, for example when there is space again. */
+  save(): Promise<void>;
+  result(): RunResult;
+  /** Releases a running run without cancelling it: `pendingRuns()` lists it, `resume` continues it, and `drive` ends with `closed`. */
+  [Symbol.dispose](): void;
+}
+export type Effect =
+  | { type: "call_model"; id: string; dialect: Dialect; request: { method: "POST"; url: string; headers: Record<string, string>; body: Bytes }; stream: boolean }
+  | { type: "run_tool"; id: string; callId: string; invocationId: string; attempt: number; name: string; arguments: unknown; argumentsText: string }
+  | { type: "wait"; id: string; ms: number };
+export type EffectAnswer =
+  /** Precedes the bytes. The body of an error status, or of a request without streaming, is read as a whole. */
+  | { type: "response_started"; status: number; headers: Record<string, string> }
+  | { type: "response_end" }
+  | { type: "response"; status: number; headers?: Record<string, string>; body: Uint8Array | string }
+  /** Await this answer before executing a tool: it stores that the tool may have run. */
+  | { type: "started" }
+  | { type: "tool_result"; content: unknown; isError?: boolean }
+  | { type: "waited" }
+  | { type: "failed"; error: { code?: string; message: string } };
+export type RunEvent =
+  | (StreamEvent & { messageId: string })
+  | { type: "model_called"; turn: number; report: Finding[] }
+  | { type: "message_started"; messageId: string; turn: number; round: number }
+  | { type: "tool_started"; callId: string; name: string }
+  | { type: "tool_finished"; callId: string; isError: boolean; result: unknown; durationMs: number }
+  | { type: "saved"; revision: number }
+  | { type: "save_failed"; error: ErrorInfo }
+  | { type: "retrying"; attempt: number; at: number; error: ErrorInfo }
+  | { type: "warning"; finding: Finding }
+  | { type: "finished"; result: RunResult };
+export interface RunResult {
+  status: "finished" | "failed" | "cancelled";
+  /** The error of a failed run; null for every other status. */
+  error: ErrorInfo | null;
+  text: string;
+  turns: number;
+  usage: Usage | null;
+  report: Finding[];
+  revision: number;
+  branch: string;
+  saved: boolean;
+  messageIds: string[];
+  responseId: string | null;
+}
+/** An unfinished run. */
+export interface PendingRun {
+  id: string; session: string; startedAt: number; turn: number;
+  state: "live" | "interrupted" | "failed";
+  provider: ProviderRequest & { params: Record<string, unknown> };
+  /** Members of `provider.params` that hold credentials, such as `params.tools[0].authorization`: they are not stored, so `resume` needs them again. */
+  withheld: string[];
+  input: Message[];
+  /** The answer so far. */
+  text: string;
+  error?: { code: ErrorCode; message: string };
+  openCalls: { callId: string; name: string; arguments: unknown; state: "not_started" | "started" | "answered" }[];
+}
+
+// ---------------------------------------------------------------------------------- "rethread/host"
+
+export interface DriveOptions {
+  fetch?: typeof fetch;
+  /** Headers that must not reach wasm or storage, such as the API key. Their values count as credentials, except those of headers that are
+   *  known to hold none (`accept`, `anthropic-version`, `openai-organization`, …) and common or very short values. Where an error of the
+   *  server, of fetch, of a tool or of the run quotes one, it is replaced by `[redacted]`; answers of the model are not changed. If the
+   *  function throws, only plain words of its message are repeated, since it may quote a credential. Redirects are not followed. */
+  headers?: Record<string, string> | ((request: { url: string; dialect: Dialect; model: string | null }) => Record<string, string> | Promise<Record<string, string>>);
+  /** Cancels the run. */
+  signal?: AbortSignal;
+  /** The call fails if the model sends no byte for this many milliseconds. */
+  idleTimeoutMs?: number;
+  /** Maximum number of tools that run at the same time. Default: no limit. */
+  toolConcurrency?: number;
+  /** A tool that takes longer than this many milliseconds fails. */
+  toolTimeoutMs?: number;
+}
+/** Executes the effects of a run. Starts at once and yields events as they happen. Leaving the loop stops watching, not the run; `signal` and
+ *  `Run.cancel` stop the run. A rejection of `result` that nothing handles is not reported as unhandled. Throws `wrong_state` for a run that is already driven. */
+export function drive(run: Run, options?: DriveOptions): AsyncIterable<RunEvent> & { result: Promise<RunResult> };

@@ -1,0 +1,110 @@
+// Sessions and views of them.
+
+import type { Dialect, WireInput } from "./formats.js";
+import type { InvocationQuery, Message, MessageSource, NewMessage, NewToolMessage, Part, ToolInvocation } from "./message.js";
+import type { ReplayPolicy, Rendered, RenderRequest } from "./replay.js";
+import type { ErrorCode } from "./error.js";
+import type { EffectAnswer, PendingRun, Run, RunRequest } from "./run.js";
+import type { Page } from "./store.js";
+
+export interface SessionOptions {
+  /** A group of sessions with replay settings of its own (`OpenOptions.channels`), and a filter of queries. */
+  channel?: string;
+  title?: string;
+  /** Who owns the conversation's state. */
+  owner?: StateOwner;
+  /** When history is written. Default "run". */
+  persistence?: Persistence;
+  /** For a run that is cancelled or fails: "discard" (default) leaves history unchanged; "keep" stores the question and the partial
+   *  answer with their status. */
+  onStop?: "discard" | "keep";
+  replay?: ReplayPolicy;
+  metadata?: Record<string, unknown>;
+}
+
+/** "session": history is stored here and replayed in full. */
+export type StateOwner = { kind: "session" };
+
+/** "run": one atomic append when the run succeeds. A durable store also keeps a journal of the unfinished run outside
+ *  history, so that a crash loses no work and history is never half-updated. */
+export type Persistence = "run";
+
+/** One conversation. */
+export interface Session {
+  readonly id: string;
+  /** Increases with each append to history; 0 while history is empty. Titles, state and unfinished runs do not change it. */
+  readonly revision: number;
+  readonly owner: StateOwner;
+  readonly branch: string;
+  readonly title: string | null;
+  update(fields: { title?: string | null; channel?: string | null; metadata?: unknown }): Promise<void>;
+  /** State by key, stored with the session: by the next append, or by `save`. */
+  readonly state: StateBag;
+  save(): Promise<void>;
+  /** Appends messages in a dialect's format. An item of another format is `invalid_input`, and nothing is stored. `expectedRevision` makes
+   *  the append conditional (`conflict`). Results get the time `at`, else now; a result of a stored open call answers that call. */
+  append(body: WireInput, dialect: Dialect, options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
+  /** Appends neutral messages, with their own ids and times: for migration, images, and parts of the application. An id that the session
+   *  already has is `invalid_input`. Text after a result is another answer of the model: the message `m` becomes `m`, `m.2`, and so on. */
+  append(messages: (NewMessage | NewToolMessage)[], options?: AppendOptions): Promise<{ revision: number; messageIds: string[] }>;
+  /** Stores the result of a call that history has without a result, or with status "interrupted", such as an imported call that waits
+   *  for a form on the page. `call` is the invocation's `id`, or a `callId`, which selects the newest call with that id and no result.
+   *  Rejects with `not_found` if the call is not stored, `wrong_state` if it has a result. For calls of a running run use `Run.answer`. */
+  answer(call: string, answer: Extract<EffectAnswer, { type: "tool_result" }> & { finishedAt?: number }, options?: AppendOptions): Promise<{ revision: number }>;
+  /** Reads stored messages in pages, the newest page first. Within a page the oldest message is first. */
+  messages(options?: { limit?: number; cursor?: string }): Promise<Page<Message>>;
+  /** The session for rendering: messages joined with their calls, the streaming answer, changes of other tabs. Always the same object. */
+  view(): SessionView;
+  invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
+  /** The body of the next request as UTF-8 JSON: history after the replay policy, valid for the dialect, followed by `input`. */
+  render(request: RenderRequest): Promise<Rendered>;
+  run(request: RunRequest): Promise<Run>;
+  /** Runs that a crash or a reload interrupted, that failed, or that another tab drives ("live"). */
+  pendingRuns(): Promise<PendingRun[]>;
+  /** Resumes a run. Rejects with `busy` while another tab or process owns it. Callbacks are not stored, so pass them again. */
+  resume(run: string, request: Omit<RunRequest, "input">): Promise<Run>;
+  /** Removes an unfinished run. `keep` stores the question and the partial answer with their status. */
+  discard(runId: string, options?: { keep?: boolean }): Promise<void>;
+  /** Reads what other tabs and processes have appended. */
+  refresh(): Promise<{ revision: number }>;
+  /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
+  subscribe(listener: () => void): () => void;
+  [Symbol.dispose](): void;
+}
+export interface AppendOptions {
+  expectedRevision?: number;
+  source?: MessageSource;
+  at?: number;
+  /** Milliseconds that the appended results, and later results of the appended open calls, stay replayable. Stored with them. Takes
+   *  precedence over every `ReplayPolicy` and `Tool.freshness` except the request's own policy. `null` or absent: inherited. */
+  freshness?: number | null;
+}
+export interface StateBag { get(key: string): unknown; set(key: string, value: unknown): void; keys(): string[] }
+
+/** A session for rendering, for React's `useSyncExternalStore` and similar functions: `getSnapshot` returns the same object until something
+ *  changes, and unchanged messages are the same objects in each snapshot. */
+export interface SessionView {
+  getSnapshot(): SessionSnapshot;
+  subscribe(listener: () => void): () => void;
+  /** Loads an older page; resolves to false if there is none. */
+  older(): Promise<boolean>;
+}
+export interface SessionSnapshot {
+  loading: boolean; revision: number; branch: string; hasOlder: boolean;
+  /** History, followed by turns that are not stored in it: the turn of a live run (of this tab or another), or of the last run if it
+   *  was interrupted, failed or cancelled, until it is resumed or discarded or the next run begins. */
+  messages: readonly ViewMessage[];
+  /** The newest run whose turn is shown. A "running" run without `cancel` runs in another tab. `error` is set for a failed run. */
+  run: {
+    id: string; status: Run["status"] | "interrupted"; retryAt?: number; error?: { code: ErrorCode; message: string };
+    /** Cancels the run. Present if this tab runs it. */
+    cancel?: () => Promise<void>;
+  } | null;
+}
+/** An incomplete answer has the status "stopped", "failed" or "truncated" (its tab closed or crashed). Calls of such a turn that started
+ *  without a result are "aborted" or "interrupted". */
+export type ViewMessage = Omit<Message, "parts"> & {
+  /** True if the message is stored in history. */
+  saved: boolean;
+  parts: readonly (Exclude<Part, { type: "tool_call" }> | { type: "tool"; call: ToolInvocation })[];
+};

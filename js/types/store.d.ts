@@ -1,0 +1,60 @@
+// Opening a store, and what is common to all its sessions.
+
+import type { SqlDriver } from "../stores/sql-driver.js";
+import type { Finding } from "./formats.js";
+import type { InvocationQuery, ToolInvocation } from "./message.js";
+import type { ReplayPolicy } from "./replay.js";
+import type { PendingRun } from "./run.js";
+import type { Session, SessionOptions } from "./session.js";
+
+/** Opens a store. Loads the wasm if `init` has not been called. */
+export function open(options?: OpenOptions): Promise<Rethread>;
+
+export interface OpenOptions {
+  /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres", "rethread/cloudflare". */
+  store?: "indexeddb" | "memory" | SqlDriver;
+  /** Name of the IndexedDB database. */
+  name?: string;
+  /** "relaxed" (default): a write survives the end of the tab, the process and the browser. "strict": it also survives a power failure,
+   *  because each write waits for the disk. */
+  durability?: "relaxed" | "strict";
+  /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
+  replay?: ReplayPolicy;
+  channels?: Record<string, ReplayPolicy>;
+  /** The clock and the source of ids, for tests. An id that is already in use (after a reload, in another tab) gets a suffix. */
+  now?: () => number;
+  newId?: () => string;
+  onWarning?: (warning: Finding) => void;
+}
+
+/** An open store. */
+export interface Rethread {
+  /** Opens a session, or returns the open one. After a deletion (in another tab, or of the whole database) the old `Session` rejects
+   *  with `not_found`; this call creates a new session with the same id. */
+  session(id: string, options?: SessionOptions): Promise<Session>;
+  sessions(query?: { channel?: string; limit?: number; cursor?: string }): Promise<Page<SessionSummary>>;
+  deleteSession(id: string): Promise<void>;
+  /** The audit table over all sessions: every stored invocation, whether or not it is replayed. */
+  invocations(query?: InvocationQuery): Promise<Page<ToolInvocation>>;
+  /** Unfinished runs of all sessions: interrupted, failed, or running in another tab. */
+  pendingRuns(query?: { session?: string }): Promise<PendingRun[]>;
+  /** Calls the listener after a change of any session, in any tab. Returns the unsubscribe function. */
+  subscribe(listener: (change: { session: string; revision: number; deleted?: boolean }) => void): () => void;
+  /** Asks the platform to keep the data (navigator.storage.persist). */
+  persist(): Promise<boolean>;
+  status(): Promise<StoreStatus>;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+/** A page of a list. `cursor` selects the next page; `null` after the last one. */
+export interface Page<T> { items: T[]; cursor: string | null }
+export interface StoreStatus {
+  store: string;
+  persisted: boolean | null;
+  usageBytes: number | null; quotaBytes: number | null;
+  /** "degraded": unreadable data was rebuilt or left out, see `findings`. "evicted": the platform has deleted the database. "read_only":
+   *  a newer version of rethread has written to an open session. */
+  state: "ready" | "degraded" | "evicted" | "read_only";
+  findings: Finding[];
+}
+export interface SessionSummary { id: string; channel: string | null; title: string | null; createdAt: number; updatedAt: number; revision: number; messageCount: number; pendingRuns: number; metadata: unknown }
