@@ -9,6 +9,7 @@ use super::journal::{JournalChange, write_journal};
 use super::numbering::assign_numbers;
 use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record, seal_record};
+use super::second_results::set_aside_second_results;
 use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
@@ -149,6 +150,7 @@ impl SessionLog {
             edit(&mut head);
         }
         let mut entries = change.entries.clone();
+        set_aside_second_results(&self.history, &mut entries, change.at);
         replace_ids_in_use(&self.history, &mut entries, &change.caller_ids)?;
         let mut entries = assign_numbers(&self.history, &mut head, entries);
         head.raise_highest_source(highest_source(&entries).max(change.sources));

@@ -13,6 +13,7 @@ mod memory;
 mod numbering;
 mod rebuild;
 mod record;
+mod second_results;
 pub mod sql;
 
 pub use audit::AuditRow;

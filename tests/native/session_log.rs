@@ -531,3 +531,26 @@ fn r47_a_reply_that_was_lost_doubles_nothing_after_other_writers() {
     assert_eq!(written(commit(&spy, &log, &change)).unwrap(), 24);
     assert_eq!(texts(&open(&spy.data, "s")).iter().filter(|text| *text == "d").count(), 1);
 }
+
+#[test]
+fn r47_of_two_results_of_one_call_the_second_is_set_aside() {
+    let store = MemoryStore::default();
+    let (one, two) = (open(&store, "s"), open(&store, "s"));
+    append(&store, &one, "call", r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}]"#).unwrap();
+    block_on(refresh(&store, &two)).unwrap();
+    // Neither knows of the other's result.
+    let late = change(&two, "second", r#"[{"role":"tool","tool_call_id":"c","content":"the second, longer"}]"#);
+    append(&store, &one, "first", r#"[{"role":"tool","tool_call_id":"c","content":"first"}]"#).unwrap();
+    let row = || block_on(store.read("s", Query::all(Table::ToolInvocations))).unwrap();
+    let before = row();
+    written(commit(&store, &two, &late)).unwrap();
+    assert_eq!(row(), before, "the audit row describes the result that is used");
+    for log in [&two, &open(&store, "s")] {
+        let log = log.borrow();
+        let result = log.history.invocations()[0].result.as_ref().unwrap();
+        assert_eq!(result.content.as_str(), r#""first""#);
+        let set_aside: Vec<_> =
+            log.history.set_aside().iter().map(|item| (&*item.reason, item.value.as_str())).collect();
+        assert_eq!(set_aside, [("duplicate_result", r#""the second, longer""#)]);
+    }
+}
