@@ -3,7 +3,7 @@
 //   npm test                                  all, stopping at the first failure
 //   npm test -- --only native --only browser  these
 //   npm test -- --keep-going                  all, whatever fails
-//   npm test -- --long                        properties with four times as many cases
+//   npm test -- --long                        many more generated cases, faults of stores and kills
 //   npm test -- --list                        the steps, and what each protects
 
 import { readFileSync } from 'node:fs';

@@ -318,9 +318,14 @@ macro_rules! desk {
 impl<'s> Host<'s> {
     /// Opens the session. `name` keeps its ids apart from those of other hosts.
     pub fn open(store: &'s dyn LogStore, session: &str, name: &str) -> Self {
+        Self::try_open(store, session, name).unwrap()
+    }
+
+    /// As [`open`](Self::open), over a store that may fail.
+    pub fn try_open(store: &'s dyn LogStore, session: &str, name: &str) -> Result<Self, Error> {
         let clock = ManualClock::at(1_000_000);
-        let log = block_on(open_session(store, session, SEED, clock.now())).unwrap();
-        Self {
+        let log = block_on(open_session(store, session, SEED, clock.now()))?;
+        Ok(Self {
             store,
             log: RefCell::new(log),
             renderer: Renderer::default(),
@@ -341,7 +346,7 @@ impl<'s> Host<'s> {
             started: Vec::new(),
             waits: Vec::new(),
             events: Vec::new(),
-        }
+        })
     }
 
     pub fn start(&mut self, setup: RunSetup, input: &str) -> Result<(), Error> {

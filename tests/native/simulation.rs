@@ -1,0 +1,131 @@
+//! Stores that fail, simulated: a script of a seed runs on a store whose operations fail before, during or after they are applied, and
+//! the invariants I1 to I4 (`simulation/expected.rs`) are checked after each fault. A seed that fails prints itself;
+//! `RETHREAD_SEED=<seed> cargo test --features conformance --test simulation` runs it alone.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(
+    dead_code,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+#[path = "simulation/expected.rs"]
+mod expected;
+#[path = "simulation/faults.rs"]
+mod faults;
+#[path = "scripted_host.rs"]
+mod scripted_host;
+#[path = "../servers/sql_store/sqlite.rs"]
+mod sqlite;
+#[path = "simulation/stores.rs"]
+mod stores;
+#[path = "simulation/world.rs"]
+mod world;
+
+use faults::{Fault, Schedule};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use stores::{Backend, Defect};
+use world::{AfterError, Simulation, script};
+
+/// Seeds in a usual run, and with `npm test -- --long`.
+const SEEDS: (u64, u64) = (200, 10_000);
+
+fn is_long() -> bool {
+    std::env::var_os("RETHREAD_LONG").is_some()
+}
+
+/// The one seed that is asked for, or all of the mode.
+fn seeds() -> Vec<u64> {
+    match std::env::var("RETHREAD_SEED") {
+        Ok(seed) => vec![seed.parse().expect("RETHREAD_SEED is a number")],
+        Err(_) => (0..if is_long() { SEEDS.1 } else { SEEDS.0 }).collect(),
+    }
+}
+
+/// The simulation of a seed: each has faults of another frequency.
+fn of_seed(backend: Backend, seed: u64) -> Simulation {
+    let schedule = Schedule::OneIn([4, 8, 20, 60][(seed % 4) as usize]);
+    let steps = if backend == Backend::Sqlite { 12 } else { 24 };
+    Simulation { backend, seed, steps, schedule, after_error: AfterError::Either }
+}
+
+fn run_seeds(backend: Backend) {
+    let (mut operations, mut faults) = (0, 0);
+    let seeds = seeds();
+    for seed in &seeds {
+        match catch_unwind(AssertUnwindSafe(|| of_seed(backend, *seed).run())) {
+            Ok(counts) => (operations, faults) = (operations + counts.0, faults + counts.1),
+            Err(panic) => {
+                eprintln!(
+                    "{backend:?} fails with RETHREAD_SEED={seed}: {:?}",
+                    script(*seed, of_seed(backend, *seed).steps)
+                );
+                resume_unwind(panic);
+            }
+        }
+    }
+    println!("{backend:?}: {} seeds, {operations} operations, {faults} faults", seeds.len());
+    assert!(faults > seeds.len() as u64 || seeds.len() == 1, "hardly anything failed");
+}
+
+#[test]
+fn r48_random_faults_lose_and_double_nothing_in_memory() {
+    run_seeds(Backend::Memory);
+}
+
+#[test]
+fn r48_random_faults_lose_and_double_nothing_in_sqlite() {
+    run_seeds(Backend::Sqlite);
+}
+
+/// An append to the memory store cannot be interrupted.
+fn faults_of(backend: Backend) -> Vec<Fault> {
+    Fault::ALL.into_iter().filter(|fault| backend != Backend::Memory || *fault != Fault::During).collect()
+}
+
+/// A script in which each operation fails once in each way, and the process retries or dies; in a usual run one of them.
+fn fail_at_each_operation(backend: Backend, steps: usize) {
+    let simulation = Simulation { backend, seed: 1, steps, schedule: Schedule::Never, after_error: AfterError::Dies };
+    let (operations, _) = simulation.run();
+    let mut scripts = 0;
+    for number in 0..operations {
+        for (at, fault) in faults_of(backend).into_iter().enumerate() {
+            for after_error in [AfterError::Retries, AfterError::Dies] {
+                if !is_long() && (number + at as u64).is_multiple_of(2) == (after_error == AfterError::Dies) {
+                    continue;
+                }
+                let failing = Simulation { schedule: Schedule::At(number, fault), after_error, ..simulation };
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| failing.run())) {
+                    eprintln!("{failing:?}: {:?}", script(1, steps));
+                    resume_unwind(panic);
+                }
+                scripts += 1;
+            }
+        }
+    }
+    println!("{backend:?}: {operations} operations, {scripts} scripts");
+    assert!(operations > steps as u64);
+}
+
+#[test]
+fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_memory() {
+    fail_at_each_operation(Backend::Memory, if is_long() { 120 } else { 20 });
+}
+
+#[test]
+fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_sqlite() {
+    fail_at_each_operation(Backend::Sqlite, if is_long() { 60 } else { 6 });
+}
+
+/// The simulation is worth as much as what it finds.
+#[test]
+fn a_store_with_a_defect_is_found_out() {
+    for defect in Defect::ALL {
+        let finds = |seed: &u64| catch_unwind(|| of_seed(Backend::Broken(defect), *seed).run()).is_err();
+        let found = (0..SEEDS.0).find(finds);
+        println!("{defect:?}: found with seed {found:?}");
+        assert!(found.is_some(), "{defect:?} is not found");
+    }
+}
