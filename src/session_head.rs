@@ -163,6 +163,14 @@ impl SessionHead {
         self.runs.iter().filter(|run| !run.is_stopped())
     }
 
+    /// Returns a copy in which no run has a lease.
+    #[must_use]
+    pub fn without_leases(&self) -> Self {
+        let mut head = self.clone();
+        head.runs.iter_mut().for_each(|run| run.lease_until = 0);
+        head
+    }
+
     /// Returns the entry of an unfinished run.
     #[must_use]
     pub fn run(&self, id: &str) -> Option<&RunEntry> {

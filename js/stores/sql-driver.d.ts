@@ -6,6 +6,9 @@ export interface SqlDriver {
   transaction(statements: { sql: string; params: SqlValue[] }[]): Promise<SqlRow[][]> | SqlRow[][];
   /** Default: values of 1 MiB (larger ones are split into rows), 100 parameters a statement. */
   limits?: { maxValueBytes?: number; maxParams?: number };
+  /** Only where nobody else can have the database open, as in a Durable Object: the runs that are under way here, which the engine keeps
+   *  in it. Any other unfinished run was cut off and can be resumed at once. All drivers of one database share the set. */
+  ownedRuns?: Set<string>;
   /** Called when the store is closed. */
   close?(): Promise<void> | void;
 }

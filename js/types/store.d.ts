@@ -18,6 +18,10 @@ export interface OpenOptions {
   /** "relaxed" (default): a write survives the end of the tab, the process and the browser. "strict": it also survives a power failure,
    *  because each write waits for the disk. */
   durability?: "relaxed" | "strict";
+  /** Where no lock of the platform shows who is alive: how long the owner of a run counts as alive after its last sign of life, in
+   *  milliseconds (100 to a day, default 30000). The owner renews it while the run is under way; the same value in every process. An
+   *  owner that wakes up after another one took the run over writes nothing, and its run ends "failed" with `conflict`. */
+  leaseMs?: number;
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;
   channels?: Record<string, ReplayPolicy>;

@@ -55,6 +55,8 @@ pub enum RunInput {
     },
     /// The user stops the run.
     Cancel,
+    /// Another owner took the run over, or the session was deleted: this owner may not write any more.
+    OwnershipLost(Error),
     /// Repeats the saves that failed.
     RetrySave,
     /// The application's reply to a reducer's question.

@@ -19,6 +19,13 @@ impl Run {
                 self.cancel(context);
                 Ok(())
             }
+            RunInput::OwnershipLost(error) => {
+                // A run that is ending learns it from its last save.
+                if !matches!(self.state, RunState::AwaitingEndSave { .. } | RunState::Done(_)) {
+                    self.done(RunStatus::Failed, Some(error), 0, false);
+                }
+                Ok(())
+            }
             RunInput::RetrySave => {
                 if self.unsaved.is_empty() {
                     return Err(wrong_state("no save has failed; `save` repeats a failed one only"));

@@ -114,6 +114,8 @@ pub fn change_for(save: &Save, writer: &RunWriter<'_>) -> Result<Change> {
             JournalStep::End
         }
     };
-    change.journal = Some(JournalChange { run: run.to_owned(), epoch, lease_until, step });
+    // Whoever wants to resume a failed run need not wait for the lease of the owner that failed.
+    let lease_until = if matches!(step, JournalStep::Fail { .. }) { 0 } else { lease_until };
+    change.journal = Some(JournalChange { run: run.to_owned(), epoch, lease_until, lease_ended_by: None, step });
     Ok(change)
 }

@@ -27,6 +27,8 @@ pub struct JournalChange {
     pub epoch: u32,
     /// End of the lease: until then the owner is considered alive.
     pub lease_until: Ms,
+    /// Set by a writer that does not own the run: the present lease must have ended by then, else the append fails with `busy`.
+    pub lease_ended_by: Option<Ms>,
     /// What changes.
     pub step: JournalStep,
 }
@@ -45,6 +47,8 @@ pub enum JournalStep {
         /// Code and message of the error, for readers of the head.
         why: (String, String),
     },
+    /// Changes the lease only; no entry is written.
+    Renew,
     /// Another owner takes the run over. Its epoch is one higher.
     Take,
     /// The run has ended: its journal is removed.
@@ -146,6 +150,10 @@ pub(super) fn write_journal(
             "another owner took the run over; this one may not write to it any more",
         ));
     }
+    // Checked for each attempt of an append: the owner may have renewed its lease meanwhile.
+    if let Some(ended_by) = change.lease_ended_by {
+        check_lease(run, ended_by)?;
+    }
     run.lease_until = change.lease_until;
     let mut put = |run: &mut RunEntry, entry: &[u8]| {
         let key = first_key(run) + run.entries;
@@ -160,6 +168,7 @@ pub(super) fn write_journal(
                 put(run, value);
             }
         }
+        JournalStep::Renew => {}
         JournalStep::Take => {
             run.epoch += 1;
             run.failed = None;
@@ -171,6 +180,20 @@ pub(super) fn write_journal(
         }
     }
     Ok(())
+}
+
+/// Checks that a run's lease has ended by that time, so that somebody else may own the run.
+///
+/// # Errors
+/// `busy`.
+pub fn check_lease(run: &RunEntry, ended_by: Ms) -> Result<()> {
+    if run.lease_until <= ended_by {
+        return Ok(());
+    }
+    let sentence = "the run's owner is alive, here or in another process; try again when its lease has run out";
+    Err(Error::new(ErrorCode::Busy, sentence).with(|details| {
+        details.number("leaseUntil", run.lease_until);
+    }))
 }
 
 fn begin(head: &mut SessionHead, batch: &mut Batch, change: &JournalChange, now: Ms) -> Result<()> {

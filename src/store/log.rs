@@ -5,7 +5,7 @@
 
 use super::audit::AuditRow;
 use super::id_collisions::replace_ids_in_use;
-use super::journal::{JournalChange, write_journal};
+use super::journal::{JournalChange, JournalStep, write_journal};
 use super::numbering::assign_numbers;
 use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record, seal_record};
@@ -68,6 +68,13 @@ pub struct Change {
     pub expected: Option<u64>,
     /// A change of the head only.
     pub edit: Option<HeadEdit>,
+}
+
+impl Change {
+    /// Returns true for the renewal of a run's lease: nothing else changes.
+    fn renews_lease(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.step == JournalStep::Renew)
+    }
 }
 
 /// A change of the head only. It is applied again after a conflict.
@@ -140,7 +147,9 @@ impl SessionLog {
         let revision = (self.stored_revision + 1).max(self.min_revision);
         let mut head = self.head.clone();
         let mut batch = Batch { at_least: self.min_revision, ..Batch::default() };
-        head.updated_at = head.updated_at.max(change.at);
+        if !change.renews_lease() {
+            head.updated_at = head.updated_at.max(change.at);
+        }
         if head.born == 0 {
             head.born = revision;
             head.created_at = change.at;
@@ -412,9 +421,11 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     if next < session.next_record {
         log.warn_missing_end(session.next_record - next);
     }
+    // A renewed lease is nothing that a listener waits for.
+    let changed = restarted || !records.is_empty() || log.head.without_leases() != session.without_leases();
     log.set_head(session);
     log.set_revision(head.revision);
-    Ok(true)
+    Ok(changed)
 }
 
 /// Reads the session again. Fields that only the earlier head has are kept.

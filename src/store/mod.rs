@@ -17,7 +17,7 @@ mod second_results;
 pub mod sql;
 
 pub use audit::AuditRow;
-pub use journal::{JournalChange, JournalMark, JournalStep, read_journal, read_journal_from};
+pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
 pub use log::{Change, Committed, HeadEdit, SessionLog, commit, open_session, read_head, refresh, unreadable_head};
 pub use memory::MemoryStore;
 #[cfg(any(test, feature = "conformance"))]

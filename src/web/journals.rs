@@ -1,8 +1,7 @@
 //! Lists the unfinished runs of a store, read from their journals.
 
 use super::convert::parse_json;
-use super::platform::held_locks;
-use super::run_lock::{held_by_other_tabs, lock_name};
+use super::run_lock::{LiveOwners, lock_name};
 use super::store_context::StoreContext;
 use crate::error::{ErrorCode, Result};
 use crate::json::ArrayWriter;
@@ -30,10 +29,10 @@ async fn write_pending_runs(
     head: &SessionHead,
     out: &mut ArrayWriter<'_>,
 ) -> Result<()> {
-    let held = if context.has_tabs() { held_locks().await } else { None };
+    let owners = LiveOwners::query(context).await;
     for run in head.pending_runs() {
         let name = lock_name(context, session, &run.id);
-        let is_live = context.live.borrow().contains(&name) || held_by_other_tabs(context, held.as_deref(), &name, run);
+        let is_live = context.live.borrow().contains(&name) || owners.owns(&name, run);
         let state = if is_live {
             "live"
         } else if run.failed.is_some() {

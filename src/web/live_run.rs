@@ -4,6 +4,7 @@ use crate::clock::Ms;
 use crate::message::Message;
 use crate::run::Run;
 use std::cell::Ref;
+use std::pin::Pin;
 use wasm_bindgen::JsValue;
 
 /// A live run. Implemented by `RunInner`, which knows its session.
@@ -25,6 +26,9 @@ pub trait LiveRun {
 
     /// Sends the answer so far, and from now on each addition, to other tabs.
     fn send_answer(&self);
+
+    /// Ends the run's lease, if it has one, because its store is being closed.
+    fn end_lease(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 
     /// Releases the run's lock and everything that it holds in memory, because its store was closed.
     fn release(&self);

@@ -22,6 +22,8 @@ mod foreign;
 #[cfg(feature = "web")]
 mod journals;
 #[cfg(feature = "web")]
+mod lease;
+#[cfg(feature = "web")]
 mod listeners;
 #[cfg(feature = "web")]
 mod live_run;
@@ -33,6 +35,8 @@ mod offered_effects;
 mod option_reader;
 #[cfg(feature = "web")]
 mod options;
+#[cfg(feature = "web")]
+mod owned_runs;
 #[cfg(feature = "web")]
 mod payloads;
 #[cfg(feature = "web")]

@@ -82,6 +82,20 @@ impl<'de> Deserialize<'de> for WindowOption {
     }
 }
 
+/// `leaseMs`: milliseconds from a tenth of a second to a day.
+pub struct LeaseOption(pub u64);
+
+impl<'de> Deserialize<'de> for LeaseOption {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let millis = u64::deserialize(deserializer)?;
+        if (100..=86_400_000).contains(&millis) {
+            return Ok(Self(millis));
+        }
+        let expected = "a whole number of milliseconds, from 100 to 86400000";
+        Err(D::Error::invalid_value(serde::de::Unexpected::Unsigned(millis), &expected))
+    }
+}
+
 /// The options of `open`.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -89,6 +103,7 @@ pub struct OpenOptions {
     pub store: Option<StoreOption>,
     pub name: Option<String>,
     pub durability: Option<DurabilityOption>,
+    pub lease_ms: Option<LeaseOption>,
     pub replay: Option<ReplayOptions>,
     pub channels: Option<OptionEntries<Option<ReplayOptions>>>,
     pub now: Option<BoundFunction>,

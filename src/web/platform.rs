@@ -198,16 +198,19 @@ pub async fn wait_until_released(name: &str) -> bool {
     await_settled(requested).await.is_ok()
 }
 
-/// Resolves after `ms` milliseconds, or at once on a platform without timers.
-pub async fn sleep(ms: Ms) {
-    let Some(timer) = method(&js_sys::global(), "setTimeout") else { return };
-    let (over, Some(resolve)) = deferred() else { return };
+/// Resolves after `ms` milliseconds. Returns false at once on a platform without timers. A Node process that has nothing else to do
+/// does not stay for it.
+pub async fn sleep(ms: Ms) -> bool {
+    let Some(timer) = method(&js_sys::global(), "setTimeout") else { return false };
+    let (over, Some(resolve)) = deferred() else { return false };
     // A timer with a longer time fires at once.
     let ms = i32::try_from(ms).unwrap_or(i32::MAX);
-    if timer.call2(&JsValue::UNDEFINED, &resolve, &JsValue::from(ms)).is_ok() {
-        // A resolved promise does not fail.
-        let _ = JsFuture::from(over).await;
+    let Ok(timer) = timer.call2(&JsValue::UNDEFINED, &resolve, &JsValue::from(ms)) else { return false };
+    if let Some(unref) = method(&timer, "unref") {
+        // In Node it does not throw, and nowhere else is it there.
+        let _ = unref.call0(&timer);
     }
+    JsFuture::from(over).await.is_ok()
 }
 
 /// Returns the names of all locks that are held in any tab, and none if the platform has no locks.

@@ -5,11 +5,12 @@ use super::run_inner::RunInner;
 use super::run_lock::{RunLock, RunOwnership, acquire_run_lock};
 use super::run_request::RunOptions;
 use super::session_inner::SessionInner;
+use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::message::MessageStatus;
 use crate::run::{Run, stopped_entries};
 use crate::session_head::RunEntry;
-use crate::store::{Change, JournalChange, JournalStep};
+use crate::store::{Change, JournalChange, JournalStep, check_lease};
 use std::rc::Rc;
 
 fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
@@ -22,6 +23,8 @@ fn entry_of(session: &SessionInner, id: &str) -> Result<RunEntry> {
 struct LockedRun {
     entry: RunEntry,
     lock: Option<RunLock>,
+    /// A lease that ends later is another owner's, who is alive. A lock shows that there is none.
+    lease_ended_by: Ms,
 }
 
 async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
@@ -31,26 +34,23 @@ async fn lock_run(session: &SessionInner, id: &str) -> Result<LockedRun> {
     // Read again: the last owner may have ended the run.
     session.refresh().await?;
     let entry = entry_of(session, id)?;
-    if lock.is_none() && entry.lease_until > session.context.now() {
-        return Err(Error::new(
-            ErrorCode::Busy,
-            "the run's owner was alive a moment ago; try again when its lease has run out",
-        )
-        .with(|details| {
-            details.number("leaseUntil", entry.lease_until);
-        }));
-    }
-    Ok(LockedRun { entry, lock })
+    let lease_ended_by = if lock.is_some() { Ms::MAX } else { session.context.now() };
+    check_lease(&entry, lease_ended_by)?;
+    Ok(LockedRun { entry, lock, lease_ended_by })
 }
 
 /// Acquires an interrupted run and resumes it.
 pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOptions) -> Result<Rc<RunInner>> {
     let setup = options.into_setup(session, id.to_owned())?;
     setup.provider.check()?;
-    let LockedRun { entry, lock } = lock_run(session, id).await?;
+    let LockedRun { entry, lock, lease_ended_by } = lock_run(session, id).await?;
     let recovered = journal_of(&session.context, &session.id, &entry).await?;
     recovered.check_credentials(&setup.provider)?;
-    let revision = session.commit(journal_change(session, &entry, JournalStep::Take)).await?;
+    let mut change = journal_change(session, &entry, JournalStep::Take, lease_ended_by);
+    if let (None, Some(journal)) = (&lock, &mut change.journal) {
+        journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
+    }
+    let revision = commit_as_new_owner(session, id, change).await?;
     session.context.announce_change(&session.id, revision, false);
     session.notify();
     let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
@@ -62,24 +62,39 @@ pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Re
     if !keep && session.remove_unwritten_run(id) {
         return Ok(());
     }
-    let LockedRun { entry, lock: _lock } = lock_run(session, id).await?;
-    let mut change = journal_change(session, &entry, JournalStep::End);
+    let LockedRun { entry, lock: _lock, lease_ended_by } = lock_run(session, id).await?;
+    let mut change = journal_change(session, &entry, JournalStep::End, lease_ended_by);
     if keep {
         let recovered = journal_of(&session.context, &session.id, &entry).await?;
         let failed = entry.failed.is_some() && !entry.is_stopped();
         let status = if failed { MessageStatus::Failed } else { MessageStatus::Stopped };
         change.entries = stopped_entries(&recovered.live, recovered.partial, status);
     }
-    let revision = session.commit(change).await?;
+    let revision = commit_as_new_owner(session, id, change).await?;
     session.context.announce_change(&session.id, revision, false);
     Ok(())
 }
 
-fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep) -> Change {
+/// Commits the first write of a run's new owner.
+///
+/// # Errors
+/// `busy` if another process was faster, `not_found` if the run ended meanwhile.
+async fn commit_as_new_owner(session: &SessionInner, id: &str, change: Change) -> Result<u64> {
+    match session.commit(change).await {
+        Err(error) if error.code == ErrorCode::Conflict => {
+            entry_of(session, id)?;
+            Err(Error::new(ErrorCode::Busy, "another tab or process has just taken the run over"))
+        }
+        outcome => outcome,
+    }
+}
+
+fn journal_change(session: &SessionInner, entry: &RunEntry, step: JournalStep, lease_ended_by: Ms) -> Change {
     session.context.ids.draw();
     let run = entry.id.clone();
     let mut change = session.new_change();
     change.run = Some(run.clone());
-    change.journal = Some(JournalChange { run, epoch: entry.epoch, lease_until: 0, step });
+    change.journal =
+        Some(JournalChange { run, epoch: entry.epoch, lease_until: 0, lease_ended_by: Some(lease_ended_by), step });
     change
 }

@@ -6,16 +6,17 @@ use super::foreign::member;
 use super::journals::pending_runs;
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
+use super::owned_runs::OwnedRuns;
 use super::promise::promise;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
 use super::store::{IndexedDbStore, JsSqlDriver, StorageStatus, persist, storage_status};
-use super::store_context::DEFAULT_NAME;
+use super::store_context::{DEFAULT_NAME, OpenedStore};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
 use crate::store::sql::SqlStore;
-use crate::store::{LogStore, MemoryStore, RecordKind, open_record, unreadable_head};
+use crate::store::{MemoryStore, RecordKind, open_record, unreadable_head};
 use js_sys::Promise;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
@@ -31,29 +32,31 @@ pub struct JsRethread {
 pub fn open_rethread(options: JsValue) -> Promise {
     promise(async move {
         let options = open_options(&options)?;
-        let (store, kind) = open_store(&options).await?;
-        Ok(JsRethread { inner: RethreadInner::new(store, kind, options)? }.into())
+        let opened = open_store(&options).await?;
+        Ok(JsRethread { inner: RethreadInner::new(opened, options)? }.into())
     })
 }
 
-/// Opens the store that is asked for, or the default of this platform. Returns its kind too.
-async fn open_store(options: &OpenOptions) -> Result<(Rc<dyn LogStore>, &'static str)> {
+/// Opens the store that is asked for, or the default of this platform.
+async fn open_store(options: &OpenOptions) -> Result<OpenedStore> {
     let kind = match &options.store {
         Some(StoreOption::SqlDriver(driver)) => {
+            let owned_runs = OwnedRuns::of_driver(driver)?;
             let store = SqlStore::open(Rc::new(JsSqlDriver::new(driver)?)).await?;
             let kind = store.dialect().as_str();
-            return Ok((Rc::new(store), kind));
+            return Ok(OpenedStore { store: Rc::new(store), kind, owned_runs });
         }
         Some(StoreOption::BuiltIn(kind)) => *kind,
         None if member(&js_sys::global(), "indexedDB").is_object() => "indexeddb",
         None => "memory",
     };
     if kind == "memory" {
-        return Ok((Rc::new(MemoryStore::default()), kind));
+        return Ok(OpenedStore { store: Rc::new(MemoryStore::default()), kind, owned_runs: None });
     }
     let durability = options.durability.map(|option| option.0).unwrap_or_default();
     let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
-    Ok((Rc::new(IndexedDbStore::open(name, durability).await?), kind))
+    let store = Rc::new(IndexedDbStore::open(name, durability).await?);
+    Ok(OpenedStore { store, kind, owned_runs: None })
 }
 
 #[wasm_bindgen(js_class = Rethread)]
@@ -161,6 +164,7 @@ impl JsRethread {
     pub fn close(&self) -> Promise {
         let inner = self.inner.clone();
         promise(async move {
+            inner.end_leases().await;
             inner.close();
             Ok(JsValue::UNDEFINED)
         })

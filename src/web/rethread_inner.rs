@@ -6,11 +6,11 @@ use super::foreign::member;
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, SessionOptions};
 use super::session_inner::{HeadFields, SessionInner};
-use super::store_context::StoreContext;
+use super::store_context::{OpenedStore, StoreContext};
 use super::tab_channel::TabChannel;
 use super::view::release_view;
 use crate::error::{Error, Result};
-use crate::store::{LogStore, open_session};
+use crate::store::open_session;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -25,8 +25,8 @@ pub struct RethreadInner {
 impl RethreadInner {
     /// # Errors
     /// `store_error` if the platform has no source of randomness.
-    pub fn new(store: Rc<dyn LogStore>, kind: &'static str, options: OpenOptions) -> Result<Rc<Self>> {
-        let context = StoreContext::new(store, kind, options)?;
+    pub fn new(opened: OpenedStore, options: OpenOptions) -> Result<Rc<Self>> {
+        let context = StoreContext::new(opened, options)?;
         let open = Rc::new(Self { context: context.clone(), sessions: RefCell::default() });
         context.keep_registry(open.clone());
         if context.has_tabs() {
@@ -120,6 +120,15 @@ impl RethreadInner {
             "degraded"
         } else {
             "ready"
+        }
+    }
+
+    /// Rejects further calls, and ends the leases of the runs under way here, so that another process may resume them at once.
+    pub async fn end_leases(&self) {
+        self.context.disconnect();
+        let sessions: Vec<_> = self.sessions.borrow().values().cloned().collect();
+        for run in sessions.iter().filter_map(|session| session.live_run()) {
+            run.end_lease().await;
         }
     }
 

@@ -15,25 +15,22 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::id::IdSource;
 use crate::message::Message;
 use crate::run::{Run, RunEvent, RunInput, RunStatus, RunWriter, change_for};
-use crate::store::{Change, HeadEdit};
 use js_sys::{Function, Promise};
 use std::cell::{Cell, Ref, RefCell};
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use wasm_bindgen::prelude::*;
-
-/// On a platform without locks: how long an owner counts as alive after its last write, in milliseconds.
-const LEASE: Ms = 30_000;
 
 /// A run under way in this tab.
 pub struct RunInner {
     /// A weak reference to itself, for the function `run.cancel`.
-    weak_self: Weak<RunInner>,
+    pub weak_self: Weak<RunInner>,
     pub session: Rc<SessionInner>,
     pub id: String,
     /// The prefix of the operation names of its appends.
     name: String,
     pub machine: RefCell<Run>,
-    epoch: Cell<u32>,
+    pub epoch: Cell<u32>,
     retry_at: Cell<Option<Ms>>,
     pub events: RefCell<Vec<RunEvent>>,
     pub effects: RefCell<OfferedEffects>,
@@ -46,7 +43,9 @@ pub struct RunInner {
     broadcast: AnswerBroadcast,
     has_lock: bool,
     /// This tab gave the run up, so it must not write the journal any more.
-    given_up: Cell<bool>,
+    pub given_up: Cell<bool>,
+    /// The run's lease is renewed in the background.
+    pub keeps_lease: Cell<bool>,
 }
 
 impl RunInner {
@@ -117,6 +116,7 @@ impl RunInner {
             has_lock: lock.is_some(),
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
+            keeps_lease: Cell::new(false),
             cancel: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
         })
@@ -157,10 +157,8 @@ impl RunInner {
             self.ask_persist_callbacks();
             let save = self.machine.borrow_mut().take_save();
             let Some(save) = save else { break };
-            let now = self.session.context.now();
-            let lease = if self.has_lock || !self.session.context.is_durable() { 0 } else { now + LEASE };
-            let writer =
-                RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until: lease };
+            let (now, lease_until) = (self.session.context.now(), self.lease_end());
+            let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
             let outcome = match change_for(&save, &writer) {
                 Ok(change) => self.session.commit(change).await,
                 Err(error) => Err(error),
@@ -170,6 +168,7 @@ impl RunInner {
                 // The pending runs changed, in this tab and in others.
                 Ok(revision) => {
                     wrote = true;
+                    self.keep_lease();
                     self.session.context.announce_change(&self.session.id, *revision, false);
                 }
                 Err(error) => {
@@ -265,21 +264,16 @@ impl RunInner {
     /// Ends the lease, if there is one, and notifies listeners and other tabs.
     async fn announce_given_up(&self) {
         let session = &self.session;
-        if !self.has_lock && session.context.is_durable() {
-            session.context.ids.draw();
-            let (id, epoch) = (self.id.clone(), self.epoch.get());
-            let edit: HeadEdit = Box::new(move |head| {
-                if let Some(entry) = head.runs.iter_mut().find(|entry| entry.id == id && entry.epoch == epoch) {
-                    entry.lease_until = 0;
-                }
-            });
-            // If this fails, the lease expires.
-            let _ = session.commit(Change { edit: Some(edit), ..session.new_change() }).await;
-        }
+        self.end_lease().await;
         session.update_unfinished().await;
         let revision = session.log.borrow().head.history_revision;
         session.context.announce_change(&session.id, revision, false);
         session.notify();
+    }
+
+    /// Returns true if nothing but a lease shows other processes that this one is alive.
+    pub fn is_leased(&self) -> bool {
+        !self.has_lock && self.session.context.is_durable()
     }
 
     fn answer_source<'r>(&'r self, partial: &'r dyn Fn() -> Option<Message>) -> AnswerSource<'r> {
@@ -327,6 +321,10 @@ impl LiveRun for RunInner {
 
     fn send_answer(&self) {
         self.broadcast.start(&self.answer_source(&|| self.partial()));
+    }
+
+    fn end_lease(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(RunInner::end_lease(self))
     }
 
     fn release(&self) {

@@ -1,8 +1,10 @@
-//! The locks of a run: one owner among all tabs.
+//! The owner of a run: one among all tabs and processes.
 
-use super::platform::{LockOutcome, WebLock, request_lock, try_acquire_lock};
+use super::owned_runs::RegisteredRun;
+use super::platform::{LockOutcome, WebLock, held_locks, request_lock, try_acquire_lock};
 use super::session_inner::SessionInner;
 use super::store_context::StoreContext;
+use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::RunEntry;
 
@@ -18,46 +20,70 @@ pub fn liveness_lock_name(context: &StoreContext, session: &str, run: &str) -> S
     format!("{}:alive", lock_name(context, session, run))
 }
 
-/// The locks of a run's owner. They are released in the order of the fields, so a tab that waits for the liveness lock can acquire the
-/// other one.
-pub struct RunLock {
-    _owner: WebLock,
-    _liveness: Option<WebLock>,
+/// What shows that a run's owner is alive, until it is dropped.
+pub enum RunLock {
+    /// Web Locks. They are released in the order of the fields, so a tab that waits for the liveness lock can acquire the other one.
+    WebLocks { _owner: WebLock, _liveness: Option<WebLock> },
+    /// The run is registered with the driver of a database that only this process can have open.
+    Registered { _run: RegisteredRun },
 }
 
-/// How this tab owns a run: its epoch in the head, and the lock, if the platform has locks.
+/// How this tab owns a run: its epoch in the head, and the lock. Without a lock the run has a lease.
 pub struct RunOwnership {
     pub epoch: u32,
     pub lock: Option<RunLock>,
 }
 
-/// Acquires the lock of a run, or returns none if the platform has no locks.
+/// Acquires the lock of a run, or returns none if nothing but a lease can show that its owner is alive.
 ///
 /// # Errors
 /// `busy` if another tab, or another call in this one, owns the run.
 pub async fn acquire_run_lock(session: &SessionInner, run: &str) -> Result<Option<RunLock>> {
     let context = &session.context;
     let name = lock_name(context, &session.id, run);
-    let outcome = if context.live.borrow().contains(&name) {
-        LockOutcome::HeldElsewhere
-    } else if context.has_tabs() {
-        try_acquire_lock(&name).await
-    } else {
-        LockOutcome::Unsupported
-    };
+    if context.live.borrow().contains(&name) {
+        return Err(owned_elsewhere());
+    }
+    if let Some(owned) = &context.owned_runs {
+        let run = owned.register(&name)?.ok_or_else(owned_elsewhere)?;
+        return Ok(Some(RunLock::Registered { _run: run }));
+    }
+    let outcome = if context.has_tabs() { try_acquire_lock(&name).await } else { LockOutcome::Unsupported };
     match outcome {
         LockOutcome::Acquired(lock) => {
-            Ok(Some(RunLock { _owner: lock, _liveness: request_lock(&liveness_lock_name(context, &session.id, run)) }))
+            let liveness = request_lock(&liveness_lock_name(context, &session.id, run));
+            Ok(Some(RunLock::WebLocks { _owner: lock, _liveness: liveness }))
         }
-        LockOutcome::HeldElsewhere => {
-            Err(Error::new(ErrorCode::Busy, "the run lives elsewhere: another tab, or another call here, owns it"))
-        }
+        LockOutcome::HeldElsewhere => Err(owned_elsewhere()),
         LockOutcome::Unsupported => Ok(None),
     }
 }
 
-/// Returns true if a run of another owner is live: its lock is held, or, on a platform without locks, its lease has not run out.
-/// `held` are the names of all locks that are held in any tab.
-pub fn held_by_other_tabs(context: &StoreContext, held: Option<&[String]>, lock_name: &String, run: &RunEntry) -> bool {
-    held.map_or(run.lease_until > context.now(), |held| held.contains(lock_name))
+fn owned_elsewhere() -> Error {
+    Error::new(ErrorCode::Busy, "the run lives elsewhere: another tab, or another call here, owns it")
+}
+
+/// Tells which runs have a live owner in another tab or process.
+pub struct LiveOwners {
+    /// The names of all locks that are held; none if only leases tell.
+    held: Option<Vec<String>>,
+    owned_runs: Option<super::owned_runs::OwnedRuns>,
+    now: Ms,
+}
+
+impl LiveOwners {
+    /// Asks the platform which locks are held.
+    pub async fn query(context: &StoreContext) -> Self {
+        let held = if context.has_tabs() { held_locks().await } else { None };
+        Self { held, owned_runs: context.owned_runs.clone(), now: context.now() }
+    }
+
+    /// Returns true if the run's lock is held, or, where nothing but a lease tells, its lease has not run out.
+    pub fn owns(&self, lock_name: &String, run: &RunEntry) -> bool {
+        match (&self.owned_runs, &self.held) {
+            (Some(owned), _) => owned.has(lock_name),
+            (None, Some(held)) => held.contains(lock_name),
+            (None, None) => run.lease_until > self.now,
+        }
+    }
 }

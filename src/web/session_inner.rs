@@ -219,6 +219,18 @@ impl SessionInner {
         Ok(committed)
     }
 
+    /// Writes a change of a run's lease, also while the store is being closed. Nothing else is written with it.
+    pub async fn commit_lease(&self, change: Change) -> Result<()> {
+        commit(&*self.context.store, &self.log, &change).await?;
+        self.drop_views_of_replaced_history();
+        Ok(())
+    }
+
+    /// Returns the revision of the history as it was last read.
+    pub fn revision(&self) -> u64 {
+        self.log.borrow().head.history_revision
+    }
+
     /// Returns a change without content, with its operation name and time.
     pub fn new_change(&self) -> Change {
         Change { operation: random_id(), at: self.context.now(), ..Change::default() }

@@ -3,6 +3,7 @@
 use super::convert::object_to_js;
 use super::listeners::Listeners;
 use super::options::{OpenOptions, channel_layers};
+use super::owned_runs::OwnedRuns;
 use super::payloads::AuditPayloads;
 use super::platform::{PlatformClock, PlatformIds, seed};
 use super::promise::promise;
@@ -36,6 +37,10 @@ pub struct StoreContext {
     pub channels: BTreeMap<String, PolicyLayer>,
     /// The lock names of the runs that are live in this tab.
     pub live: RefCell<BTreeSet<String>>,
+    /// The runs of this process, if only this process can have the database open.
+    pub owned_runs: Option<OwnedRuns>,
+    /// Where no lock shows who is alive: how long the owner of a run counts as alive after its last write, in milliseconds.
+    pub lease_ms: Ms,
     on_warning: Option<Function>,
     /// Findings about what cannot be read in the store.
     damage: RefCell<Report>,
@@ -51,6 +56,18 @@ pub struct StoreContext {
     closed: Cell<bool>,
 }
 
+/// A store, and what is known of its users.
+pub struct OpenedStore {
+    pub store: Rc<dyn LogStore>,
+    /// The name that `status()` returns.
+    pub kind: &'static str,
+    /// The runs of this process, if only this process can have the database open.
+    pub owned_runs: Option<OwnedRuns>,
+}
+
+/// `leaseMs` unless it is set.
+const DEFAULT_LEASE: Ms = 30_000;
+
 /// The name of the database unless `name` is set.
 pub const DEFAULT_NAME: &str = "rethread";
 
@@ -60,10 +77,14 @@ const MAX_DAMAGE_FINDINGS: usize = 100;
 impl StoreContext {
     /// # Errors
     /// `store_error` if the platform has no source of randomness.
-    pub fn new(store: Rc<dyn LogStore>, kind: &'static str, options: OpenOptions) -> Result<Rc<Self>> {
+    pub fn new(opened: OpenedStore, options: OpenOptions) -> Result<Rc<Self>> {
+        let OpenedStore { store, kind, owned_runs } = opened;
         Ok(Rc::new(Self {
             kind,
-            name: options.name.unwrap_or_else(|| DEFAULT_NAME.into()),
+            lease_ms: options.lease_ms.map_or(DEFAULT_LEASE, |lease| lease.0),
+            // All stores of one object name a run's lock alike.
+            name: options.name.filter(|_| owned_runs.is_none()).unwrap_or_else(|| DEFAULT_NAME.into()),
+            owned_runs,
             clock: PlatformClock(options.now.map(|now| now.function)),
             ids: PlatformIds::new(options.new_id.map(|new_id| new_id.function)),
             seed: Seed(seed()?),

@@ -3,11 +3,12 @@
 use super::answer_broadcast::request_answer;
 use super::journals::{is_over, journal_of};
 use super::live_run::LiveRun;
-use super::platform::{held_locks, sleep, wait_until_released};
+use super::platform::{sleep, wait_until_released};
 use super::promise::in_background;
-use super::run_lock::{held_by_other_tabs, liveness_lock_name, lock_name};
+use super::run_lock::{LiveOwners, liveness_lock_name, lock_name};
 use super::session_inner::SessionInner;
 use super::unfinished_run::{JournalProgress, TurnSource, UnfinishedRun, UnfinishedState};
+use crate::clock::Ms;
 use crate::message::{Message, PartBody};
 use crate::run::{RunStatus, without_calls};
 use crate::session_head::{RunEntry, SessionHead};
@@ -90,15 +91,14 @@ impl SessionInner {
             *self.runs_at_last_update.borrow_mut() = runs;
             return false;
         }
-        let may_be_live = self.context.has_tabs() && !runs.is_empty();
-        let held = if may_be_live { held_locks().await } else { None };
+        let owners = LiveOwners::query(&self.context).await;
         let mut changed = false;
         for entry in &runs {
             let name = lock_name(&self.context, &self.id, &entry.id);
             if self.context.live.borrow().contains(&name) {
                 continue;
             }
-            let live = held_by_other_tabs(&self.context, held.as_deref(), &name, entry);
+            let live = owners.owns(&name, entry);
             let newest = entry.number + 1 == self.log.borrow().head.next_run;
             if live || newest {
                 changed |= self.update_unfinished_run(entry, UnfinishedState::of(entry, live)).await;
@@ -236,7 +236,9 @@ impl SessionInner {
                 if !has_locks || !wait_until_released(name).await {
                     // No locks here: the lease says how long the owner counts as alive.
                     let Some(left) = session.upgrade().and_then(|session| session.remaining_lease(&run)) else { break };
-                    sleep(left + 1).await;
+                    if !sleep(left + 1).await {
+                        break;
+                    }
                 }
                 let Some(session) = session.upgrade() else { return };
                 if session.context.check_open().is_err() || session.on_owner_released(&run).await {
@@ -250,9 +252,11 @@ impl SessionInner {
     }
 
     /// Returns the rest of a run's lease in milliseconds, and none if the run is over.
-    fn remaining_lease(&self, run: &str) -> Option<u64> {
+    fn remaining_lease(&self, run: &str) -> Option<Ms> {
         let until = self.log.borrow().head.run(run)?.lease_until;
-        Some(until.saturating_sub(self.context.now()))
+        // A run that is registered with its driver has no lease, and its end is announced.
+        let has_lease = self.context.owned_runs.is_none();
+        Some(if has_lease { until.saturating_sub(self.context.now()) } else { self.context.lease_ms })
     }
 
     /// Updates the list after a run's lock was released. Returns false if another owner has acquired it already.

@@ -17,6 +17,8 @@ mod failures;
 mod gemini;
 #[path = "runs/kills.rs"]
 mod kills;
+#[path = "runs/leases.rs"]
+mod leases;
 #[path = "runs/properties.rs"]
 mod properties;
 #[path = "runs/redaction.rs"]

@@ -387,8 +387,13 @@ impl<'s> Host<'s> {
     }
 
     pub fn take(&self, entry: &RunEntry) -> Result<u64, Error> {
-        let journal =
-            JournalChange { run: entry.id.clone(), epoch: entry.epoch, lease_until: 0, step: JournalStep::Take };
+        let journal = JournalChange {
+            run: entry.id.clone(),
+            epoch: entry.epoch,
+            lease_until: 0,
+            lease_ended_by: None,
+            step: JournalStep::Take,
+        };
         let change = Change {
             operation: format!("take.{}.{}", entry.id, self.ids.new_id()),
             at: self.clock.now(),

@@ -1,0 +1,106 @@
+//! The lease of a run. Where no lock shows who is alive, the head says until when the owner of a run counts as alive.
+//!
+//! The owner renews the lease while the run is under way, whenever a third of it has passed. Times are those of the owner's clock, so a
+//! process whose clock is ahead by more than two thirds of a lease resumes a run too early. That does no harm: the run's epoch
+//! rises, and the former owner's writes conflict.
+
+use super::platform::{random_id, sleep};
+use super::promise::in_background;
+use super::run_inner::RunInner;
+use crate::clock::Ms;
+use crate::error::{ErrorCode, Result};
+use crate::run::{RunInput, RunStatus};
+use crate::store::{Change, JournalChange, JournalStep};
+use std::rc::Rc;
+
+impl RunInner {
+    /// Returns the end of a lease that begins now; 0 if the run has no lease.
+    pub fn lease_end(&self) -> Ms {
+        let context = &self.session.context;
+        if self.is_leased() { context.now().saturating_add(context.lease_ms) } else { 0 }
+    }
+
+    /// Renews the run's lease from now on, until the run is over or its store closed. Must be called when the run is in the head.
+    pub fn keep_lease(&self) {
+        if !self.is_leased() || self.keeps_lease.replace(true) {
+            return;
+        }
+        let run = self.weak_self.clone();
+        in_background(async move {
+            loop {
+                let Some(wait) = run.upgrade().and_then(|run| run.time_to_renewal()) else { return };
+                // Without timers the lease runs out, and the run's writes renew it.
+                if !sleep(wait).await {
+                    return;
+                }
+                let Some(run) = run.upgrade().filter(|run| run.is_under_way()) else { return };
+                run.renew_lease().await;
+            }
+        });
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.machine.borrow().status() == RunStatus::Running
+            && !self.given_up.get()
+            && self.session.context.check_open().is_ok()
+    }
+
+    /// Returns how long the lease need not be renewed, in milliseconds; none if the run is over.
+    fn time_to_renewal(&self) -> Option<Ms> {
+        if !self.is_under_way() {
+            return None;
+        }
+        let (lease, now) = (self.session.context.lease_ms, self.session.context.now());
+        let until = self.session.log.borrow().head.run(&self.id).map_or(0, |entry| entry.lease_until);
+        // At most a third: a clock may be set back. At least a tenth: a renewal that failed is not repeated at once.
+        Some(until.saturating_sub(now).saturating_sub(lease / 3 * 2).clamp(lease / 10, lease / 3))
+    }
+
+    /// Renews the lease, unless a write of the run has just done so. The run fails with `conflict` if another owner has taken it over.
+    async fn renew_lease(self: &Rc<Self>) {
+        if self.time_to_renewal().is_none_or(|wait| wait > self.session.context.lease_ms / 10) {
+            return;
+        }
+        let revision = self.session.revision();
+        match self.write_lease(self.lease_end()).await {
+            Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => {
+                // The run's events report the failure.
+                let _ = self.handle(RunInput::OwnershipLost(error)).await;
+            }
+            // It was given up meanwhile.
+            Ok(()) if self.given_up.get() => self.end_lease().await,
+            // A store that cannot be written to now is asked again.
+            _ => {}
+        }
+        if self.session.revision() != revision {
+            self.session.notify();
+        }
+    }
+
+    /// Ends the lease, so that others may resume the run at once.
+    pub async fn end_lease(&self) {
+        if self.is_leased() {
+            // If this fails, the lease runs out.
+            let _ = self.write_lease(0).await;
+        }
+    }
+
+    async fn write_lease(&self, lease_until: Ms) -> Result<()> {
+        let journal = JournalChange {
+            run: self.id.clone(),
+            epoch: self.epoch.get(),
+            lease_until,
+            lease_ended_by: None,
+            step: JournalStep::Renew,
+        };
+        let run = Some(self.id.clone());
+        let change = Change {
+            operation: random_id(),
+            run,
+            at: self.session.context.now(),
+            journal: Some(journal),
+            ..Change::default()
+        };
+        self.session.commit_lease(change).await
+    }
+}

@@ -1,0 +1,108 @@
+//! The lease of a run: renewed by its owner, respected by others, and of no use to an owner that was overtaken.
+
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
+
+use super::scripted_host::*;
+use rethread::clock::Ms;
+use rethread::error::ErrorCode;
+use rethread::run::{RunInput, RunStatus};
+use rethread::session_head::RunEntry;
+use rethread::store::{Change, JournalChange, JournalStep, MemoryStore, Table, commit, refresh};
+
+/// A time after every lease that the host writes.
+const LATER: Ms = 10_000_000_000_000;
+
+/// A run that waits for its first model call.
+fn begun(store: &MemoryStore) -> Host<'_> {
+    let mut host = Host::open(store, "s", "owner");
+    host.start(setup("run", CHAT, false), "Go").unwrap();
+    while host.write_one() {}
+    host
+}
+
+struct LeaseWrite {
+    epoch: u32,
+    at: Ms,
+    lease_until: Ms,
+    lease_ended_by: Option<Ms>,
+    step: JournalStep,
+}
+
+fn renewal(at: Ms, lease_until: Ms) -> LeaseWrite {
+    LeaseWrite { epoch: 0, at, lease_until, lease_ended_by: None, step: JournalStep::Renew }
+}
+
+fn write(host: &Host<'_>, name: &str, write: LeaseWrite) -> Result<(), ErrorCode> {
+    let LeaseWrite { epoch, at, lease_until, lease_ended_by, step } = write;
+    let journal = JournalChange { run: "run".into(), epoch, lease_until, lease_ended_by, step };
+    let change = Change { operation: name.into(), at, journal: Some(journal), ..Change::default() };
+    block_on(commit(host.store, &host.log, &change)).map(drop).map_err(|error| error.code)
+}
+
+fn entry(host: &Host<'_>) -> RunEntry {
+    host.log.borrow().head.run("run").unwrap().clone()
+}
+
+#[test]
+fn r18_a_renewal_changes_the_lease_and_nothing_else() {
+    let store = MemoryStore::default();
+    let owner = begun(&store);
+    let watcher = Host::open(&store, "s", "watcher");
+    let before = owner.log.borrow().head.clone();
+    let records = owner.records(Table::Runs);
+    write(&owner, "renew", renewal(LATER, LATER + 30_000)).unwrap();
+    assert_eq!(entry(&owner).lease_until, LATER + 30_000);
+    assert_eq!(owner.records(Table::Runs), records);
+    assert_eq!(owner.log.borrow().head.without_leases(), before.without_leases());
+    // Others read it, and nothing that anybody shows has changed.
+    assert!(!block_on(refresh(&store, &watcher.log)).unwrap());
+    assert_eq!(entry(&watcher).lease_until, LATER + 30_000);
+}
+
+#[test]
+fn r18_nobody_takes_over_or_discards_while_the_lease_lasts() {
+    let store = MemoryStore::default();
+    let owner = begun(&store);
+    let other = Host::open(&store, "s", "other");
+    // `other` does not know of the renewal: its append is prepared again after it.
+    write(&owner, "renew", renewal(LATER, LATER + 30_000)).unwrap();
+    let attempt = |step, ended_by| LeaseWrite {
+        epoch: entry(&other).epoch,
+        at: ended_by,
+        lease_until: 0,
+        lease_ended_by: Some(ended_by),
+        step,
+    };
+    assert_eq!(write(&other, "take early", attempt(JournalStep::Take, LATER + 29_999)), Err(ErrorCode::Busy));
+    assert_eq!(write(&other, "discard early", attempt(JournalStep::End, LATER + 29_999)), Err(ErrorCode::Busy));
+    assert_eq!(entry(&owner).epoch, 0);
+    assert_eq!(write(&other, "take", attempt(JournalStep::Take, LATER + 30_000)), Ok(()));
+    assert_eq!(entry(&other).epoch, 1);
+}
+
+#[test]
+fn r18_an_owner_that_was_overtaken_cannot_renew_and_its_run_fails() {
+    let store = MemoryStore::default();
+    let mut old = begun(&store);
+    let mut new = Host::open(&store, "s", "new");
+    new.resume(setup("run", CHAT, false)).unwrap();
+    assert_eq!(write(&old, "late", renewal(LATER, LATER + 30_000)), Err(ErrorCode::Conflict));
+    let lost = rethread::error::Error::new(ErrorCode::Conflict, "another owner took the run over");
+    old.handle(RunInput::OwnershipLost(lost)).unwrap();
+    let outcome = old.run.as_ref().unwrap().outcome();
+    assert_eq!((outcome.status, outcome.error.unwrap().code), (RunStatus::Failed, ErrorCode::Conflict));
+    assert!(old.run.as_ref().unwrap().effects().is_empty());
+    assert!(!old.write_one(), "it writes nothing more");
+    assert_eq!(new.drive(three_tools).unwrap().status, RunStatus::Finished);
+}
+
+#[test]
+fn r18_a_failed_run_has_no_lease() {
+    let store = MemoryStore::default();
+    let mut host = begun(&store);
+    write(&host, "renew", renewal(LATER, LATER + 30_000)).unwrap();
+    host.cancel().unwrap();
+    let failed = host.log.borrow().head.run("run").unwrap().clone();
+    assert_eq!((failed.is_stopped(), failed.lease_until), (true, 0));
+}
