@@ -40,12 +40,16 @@ async function repeated(transaction) {
 async function onPool(pool, begin, statements) {
   const client = await pool.connect();
   let failure;
+  // A connection that breaks while it is in use says so by an event, too. Without a listener that would end the process.
+  const noteLoss = (error) => { failure ??= error; };
+  client.on('error', noteLoss);
   try {
     return await onConnection(client, begin, statements);
   } catch (error) {
     failure = error;
     throw error;
   } finally {
+    client.off('error', noteLoss);
     // With a connection that failed for another reason than a statement the pool does not go on.
     client.release(failure && !failure.code ? failure : undefined);
   }
