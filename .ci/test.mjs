@@ -115,7 +115,7 @@ const STEPS = [
   ['servers', 'stores on servers: SQLite, libSQL, PostgreSQL, and in workerd D1 and Durable Objects', async () => {
     await Promise.all([build(), npm()]);
     await buildTesting();
-    await nodeTests('tests/servers', 15, { POSTGRES_BIN: await postgresPrograms() }, await nodeWithSqlite());
+    await nodeTests('tests/servers', values.long ? 60 : 15, { POSTGRES_BIN: await postgresPrograms() }, await nodeWithSqlite());
   }],
   ['judges', 'the providers\' own clients and the ai package accept what we write, and read streams alike', async () => {
     await Promise.all([build(), npm()]);

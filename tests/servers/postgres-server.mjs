@@ -14,8 +14,19 @@ function account() {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-/** Starts a server. `bin` is the folder of its programs, from `.ci/tools.mjs`. */
-export async function startPostgres(bin = process.env.POSTGRES_BIN) {
+async function query(place, sql) {
+  const client = new pg.Client(place);
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** Starts a server. `bin` is the folder of its programs, from `.ci/servers.mjs`. `fsync`: it survives more than the tests need. */
+export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = false } = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-postgres-'));
   const { uid, gid } = account();
   if (uid !== undefined) chownSync(folder, uid, gid);
@@ -23,24 +34,43 @@ export async function startPostgres(bin = process.env.POSTGRES_BIN) {
   const options = { uid, gid, cwd: folder, stdio: 'ignore', env: { ...process.env, LC_ALL: 'C' } };
   const data = path.join(folder, 'data');
   execFileSync(path.join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], options);
-  const server = spawn(path.join(bin, 'postgres'), ['-D', data, '-k', folder, '-c', 'listen_addresses=', '-c', 'fsync=off'], options);
   const place = { host: folder, port: 5432, user: 'postgres', database: 'postgres' };
-  for (let attempt = 0; ; attempt += 1) {
-    const client = new pg.Client(place);
-    try {
-      await client.connect();
-      await client.end();
-      break;
-    } catch (error) {
-      if (attempt > 200 || server.exitCode !== null) throw error;
-      await setTimeout(100);
+  let server;
+  let exited;
+  const launch = () => {
+    server = spawn(path.join(bin, 'postgres'), ['-D', data, '-k', folder, '-c', 'listen_addresses=', '-c', `fsync=${fsync ? 'on' : 'off'}`], options);
+    exited = new Promise((resolve) => { server.once('exit', resolve); });
+  };
+  const ready = async () => {
+    for (let attempt = 0; ; attempt += 1) {
+      // After a crash it does not start while a process of the former server lives.
+      if (!server || server.exitCode !== null || server.signalCode !== null) launch();
+      try {
+        return await query(place, 'SELECT 1');
+      } catch (error) {
+        if (attempt > 200) throw error;
+        await setTimeout(100);
+      }
     }
-  }
+  };
+  await ready();
   return {
     place,
+    /** Kills the server with SIGKILL, and starts it again. */
+    async crash() {
+      server.kill('SIGKILL');
+      await exited;
+      await ready();
+    },
+    /** Kills the processes of all connections with SIGKILL: the server recovers by itself. */
+    async crashBackends() {
+      const rows = await query(place, "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()");
+      for (const { pid } of rows) process.kill(pid, 'SIGKILL');
+      await ready();
+    },
     async stop() {
       server.kill('SIGINT');
-      if (server.exitCode === null) await new Promise((resolve) => { server.once('exit', resolve); });
+      await exited;
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -1,0 +1,164 @@
+// What is killed with SIGKILL in the middle of appends: one row a store and a victim.
+//
+// A target has `prepare(folder)`, which returns `round(writer, appends)`: it begins to append as `writer`, kills after so many
+// acknowledged turns, restarts what was killed, and returns `{ acknowledged, doubtful }`; `check(acknowledged, doubtful)`, and `end()`.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Miniflare } from 'miniflare';
+import { open } from 'rethread';
+import { checkFound, turn } from './acknowledged.mjs';
+import { openDriver } from './drivers.mjs';
+import { startPostgres } from './postgres-server.mjs';
+
+const writerProgram = fileURLToPath(new URL('kill-writer.mjs', import.meta.url));
+
+/** Kills the process that appends. It may have appended one turn more than it could say. */
+function writerKilled(store, placeIn) {
+  return async (folder) => {
+    const { place, end } = await placeIn(folder);
+    return {
+      async round(writer, appends) {
+        const child = spawn(process.execPath, ['--no-warnings', writerProgram, store, place, 's', writer], { stdio: ['ignore', 'pipe', 'inherit'] });
+        const exited = once(child, 'exit');
+        let printed = '';
+        for await (const chunk of child.stdout) {
+          printed += chunk;
+          if (printed.split('\n').length > appends) child.kill('SIGKILL');
+        }
+        const [code, signal] = await exited;
+        assert.equal(signal, 'SIGKILL', `the writer ended by itself with ${code}`);
+        const acknowledged = printed.split('\n').filter((line) => line.includes(':'));
+        return { acknowledged, doubtful: [`${writer}:${acknowledged.length}`] };
+      },
+      async check(acknowledged, doubtful) {
+        const { driver, end: close } = await openDriver(store, place);
+        const found = await checkFound(await open({ store: driver }), 's', acknowledged, doubtful);
+        await close();
+        return found;
+      },
+      end,
+    };
+  };
+}
+
+/** Kills the server, or a part of it, while this process appends through one client, which goes on when the server is back. */
+function serverKilled(store, start, kill) {
+  return async (folder) => {
+    const server = await start(folder);
+    const { driver, end } = await openDriver(store, JSON.stringify(server.place));
+    const client = await open({ store: driver });
+    const session = await client.session('s');
+    return {
+      async round(writer, appends) {
+        const acknowledged = [];
+        const doubtful = [];
+        let killing;
+        for (let number = 0; acknowledged.length < appends + 20; number += 1) {
+          if (acknowledged.length >= appends) killing ??= setTimeout(Math.random() * 5).then(() => kill(server));
+          try {
+            await session.append(turn(writer, number));
+            acknowledged.push(`${writer}:${number}`);
+          } catch (error) {
+            assert.equal(error.name, 'RethreadError', String(error));
+            assert.equal(error.code, 'store_error', error.message);
+            doubtful.push(`${writer}:${number}`);
+            assert.ok(doubtful.length < 2000, `the store does not come back: ${error.message}`);
+            await setTimeout(20);
+          }
+        }
+        await killing;
+        return { acknowledged, doubtful };
+      },
+      async check(acknowledged, doubtful) {
+        const other = await openDriver(store, JSON.stringify(server.place));
+        const found = await checkFound(await open({ store: other.driver }), 's', acknowledged, doubtful);
+        await other.end();
+        return found;
+      },
+      async end() {
+        await end();
+        await server.stop();
+      },
+    };
+  };
+}
+
+/** The process of workerd that this process started last. */
+function workerdProcess() {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' }).split('\n');
+  const own = lines.map((line) => line.trim().split(/\s+/)).filter(([, parent, program]) => Number(parent) === process.pid && /workerd$/.test(program));
+  return Math.max(...own.map(([pid]) => Number(pid)));
+}
+
+/** Kills workerd, with all that runs in it. Of a request that got no answer, any number of its turns may be there. */
+function workerdKilled(address) {
+  return async (folder) => {
+    const start = () => new Miniflare({
+      cf: false,
+      compatibilityDate: '2026-04-01',
+      compatibilityFlags: ['nodejs_compat'],
+      modules: true,
+      modulesRoot: fileURLToPath(new URL('../..', import.meta.url)),
+      scriptPath: fileURLToPath(new URL('kill-worker.js', import.meta.url)),
+      modulesRules: [{ type: 'ESModule', include: ['**/*.js', '**/*.mjs'] }, { type: 'CompiledWasm', include: ['**/*.wasm'] }],
+      d1Databases: { DB: 'chats' },
+      d1Persist: path.join(folder, 'd1'),
+      durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
+      durableObjectsPersist: path.join(folder, 'objects'),
+    });
+    let worker = start();
+    const ask = async (what, body) => {
+      const response = await worker.dispatchFetch(`http://worker/${address}/${what}`, body ? { method: 'POST', body: JSON.stringify(body) } : {});
+      const text = await response.text();
+      assert.equal(response.status, 200, text);
+      return JSON.parse(text);
+    };
+    return {
+      async round(writer, appends) {
+        const acknowledged = [];
+        const doubtful = [];
+        const count = 10;
+        await worker.ready;
+        const pid = workerdProcess();
+        for (let first = 0; !doubtful.length; first += count) {
+          const asked = ask(`append?writer=${writer}&first=${first}&count=${count}`);
+          // In the middle of a request, not before it has arrived.
+          if (acknowledged.length >= appends) setTimeout(Math.random() * 40).then(() => process.kill(pid, 'SIGKILL'), () => {});
+          try {
+            acknowledged.push(...(await asked).tokens);
+          } catch (error) {
+            if (error.code === 'ERR_ASSERTION') throw error;
+            doubtful.push(...Array.from({ length: count }, (_, at) => `${writer}:${first + at}`));
+          }
+          if (acknowledged.length > appends + 10 * count) await setTimeout(50);
+        }
+        await worker.dispose().catch(() => {}); // its process is gone
+        worker = start();
+        return { acknowledged, doubtful };
+      },
+      check: async (acknowledged, doubtful) => (await ask('check', { acknowledged, doubtful })).found,
+      end: () => worker.dispose(),
+    };
+  };
+}
+
+const file = async (folder) => ({ place: path.join(folder, 'chat.sqlite'), end: () => {} });
+const postgresPlace = async () => {
+  const server = await startPostgres();
+  return { place: JSON.stringify(server.place), end: () => server.stop() };
+};
+
+export const TARGETS = {
+  'node:sqlite, its process': writerKilled('node:sqlite', file),
+  '@libsql/client, its process': writerKilled('@libsql/client', file),
+  'PostgreSQL, the writing process': writerKilled('pg Pool', postgresPlace),
+  'PostgreSQL, the server': serverKilled('pg Pool', () => startPostgres({ fsync: true }), (server) => server.crash()),
+  'PostgreSQL, the backend': serverKilled('pg Pool', () => startPostgres({ fsync: true }), (server) => server.crashBackends()),
+  'Durable Object, workerd': workerdKilled('object'),
+  'D1, workerd': workerdKilled('d1'),
+};
