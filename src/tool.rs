@@ -145,10 +145,11 @@ impl Arguments {
 }
 
 /// The status of an invocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum InvocationStatus {
     /// No result yet.
+    #[default]
     #[n(0)]
     Pending,
     /// It has a result.

@@ -1,57 +1,60 @@
 //! Rows of the audit table: an invocation without its payload, and the keys of the log records that have the payload.
 
-use super::record::{RecordKind, seal_record};
-use super::{AuditIndex, Record, Table};
+use super::record::{RecordKind, open_record, seal_record};
+use super::{AuditIndex, LogStore, Query, Record, Table};
 use crate::clock::Ms;
-use crate::encoding::is_default;
+use crate::encoding::{UnknownFields, encode_with_unknown_fields};
+use crate::error::{ErrorCode, Result};
 use crate::history::{History, HistoryEntry};
 use crate::tool::{InvocationStatus, ToolInvocation, ToolResult};
-use minicbor::{Decode, Encode};
 
 /// A row of the audit table. Sizes are in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-#[cbor(map)]
 pub struct AuditRow {
-    #[n(0)]
     pub id: String,
-    #[cbor(n(1), skip_if = "is_default")]
     pub number: u64,
-    #[n(2)]
     pub message_id: String,
-    #[cbor(n(3), skip_if = "is_default")]
     pub turn: u32,
-    #[n(4)]
     pub call_id: String,
-    #[n(5)]
     pub name: String,
-    #[cbor(n(6), skip_if = "is_default")]
     pub round: u32,
-    #[cbor(n(7), skip_if = "is_default")]
     pub place: u32,
-    #[n(8)]
     pub status: InvocationStatus,
-    #[n(9)]
     pub started_at: Option<Ms>,
-    #[n(10)]
     pub finished_at: Option<Ms>,
-    #[cbor(n(11), skip_if = "is_default")]
     pub stored_at: Ms,
-    #[cbor(n(12), skip_if = "is_default")]
     pub redacted: bool,
-    #[n(13)]
     pub channel: Option<String>,
-    #[cbor(n(14), skip_if = "is_default")]
     pub arguments_bytes: u64,
-    #[n(15)]
     pub result_bytes: Option<u64>,
     /// Key of the log record with the call and its arguments.
-    #[cbor(n(16), skip_if = "is_default")]
     pub record: u64,
     /// Key of the log record with the result, if that is a later one.
-    #[n(17)]
     pub result_record: Option<u64>,
+    /// Fields that a newer build wrote.
+    pub unknown: UnknownFields,
 }
+encode_with_unknown_fields!(struct AuditRow {
+    0 => id,
+    1 => number,
+    2 => message_id,
+    3 => turn,
+    4 => call_id,
+    5 => name,
+    6 => round,
+    7 => place,
+    8 => status,
+    9 => started_at,
+    10 => finished_at,
+    11 => stored_at,
+    12 => redacted,
+    13 => channel,
+    14 => arguments_bytes,
+    15 => result_bytes,
+    16 => record,
+    17 => result_record,
+});
 
 impl AuditRow {
     /// Builds the row of an invocation.
@@ -76,6 +79,7 @@ impl AuditRow {
             result_bytes: result_bytes(invocation.result.as_ref()),
             record: invocation.record,
             result_record,
+            unknown: UnknownFields::default(),
         }
     }
 
@@ -112,6 +116,27 @@ impl AuditRow {
             value: seal_record(RecordKind::Audit, self),
         }
     }
+}
+
+/// Adds to rows that replace stored ones the fields that a newer build wrote there.
+///
+/// # Errors
+/// If the store cannot be read; `unsupported_version` if a stored row has a variant of a newer build.
+pub(super) async fn keep_unknown_fields(store: &dyn LogStore, session: &str, rows: &mut [Record]) -> Result<()> {
+    for row in rows {
+        let query = Query { from: row.key, to: row.key, ..Query::all(Table::ToolInvocations) };
+        let Some(stored) = store.read(session, query).await?.into_iter().next() else { continue };
+        match open_record::<AuditRow>(RecordKind::Audit, &stored.value) {
+            Ok(AuditRow { unknown, .. }) if unknown.count() > 0 => {
+                let written: AuditRow = open_record(RecordKind::Audit, &row.value)?;
+                row.value = seal_record(RecordKind::Audit, &AuditRow { unknown, ..written });
+            }
+            Err(error) if error.code == ErrorCode::UnsupportedVersion => return Err(error),
+            // A row without such fields, or a damaged one, is replaced as a whole: the log has all that it contains.
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn result_bytes(result: Option<&ToolResult>) -> Option<u64> {

@@ -3,12 +3,12 @@
 //! An append is prepared from the known state and written if the head still has the expected revision. Otherwise it is prepared again
 //! after what the other writer appended: whole, never dropped and never interleaved (R15).
 
-use super::audit::AuditRow;
+use super::audit::{AuditRow, keep_unknown_fields};
 use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, JournalStep, write_journal};
 use super::numbering::assign_numbers;
 use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
-use super::record::{RecordKind, open_record, seal_record};
+use super::record::{RecordKind, is_of_newer_build, open_record, seal_record};
 use super::second_results::set_aside_second_results;
 use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
@@ -41,6 +41,8 @@ pub struct SessionLog {
     pub generation: u64,
     /// Names of the appends whose records this log has read or written.
     operations: IdMap<()>,
+    /// True if a newer build wrote a record of the log, so that audit rows may have fields that this build does not know.
+    has_newer_records: bool,
     /// Why the session cannot be written to.
     read_only: Option<Error>,
     seed: Seed,
@@ -100,6 +102,7 @@ impl SessionLog {
             findings: Report::new(),
             generation: 0,
             operations: IdMap::with_seed(seed),
+            has_newer_records: false,
             read_only: None,
             seed,
         }
@@ -259,6 +262,7 @@ impl SessionLog {
             self.survey.next_record = self.survey.next_record.max(*next);
             let bytes = record.value.len() as u64;
             self.survey.bytes = self.survey.bytes.saturating_add(bytes);
+            self.has_newer_records |= is_of_newer_build(&record.value);
             match open_record::<LogRecord>(RecordKind::Log, &record.value) {
                 Ok(log) => {
                     self.survey.read(&log.mark, log.at);
@@ -493,7 +497,10 @@ pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &C
         // The store remembers the outcome of an operation, so each attempt has a name of its own.
         let operation = format!("{}.{attempt}", change.operation);
         prepared.batch.check(&operation, store.capabilities().max_value_bytes)?;
-        let batch = std::mem::take(&mut prepared.batch);
+        let mut batch = std::mem::take(&mut prepared.batch);
+        if cell.borrow().has_newer_records {
+            keep_unknown_fields(store, &id, &mut batch.replace).await?;
+        }
         match store.append(&id, prepared.expected, batch, &operation).await? {
             Appended::Revision(revision) => {
                 let message_ids = message_ids(&prepared.entries);

@@ -101,6 +101,12 @@ pub fn open_whole_record<T: StoredValue>(kind: RecordKind, bytes: &Bytes) -> Res
     }
 }
 
+/// Returns true if a newer build wrote the record.
+#[must_use]
+pub fn is_of_newer_build(bytes: &Bytes) -> bool {
+    bytes.get(1).is_some_and(|version| *version > VERSION)
+}
+
 fn payload_of(kind: RecordKind, bytes: &Bytes) -> Result<Bytes> {
     let [oldest_reader, version, stored_kind, a, b, c, d, ..] = bytes.as_ref() else {
         return Err(corrupt("too short"));

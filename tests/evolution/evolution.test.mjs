@@ -1,4 +1,4 @@
-// R67: two builds work on one database. The later one has a field more, a variant more and a field less.
+// R67: two builds work on one database. The later one has fields that were added, a variant that was added, and fields that were removed.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -12,13 +12,22 @@ test('r67 each build reads what the other wrote, and loses nothing when it write
   const file = databaseFile('beside');
   assert.deepEqual(run('now', file, 'append', 'a'), OK);
   // A field that the later build removed is skipped.
-  assert.deepEqual(run('later', file, 'show'), { texts: ['a'], readOnly: null, findings: 0, title: null, parents: 0, moods: 0, mood: null });
+  assert.deepEqual(run('later', file, 'show'), { texts: ['a'], readOnly: null, findings: 0, title: null, parents: 0, calls: [], moods: 0, mood: null });
   assert.deepEqual(run('later', file, 'append', 'b'), OK);
   // A field that it added is skipped; its head still has the title that it does not know.
-  assert.deepEqual(run('now', file, 'show'), { texts: ['a', 'b'], readOnly: null, findings: 0, title: 'Title', parents: 2 });
+  assert.deepEqual(run('now', file, 'show'), { texts: ['a', 'b'], readOnly: null, findings: 0, title: 'Title', parents: 2, calls: [] });
   assert.deepEqual(run('now', file, 'append', 'c'), OK);
-  // The head's new field outlived a write by the build that does not know it.
-  assert.deepEqual(run('later', file, 'show'), { texts: ['a', 'b', 'c'], readOnly: null, findings: 0, title: null, parents: 0, moods: 2, mood: 'bright' });
+  // The head's new field is there after a write by the build that does not know it.
+  assert.deepEqual(run('later', file, 'show'), { texts: ['a', 'b', 'c'], readOnly: null, findings: 0, title: null, parents: 0, calls: [], moods: 2, mood: 'bright' });
+});
+
+test('r67 an audit row that another build writes again keeps the fields that this build does not know', () => {
+  const file = databaseFile('audit');
+  assert.deepEqual(run('later', file, 'append-call'), OK);
+  assert.deepEqual(run('later', file, 'show').calls, ['pending, calm']);
+  assert.deepEqual(run('now', file, 'append-result'), OK);
+  assert.deepEqual(run('now', file, 'show').calls, ['ok']);
+  assert.deepEqual(run('later', file, 'show').calls, ['ok, calm']);
 });
 
 test('r67 a variant that a build does not know makes the session read-only there, and nothing is written', () => {
@@ -38,6 +47,6 @@ test('r67 a journal with fields of the later build is resumed by no other, which
   run('later', file, 'write-journal');
   assert.deepEqual(run('now', file, 'read-journal'), { code: 'unsupported_version' });
   run('now', file, 'write-journal');
-  // Read, and then missed is the entry with which a journal begins.
+  // The entry is read; the error is about the entry with which a journal begins, which is missing.
   assert.deepEqual(run('later', file, 'read-journal'), { code: 'corrupt_record' });
 });

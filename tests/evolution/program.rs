@@ -1,15 +1,18 @@
 //! One of the two builds that the test runs on one database, which is a file. The feature `next` is the later build.
 //!
-//! `program FILE append TEXT` | `show` | `append-variant TEXT` | `write-journal` | `read-journal`
+//! `program FILE append TEXT` | `append-call` | `append-result` | `append-variant TEXT` | `show` | `write-journal` | `read-journal`
 
 use rethread::error::Error;
-use rethread::history::{Incoming, IncomingMessage, IncomingPart, JoinBase, Origin, join};
+use rethread::history::{HistoryEntry, JoinBase, Origin, join};
 use rethread::id::{IdSource, Seed};
-use rethread::json::{Json, JsonStr, ObjectWriter};
-use rethread::message::{Message, PartBody, Role};
+use rethread::json::{Json, JsonRef, ObjectWriter};
+use rethread::message::{Dialect, Message, PartBody, Role};
+use rethread::provider::decode_body;
 use rethread::run::{JournalEntry, recover};
+use rethread::session_head::SessionHead;
 use rethread::store::{
-    Batch, Change, LogStore, MemoryStore, Query, Record, SessionLog, Table, commit, open_session,
+    AuditRow, Batch, Change, LogStore, MemoryStore, Query, Record, RecordKind, SessionLog, Table, commit, open_record,
+    open_session,
 };
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -74,48 +77,55 @@ fn save(file: &str, store: &MemoryStore) {
     std::fs::write(file, text).unwrap();
 }
 
-fn append(store: &MemoryStore, log: &RefCell<SessionLog>, text: &str, has_new_variant: bool) -> Result<(), Error> {
-    let message = |role, text: &str| {
-        let parts = vec![IncomingPart::Part(PartBody::Text(JsonStr::new(text)).into())];
-        Incoming::Message(IncomingMessage { role, parts, dialect: None, template: None })
-    };
-    let items = vec![message(Role::User, text), message(Role::Assistant, "ok")];
-    let ids = NamedIds(text, Cell::new(0));
+/// Appends messages in the format of chat completions. `name` begins the ids.
+fn append(store: &MemoryStore, log: &RefCell<SessionLog>, name: &str, messages: &str, has_new_variant: bool) -> Result<(), Error> {
+    let items = decode_body(Dialect::OpenAiChat, JsonRef::parse(messages).unwrap())?;
+    let ids = NamedIds(name, Cell::new(0));
     let mut entries = join(JoinBase::history(&log.borrow().history), items, &Origin { at: 1_000, ..Origin::default() }, &ids).entries;
     for entry in &mut entries {
-        if let rethread::history::HistoryEntry::Message(message) = entry {
+        if let HistoryEntry::Message(message) = entry {
             change_message(message, has_new_variant);
         }
     }
-    let edit: Box<dyn Fn(&mut rethread::session_head::SessionHead)> = Box::new(change_head);
-    let change = Change { operation: text.to_owned(), at: 1_000, entries, edit: Some(edit), ..Change::default() };
+    let edit: Box<dyn Fn(&mut SessionHead)> = Box::new(change_head);
+    let change = Change { operation: name.to_owned(), at: 1_000, entries, edit: Some(edit), ..Change::default() };
     block_on(commit(store, log, &change)).map(|_| ())
 }
 
+/// Sets a field that the later build does not have.
 #[cfg(not(feature = "next"))]
 fn change_message(message: &mut Message, _: bool) {
     message.parent_id = Some("parent".into());
 }
 
+/// Sets a variant that the current build does not have. The source of this build sets the new fields itself.
 #[cfg(feature = "next")]
 fn change_message(message: &mut Message, has_new_variant: bool) {
-    message.mood = Some("calm".into());
     if has_new_variant {
         message.source.kind = rethread::message::SourceKind::Plugin;
     }
 }
 
 #[cfg(not(feature = "next"))]
-fn change_head(head: &mut rethread::session_head::SessionHead) {
+fn change_head(head: &mut SessionHead) {
     head.title = Some("Title".into());
 }
 
 #[cfg(feature = "next")]
-fn change_head(head: &mut rethread::session_head::SessionHead) {
-    head.mood = Some("bright".into());
+fn change_head(_: &mut SessionHead) {}
+
+/// The audit rows of the session, as `status` or, in the later build, as `status, mood`.
+fn audit_rows(store: &MemoryStore) -> Vec<String> {
+    let records = block_on(store.read("s", Query::all(Table::ToolInvocations))).unwrap();
+    let rows = records.iter().map(|record| open_record::<AuditRow>(RecordKind::Audit, &record.value).unwrap());
+    #[cfg(feature = "next")]
+    let texts = rows.map(|row| format!("{}, {}", row.status.as_str(), row.mood.unwrap_or_default()));
+    #[cfg(not(feature = "next"))]
+    let texts = rows.map(|row| row.status.as_str().to_owned());
+    texts.collect()
 }
 
-fn show(log: &SessionLog) -> Json {
+fn show(store: &MemoryStore, log: &SessionLog) -> Json {
     ObjectWriter::build(|out| {
         out.array("texts", |array| {
             for message in log.history.messages().iter().filter(|message| message.role == Role::User) {
@@ -128,6 +138,11 @@ fn show(log: &SessionLog) -> Json {
         out.text_or_null("title", log.head.title.as_deref());
         let parents = log.history.messages().iter().filter(|message| message.parent_id.is_some()).count();
         out.number("parents", parents as u64);
+        out.array("calls", |array| {
+            for row in audit_rows(store) {
+                array.text(&row);
+            }
+        });
         #[cfg(feature = "next")]
         {
             let moods = log.history.messages().iter().filter(|message| message.mood.is_some()).count();
@@ -135,6 +150,9 @@ fn show(log: &SessionLog) -> Json {
         }
     })
 }
+
+const CALL: &str = r#"[{"role":"user","content":"call"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}]"#;
+const RESULT: &str = r#"[{"role":"tool","tool_call_id":"c","content":"done"}]"#;
 
 fn answered() -> JournalEntry {
     let mut message = Message::from_text(Role::Assistant, "answer");
@@ -156,14 +174,19 @@ fn main() {
     }
     let store = load(file);
     let log = RefCell::new(block_on(open_session(&store, "s", Seed(7), 1)).unwrap());
-    match command {
-        "show" => println!("{}", show(&log.borrow()).as_str()),
-        _ => match append(&store, &log, &arguments[2], command == "append-variant") {
-            Ok(()) => {
-                save(file, &store);
-                println!("{{\"code\":null}}");
-            }
-            Err(error) => println!("{{\"code\":\"{}\"}}", error.code.as_str()),
-        },
+    let turn = |text: &str| format!(r#"[{{"role":"user","content":"{text}"}},{{"role":"assistant","content":"ok"}}]"#);
+    let outcome = match command {
+        "show" => return println!("{}", show(&store, &log.borrow()).as_str()),
+        "append-call" => append(&store, &log, "call", CALL, false),
+        "append-result" => append(&store, &log, "result", RESULT, false),
+        "append-variant" => append(&store, &log, &arguments[2], &turn(&arguments[2]), true),
+        _ => append(&store, &log, &arguments[2], &turn(&arguments[2]), false),
+    };
+    match outcome {
+        Ok(()) => {
+            save(file, &store);
+            println!("{{\"code\":null}}");
+        }
+        Err(error) => println!("{{\"code\":\"{}\"}}", error.code.as_str()),
     }
 }
