@@ -8,6 +8,7 @@ mod audit;
 pub mod conformance;
 mod id_collisions;
 mod journal;
+pub mod kv;
 mod log;
 mod memory;
 mod numbering;

@@ -41,6 +41,10 @@ pub enum RecordKind {
     Audit = 3,
     Journal = 4,
     JournalMark = 5,
+    /// Of a session in a key-value store.
+    KvHead = 6,
+    /// Of a record in a key-value store.
+    KvRecord = 7,
 }
 
 /// A type that can be stored in a record.

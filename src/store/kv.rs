@@ -1,0 +1,185 @@
+//! Key-value services: where a browser, a server or a Worker keeps chats without a SQL database.
+//!
+//! A [`KvDriver`] gets, lists and writes values; keys, values and what they mean are here. With [`KvDriver::commit`] every append is one
+//! commit that is applied if the head is as it was read, and [`KvStore`] keeps the whole contract.
+
+mod append;
+mod directory;
+mod driver;
+mod key;
+mod list;
+mod load;
+mod schema;
+mod value;
+
+pub use driver::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
+
+use super::{
+    Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,
+    StoreFuture, StoredHead,
+};
+use crate::error::{Error, ErrorCode, Result};
+use append::SessionCommit;
+use driver::{ATTEMPTS, too_busy};
+use list::{list_invocations, list_sessions};
+use load::{LoadedSession, load_session, read_range};
+use schema::prepare;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// A store over a key-value service with atomic commits.
+pub struct KvStore {
+    driver: Rc<dyn KvDriver>,
+    closed: Cell<bool>,
+}
+
+impl KvStore {
+    /// Opens the store.
+    ///
+    /// # Errors
+    /// `unsupported_version` if a newer version wrote the keys, `config_invalid` if somebody else did, or the driver has no `commit` or too
+    /// narrow limits, and the driver's own. Nothing is written then.
+    pub async fn open(driver: Rc<dyn KvDriver>) -> Result<Self> {
+        if !driver.has_commit() {
+            return Err(Error::config(format!("the {} store: its driver has no `commit`", driver.name())));
+        }
+        prepare(&*driver).await?;
+        Ok(Self { driver, closed: Cell::new(false) })
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.get() {
+            let message = format!("the {} store was closed; `open` again", self.driver.name());
+            return Err(Error::new(ErrorCode::Closed, message));
+        }
+        Ok(())
+    }
+
+    async fn load(&self, session: &str) -> Result<LoadedSession> {
+        self.check_open()?;
+        load_session(&*self.driver, session).await
+    }
+
+    /// Returns a session without records that a deletion left behind.
+    async fn load_swept(&self, session: &str) -> Result<LoadedSession> {
+        loop {
+            let loaded = self.load(session).await?;
+            if loaded.head.is_live || !loaded.head.has_records() {
+                return Ok(loaded);
+            }
+            self.bury(&loaded).await?;
+        }
+    }
+
+    async fn bury(&self, loaded: &LoadedSession) -> Result<()> {
+        let mut commit = SessionCommit::new(loaded, self.driver.limits().max_value_bytes);
+        commit.bury()?;
+        let (checks, writes) = commit.into_commit();
+        // If somebody else wrote in between, the caller reads again.
+        self.driver.commit(checks, writes).await.map(drop)
+    }
+}
+
+impl LogStore for KvStore {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            compare_and_append: true,
+            atomic_batch: true,
+            read_your_writes: true,
+            max_value_bytes: MAX_RECORD_BYTES as u64,
+            durable: true,
+        }
+    }
+
+    fn close(&self) {
+        if !self.closed.replace(true) {
+            self.driver.close();
+        }
+    }
+
+    fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
+        Box::pin(async move {
+            let loaded = self.load(session).await?;
+            let head = StoredHead { revision: loaded.head.revision, value: loaded.value };
+            Ok(loaded.head.is_live.then_some(head))
+        })
+    }
+
+    fn append<'a>(
+        &'a self,
+        session: &'a str,
+        expected: u64,
+        batch: Batch,
+        operation: &'a str,
+    ) -> StoreFuture<'a, Appended> {
+        Box::pin(async move {
+            batch.check(operation, self.capabilities().max_value_bytes)?;
+            for _ in 0..ATTEMPTS {
+                let loaded = self.load_swept(session).await?;
+                if let Some(outcome) = loaded.head.operations().outcome(loaded.head.revision, expected, operation) {
+                    return Ok(outcome);
+                }
+                let mut commit = SessionCommit::new(&loaded, self.driver.limits().max_value_bytes);
+                if commit.is_occupied(&batch) {
+                    return Ok(Appended::Occupied);
+                }
+                let revision = commit.append(&batch, operation)?;
+                let (checks, writes) = commit.into_commit();
+                if self.driver.commit(checks, writes).await? {
+                    return Ok(Appended::Revision(revision));
+                }
+            }
+            Err(too_busy(&*self.driver))
+        })
+    }
+
+    fn read<'a>(&'a self, session: &'a str, query: Query) -> StoreFuture<'a, Vec<Record>> {
+        Box::pin(async move {
+            if query.from > query.to || query.from > MAX_KEY {
+                return Ok(Vec::new());
+            }
+            for attempt in 1..=ATTEMPTS {
+                let loaded = self.load(session).await?;
+                if !loaded.head.is_live {
+                    return Ok(Vec::new());
+                }
+                if let Some(records) = read_range(&*self.driver, &loaded, query, attempt == ATTEMPTS).await? {
+                    return Ok(records);
+                }
+            }
+            Err(too_busy(&*self.driver))
+        })
+    }
+
+    fn sessions<'a>(
+        &'a self,
+        cursor: Option<&'a str>,
+        limit: usize,
+        channel: Option<&'a str>,
+    ) -> StoreFuture<'a, Page<SessionRow>> {
+        Box::pin(async move {
+            self.check_open()?;
+            list_sessions(&*self.driver, cursor, limit, channel).await
+        })
+    }
+
+    fn invocations<'a>(&'a self, query: &'a AuditQuery) -> StoreFuture<'a, Page<(String, Record)>> {
+        Box::pin(async move {
+            self.check_open()?;
+            list_invocations(&*self.driver, query).await
+        })
+    }
+
+    fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            for _ in 0..ATTEMPTS {
+                let loaded = self.load_swept(session).await?;
+                if !loaded.head.is_live {
+                    return Ok(());
+                }
+                self.bury(&loaded).await?;
+            }
+            Err(too_busy(&*self.driver))
+        })
+    }
+}

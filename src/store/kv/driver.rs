@@ -1,0 +1,137 @@
+//! What the store runs on: a key-value service behind a few functions.
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::store::StoreFuture;
+use bytes::Bytes;
+
+/// Limits of a key-value service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KvLimits {
+    /// The largest value, in bytes. Larger ones are split.
+    pub max_value_bytes: usize,
+    /// The least time between two writes of one key, in milliseconds.
+    pub min_rewrite_ms: u64,
+    /// True if a read after a write returns what was written.
+    pub read_your_writes: bool,
+}
+
+/// A smaller value has no room for the description of a record.
+const MIN_VALUE_BYTES: usize = 1024;
+
+impl KvLimits {
+    /// # Errors
+    /// `config_invalid` for values that hold no record.
+    pub fn check(self) -> Result<()> {
+        if self.max_value_bytes < MIN_VALUE_BYTES {
+            return Err(Error::config(format!(
+                "a key-value store takes values of at least {MIN_VALUE_BYTES} bytes; its `limits.maxValueBytes` is {}",
+                self.max_value_bytes
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Default for KvLimits {
+    fn default() -> Self {
+        Self { max_value_bytes: 1024 * 1024, min_rewrite_ms: 0, read_your_writes: true }
+    }
+}
+
+/// A value and its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvEntry {
+    /// The bytes.
+    pub value: Bytes,
+    /// Changes with every write of the key. None if the service has no versions.
+    pub version: Option<String>,
+}
+
+/// A page of keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KvPage {
+    /// In key order if the service has one.
+    pub keys: Vec<String>,
+    /// Where the next page begins; none after the last one.
+    pub cursor: Option<String>,
+}
+
+/// What a key must be for a commit to be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvCheck {
+    /// The key.
+    pub key: String,
+    /// The version that was read; none for an absent key.
+    pub version: Option<String>,
+}
+
+/// A write of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KvWrite {
+    /// The key.
+    pub key: String,
+    /// The new value; none deletes the key.
+    pub value: Option<Bytes>,
+}
+
+/// A key-value service. Does not interpret keys or values.
+pub trait KvDriver {
+    /// The name of the service, for messages and `status()`.
+    fn name(&self) -> &str;
+
+    /// Returns what the service can hold.
+    fn limits(&self) -> KvLimits {
+        KvLimits::default()
+    }
+
+    /// Returns true if [`commit`](Self::commit) is supported.
+    fn has_commit(&self) -> bool;
+
+    /// Returns the values of these keys, in their order.
+    ///
+    /// # Errors
+    /// If the service cannot be read.
+    fn get(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<KvEntry>>>;
+
+    /// Returns a page of at most `limit` keys that begin with `prefix`.
+    ///
+    /// # Errors
+    /// If the service cannot be read.
+    fn list<'a>(&'a self, prefix: &'a str, cursor: Option<&'a str>, limit: usize) -> StoreFuture<'a, KvPage>;
+
+    /// Writes a value.
+    ///
+    /// # Errors
+    /// If the service cannot be written to, or the outcome is unknown.
+    fn put(&self, key: String, value: Bytes) -> StoreFuture<'_, ()>;
+
+    /// Removes a key. An absent one is ignored.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    fn delete(&self, key: String) -> StoreFuture<'_, ()>;
+
+    /// Applies every write, if each checked key has its version; else applies none and returns false.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put). All writes were applied, or none.
+    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool>;
+
+    /// Closes the connection, if the driver opened it.
+    fn close(&self) {}
+}
+
+/// Returns the value of one key.
+pub(super) async fn get_one(driver: &dyn KvDriver, key: String) -> Result<Option<KvEntry>> {
+    Ok(driver.get(vec![key]).await?.pop().flatten())
+}
+
+/// How often a read or a write that others interrupted begins again.
+pub(super) const ATTEMPTS: usize = 100;
+
+/// The error of an operation that others interrupted [`ATTEMPTS`] times.
+pub(super) fn too_busy(driver: &dyn KvDriver) -> Error {
+    let message =
+        format!("the {} store: others write to the session all the time; try again in a moment", driver.name());
+    Error::new(ErrorCode::Busy, message)
+}

@@ -1,0 +1,144 @@
+//! A key-value service in memory, which lets others go first at every call.
+
+use bytes::Bytes;
+use rethread::store::StoreFuture;
+use rethread::store::kv::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return value;
+        }
+    }
+}
+
+async fn let_others_go_first() {
+    let mut waited = false;
+    poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+}
+
+/// How often each function was called, and the bytes that it moved.
+#[derive(Default, Debug)]
+pub struct Traffic {
+    pub gets: Cell<u64>,
+    pub lists: Cell<u64>,
+    pub commits: Cell<u64>,
+    pub written_bytes: Cell<u64>,
+}
+
+fn add(count: &Cell<u64>, more: u64) {
+    count.set(count.get() + more);
+}
+
+/// The service; a clone is another connection to the same keys.
+#[derive(Clone, Default)]
+pub struct MemoryKv {
+    pub keys: Rc<RefCell<BTreeMap<String, (Bytes, u64)>>>,
+    pub traffic: Rc<Traffic>,
+    pub limits: KvLimits,
+    /// Lists keys in another order than their own.
+    pub is_unordered: bool,
+    /// Has no commit.
+    pub is_plain: bool,
+}
+
+impl MemoryKv {
+    pub fn set(&self, key: &str, value: &[u8]) {
+        self.keys.borrow_mut().insert(key.into(), (value.to_vec().into(), u64::MAX));
+    }
+
+    fn listed(&self, prefix: &str) -> Vec<String> {
+        let mut keys: Vec<_> = self.keys.borrow().keys().filter(|key| key.starts_with(prefix)).cloned().collect();
+        if self.is_unordered {
+            keys.sort_by_cached_key(|key| (rethread::id::hash(key.as_bytes()), key.clone()));
+        }
+        keys
+    }
+}
+
+impl KvDriver for MemoryKv {
+    fn name(&self) -> &str {
+        "memory-kv"
+    }
+
+    fn limits(&self) -> KvLimits {
+        self.limits
+    }
+
+    fn has_commit(&self) -> bool {
+        !self.is_plain
+    }
+
+    fn get(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<KvEntry>>> {
+        Box::pin(async move {
+            let_others_go_first().await;
+            add(&self.traffic.gets, keys.len() as u64);
+            let stored = self.keys.borrow();
+            let entry =
+                |(value, version): &(Bytes, u64)| KvEntry { value: value.clone(), version: Some(version.to_string()) };
+            Ok(keys.iter().map(|key| stored.get(key).map(entry)).collect())
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, cursor: Option<&'a str>, limit: usize) -> StoreFuture<'a, KvPage> {
+        Box::pin(async move {
+            let_others_go_first().await;
+            add(&self.traffic.lists, 1);
+            let all = self.listed(prefix);
+            let from = cursor.map_or(0, |last| all.iter().position(|key| key == last).map_or(0, |at| at + 1));
+            let keys: Vec<_> = all.iter().skip(from).take(limit).cloned().collect();
+            let cursor = keys.last().filter(|_| from + keys.len() < all.len()).cloned();
+            Ok(KvPage { keys, cursor })
+        })
+    }
+
+    fn put(&self, key: String, value: Bytes) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let_others_go_first().await;
+            add(&self.traffic.commits, 1);
+            add(&self.traffic.written_bytes, value.len() as u64);
+            self.set(&key, &value);
+            Ok(())
+        })
+    }
+
+    fn delete(&self, key: String) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let_others_go_first().await;
+            self.keys.borrow_mut().remove(&key);
+            Ok(())
+        })
+    }
+
+    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            let_others_go_first().await;
+            add(&self.traffic.commits, 1);
+            let mut keys = self.keys.borrow_mut();
+            let holds = |check: &KvCheck| keys.get(&check.key).map(|(_, version)| version.to_string()) == check.version;
+            if !checks.iter().all(holds) {
+                return Ok(false);
+            }
+            let version = keys.values().map(|(_, version)| *version).filter(|version| *version < u64::MAX).max();
+            let version = version.unwrap_or(0) + 1;
+            for KvWrite { key, value } in writes {
+                match value {
+                    Some(value) => {
+                        assert!(value.len() <= self.limits.max_value_bytes, "{key} has {} bytes", value.len());
+                        add(&self.traffic.written_bytes, value.len() as u64);
+                        keys.insert(key, (value, version));
+                    }
+                    None => drop(keys.remove(&key)),
+                }
+            }
+            Ok(true)
+        })
+    }
+}
