@@ -67,17 +67,19 @@ impl TextSource for RecordSource {
     }
 }
 
-/// Maximum number of items to preallocate for a list. A damaged record may claim any length, so longer lists grow as they are read.
-const MAX_EXACT_ITEMS: u64 = 64;
+/// Number of items that are preallocated for a list whatever the record's size.
+const SHORT_LIST: usize = 64;
 
-/// Decodes a list without spare capacity, of which there would be much in lists of one or two items.
+/// Decodes a list without spare capacity, of which there would be much in lists of one or two items, and without moving the items of a
+/// long one as it grows. A damaged record may claim any length, so a long list gets at most as many bytes as the record still has.
 pub(crate) fn exact_list<'b, Ctx, T: Decode<'b, Ctx>>(
     from: &mut Decoder<'b>,
     context: &mut Ctx,
 ) -> Result<Vec<T>, Error> {
     let count = from.array()?.ok_or_else(|| Error::message("a list without a length"))?;
-    let capacity = usize::try_from(count.min(MAX_EXACT_ITEMS)).unwrap_or_default();
-    let mut list = Vec::with_capacity(capacity);
+    let remaining_bytes = from.input().len().saturating_sub(from.position());
+    let most = remaining_bytes.checked_div(size_of::<T>()).unwrap_or_default().max(SHORT_LIST);
+    let mut list = Vec::with_capacity(usize::try_from(count).unwrap_or(most).min(most));
     for _ in 0..count {
         list.push(T::decode(from, context)?);
     }

@@ -1,5 +1,8 @@
 //! Ids: their injected source, maps with ids as keys, and the hash that derives one id from another.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 /// A source of ids that no other writer creates.
 pub trait IdSource {
     /// Returns a new id of letters, digits, `-` and `_`.
@@ -38,7 +41,7 @@ pub struct IdMap<V> {
     values: Vec<V>,
 }
 
-type IndexById = std::collections::HashMap<String, usize, Seed>;
+type IndexById = HashMap<String, usize, Seed>;
 
 impl<V> IdMap<V> {
     /// Creates an empty map.
@@ -78,6 +81,14 @@ impl<V> IdMap<V> {
         self.indexes.insert(id, self.values.len());
         self.values.push(value);
         None
+    }
+
+    /// Sets the value of an id that has none. Returns false, and changes nothing, if the id has one.
+    pub fn insert_new(&mut self, id: &str, value: V) -> bool {
+        let Entry::Vacant(vacant) = self.indexes.entry(id.to_owned()) else { return false };
+        vacant.insert(self.values.len());
+        self.values.push(value);
+        true
     }
 
     /// Returns the value of an id after inserting `value` if there is none.

@@ -144,3 +144,11 @@ fn r67_a_message_is_encoded_as_documented() {
     let hex: String = encoded(&message).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "a800626d3101040201030204 81a10082006422486922 051b0000018bcfe56800 0800 0c00".replace(' ', ""));
 }
+
+#[test]
+fn a_list_that_claims_more_than_the_record_has_is_not_preallocated() {
+    // A log record whose list of entries claims 2^60 items, and has none.
+    let mut bytes = vec![0xa1, 0x04, 0x9b];
+    bytes.extend_from_slice(&(1_u64 << 60).to_be_bytes());
+    assert!(decoded::<crate::history::LogRecord>(&bytes).is_err());
+}

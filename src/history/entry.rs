@@ -1,7 +1,7 @@
 //! The entries of the session log.
 
 use crate::clock::Ms;
-use crate::encoding::{TextSource, is_default};
+use crate::encoding::{TextSource, exact_list, is_default};
 use crate::json::Json;
 use crate::message::{Dialect, Message};
 use crate::session_head::HeadMark;
@@ -25,7 +25,7 @@ pub struct LogRecord {
     #[n(3)]
     pub mark: HeadMark,
     /// The entries, in order.
-    #[cbor(n(4), skip_if = "is_default")]
+    #[cbor(n(4), skip_if = "is_default", decode_with = "exact_list")]
     pub entries: Vec<HistoryEntry>,
 }
 

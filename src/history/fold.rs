@@ -206,26 +206,25 @@ impl History {
     }
 
     fn apply_message(&mut self, message: Message) {
-        if self.message_at.contains_key(&message.id) {
+        if !self.message_at.insert_new(&message.id, self.messages.len()) {
             return;
         }
         self.advance(&message);
-        self.message_at.insert(message.id.clone(), self.messages.len());
         self.messages.push(message);
     }
 
     fn apply_invocation(&mut self, mut invocation: ToolInvocation) {
-        if self.invocation_at.contains_key(&invocation.id) {
+        let at = self.invocations.len();
+        if !self.invocation_at.insert_new(&invocation.id, at) {
             return;
         }
+        let uses = self.call_id_uses.get_or_insert(&invocation.call_id, 0);
+        *uses += 1;
         // `join` renames repeated call ids within a session. A turn that another writer's turn precedes, or a merged log, may
         // repeat one all the same.
-        if invocation.replay_id.is_none() && self.call_id_uses(&invocation.call_id) > 0 {
+        if invocation.replay_id.is_none() && *uses > 1 {
             invocation.replay_id = Some(synthesized_call_id(&invocation.id));
         }
-        let at = self.invocations.len();
-        self.invocation_at.insert(invocation.id.clone(), at);
-        *self.call_id_uses.get_or_insert(&invocation.call_id, 0) += 1;
         // An invocation whose content is withheld from the store never gets a result.
         if invocation.result.is_none() && !invocation.is_withheld() {
             self.open.insert(at);

@@ -26,7 +26,7 @@ pub fn source_number(item: JsonRef<'_>) -> Option<u64> {
 pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<Json> {
     let content = result.content.view();
     // Most results contain no source and cost only this search.
-    if !content.as_raw().contains(NUMBER) {
+    if !contains_source_key(content.as_raw()) {
         return None;
     }
     if let Some(text) = content.as_text() {
@@ -69,11 +69,21 @@ pub fn change_sources(result: &ToolResult, change: &mut dyn FnMut(JsonRef<'_>) -
 }
 
 fn change_text(text: &str, change: &mut dyn FnMut(JsonRef<'_>) -> Option<String>) -> Option<String> {
-    if !text.contains(NUMBER) {
+    if !contains_source_key(text) {
         return None;
     }
     let value = JsonRef::parse(text).ok()?;
     if is_list(value) { change(value) } else { None }
+}
+
+/// Returns true if `text` contains [`NUMBER`]. Every result that is read from a store is searched, so this looks for the rarest byte first.
+fn contains_source_key(text: &str) -> bool {
+    let Some((before, after)) = NUMBER.split_once('_') else { return false };
+    let at_mark = |at: usize| {
+        text.get(..at).is_some_and(|head| head.ends_with(before))
+            && text.get(at + 1..).is_some_and(|tail| tail.starts_with(after))
+    };
+    text.match_indices('_').any(|(at, _)| at_mark(at))
 }
 
 /// Returns true if decoding and encoding `text` loses nothing. An unpaired surrogate decodes to U+FFFD and would be lost.
