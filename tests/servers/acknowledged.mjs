@@ -10,12 +10,13 @@ export function turn(writer, number) {
   return [{ role: 'user', parts: [{ type: 'text', text: token }] }, { role: 'assistant', parts: answer }];
 }
 
-async function pages(read) {
-  const items = [];
+/** All pages of a list, each after the others or, of messages, before them. */
+async function pages(read, add = (items, page) => [...items, ...page]) {
+  let items = [];
   let cursor;
   do {
     const page = await read({ limit: 500, ...(cursor ? { cursor } : {}) });
-    items.push(...page.items);
+    items = add(items, page.items);
     cursor = page.cursor;
   } while (cursor);
   return items;
@@ -26,7 +27,7 @@ export async function checkFound(client, id, acknowledged, doubtful = []) {
   const { state, findings } = await client.status();
   assert.equal(state, 'ready', JSON.stringify(findings));
   const session = await client.session(id);
-  const messages = await pages((query) => session.messages(query));
+  const messages = await pages((query) => session.messages(query), (items, earlier) => [...earlier, ...items]);
   const found = [];
   for (const message of messages) {
     const text = message.parts.find(({ type }) => type === 'text')?.text;

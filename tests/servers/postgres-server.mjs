@@ -7,8 +7,8 @@ import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 
-/** PostgreSQL does not run as root: then as the user `postgres`, which its package makes. */
-function account() {
+/** PostgreSQL does not run as root: then it runs as the user `postgres`, which its package makes. */
+export function postgresAccount() {
   if (process.getuid() !== 0) return {};
   const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
@@ -28,7 +28,7 @@ async function query(place, sql) {
 /** Starts a server. `bin` is the folder of its programs, from `.ci/servers.mjs`. `fsync`: it survives more than the tests need. */
 export async function startPostgres({ bin = process.env.POSTGRES_BIN, fsync = false } = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'rethread-postgres-'));
-  const { uid, gid } = account();
+  const { uid, gid } = postgresAccount();
   if (uid !== undefined) chownSync(folder, uid, gid);
   chmodSync(folder, 0o700);
   const options = { uid, gid, cwd: folder, stdio: 'ignore', env: { ...process.env, LC_ALL: 'C' } };
