@@ -1,6 +1,6 @@
 // Builds the package (cargo, wasm-bindgen, wasm-opt) in dist/ and prints its size, and the component in dist/component/.
 //
-//   npm run build              both, optimized
+//   npm run build              both, optimized, and the conformance suite of `rethread/testing`
 //   npm run build -- --quick   the package alone, unoptimized, for trying a change out
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -16,10 +16,13 @@ const KB = 1024;
 export const BUDGET = 410 * KB;
 
 const STAMP = 'dist/.stamp';
+const TESTING_STAMP = 'dist/.testing-stamp';
 const COMPONENT_STAMP = 'dist/component/.stamp';
 const OUT = ['dist/rethread_bg.wasm', 'dist/rethread.js'];
 /** The program with wire formats only, for `rethread/fetch`, `rethread/formats` and the command line. */
 const FORMATS = ['dist/formats_bg.wasm', 'dist/formats.js'];
+/** The conformance suite, for `rethread/testing`. */
+const TESTING = ['dist/testing_bg.wasm', 'dist/testing.js'];
 export const COMPONENT = 'dist/component/rethread.wasm';
 
 /** The features that rustc uses by default for this target since 1.82: Safari 16.4, Node 20 and workerd support them. */
@@ -78,15 +81,15 @@ function optimize(file) {
   console.log(`wasm-opt: ${before} -> ${statSync(path.join(root, file)).size} bytes`);
 }
 
-/** `quick` skips optimization: seconds instead of minutes, for trying a change. */
-async function buildPackage({ quick = false } = {}) {
-  const profile = quick ? 'quick' : 'release';
-  const raw = await compile('web', profile);
-  await bind(raw, OUT);
-  // A quick build has the whole program under both names.
-  await bind(quick ? raw : await compile('formats', profile), FORMATS);
-  if (quick) return;
+async function buildPackage() {
+  await bind(await compile('web'), OUT);
+  await bind(await compile('formats'), FORMATS);
   for (const [wasm] of [OUT, FORMATS]) optimize(wasm);
+}
+
+/** Without wasm-opt: it runs in tests, where its size does not matter. */
+async function buildTesting() {
+  await bind(await compile('testing'), TESTING);
 }
 
 /** Writes the wasm and its glue for a compiled module. */
@@ -113,7 +116,7 @@ export async function build({ component = true, quick = false } = {}) {
   if (quick) return quickBuild();
   const wanted = hash(inputs());
   const stale = (stamp, made) => !(present(stamp) && read(stamp) === wanted && made.every(present));
-  const parts = [[STAMP, [...OUT, ...FORMATS], buildPackage], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
+  const parts = [[STAMP, [...OUT, ...FORMATS], buildPackage], [TESTING_STAMP, TESTING, buildTesting], ...(component ? [[COMPONENT_STAMP, [COMPONENT], buildComponent]] : [])].filter(([stamp, made]) => stale(stamp, made));
   if (!parts.length) {
     console.log('build: dist is up to date');
     return weigh();
@@ -130,11 +133,14 @@ export async function build({ component = true, quick = false } = {}) {
   weigh();
 }
 
+/** Skips optimization, for trying a change. One compilation has the whole program, under all three names. */
 async function quickBuild() {
   await rust();
   mkdirSync(path.join(root, path.dirname(OUT[0])), { recursive: true });
-  rmSync(path.join(root, STAMP), { force: true }); // so that the next full build does not take this one for an optimized one
-  await buildPackage({ quick: true });
+  // So that the next full build does not take this one for an optimized one.
+  for (const stamp of [STAMP, TESTING_STAMP]) rmSync(path.join(root, stamp), { force: true });
+  const raw = await compile('web,testing', 'quick');
+  for (const program of [OUT, FORMATS, TESTING]) await bind(raw, program);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -46,3 +46,29 @@ export async function postgresPrograms() {
   console.log(`postgres: ${found}`);
   return found;
 }
+
+const BETTER_SQLITE3 = '12.11.1';
+
+/** A folder in which better-sqlite3 is installed, for the Node that runs this. It is compiled unless its authors did that. */
+export async function betterSqlite3() {
+  const place = path.join(cache, `better-sqlite3-${BETTER_SQLITE3}-abi-${process.versions.modules}`);
+  const load = () => output(process.execPath, ['-e', 'new (require("better-sqlite3"))(":memory:")'], { cwd: place });
+  if (!existsSync(place) || load() === null) {
+    mkdirSync(place, { recursive: true });
+    await run('npm', ['install', '--prefix', place, '--no-save', '--no-audit', '--no-fund', `better-sqlite3@${BETTER_SQLITE3}`], { minutes: 15 });
+  }
+  if (load() === null) throw new Error('better-sqlite3 is needed: its binary was neither downloaded nor compiled, which needs Python and a C++ compiler');
+  return place;
+}
+
+const VITEST = '3.2.7';
+
+/** The folder with vitest in its node_modules. */
+export async function vitest() {
+  const place = path.join(cache, `vitest-${VITEST}`);
+  if (!existsSync(path.join(place, 'node_modules/vitest/vitest.mjs'))) {
+    mkdirSync(place, { recursive: true });
+    await run('npm', ['install', '--prefix', place, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `vitest@${VITEST}`], { minutes: 10 });
+  }
+  return place;
+}

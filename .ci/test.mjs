@@ -11,9 +11,8 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
-import { nodeWithSqlite, postgresPrograms } from './servers.mjs';
+import { betterSqlite3, nodeWithSqlite, postgresPrograms, vitest } from './servers.mjs';
 import { files, output, root, run } from './shell.mjs';
-import { buildTesting } from './testing.mjs';
 import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
 
 const WASM = 'wasm32-unknown-unknown';
@@ -67,8 +66,8 @@ const STEPS = [
     await rust();
     await clippy('--lib');
     await clippy('--all-targets', '--features', 'conformance');
-    await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,conformance');
-    await clippy('--lib', '--target', WASM, '--features', 'formats');
+    await clippy('--lib', '--tests', '--target', WASM, '--features', 'web,testing');
+    for (const alone of ['formats', 'testing']) await clippy('--lib', '--target', WASM, '--features', alone);
     await clippy('--lib', '--target', WASM, '--features', 'component');
   }],
   ['purity', 'dependencies between modules, and a core free of its hosts', async () => {
@@ -105,17 +104,17 @@ const STEPS = [
   }],
   ['packaging', 'the packed tarball in Node, a plain page and workerd', async () => {
     await Promise.all([build(), npm(), chromium()]);
-    await nodeTests('tests/packaging', 15);
+    await nodeTests('tests/packaging', 15, { VITEST: await vitest() });
   }],
   ['stand-in', 'the model that all other tests use', () => nodeTests('tests/stand-in', 10)],
   ['bindings', 'the JavaScript classes, in Node, in memory', async () => {
     await Promise.all([build(), npm()]);
     await nodeTests('tests/bindings', 10);
   }],
-  ['servers', 'stores on servers: SQLite, libSQL, PostgreSQL, and in workerd D1 and Durable Objects', async () => {
+  ['servers', 'stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, and in workerd D1 and Durable Objects', async () => {
     await Promise.all([build(), npm()]);
-    await buildTesting();
     await nodeTests('tests/servers', values.long ? 60 : 15, { POSTGRES_BIN: await postgresPrograms() }, await nodeWithSqlite());
+    await nodeTests('tests/better-sqlite3', 10, { BETTER_SQLITE3: await betterSqlite3() });
   }],
   ['judges', 'the providers\' own clients and the ai package accept what we write, and read streams alike', async () => {
     await Promise.all([build(), npm()]);

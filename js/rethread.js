@@ -62,9 +62,12 @@ export class Rethread {
   }
 
   async close() {
-    await this.#handle.promise((store) => store.close());
-    if (!this.#isClosed) instances.leave(this.#handle.instance);
-    this.#isClosed = true;
+    try {
+      await this.#handle.promise((store) => store.close());
+    } finally {
+      if (!this.#isClosed) instances.leave(this.#handle.instance);
+      this.#isClosed = true;
+    }
   }
 
   [dispose]() {

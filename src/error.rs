@@ -76,6 +76,8 @@ codes! {
     CorruptRecord = "corrupt_record",
     /// A value is larger than a limit, or than the memory.
     TooLarge = "too_large",
+    /// The store cannot be reached; it may be reached later. `details.outcome` is `none` if nothing was written, else `unknown`.
+    Unavailable = "unavailable",
     /// The platform deleted the database.
     Evicted = "evicted",
     /// Another error of the store; whether it wrote may be unknown.
@@ -106,6 +108,20 @@ impl Error {
     /// Creates a `config_invalid` error. The message names the option.
     pub fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::ConfigInvalid, message)
+    }
+
+    /// Creates an `unavailable` error. `may_have_written` is true if the request may have reached the store.
+    pub fn unavailable(message: impl Into<String>, may_have_written: bool) -> Self {
+        Self::new(ErrorCode::Unavailable, message).with(|details| {
+            details.text("outcome", if may_have_written { "unknown" } else { "none" });
+        })
+    }
+
+    /// Returns true for an `unavailable` store that may have written what it was asked to.
+    #[must_use]
+    pub fn may_have_written(&self) -> bool {
+        let outcome = self.details.as_ref().and_then(|details| details.view().text("outcome"));
+        self.code == ErrorCode::Unavailable && outcome.as_deref() == Some("unknown")
     }
 
     /// Returns the message without the code.

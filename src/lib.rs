@@ -60,7 +60,7 @@ pub mod run;
 pub mod session_head;
 pub mod store;
 pub mod tool;
-#[cfg(feature = "formats")]
+#[cfg(any(feature = "formats", feature = "testing"))]
 pub mod web;
 
 pub use error::{Error, ErrorCode, Result};

@@ -15,6 +15,7 @@ export function d1(binding) {
   }
   return {
     dialect: 'sqlite',
+    setDurability() {}, // D1 acknowledges what is on its disks
     async transaction(statements) {
       const results = await database.batch(statements.map(({ sql, params }) => database.prepare(sql).bind(...params)));
       return results.map(({ results: rows }) => rows.map(row));

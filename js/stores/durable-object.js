@@ -16,6 +16,7 @@ export function durableObject(objectStorage) {
   return {
     dialect: 'sqlite',
     ownedRuns: runsOfObjects.get(storage),
+    setDurability() {}, // no response leaves the object before what it wrote is on the disk
     transaction: (statements) => storage.transactionSync(() => statements.map(({ sql, params }) => storage.sql.exec(sql, ...params).toArray())),
   };
 }

@@ -12,11 +12,17 @@ export function postgres(client, { schema } = {}) {
   const pool = client;
   if (typeof pool?.query !== 'function') throw new RethreadError('config_invalid', '`postgres` takes a Pool or a connected Client of pg, or an object with `query(text, params)`');
   if (schema !== undefined && (typeof schema !== 'string' || !schema)) throw new RethreadError('config_invalid', '`schema` is the name of a schema that exists');
-  const begin = schema === undefined ? 'BEGIN' : `BEGIN; SET LOCAL search_path TO "${schema.replaceAll('"', '""')}"`;
+  let begin = schema === undefined ? 'BEGIN' : `BEGIN; SET LOCAL search_path TO "${schema.replaceAll('"', '""')}"`;
   const isPool = typeof pool.connect === 'function' && 'totalCount' in pool;
   let last = Promise.resolve();
   return {
     dialect: 'postgres',
+    async setDurability(durability) {
+      if (durability !== 'strict') return;
+      const { rows } = await pool.query('SHOW fsync');
+      if (rows[0]?.fsync !== 'on') throw new RethreadError('config_invalid', '`durability`: the server runs with `fsync = off`, so "strict" cannot be promised');
+      begin += '; SET LOCAL synchronous_commit TO on';
+    },
     transaction(statements) {
       if (isPool) return repeated(() => onPool(pool, begin, statements));
       // On one connection, one after the other.
@@ -56,13 +62,17 @@ async function onPool(pool, begin, statements) {
 }
 
 async function onConnection(client, begin, statements) {
-  await client.query(begin);
+  let isCommitting = false;
   try {
+    await client.query(begin);
     const results = [];
     for (const { sql, params } of statements) results.push((await client.query(sql, params)).rows);
+    isCommitting = true;
     await client.query('COMMIT');
     return results;
   } catch (error) {
+    // A connection that is lost before the commit takes everything back.
+    if (!isCommitting && error instanceof Error) Object.assign(error, { details: { outcome: 'none' } });
     await client.query('ROLLBACK').catch(() => {}); // the first error says why
     throw error;
   }

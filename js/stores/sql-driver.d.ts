@@ -2,14 +2,18 @@
 export interface SqlDriver {
   dialect: "sqlite" | "postgres";
   /** Runs the statements in order in one transaction and returns the rows of each. A failure rolls back all of them. Parameters are
-   *  `?` in SQLite, `$1`, `$2`, … in PostgreSQL. An error whose `code` is "busy", "quota_exceeded", "closed" or "too_large" keeps it. */
+   *  `?` in SQLite, `$1`, `$2`, … in PostgreSQL. An error whose `code` is "busy", "quota_exceeded", "closed", "too_large" or
+   *  "unavailable" keeps it; with `details: { outcome: "none" }` an unavailable database has written nothing. */
   transaction(statements: { sql: string; params: SqlValue[] }[]): Promise<SqlRow[][]> | SqlRow[][];
   /** Default: values of 1 MiB (larger ones are split into rows), 100 parameters a statement. */
   limits?: { maxValueBytes?: number; maxParams?: number };
   /** Only where nobody else can have the database open, as in a Durable Object: the runs that are under way here, which the engine keeps
    *  in it. Any other unfinished run was cut off and can be resumed at once. All drivers of one database share the set. */
   ownedRuns?: Set<string>;
-  /** Called when the store is closed. */
+  /** Called once by `open`, with its option. "strict": what a transaction has committed is on the disk. Throws if it cannot be; a driver
+   *  without it is refused for "strict". */
+  setDurability?(durability: "relaxed" | "strict"): Promise<void> | void;
+  /** Called when the store is closed, and awaited. */
   close?(): Promise<void> | void;
 }
 export type SqlValue = string | number | Uint8Array | null;

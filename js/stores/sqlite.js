@@ -1,4 +1,4 @@
-// "rethread/sqlite": a file through node:sqlite, or an open database of node:sqlite or @libsql/client.
+// "rethread/sqlite": a file through node:sqlite, or an open database of node:sqlite, better-sqlite3 or @libsql/client.
 
 import { RethreadError } from '../error.js';
 
@@ -10,13 +10,19 @@ export function sqlite(database) {
   /** @type {any} */
   let open = path === null ? database : null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
-    throw new RethreadError('config_invalid', '`sqlite` takes the path of a file, or an open database of node:sqlite or @libsql/client');
+    throw new RethreadError('config_invalid', '`sqlite` takes the path of a file, or an open database of node:sqlite, better-sqlite3 or @libsql/client');
   }
   return {
     dialect: 'sqlite',
     transaction(statements) {
       open ??= openFile(path);
       return typeof open.batch === 'function' ? batch(open, statements) : transaction(open, statements);
+    },
+    async setDurability(durability) {
+      open ??= openFile(path);
+      if (durability === 'strict') await syncEachCommit(open);
+      // A file of ours, in WAL mode: survives the process, not a power failure.
+      else if (path !== null) open.exec('PRAGMA synchronous = NORMAL');
     },
     close() {
       if (path === null) return;
@@ -29,7 +35,7 @@ export function sqlite(database) {
 function openFile(path) {
   /** @type {any} */
   const module = globalThis.process?.getBuiltinModule?.('node:sqlite');
-  if (!module) throw new RethreadError('config_invalid', 'a path needs node:sqlite, which Node has from 22.13 on: pass an open database of @libsql/client');
+  if (!module) throw new RethreadError('config_invalid', 'a path needs node:sqlite, which Node has from 22.13 on: pass an open database of better-sqlite3 or @libsql/client');
   const database = new module.DatabaseSync(path);
   database.exec('PRAGMA busy_timeout = 5000');
   try {
@@ -40,7 +46,18 @@ function openFile(path) {
   return database;
 }
 
-/** node:sqlite: synchronous, so nothing comes in between. */
+/** SQLite waits for the disk at each commit. */
+async function syncEachCommit(database) {
+  if (typeof database.batch !== 'function') {
+    database.exec('PRAGMA synchronous = FULL');
+    return;
+  }
+  // libSQL opens connections as it likes, so a setting would not last: its default has to do.
+  const level = database.protocol === 'file' ? Number((await database.execute('PRAGMA synchronous')).rows[0]?.[0]) : 0;
+  if (!(level >= 2)) throw new RethreadError('config_invalid', '`durability`: whether libSQL waits for the disk is not known here, so "strict" cannot be promised');
+}
+
+/** node:sqlite and better-sqlite3: synchronous, so nothing comes in between. */
 function transaction(database, statements) {
   // A transaction that reads first and then writes fails if another connection wrote in between: it takes the lock at once.
   database.exec(statements.every(isRead) ? 'BEGIN' : 'BEGIN IMMEDIATE');

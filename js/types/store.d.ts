@@ -1,5 +1,6 @@
 // Opening a store, and what is common to all its sessions.
 
+import type { LogStore } from "../stores/log-store.js";
 import type { SqlDriver } from "../stores/sql-driver.js";
 import type { Finding } from "./formats.js";
 import type { InvocationQuery, ToolInvocation } from "./message.js";
@@ -11,12 +12,13 @@ import type { Session, SessionOptions } from "./session.js";
 export function open(options?: OpenOptions): Promise<Rethread>;
 
 export interface OpenOptions {
-  /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres", "rethread/cloudflare". */
-  store?: "indexeddb" | "memory" | SqlDriver;
+  /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres", "rethread/cloudflare". One of
+   *  your own: docs/stores.md. */
+  store?: "indexeddb" | "memory" | SqlDriver | LogStore;
   /** Name of the IndexedDB database. */
   name?: string;
   /** "relaxed" (default): a write survives the end of the tab, the process and the browser. "strict": it also survives a power failure,
-   *  because each write waits for the disk. */
+   *  because each write waits for the disk. A store that cannot promise it is refused with `config_invalid`. */
   durability?: "relaxed" | "strict";
   /** Where no lock of the platform shows who is alive: how long the owner of a run counts as alive after its last sign of life, in
    *  milliseconds (100 to a day, default 30000). The owner renews it while the run is under way; the same value in every process. An

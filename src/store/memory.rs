@@ -105,8 +105,9 @@ impl LogStore for MemoryStore {
         }
     }
 
-    fn close(&self) {
+    fn close(&self) -> StoreFuture<'_, ()> {
         drop(self.sessions.take());
+        Box::pin(async { Ok(()) })
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {

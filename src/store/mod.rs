@@ -60,6 +60,24 @@ pub enum Table {
     Runs,
 }
 
+impl Table {
+    /// Returns the name that databases and JavaScript have for the table.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::ToolInvocations => "tool_invocations",
+            Self::Runs => "runs",
+        }
+    }
+
+    /// Returns the table of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Log, Self::ToolInvocations, Self::Runs].into_iter().find(|table| table.as_str() == name)
+    }
+}
+
 /// A stored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -298,7 +316,12 @@ pub trait LogStore {
     }
 
     /// Releases memory and connections. Calls in progress end; there are none afterwards.
-    fn close(&self) {}
+    ///
+    /// # Errors
+    /// The error of the connection that could not be closed. The store counts as closed nevertheless.
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Returns the head; none for an absent or deleted session. A damaged session has a head without bytes.
     ///
@@ -311,8 +334,8 @@ pub trait LogStore {
     /// Repeating an `operation` returns its revision again, as long as fewer than [`REMEMBERED_OPERATIONS`] others followed.
     ///
     /// # Errors
-    /// `quota_exceeded`, `too_large`, `busy` and `store_error`. Nothing was written, or the outcome is unknown: repeat the append with
-    /// the same `operation`.
+    /// `quota_exceeded`, `too_large`, `busy`, `unavailable` and `store_error`. Nothing was written, or the outcome is unknown: repeat
+    /// the append with the same `operation`.
     fn append<'a>(
         &'a self,
         session: &'a str,

@@ -102,10 +102,8 @@ impl LogStore for SqlStore {
         }
     }
 
-    fn close(&self) {
-        if !self.closed.replace(true) {
-            self.driver.close();
-        }
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { if self.closed.replace(true) { Ok(()) } else { self.driver.close().await } })
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {
@@ -126,7 +124,13 @@ impl LogStore for SqlStore {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let (dialect, limits) = (self.dialect(), self.driver.limits());
             let plan = AppendPlan { dialect, limits, session, operation, expected, batch: &batch };
-            let results = self.transaction(plan.statements()?).await?;
+            let results = match self.transaction(plan.statements()?).await {
+                // The reply was lost. The operation is remembered, so a second attempt writes nothing if the first one did.
+                Err(error) if error.may_have_written() => {
+                    self.transaction(plan.statements()?).await.map_err(|_| error)?
+                }
+                ended => ended?,
+            };
             plan.outcome(&results)
         })
     }

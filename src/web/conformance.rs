@@ -1,53 +1,47 @@
-//! The conformance suite for stores of JavaScript: a build of its own, for tests.
+//! The conformance suite for stores of JavaScript: `rethread/testing`, a program of its own.
 
-use super::convert::set;
 use super::foreign::error_from_thrown;
 use super::promise::{await_settled, promise};
-use super::store::JsSqlDriver;
-use crate::error::{ErrorCode, Result};
+use super::store::open_js_store;
+use crate::error::{Error, ErrorCode, Result};
 use crate::store::conformance::{CHECKS, check_one, nothing_lost, write_with_retry};
-use crate::store::sql::SqlStore;
 use crate::store::{LogStore, StoreFuture};
-use js_sys::{Array, Function, Object, Promise};
+use js_sys::{Array, Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
-async fn open(driver: &JsValue) -> Result<Rc<dyn LogStore>> {
-    let driver = JsSqlDriver::new(driver)?;
-    Ok(Rc::new(SqlStore::open(Rc::new(driver)).await?))
+/// Returns the names of all checks.
+#[wasm_bindgen(js_name = checkNames, skip_typescript)]
+#[must_use]
+pub fn check_names() -> Array {
+    CHECKS.iter().map(|(name, _)| JsValue::from_str(name)).collect()
 }
 
-/// Runs every check. `open_driver` returns a driver or a promise of one: another connection to the same data at each call. `run` names the sessions.
-/// Resolves to `{ name, error }` of each, where `error` is null if it passed.
-#[wasm_bindgen(js_name = checkSqlStore, skip_typescript)]
-pub fn check_sql_store(open_driver: Function, run: String) -> Promise {
+/// Runs one check. `openStore` returns a store or a promise of one: another handle on the same data at each call. `run` names the
+/// sessions. Rejects with the reason if the check fails.
+#[wasm_bindgen(js_name = runCheck, skip_typescript)]
+pub fn run_check(name: String, run: String, open: Function) -> Promise {
     promise(async move {
+        let check = CHECKS.iter().find(|(known, _)| *known == name);
+        let (name, check) = check.ok_or_else(|| Error::invalid(format!("there is no check \"{name}\"")))?;
         let open_store = move || -> StoreFuture<'static, Rc<dyn LogStore>> {
-            let returned = open_driver.call0(&JsValue::NULL);
+            let returned = open.call0(&JsValue::NULL);
             Box::pin(async move {
-                let failed = |error: JsValue| error_from_thrown(ErrorCode::StoreError, "opening a driver", &error);
-                let driver = await_settled(returned.map_err(failed)?).await.map_err(failed)?;
-                open(&driver).await
+                let failed = |thrown: JsValue| error_from_thrown(ErrorCode::StoreError, "opening the store", &thrown);
+                let store = await_settled(returned.map_err(failed)?).await.map_err(failed)?;
+                open_store(&store).await
             })
         };
-        let results = Array::new();
-        for (name, check) in CHECKS {
-            let error = check_one(&run, name, *check, &open_store).await.err();
-            let result = Object::new();
-            set(&result, "name", &JsValue::from_str(name));
-            let error = error.map_or(JsValue::NULL, |error| JsValue::from_str(&error.to_string()));
-            set(&result, "error", &error);
-            results.push(&result);
-        }
-        Ok(results.into())
+        check_one(&run, name, *check, &open_store).await?;
+        Ok(JsValue::UNDEFINED)
     })
 }
 
 /// Appends `count` records of writer 0 or 1, again after each conflict. Resolves to the number of conflicts.
 #[wasm_bindgen(js_name = writeWithRetry, skip_typescript)]
-pub fn write_with_retries(driver: JsValue, session: String, writer: u8, count: u8) -> Promise {
+pub fn write_with_retries(store: JsValue, session: String, writer: u8, count: u8) -> Promise {
     promise(async move {
-        let store = open(&driver).await?;
+        let store = open_store(&store).await?;
         let conflicts = write_with_retry(&*store, &session, writer, count).await?;
         Ok(JsValue::from(u32::try_from(conflicts).unwrap_or(u32::MAX)))
     })
@@ -55,9 +49,13 @@ pub fn write_with_retries(driver: JsValue, session: String, writer: u8, count: u
 
 /// Rejects unless both writers' records are there, in order.
 #[wasm_bindgen(js_name = nothingLost, skip_typescript)]
-pub fn check_nothing_lost(driver: JsValue, session: String, count: u8) -> Promise {
+pub fn check_nothing_lost(store: JsValue, session: String, count: u8) -> Promise {
     promise(async move {
-        nothing_lost(&*open(&driver).await?, &session, count).await?;
+        nothing_lost(&*open_store(&store).await?, &session, count).await?;
         Ok(JsValue::UNDEFINED)
     })
+}
+
+async fn open_store(store: &JsValue) -> Result<Rc<dyn LogStore>> {
+    Ok(open_js_store(store, false).await?.0)
 }

@@ -1,6 +1,6 @@
 //! The JavaScript classes, for browsers, Node and Workers. Nothing outside of this module knows of `JsValue`.
 //!
-//! With the feature `formats` alone: the functions of bodies and the stream assembler.
+//! With the feature `formats` alone: the functions of bodies and the stream assembler. With `testing`: the conformance suite for stores.
 //!
 //! No method holds a borrow across an await or while JavaScript runs: a callback may call back.
 
@@ -8,10 +8,11 @@
 mod answer_broadcast;
 #[cfg(feature = "web")]
 mod append;
+#[cfg(feature = "formats")]
 mod assembler;
 #[cfg(feature = "web")]
 mod audit;
-#[cfg(all(feature = "web", feature = "conformance"))]
+#[cfg(feature = "testing")]
 mod conformance;
 // Sessions use the rest of it.
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
@@ -31,6 +32,7 @@ mod live_run;
 mod message_page;
 #[cfg(feature = "web")]
 mod offered_effects;
+#[cfg(feature = "formats")]
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod option_reader;
 #[cfg(feature = "web")]
@@ -41,7 +43,8 @@ mod owned_runs;
 mod payloads;
 #[cfg(feature = "web")]
 mod platform;
-#[cfg(feature = "web")]
+#[cfg(any(feature = "web", feature = "testing"))]
+#[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod promise;
 #[cfg(feature = "web")]
 mod reducers;
@@ -71,13 +74,13 @@ mod session;
 mod session_inner;
 #[cfg(feature = "web")]
 mod state_bag;
-#[cfg(feature = "web")]
+#[cfg(any(feature = "web", feature = "testing"))]
 pub mod store;
 #[cfg(feature = "web")]
 mod store_context;
 #[cfg(feature = "web")]
 mod tab_channel;
-#[cfg(feature = "web")]
+#[cfg(any(feature = "web", feature = "testing"))]
 mod trap_cleanup;
 #[cfg(feature = "web")]
 mod unfinished_run;
@@ -87,6 +90,7 @@ mod unfinished_runs;
 mod view;
 #[cfg(feature = "web")]
 mod view_state;
+#[cfg(feature = "formats")]
 mod wire;
 #[cfg(feature = "web")]
 mod write_queue;

@@ -15,21 +15,21 @@ use wasm_bindgen::JsValue;
 pub enum StoreOption {
     /// A store that is built in, by its name.
     BuiltIn(&'static str),
-    /// The application's SQL driver.
-    SqlDriver(JsValue),
+    /// The application's store or driver.
+    Object(JsValue),
 }
 
 impl<'de> Deserialize<'de> for StoreOption {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let UnreadValue(value) = UnreadValue::deserialize(deserializer)?;
         if value.is_object() {
-            return Ok(Self::SqlDriver(value));
+            return Ok(Self::Object(value));
         }
         match value.as_string().as_deref() {
             Some("indexeddb") => Ok(Self::BuiltIn("indexeddb")),
             Some("memory") => Ok(Self::BuiltIn("memory")),
             Some(other) => Err(D::Error::unknown_variant(other, &["indexeddb", "memory"])),
-            None => Err(D::Error::invalid_type(serde::de::Unexpected::Other("a value"), &"a string or a SQL driver")),
+            None => Err(D::Error::invalid_type(serde::de::Unexpected::Other("a value"), &"a string or a store")),
         }
     }
 }

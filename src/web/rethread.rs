@@ -11,11 +11,10 @@ use super::promise::promise;
 use super::results::{SessionPage, SessionSummary, StatusResult, result_to_js};
 use super::rethread_inner::RethreadInner;
 use super::session::JsSession;
-use super::store::{IndexedDbStore, JsSqlDriver, StorageStatus, persist, storage_status};
+use super::store::{Durability, IndexedDbStore, StorageStatus, open_js_store, persist, storage_status};
 use super::store_context::{DEFAULT_NAME, OpenedStore};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
-use crate::store::sql::SqlStore;
 use crate::store::{MemoryStore, RecordKind, open_record, unreadable_head};
 use js_sys::Promise;
 use std::rc::Rc;
@@ -39,12 +38,12 @@ pub fn open_rethread(options: JsValue) -> Promise {
 
 /// Opens the store that is asked for, or the default of this platform.
 async fn open_store(options: &OpenOptions) -> Result<OpenedStore> {
+    let durability = options.durability.map(|option| option.0).unwrap_or_default();
     let kind = match &options.store {
-        Some(StoreOption::SqlDriver(driver)) => {
-            let owned_runs = OwnedRuns::of_driver(driver)?;
-            let store = SqlStore::open(Rc::new(JsSqlDriver::new(driver)?)).await?;
-            let kind = store.dialect().as_str();
-            return Ok(OpenedStore { store: Rc::new(store), kind, owned_runs });
+        Some(StoreOption::Object(object)) => {
+            let owned_runs = OwnedRuns::of_driver(object)?;
+            let (store, kind) = open_js_store(object, durability == Durability::Strict).await?;
+            return Ok(OpenedStore { store, kind, owned_runs });
         }
         Some(StoreOption::BuiltIn(kind)) => *kind,
         None if member(&js_sys::global(), "indexedDB").is_object() => "indexeddb",
@@ -53,7 +52,6 @@ async fn open_store(options: &OpenOptions) -> Result<OpenedStore> {
     if kind == "memory" {
         return Ok(OpenedStore { store: Rc::new(MemoryStore::default()), kind, owned_runs: None });
     }
-    let durability = options.durability.map(|option| option.0).unwrap_or_default();
     let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
     let store = Rc::new(IndexedDbStore::open(name, durability).await?);
     Ok(OpenedStore { store, kind, owned_runs: None })
@@ -165,7 +163,7 @@ impl JsRethread {
         let inner = self.inner.clone();
         promise(async move {
             inner.end_leases().await;
-            inner.close();
+            inner.close().await?;
             Ok(JsValue::UNDEFINED)
         })
     }

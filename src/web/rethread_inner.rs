@@ -133,7 +133,10 @@ impl RethreadInner {
     }
 
     /// Closes the store and its sessions. A page keeps the last snapshot of each session that it shows.
-    pub fn close(&self) {
+    ///
+    /// # Errors
+    /// The store's own.
+    pub async fn close(&self) -> Result<()> {
         self.context.disconnect();
         // Taken first: closing a session wakes code that may call back.
         let sessions = self.sessions.take();
@@ -141,6 +144,6 @@ impl RethreadInner {
             release_view(session);
             session.close();
         }
-        self.context.close();
+        self.context.close().await
     }
 }

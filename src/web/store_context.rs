@@ -158,12 +158,16 @@ impl StoreContext {
     }
 
     /// Closes the store, after its sessions were closed.
-    pub fn close(&self) {
+    ///
+    /// # Errors
+    /// The store's own. Everything is released nevertheless.
+    pub async fn close(&self) -> Result<()> {
         self.listeners.clear();
         self.damage.borrow_mut().clear();
         // A write under way ends first: whoever waits for it finds what was acknowledged, or that the store is closed.
-        self.store.close();
+        let closed = self.store.close().await;
         self.registry.take();
+        closed
     }
 
     /// Calls `onWarning` with each finding.

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -45,7 +45,7 @@ describe('the tarball', () => {
   test('holds the package and nothing else', () => {
     const stray = packed.files.filter((file) => !/^(dist|js|docs\/rules)\/|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file));
     assert.deepEqual(stray, []);
-    assert.deepEqual(packed.files.filter((file) => file.endsWith('.wasm')), ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm']);
+    assert.deepEqual(packed.files.filter((file) => file.endsWith('.wasm')), ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/testing_bg.wasm']);
     for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(packed.files.includes(licence));
   });
 
@@ -67,6 +67,18 @@ describe('Node', () => {
     assert.deepEqual(answer.statuses, [400, 200], 'refused, and repaired by rethread/fetch');
     assert.ok(answer.oneError, 'one class of errors in every entry');
     assert.deepEqual(answer.formats, ['RethreadError', 'StreamAssembler', 'convert', 'init', 'repair', 'validate']);
+  });
+
+  test('r46 rethread/testing checks a store under node:test and under vitest', async () => {
+    const project = install(packed, 'store');
+    const { stdout } = await exec(process.execPath, ['--test', '--test-reporter=tap', 'store.node-test.js'], { cwd: project, env: { ...process.env, NODE_TEST_CONTEXT: undefined }, timeout: 60_000 });
+    assert.match(stdout, /^# pass (2[4-9]|[3-9]\d)$/m);
+    assert.match(stdout, /^# fail 0$/m);
+
+    symlinkSync(path.join(process.env.VITEST, 'node_modules/vitest'), path.join(project, 'node_modules/vitest'));
+    const command = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', '--include=store.vitest.js'];
+    const found = JSON.parse(await node(command, project));
+    assert.ok(found.success && found.numPassedTests >= 24, JSON.stringify(found).slice(0, 2000));
   });
 
   test('r54_npx rethread checks and repairs a file', async () => {

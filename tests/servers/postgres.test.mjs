@@ -47,7 +47,7 @@ for (const store of ['pg Pool', 'pg Client']) {
       // Both open the empty database at once.
       await twoProcesses(store, place, 's', 200);
       await testing.nothingLost(await driver(), 's', 200);
-      assertAllPassed(await testing.checkSqlStore(driver, 'suite'));
+      assertAllPassed(await testing.checkStore(driver, 'suite'));
       await Promise.all(ends.map((end) => end()));
     });
 

@@ -94,7 +94,7 @@ fn what_is_stored_outlives_the_connection() {
     let file = folder.file("chat.sqlite");
     let first = store(&SqliteDriver::open(&file));
     fill(&first);
-    first.close();
+    block_on(first.close()).unwrap();
     let second = store(&SqliteDriver::open(&file));
     check_filled(&second);
     let closed = block_on(first.head("chat")).unwrap_err();
@@ -331,7 +331,7 @@ fn other_drivers_are_refused() {
         assert_eq!(refused(&SqliteDriver::in_memory(limits)).code, ErrorCode::ConfigInvalid);
     }
     let closed = SqliteDriver::in_memory(SqlLimits::default());
-    rethread::store::sql::SqlDriver::close(&*closed);
+    block_on(rethread::store::sql::SqlDriver::close(&*closed)).unwrap();
     assert_eq!(refused(&closed).code, ErrorCode::Closed);
 }
 

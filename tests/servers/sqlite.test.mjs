@@ -31,7 +31,7 @@ for (const store of ['node:sqlite', 'DatabaseSync', '@libsql/client']) {
     };
 
     test('r46 it conforms', async () => {
-      assertAllPassed(await testing.checkSqlStore(() => driver(`${store} suite`), 'suite'));
+      assertAllPassed(await testing.checkStore(() => driver(`${store} suite`), 'suite'));
     });
 
     test('a chat is written and read', async () => {

@@ -1,16 +1,27 @@
-// The conformance suite (target/testing, from `.ci/testing.mjs`) and what every store's test does with it.
+// The program of `rethread/testing` (dist/testing.js) and what every store's test does with it.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { createGlue } from '../../target/testing/testing.js';
+import { createGlue } from '../../dist/testing.js';
 
-const compiled = () => new WebAssembly.Module(readFileSync(new URL('../../target/testing/testing_bg.wasm', import.meta.url)));
+const compiled = () => new WebAssembly.Module(readFileSync(new URL('../../dist/testing_bg.wasm', import.meta.url)));
 
 /** Starts the program; in workerd with the module that an import gave. */
 export async function startTesting(module = compiled()) {
   const glue = createGlue((exports) => exports);
   const instance = await WebAssembly.instantiate(module, glue.imports);
-  return glue.start(instance);
+  const program = glue.start(instance);
+  return { ...program, checkStore: (openStore, run) => checkStore(program, openStore, run) };
+}
+
+/** Runs every check; `error` is null of those that passed. */
+async function checkStore(program, openStore, run) {
+  const results = [];
+  for (const name of program.checkNames()) {
+    const error = await program.runCheck(name, run, openStore).then(() => null, ({ code, message }) => `${code}: ${message}`);
+    results.push({ name, error });
+  }
+  return results;
 }
 
 /** Insists that every check passed. */

@@ -3,7 +3,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import { open } from '../../js/entry/workerd.js';
 import { d1, durableObject } from '../../js/stores/cloudflare.js';
-import module from '../../target/testing/testing_bg.wasm';
+import module from '../../dist/testing_bg.wasm';
 import { chat, startTesting } from './testing.mjs';
 
 let testing;
@@ -23,7 +23,7 @@ async function act(driver, wrongDriver, address) {
   const { pathname, searchParams } = new URL(address);
   switch (pathname.split('/')[2]) {
     case 'suite':
-      return program.checkSqlStore(driver, `suite-${Math.random()}`);
+      return program.checkStore(driver, `suite-${Math.random()}`);
     case 'chat':
       return { store: await chat(open, driver) };
     case 'write':

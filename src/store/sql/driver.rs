@@ -108,11 +108,16 @@ pub trait SqlDriver {
     /// Runs the statements in order in one transaction, and returns the rows of each. A failure rolls back all of them.
     ///
     /// # Errors
-    /// `busy`, `quota_exceeded`, `closed` and `store_error`.
+    /// `busy`, `quota_exceeded`, `closed`, `unavailable` and `store_error`.
     fn transaction<'a>(&'a self, statements: Vec<SqlStatement>) -> StoreFuture<'a, Vec<Vec<SqlRow>>>;
 
     /// Closes the connection, if the driver opened it.
-    fn close(&self) {}
+    ///
+    /// # Errors
+    /// The driver's own.
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// Reads the columns of a row.

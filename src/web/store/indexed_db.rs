@@ -172,10 +172,11 @@ impl LogStore for IndexedDbStore {
         }
     }
 
-    fn close(&self) {
+    fn close(&self) -> StoreFuture<'_, ()> {
         self.closed.set(true);
         // Transactions under way end first.
         drop(self.connection.take());
+        Box::pin(async { Ok(()) })
     }
 
     fn was_evicted(&self) -> bool {

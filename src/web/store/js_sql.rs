@@ -6,8 +6,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::store::StoreFuture;
 use crate::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlValue};
 use crate::web::convert::set;
-use crate::web::foreign::{bytes, get, items, reason_of, string};
-use crate::web::promise::{await_settled, in_background};
+use crate::web::foreign::{bytes, get, items, member, reason_of, string};
+use crate::web::promise::await_settled;
 use crate::web::trap_cleanup::TrapCleanup;
 use js_sys::{Array, ArrayBuffer, Function, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -19,7 +19,7 @@ pub struct JsSqlDriver {
     close: Option<Function>,
     dialect: SqlDialect,
     limits: SqlLimits,
-    _hold: Option<TrapCleanup>,
+    _cleanup: Option<TrapCleanup>,
 }
 
 impl JsSqlDriver {
@@ -52,8 +52,32 @@ impl JsSqlDriver {
             max_value_bytes: limit(&limits, "maxValueBytes")?.unwrap_or(usual.max_value_bytes),
             max_params: limit(&limits, "maxParams")?.unwrap_or(usual.max_params),
         };
-        let hold = TrapCleanup::closing(driver);
-        Ok(Self { driver: driver.clone(), transaction, close, dialect, limits, _hold: hold })
+        let cleanup = TrapCleanup::closing(driver);
+        Ok(Self { driver: driver.clone(), transaction, close, dialect, limits, _cleanup: cleanup })
+    }
+
+    /// Tells the driver whether a commit waits for the disk.
+    ///
+    /// # Errors
+    /// `config_invalid` if that is asked for and the driver cannot, and the driver's own.
+    pub async fn set_durability(&self, strict: bool) -> Result<()> {
+        let set_durability = get(&self.driver, "setDurability").map_err(|error| Error::config(error.into_message()))?;
+        let Ok(set_durability) = set_durability.dyn_into::<Function>() else {
+            let name = self.dialect.as_str();
+            return if strict {
+                Err(Error::config(format!(
+                    "`durability`: the {name} store's driver cannot promise \"strict\", since it has no `setDurability`; open it with \"relaxed\""
+                )))
+            } else {
+                Ok(())
+            };
+        };
+        let level = JsValue::from_str(if strict { "strict" } else { "relaxed" });
+        let returned = match set_durability.call1(&self.driver, &level) {
+            Ok(returned) => await_settled(returned).await,
+            Err(thrown) => Err(thrown),
+        };
+        returned.map(drop).map_err(|thrown| self.failure(&thrown))
     }
 
     /// Calls the driver, and waits for what it returns.
@@ -127,9 +151,12 @@ impl JsSqlDriver {
 
     /// The error for what a driver threw.
     fn failure(&self, thrown: &JsValue) -> Error {
-        let reason = reason_of(thrown);
-        let code = code_of(thrown, &reason);
-        Error::new(code, format!("the {} store: {reason}", self.dialect.as_str()))
+        let thrown = ThrownError::new(thrown);
+        let message = format!("the {} store: {}", self.dialect.as_str(), thrown.reason);
+        match thrown.code() {
+            ErrorCode::Unavailable => Error::unavailable(message, thrown.may_have_written()),
+            code => Error::new(code, message),
+        }
     }
 }
 
@@ -177,29 +204,99 @@ fn value_to_js(value: &SqlValue) -> JsValue {
     }
 }
 
-/// What kind of failure a driver threw, by what the databases' clients put on their errors: `code` of better-sqlite3, libSQL and pg
-/// (a SQLSTATE), `errcode` of node:sqlite, a sentence of the others.
-fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
-    let code = get(thrown, "code").ok().and_then(|code| code.as_string()).unwrap_or_default();
-    let number = get(thrown, "errcode").ok().and_then(|number| number.as_f64()).unwrap_or(0.0);
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let primary = number as u32 & 0xff;
-    let has = |texts: &[&str]| texts.iter().any(|text| reason.contains(text) || code.contains(text));
-    match (code.as_str(), primary) {
-        // 40001 and 40P01: PostgreSQL aborted the transaction for another one. 55P03: a lock was not available.
-        ("busy" | "40001" | "40P01" | "55P03", _) | (_, 5 | 6) => ErrorCode::Busy,
-        ("quota_exceeded" | "53100", _) | (_, 13) => ErrorCode::QuotaExceeded,
-        ("closed" | "CLIENT_CLOSED", _) => ErrorCode::Closed,
-        ("too_large", _) | (_, 18) => ErrorCode::TooLarge,
-        _ if has(&["SQLITE_BUSY", "SQLITE_LOCKED"]) => ErrorCode::Busy,
-        _ if has(&["SQLITE_FULL"]) => ErrorCode::QuotaExceeded,
-        _ if has(&["SQLITE_TOOBIG"]) => ErrorCode::TooLarge,
-        // node:sqlite and better-sqlite3; a Client and a Pool of pg.
-        _ if has(&["database is not open", "connection is not open", "Client was closed", "after calling end"]) => {
-            ErrorCode::Closed
-        }
-        _ => ErrorCode::StoreError,
+/// What the clients of databases put on their errors: `code` of better-sqlite3, libSQL and pg (a SQLSTATE) and of Node's sockets,
+/// `errcode` of node:sqlite, a sentence of the others.
+struct ThrownError<'a> {
+    thrown: &'a JsValue,
+    code: String,
+    reason: String,
+}
+
+impl<'a> ThrownError<'a> {
+    fn new(thrown: &'a JsValue) -> Self {
+        Self { thrown, code: text_of(thrown, "code"), reason: reason_of(thrown) }
     }
+
+    /// Returns true if the code or the message contains one of the texts.
+    fn has(&self, texts: &[&str]) -> bool {
+        texts.iter().any(|text| self.reason.contains(text) || self.code.contains(text))
+    }
+
+    fn code(&self) -> ErrorCode {
+        let number = member(self.thrown, "errcode").as_f64().unwrap_or(0.0);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let primary = number as u32 & 0xff;
+        match (self.code.as_str(), primary) {
+            ("config_invalid", _) => ErrorCode::ConfigInvalid,
+            // 40001 and 40P01: PostgreSQL aborted the transaction for another one. 55P03: a lock was not available.
+            ("busy" | "40001" | "40P01" | "55P03", _) | (_, 5 | 6) => ErrorCode::Busy,
+            ("quota_exceeded" | "53100", _) | (_, 13) => ErrorCode::QuotaExceeded,
+            ("closed" | "CLIENT_CLOSED", _) => ErrorCode::Closed,
+            ("too_large", _) | (_, 18) => ErrorCode::TooLarge,
+            _ if self.has(&["SQLITE_BUSY", "SQLITE_LOCKED"]) => ErrorCode::Busy,
+            _ if self.has(&["SQLITE_FULL"]) => ErrorCode::QuotaExceeded,
+            _ if self.has(&["SQLITE_TOOBIG"]) => ErrorCode::TooLarge,
+            // node:sqlite and better-sqlite3; a Client and a Pool of pg.
+            _ if self.has(&[
+                "database is not open",
+                "connection is not open",
+                "Client was closed",
+                "after calling end",
+            ]) =>
+            {
+                ErrorCode::Closed
+            }
+            _ if self.is_unavailable() => ErrorCode::Unavailable,
+            _ => ErrorCode::StoreError,
+        }
+    }
+
+    /// Returns true if the database could not be reached.
+    fn is_unavailable(&self) -> bool {
+        const SOCKET_CODES: &[&str] = &[
+            "unavailable",
+            "ECONNREFUSED",
+            "ECONNRESET",
+            "ECONNABORTED",
+            "EPIPE",
+            "ETIMEDOUT",
+            "ENOTFOUND",
+            "EAI_AGAIN",
+            "EHOSTUNREACH",
+            "ENETUNREACH",
+        ];
+        const SENTENCES: &[&str] = &[
+            // A Client and a Pool of pg.
+            "Connection terminated",
+            "not queryable",
+            "timeout exceeded when trying to connect",
+            // libSQL over HTTP, and Workers.
+            "fetch failed",
+            "Network connection lost",
+        ];
+        // PostgreSQL: 08 is a connection exception, 57P01 to 57P05 a server that stops or starts, 53300 too many connections.
+        let is_sqlstate = self.code.len() == 5
+            && (self.code.starts_with("08") || self.code.starts_with("57P0") || self.code == "53300");
+        is_sqlstate || self.is_connect_error() || SOCKET_CODES.contains(&self.code.as_str()) || self.has(SENTENCES)
+    }
+
+    /// Returns true if there was no connection yet.
+    fn is_connect_error(&self) -> bool {
+        matches!(text_of(self.thrown, "syscall").as_str(), "connect" | "getaddrinfo")
+    }
+
+    /// Returns false if the statements have not reached the database, or were rolled back. A driver says so in `details.outcome`.
+    fn may_have_written(&self) -> bool {
+        let outcome = text_of(&member(self.thrown, "details"), "outcome");
+        let was_refused =
+            matches!(self.code.as_str(), "57P03" | "53300") || self.has(&["not queryable", "trying to connect"]);
+        outcome != "none" && !was_refused && !self.is_connect_error()
+    }
+}
+
+/// Returns a member that is a string; empty if there is none.
+fn text_of(object: &JsValue, key: &str) -> String {
+    member(object, key).as_string().unwrap_or_default()
 }
 
 impl SqlDriver for JsSqlDriver {
@@ -218,13 +315,14 @@ impl SqlDriver for JsSqlDriver {
         })
     }
 
-    fn close(&self) {
-        let Some(close) = &self.close else { return };
-        // Nobody waits for it: what it fails with concerns nobody any more.
-        if let Ok(returned) = close.call0(&self.driver) {
-            in_background(async move {
-                let _ = await_settled(returned).await;
-            });
-        }
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(close) = &self.close else { return Ok(()) };
+            let closed = match close.call0(&self.driver) {
+                Ok(returned) => await_settled(returned).await,
+                Err(thrown) => Err(thrown),
+            };
+            closed.map(drop).map_err(|thrown| self.failure(&thrown))
+        })
     }
 }

@@ -1,9 +1,18 @@
 //! Stores that only a JavaScript host has.
 
+#[cfg(feature = "web")]
 mod indexed_db;
+mod js_log;
+mod js_record;
 mod js_sql;
+mod js_store;
+#[cfg(feature = "web")]
 mod status;
 
+#[cfg(feature = "web")]
 pub use indexed_db::{Durability, IndexedDbOptions, IndexedDbStore, delete_database};
+pub use js_log::JsLogStore;
 pub use js_sql::JsSqlDriver;
+pub use js_store::open_js_store;
+#[cfg(feature = "web")]
 pub use status::{StorageStatus, persist, storage_status};

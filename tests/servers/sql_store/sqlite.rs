@@ -193,7 +193,8 @@ impl SqlDriver for SqliteDriver {
         })
     }
 
-    fn close(&self) {
+    fn close(&self) -> StoreFuture<'_, ()> {
         self.connection.take();
+        Box::pin(async { Ok(()) })
     }
 }

@@ -3,7 +3,6 @@
 use super::failure::IdbFailure;
 use super::rows::{
     HEADS, HeadRow, STORES, SessionKeys, delete_head, put_head, request_first_records, request_head, request_records,
-    table_name,
 };
 use super::transaction::{Script, ScriptStep};
 use super::write::{AppendRequest, clear, tombstone};
@@ -105,7 +104,7 @@ impl HeadScript {
 impl Script for HeadScript {
     fn stores(&self) -> Vec<&'static str> {
         match &self.operation {
-            HeadOperation::Read => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
+            HeadOperation::Read => vec![HEADS, Table::Log.as_str(), Table::Runs.as_str()],
             HeadOperation::Append(append) => append.stores(),
             HeadOperation::Delete | HeadOperation::Erase => STORES.to_vec(),
             HeadOperation::WriteTombstone(_) => vec![HEADS],

@@ -3,7 +3,7 @@
 //! A session whose head is lost is found by its records: between the sessions of two heads there should be none.
 
 use super::failure::IdbFailure;
-use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, table_name};
+use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys};
 use super::scan::Scan;
 use super::transaction::{Script, ScriptStep};
 use crate::error::Error;
@@ -69,7 +69,7 @@ impl PageScript {
                 upper = RangeEnd::last();
             }
         }
-        let scan = Scan::new(table_name(Table::ToolInvocations), lower, upper, uses_newest_api);
+        let scan = Scan::new(Table::ToolInvocations.as_str(), lower, upper, uses_newest_api);
         Ok(Self::new(Listing::Audit(query.clone()), query.limit, scan))
     }
 
@@ -177,9 +177,9 @@ impl PageScript {
 impl Script for PageScript {
     fn stores(&self) -> Vec<&'static str> {
         match self.listing {
-            Listing::Sessions(None) => vec![HEADS, table_name(Table::Log), table_name(Table::Runs)],
+            Listing::Sessions(None) => vec![HEADS, Table::Log.as_str(), Table::Runs.as_str()],
             Listing::Sessions(Some(_)) => vec![HEADS],
-            Listing::Audit(_) => vec![table_name(Table::ToolInvocations)],
+            Listing::Audit(_) => vec![Table::ToolInvocations.as_str()],
         }
     }
 

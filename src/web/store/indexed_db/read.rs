@@ -1,7 +1,7 @@
 //! Reads a range of records: those that begin in it, and the segments that begin before it and reach into it.
 
 use super::failure::IdbFailure;
-use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, range, request_head, table_name};
+use super::rows::{self, HEADS, HeadRow, RangeEnd, SessionKeys, range, request_head};
 use super::scan::Scan;
 use super::transaction::{Script, ScriptStep};
 use crate::store::{MAX_KEY, Query, Record};
@@ -40,7 +40,7 @@ impl RangeReadScript {
     pub(super) fn new(keys: SessionKeys, mut query: Query, uses_newest_api: bool) -> Self {
         query.to = query.to.min(MAX_KEY);
         let (lower, upper) = (RangeEnd::at(keys.record(query.from, None)), RangeEnd::at(keys.past(query.to)));
-        let mut scan = Scan::new(table_name(query.table), lower, upper, uses_newest_api);
+        let mut scan = Scan::new(query.table.as_str(), lower, upper, uses_newest_api);
         scan.reverse = query.reverse;
         if query.limit_bytes < PAGE_BYTES {
             scan.count = 16;
@@ -60,7 +60,7 @@ impl RangeReadScript {
 
 impl Script for RangeReadScript {
     fn stores(&self) -> Vec<&'static str> {
-        let table = table_name(self.query.table);
+        let table = self.query.table.as_str();
         if self.query.from == 0 { vec![table] } else { vec![HEADS, table] }
     }
 
@@ -155,13 +155,13 @@ impl RangeReadScript {
         self.phase = ReadPhase::SegmentKeys;
         let first = RangeEnd::at(self.keys.record(self.query.from.saturating_sub(self.widest), None));
         let range = range(&first, &RangeEnd::beyond(self.keys.record(self.query.from, None)))?;
-        let store = transaction.object_store(table_name(self.query.table))?;
+        let store = transaction.object_store(self.query.table.as_str())?;
         Ok(ScriptStep::Request(vec![store.get_all_keys_with_key_and_limit(&range, u32::MAX)?]))
     }
 
     fn values(&mut self, transaction: &IdbTransaction) -> Result<ScriptStep, IdbFailure> {
         self.phase = ReadPhase::SegmentValues;
-        let store = transaction.object_store(table_name(self.query.table))?;
+        let store = transaction.object_store(self.query.table.as_str())?;
         let mut requests = Vec::new();
         for (key, last) in &self.reaching_segments {
             requests.push(store.get(&self.keys.record(*key, Some(*last)))?);

@@ -28,14 +28,6 @@ pub(super) const TABLES: [Table; 3] = [Table::Log, Table::ToolInvocations, Table
 /// All object stores.
 pub(super) const STORES: [&str; 4] = [HEADS, "log", "tool_invocations", "runs"];
 
-pub(super) fn table_name(table: Table) -> &'static str {
-    match table {
-        Table::Log => "log",
-        Table::ToolInvocations => "tool_invocations",
-        Table::Runs => "runs",
-    }
-}
-
 /// One end of a range. An open end is not part of the range.
 #[derive(Clone)]
 pub(super) struct RangeEnd {
@@ -191,7 +183,7 @@ pub(super) fn request_first_records(
 ) -> Result<ScriptStep, IdbFailure> {
     let mut requests = Vec::new();
     for (table, range) in ranges {
-        requests.push(transaction.object_store(table_name(table))?.get_key(&range?.into())?);
+        requests.push(transaction.object_store(table.as_str())?.get_key(&range?.into())?);
     }
     Ok(ScriptStep::Request(requests))
 }
@@ -224,12 +216,12 @@ pub(super) fn delete_head(transaction: &IdbTransaction, keys: &SessionKeys) -> R
 
 /// Writes a record, and replaces an existing one.
 pub(super) fn put_record(transaction: &IdbTransaction, keys: &SessionKeys, record: &Record) -> Result<(), IdbFailure> {
-    put(transaction, table_name(record.table), &keys.record(record.key, record.last_key), &write(record))
+    put(transaction, record.table.as_str(), &keys.record(record.key, record.last_key), &write(record))
 }
 
 /// Adds a record. If its key exists, the transaction is aborted and nothing is written.
 pub(super) fn add_record(transaction: &IdbTransaction, keys: &SessionKeys, record: &Record) -> Result<(), IdbFailure> {
-    let store = transaction.object_store(table_name(record.table))?;
+    let store = transaction.object_store(record.table.as_str())?;
     store.add_with_key(&write(record), &keys.record(record.key, record.last_key))?;
     Ok(())
 }
@@ -240,7 +232,7 @@ pub(super) fn delete(
     table: Table,
     range: Result<IdbKeyRange, JsValue>,
 ) -> Result<(), IdbFailure> {
-    transaction.object_store(table_name(table))?.delete(&range?.into())?;
+    transaction.object_store(table.as_str())?.delete(&range?.into())?;
     Ok(())
 }
 

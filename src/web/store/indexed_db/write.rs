@@ -1,7 +1,7 @@
 //! The append: compares the head and writes the batch, in the callback that has the head.
 
 use super::failure::IdbFailure;
-use super::rows::{self, HEADS, HeadRow, SessionKeys, TABLES, add_record, put_head, put_record, table_name};
+use super::rows::{self, HEADS, HeadRow, SessionKeys, TABLES, add_record, put_head, put_record};
 use crate::store::{Appended, Batch, Record, Table};
 use std::collections::BTreeMap;
 use wasm_bindgen::JsValue;
@@ -34,7 +34,7 @@ impl AppendRequest {
         for table in TABLES {
             let written = put.iter().chain(replace).any(|record| record.table == table);
             if written || remove.iter().any(|(of, _)| *of == table) {
-                stores.push(table_name(table));
+                stores.push(table.as_str());
             }
         }
         stores

@@ -1,0 +1,19 @@
+// The types of `rethread/testing`: the conformance suite, for whoever writes a store.
+import type { OpenOptions } from "./types.js";
+
+type Store = Exclude<OpenOptions["store"], string | undefined>;
+
+/** A case of the suite, for any test runner: `for (const { name, run } of conformance(openStore)) test(name, run)`. */
+export interface ConformanceCase {
+  name: string;
+  /** Rejects with a sentence that says what the store did wrong. */
+  run(): Promise<void>;
+}
+
+/** The cases that every store must pass. `openStore` returns what `open` takes as `store`, or a promise of it. It is called twice in each
+ *  case of a durable store, and both must show the same data: return the same object where a second handle makes no sense. Every case
+ *  uses sessions of its own, whose ids differ from run to run. */
+export function conformance(openStore: () => Store | Promise<Store>): ConformanceCase[];
+
+/** Loads the wasm. Needed in a browser alone, before `conformance`. */
+export function init(source?: BufferSource | WebAssembly.Module | URL | string): Promise<void>;

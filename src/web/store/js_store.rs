@@ -1,0 +1,33 @@
+//! Stores that the application passes as an object, told apart by their methods.
+
+use super::{JsLogStore, JsSqlDriver};
+use crate::error::{Error, Result};
+use crate::store::LogStore;
+use crate::store::sql::SqlStore;
+use std::rc::Rc;
+use wasm_bindgen::JsValue;
+
+/// Opens the store of an object, and returns it with the name that `status()` shows. With `strict` it must promise that what it has
+/// acknowledged is on the disk.
+///
+/// # Errors
+/// `config_invalid` for an object that is no store or cannot keep the promise, and the store's own.
+pub async fn open_js_store(object: &JsValue, strict: bool) -> Result<(Rc<dyn LogStore>, &'static str)> {
+    if JsSqlDriver::is_driver(object) {
+        let driver = JsSqlDriver::new(object)?;
+        driver.set_durability(strict).await?;
+        let store = SqlStore::open(Rc::new(driver)).await?;
+        let name = store.dialect().as_str();
+        return Ok((Rc::new(store), name));
+    }
+    if JsLogStore::is_log_store(object) {
+        let store = JsLogStore::new(object)?;
+        if strict {
+            JsLogStore::require_strict(object)?;
+        }
+        return Ok((Rc::new(store), "custom"));
+    }
+    Err(Error::config(
+        "`store` is an object with the methods of a `SqlDriver` (`transaction`) or of a `LogStore` (`append`, `read`, …)",
+    ))
+}

@@ -1,0 +1,74 @@
+// r46 r47 r48: rethread/sqlite on better-sqlite3. In the Node that it was compiled for, which may lack node:sqlite.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { open } from 'rethread';
+import { sqlite } from 'rethread/sqlite';
+import { assertAllPassed, chat, startTesting } from '../servers/testing.mjs';
+
+const Database = createRequire(path.join(process.env.BETTER_SQLITE3, 'index.js'))('better-sqlite3');
+const folder = mkdtempSync(path.join(tmpdir(), 'rethread-better-sqlite3-'));
+const connections = [];
+const connect = (name, options) => {
+  const database = new Database(path.join(folder, name), { timeout: 10_000, ...options });
+  connections.push(database);
+  return database;
+};
+after(() => {
+  for (const database of connections) database.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let testing;
+before(async () => { testing = await startTesting(); });
+const question = [{ role: 'user', parts: [{ type: 'text', text: 'q' }] }];
+
+test('r46 it conforms', async () => {
+  assertAllPassed(await testing.checkStore(() => sqlite(connect('suite')), 'suite'));
+});
+
+test('a chat is written and read', async () => {
+  assert.equal(await chat(open, () => sqlite(connect('chat'))), 'sqlite');
+});
+
+test('r47 two processes lose nothing', async () => {
+  connect('processes').pragma('journal_mode = WAL');
+  const writer = fileURLToPath(new URL('writer.mjs', import.meta.url));
+  await Promise.all([0, 1].map((number) => promisify(execFile)(process.execPath, [writer, path.join(folder, 'processes'), `${number}`])));
+  await testing.nothingLost(sqlite(connect('processes')), 's', 200);
+});
+
+test('r48 a closed, a read-only and a busy database', async () => {
+  const database = connect('refused');
+  const session = await (await open({ store: sqlite(database) })).session('s');
+  await session.append(question);
+
+  const other = connect('refused', { timeout: 0 });
+  const waiting = await (await open({ store: sqlite(other) })).session('s');
+  database.exec('BEGIN IMMEDIATE');
+  await assert.rejects(waiting.append(question), { code: 'busy', message: /sqlite/ });
+  database.exec('ROLLBACK');
+
+  const reading = await (await open({ store: sqlite(connect('refused', { readonly: true })) })).session('s');
+  assert.equal((await reading.messages()).items.length, 1);
+  await assert.rejects(reading.append(question), { code: 'store_error', message: /sqlite.*readonly/ });
+
+  database.close();
+  await assert.rejects(session.append(question), { code: 'closed', message: /sqlite/ });
+  await assert.rejects(open({ store: sqlite(database) }), { code: 'closed', message: /sqlite/ });
+  assert.equal((await reading.messages()).items.length, 1);
+});
+
+test('durability', async () => {
+  const database = connect('durability');
+  database.pragma('synchronous = OFF');
+  await (await open({ store: sqlite(database), durability: 'strict' })).close();
+  assert.equal(database.pragma('synchronous', { simple: true }), 2);
+});
