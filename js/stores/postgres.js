@@ -38,10 +38,13 @@ async function repeated(transaction) {
     try {
       return await transaction();
     } catch (error) {
-      if (attempt >= ATTEMPTS || !REPEATED.has(error?.code)) throw error;
+      if (attempt >= ATTEMPTS || !(REPEATED.has(error?.code) || (attempt === 1 && wasLostBeforeCommit(error)))) throw error;
     }
   }
 }
+
+/** The connection was lost, perhaps while it lay in a pool, and took everything back. PostgreSQL's own errors have a severity. */
+const wasLostBeforeCommit = (error) => error?.details?.outcome === 'none' && (!error.severity || /^(08|57P)/.test(error.code));
 
 async function onPool(pool, begin, statements) {
   const client = await pool.connect();

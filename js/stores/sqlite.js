@@ -9,6 +9,8 @@ export function sqlite(database) {
   const path = typeof database === 'string' ? database : null;
   /** @type {any} */
   let open = path === null ? database : null;
+  let isStrict = false;
+  let isPrepared = path === null;
   if (path === null && typeof open?.prepare !== 'function' && typeof open?.batch !== 'function') {
     throw new RethreadError('config_invalid', '`sqlite` takes the path of a file, or an open database of node:sqlite, better-sqlite3 or @libsql/client');
   }
@@ -16,18 +18,22 @@ export function sqlite(database) {
     dialect: 'sqlite',
     transaction(statements) {
       open ??= openFile(path);
+      // Not before the first write: a file that is refused stays as it is.
+      if (!isPrepared && !statements.every(isRead)) {
+        isPrepared = true;
+        prepareFile(open, isStrict);
+      }
       return typeof open.batch === 'function' ? batch(open, statements) : transaction(open, statements);
     },
     async setDurability(durability) {
-      open ??= openFile(path);
-      if (durability === 'strict') await syncEachCommit(open);
-      // A file of ours, in WAL mode: survives the process, not a power failure.
-      else if (path !== null) open.exec('PRAGMA synchronous = NORMAL');
+      isStrict = durability === 'strict';
+      if (isStrict && path === null) await syncEachCommit(open);
     },
     close() {
       if (path === null) return;
       open?.close();
       open = null;
+      isPrepared = false;
     },
   };
 }
@@ -38,12 +44,18 @@ function openFile(path) {
   if (!module) throw new RethreadError('config_invalid', 'a path needs node:sqlite, which Node has from 22.13 on: pass an open database of better-sqlite3 or @libsql/client');
   const database = new module.DatabaseSync(path);
   database.exec('PRAGMA busy_timeout = 5000');
-  try {
-    database.exec('PRAGMA journal_mode = WAL');
-  } catch {
-    // A file that is read-only keeps its mode.
-  }
   return database;
+}
+
+/** Sets the journal of a file that is about to be written. In WAL mode a commit survives the process without waiting for the disk. */
+function prepareFile(database, isStrict) {
+  let mode;
+  try {
+    mode = database.prepare('PRAGMA journal_mode = WAL').get().journal_mode;
+  } catch {
+    // A file that is read-only, or in use, keeps its mode.
+  }
+  if (mode === 'wal' && !isStrict) database.exec('PRAGMA synchronous = NORMAL');
 }
 
 /** SQLite waits for the disk at each commit. */

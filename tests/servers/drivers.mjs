@@ -14,7 +14,10 @@ const timeout = (database) => {
 
 const OPEN = {
   'node:sqlite': (file) => ({ driver: sqlite(file) }),
-  DatabaseSync: (file) => ({ driver: sqlite(timeout(new DatabaseSync(file))) }),
+  DatabaseSync: (file) => {
+    const database = timeout(new DatabaseSync(file));
+    return { driver: sqlite(database), end: () => database.close() };
+  },
   '@libsql/client': (file) => {
     const client = createClient({ url: pathToFileURL(file).href, timeout: 10_000 });
     return { driver: sqlite(client), end: () => client.close() };

@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
 import { open } from 'rethread';
 import { postgres } from 'rethread/postgres';
+import { cuttingProxy } from './cutting-proxy.mjs';
 import { openDriver } from './drivers.mjs';
 import { startPostgres } from './postgres-server.mjs';
 import { twoProcesses } from './processes.mjs';
@@ -131,12 +132,109 @@ describe('r48 what cannot be used is refused, and not written', () => {
     await refused(pool({ ...(await database('empty')), options: '-c default_transaction_read_only=on' }), 'store_error');
   });
 
-  test('a pool that was ended, a server that is not there', async () => {
-    const ended = pool(await database('ended'));
+  test('a role without rights', async () => {
+    const place = await database('rights');
+    const owner = pool(place);
+    const store = await open({ store: postgres(owner) });
+    const session = await store.session('s');
+    await session.append(message('q'));
+    await owner.query('CREATE ROLE nobody LOGIN; CREATE ROLE reader LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader; REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    await refused(pool({ ...place, user: 'nobody' }), 'store_error');
+    const reading = await (await open({ store: postgres(pool({ ...place, user: 'reader' })) })).session('s');
+    assert.equal((await reading.messages()).items.length, 1);
+    await assert.rejects(reading.append(message('r')), { code: 'store_error', message: /postgres.*permission denied/ });
+    await session.refresh();
+    assert.equal((await session.messages()).items.length, 1);
+
+    const empty = await database('empty_rights');
+    await pool(empty).query('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    await refused(pool({ ...empty, user: 'nobody' }), 'store_error');
+    const { rows } = await pool(empty).query("SELECT 1 FROM pg_tables WHERE tablename LIKE 'rethread%'");
+    assert.equal(rows.length, 0);
+  });
+
+  test('a client that was closed', async () => {
+    const place = await database('ended');
+    const ended = pool(place);
     const store = await open({ store: postgres(ended) });
     await ended.end();
-    await assert.rejects(store.session('s'), { code: 'closed' });
-    await refused(new pg.Pool({ ...server.place, host: '/nowhere' }), 'store_error');
+    await assert.rejects(store.session('s'), { code: 'closed', message: /postgres/ });
+    await refused(ended, 'closed');
+    const client = new pg.Client(place);
+    await client.connect();
+    await client.end();
+    await refused(client, 'closed');
+  });
+
+  test('a promise that the server does not keep', async () => {
+    const store = postgres(pool(await database('unsafe')));
+    await assert.rejects(open({ store, durability: 'strict' }), { code: 'config_invalid', message: /postgres.*fsync = off/ });
+    await (await open({ store, durability: 'relaxed' })).close();
     for (const wrong of [undefined, {}, 'postgres://']) assert.throws(() => postgres(wrong), { code: 'config_invalid' });
+  });
+});
+
+describe('r48 a server that is away', () => {
+  const unavailable = (outcome) => (error) => {
+    assert.deepEqual([error.name, error.code, error.details], ['RethreadError', 'unavailable', { outcome }], error.message);
+    assert.match(error.message, /postgres/);
+    return true;
+  };
+
+  test('stopped, or never there', async () => {
+    const stopped = await startPostgres();
+    const clientPool = new pg.Pool(stopped.place);
+    clientPool.on('error', () => {});
+    const session = await (await open({ store: postgres(clientPool) })).session('s');
+    await session.append(message('q'));
+    await stopped.stop();
+    await assert.rejects(session.append(message('r')), unavailable('none'));
+    await assert.rejects(session.refresh(), unavailable('none'));
+    await assert.rejects(open({ store: postgres(clientPool) }), unavailable('none'));
+    await clientPool.end();
+    for (const place of [{ host: '/nowhere' }, { host: '127.0.0.1', port: 1 }]) {
+      await assert.rejects(open({ store: postgres(new pg.Pool({ ...server.place, ...place })) }), unavailable('none'));
+    }
+  });
+
+  test('connections that the server ends are replaced', async () => {
+    const place = await database('ending');
+    const session = await (await open({ store: postgres(pool(place)) })).session('s');
+    await session.append(message('q'));
+    await pool().query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'ending'");
+    await session.append(message('r')).catch(unavailable('none'));
+    await session.append(message('s'));
+    const { items } = await session.messages();
+    assert.deepEqual(items.map(({ parts }) => parts[0].text).filter((text) => text !== 'r'), ['q', 's']);
+  });
+
+  test('a connection that is lost in a commit: written once, or not and said so', async () => {
+    const place = await database('cut');
+    const proxy = await cuttingProxy(place);
+    const clientPool = pool(proxy.place);
+    const store = await open({ store: postgres(clientPool) });
+    const session = await store.session('s');
+    const texts = async () => {
+      const fresh = await (await open({ store: postgres(pool(place)) })).session('s');
+      return (await fresh.messages()).items.map(({ parts }) => parts[0].text);
+    };
+    await session.append(message('q'));
+
+    proxy.cut('after');
+    await session.append(message('reply lost'));
+    proxy.cut('before');
+    await session.append(message('request lost'));
+    assert.deepEqual(await texts(), ['q', 'reply lost', 'request lost']);
+
+    proxy.cut('after', 2);
+    await assert.rejects(session.append(message('replies lost')), unavailable('unknown'));
+    assert.deepEqual(await texts(), ['q', 'reply lost', 'request lost', 'replies lost']);
+    proxy.cut('before', 2);
+    await assert.rejects(session.append(message('requests lost')), unavailable('unknown'));
+    assert.deepEqual(await texts(), ['q', 'reply lost', 'request lost', 'replies lost']);
+    await session.append(message('r'));
+    assert.equal((await texts()).length, 5);
+    await clientPool.end();
+    await proxy.close();
   });
 });

@@ -1,12 +1,13 @@
 // r46 r47 r48: rethread/sqlite on node:sqlite and libSQL.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { createClient } from '@libsql/client';
 import { open } from 'rethread';
 import { sqlite } from 'rethread/sqlite';
 import { openDriver } from './drivers.mjs';
@@ -20,7 +21,9 @@ const place = (name) => path.join(folder, `${name.replace(/\W/g, '-')}.sqlite`);
 let testing;
 before(async () => { testing = await startTesting(); });
 
-for (const store of ['node:sqlite', 'DatabaseSync', '@libsql/client']) {
+const STORES = ['node:sqlite', 'DatabaseSync', '@libsql/client'];
+
+for (const store of STORES) {
   describe(store, () => {
     const ends = [];
     after(() => Promise.all(ends.map((end) => end())));
@@ -56,40 +59,110 @@ test('a file of schema version 1 is opened', async () => {
   await store.close();
 });
 
-const refused = async (database, expected) => {
-  const error = await open({ store: sqlite(database) }).then(() => assert.fail('it was opened'), (thrown) => thrown);
+const question = [{ role: 'user', parts: [{ type: 'text', text: 'q' }] }];
+const refused = async (driver, expected) => {
+  const error = await open({ store: driver }).then(() => assert.fail('it was opened'), (thrown) => thrown);
   assert.equal(error.name, 'RethreadError');
   assert.equal(error.code, expected, error.message);
   assert.match(error.message, /sqlite/);
 };
 
+/** Acts as a user who is not root, whom file modes do not restrict. */
+async function asNobody(action) {
+  const isRoot = process.geteuid() === 0;
+  if (isRoot) process.seteuid(65534);
+  try {
+    return await action();
+  } finally {
+    if (isRoot) process.seteuid(0);
+  }
+}
+
+for (const name of STORES) {
+  describe(`r48 ${name}: what cannot be used is refused, and not written`, () => {
+    const using = async (file, action) => {
+      const { driver, end } = await openDriver(name, file);
+      try {
+        return await action(driver);
+      } finally {
+        await end();
+      }
+    };
+    const execute = (file, sql) => {
+      const database = new DatabaseSync(file);
+      database.exec(sql);
+      database.close();
+    };
+
+    test('another version of the schema', async () => {
+      const file = place(`${name} versions`);
+      await using(file, async (driver) => (await open({ store: driver })).close());
+      for (const [version, code] of [[2, 'unsupported_version'], [1e9, 'unsupported_version'], [-1, 'config_invalid'], [0.5, 'store_error']]) {
+        execute(file, `UPDATE rethread_schema SET version = ${version}`);
+        const before = readFileSync(file);
+        await using(file, (driver) => refused(driver, code));
+        assert.ok(before.equals(readFileSync(file)), `version ${version} was written`);
+      }
+    });
+
+    test('a schema of somebody else', async () => {
+      const schemas = ['CREATE TABLE rethread_log (id INTEGER)', 'CREATE TABLE rethread_schema (id INTEGER)', 'CREATE VIEW rethread_heads AS SELECT 1'];
+      for (const [at, sql] of schemas.entries()) {
+        const file = place(`${name} foreign ${at}`);
+        execute(file, sql);
+        const before = readFileSync(file);
+        await using(file, (driver) => refused(driver, 'config_invalid'));
+        assert.ok(before.equals(readFileSync(file)), `${sql} was changed`);
+      }
+    });
+
+    test('a closed client', async () => {
+      const file = place(`${name} closed`);
+      const { driver, end } = await openDriver(name, file);
+      const store = await open({ store: driver });
+      const session = await store.session('s');
+      await session.append(question);
+      // A file that was opened by its path is closed with the store, and opened again by the next one.
+      await (name === 'node:sqlite' ? store.close() : end());
+      await assert.rejects(session.append(question), { code: 'closed' });
+      if (name !== 'node:sqlite') await refused(driver, 'closed');
+      await using(file, async (again) => {
+        const { items } = await (await (await open({ store: again })).session('s')).messages();
+        assert.equal(items.length, 1);
+      });
+    });
+
+    test('a file that may only be read', async () => {
+      const file = place(`${name} mode`);
+      await using(file, async (driver) => (await (await open({ store: driver })).session('s')).append(question));
+      chmodSync(folder, 0o777); // a reader of a file in WAL mode has files of its own beside it
+      chmodSync(file, 0o444);
+      const before = readFileSync(file);
+      await asNobody(() => using(file, async (driver) => {
+        const session = await (await open({ store: driver })).session('s');
+        assert.equal((await session.messages()).items.length, 1);
+        await assert.rejects(session.append(question), (error) => error.code === 'store_error' && /sqlite.*readonly/i.test(error.message));
+      }));
+      assert.ok(before.equals(readFileSync(file)));
+
+      const empty = place(`${name} empty`);
+      writeFileSync(empty, '');
+      chmodSync(empty, 0o444);
+      await asNobody(() => using(empty, (driver) => refused(driver, 'store_error')));
+      assert.equal(readFileSync(empty).length, 0);
+    });
+
+    test('no database', async () => {
+      const text = place(`${name} text`);
+      writeFileSync(text, 'This is no database. '.repeat(100));
+      const before = readFileSync(text);
+      await assert.rejects(using(text, (driver) => open({ store: driver })));
+      assert.ok(before.equals(readFileSync(text)));
+    });
+  });
+}
+
 describe('r48 what cannot be used is refused, and not written', () => {
-  test('a newer schema', async () => {
-    const file = place('newer');
-    await (await open({ store: sqlite(file) })).close();
-    const database = new DatabaseSync(file);
-    database.exec('UPDATE rethread_schema SET version = 2');
-    await refused(database, 'unsupported_version');
-    database.close();
-  });
-
-  test('a schema of somebody else', async () => {
-    const database = new DatabaseSync(':memory:');
-    database.exec('CREATE TABLE rethread_log (id INTEGER)');
-    await refused(database, 'config_invalid');
-    assert.equal(database.prepare('SELECT COUNT(*) AS count FROM sqlite_master').get().count, 1);
-  });
-
-  test('a closed database', async () => {
-    const database = new DatabaseSync(':memory:');
-    const driver = sqlite(database);
-    const store = await open({ store: driver });
-    const session = await store.session('s');
-    database.close();
-    await assert.rejects(session.append([{ role: 'user', parts: [{ type: 'text', text: 'q' }] }]), { code: 'closed' });
-    await refused(database, 'closed');
-  });
-
   test('a read-only database', async () => {
     const file = place('read-only');
     const writable = await open({ store: sqlite(file) });
@@ -103,8 +176,8 @@ describe('r48 what cannot be used is refused, and not written', () => {
 
   test('no database', async () => {
     writeFileSync(place('text'), readFileSync(fileURLToPath(import.meta.url)));
-    await refused(place('text'), 'store_error');
-    await refused(path.join(folder, 'no', 'folder'), 'store_error');
+    await refused(sqlite(place('text')), 'store_error');
+    await refused(sqlite(path.join(folder, 'no', 'folder')), 'store_error');
     for (const wrong of [undefined, null, 7, {}, []]) assert.throws(() => sqlite(wrong), { code: 'config_invalid' });
   });
 
@@ -119,6 +192,49 @@ describe('r48 what cannot be used is refused, and not written', () => {
     other.close();
     await session.append([{ role: 'user', parts: [{ type: 'text', text: 'q' }] }]);
   });
+});
+
+test('durability', async () => {
+  const file = place('durability');
+  const level = (database) => database.prepare('PRAGMA synchronous').get().synchronous;
+  const database = new DatabaseSync(file);
+  database.exec('PRAGMA synchronous = OFF');
+  await (await open({ store: sqlite(database) })).close();
+  assert.equal(level(database), 0, 'what the application set was changed');
+  await (await open({ store: sqlite(database), durability: 'strict' })).close();
+  assert.equal(level(database), 2);
+  database.close();
+  for (const [durability, expected] of [['relaxed', 1], ['strict', 2], [undefined, 1]]) {
+    const driver = sqlite(file);
+    const store = await open({ store: driver, ...(durability && { durability }) });
+    await (await store.session('s')).append(question);
+    const [[row]] = await driver.transaction([{ sql: 'SELECT synchronous FROM pragma_synchronous', params: [] }]);
+    assert.equal(row.synchronous, expected, durability);
+    driver.close();
+  }
+  const { driver, end } = await openDriver('@libsql/client', place('libsql durability'));
+  await (await open({ store: driver, durability: 'strict' })).close();
+  await end();
+  const remote = createClient({ url: 'http://127.0.0.1:1' });
+  await assert.rejects(open({ store: sqlite(remote), durability: 'strict' }), { code: 'config_invalid', message: /sqlite.*libSQL/ });
+  await assert.rejects(open({ store: sqlite(remote) }), { code: 'unavailable', message: /sqlite/ });
+  const ownDriver = { dialect: 'sqlite', transaction: () => [] };
+  await assert.rejects(open({ store: ownDriver, durability: 'strict' }), { code: 'config_invalid', message: /sqlite.*setDurability/ });
+});
+
+test('closing waits for the driver, and reports its failure', async () => {
+  const file = place('closing');
+  const events = [];
+  const { dialect, transaction, close } = sqlite(file);
+  const driver = { dialect, transaction, async close() {
+    await new Promise((resolve) => { setImmediate(resolve); });
+    close();
+    events.push('closed');
+  } };
+  await (await open({ store: driver })).close();
+  assert.deepEqual(events, ['closed']);
+  const failing = await open({ store: { dialect, transaction, close: () => Promise.reject(new Error('it hangs')) } });
+  await assert.rejects(failing.close(), { code: 'store_error', message: /sqlite store: it hangs/ });
 });
 
 describe('drivers that are wrong are errors, never traps', () => {
