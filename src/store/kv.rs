@@ -91,10 +91,8 @@ impl LogStore for KvStore {
         }
     }
 
-    fn close(&self) {
-        if !self.closed.replace(true) {
-            self.driver.close();
-        }
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { if self.closed.replace(true) { Ok(()) } else { self.driver.close().await } })
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {

@@ -185,7 +185,7 @@ fn r48_keys_of_others_and_of_newer_versions_are_refused() {
     assert_eq!(refused(&narrow).code, ErrorCode::ConfigInvalid);
     assert_eq!(refused(&MemoryKv { is_plain: true, ..MemoryKv::default() }).code, ErrorCode::ConfigInvalid);
     let closed = store(&MemoryKv::default());
-    closed.close();
+    block_on(closed.close()).unwrap();
     assert_eq!(block_on(closed.head("s")).unwrap_err().code, ErrorCode::Closed);
 }
 

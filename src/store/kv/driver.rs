@@ -118,7 +118,12 @@ pub trait KvDriver {
     fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool>;
 
     /// Closes the connection, if the driver opened it.
-    fn close(&self) {}
+    ///
+    /// # Errors
+    /// The driver's own.
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 /// Returns the value of one key.
