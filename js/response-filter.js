@@ -7,8 +7,8 @@ const LF = 10;
 const CR = 13;
 const OPENING_BRACES = [0x7b, 0x5b];
 /** White space, and the bytes of a byte order mark. */
-const NO_CONTENT = new Set([LF, CR, 9, 32, 0xef, 0xbb, 0xbf]);
-const MARK = new TextEncoder().encode(REDACTED);
+const WHITE_SPACE = new Set([LF, CR, 9, 32, 0xef, 0xbb, 0xbf]);
+const REDACTED_BYTES = new TextEncoder().encode(REDACTED);
 const NOTHING = new Uint8Array(0);
 
 /**
@@ -19,8 +19,8 @@ export class ResponseFilter {
   #credentials;
   #isError;
   /** True if the body is one value, not an event stream: an error status, no streaming request, or JSON. */
-  #isOne;
-  #hasBegun = false;
+  #isSingleValue;
+  #hasContent = false;
   /** The current event (or body) from its first byte. */
   #held = new Uint8Array(1024);
   #length = 0;
@@ -32,17 +32,17 @@ export class ResponseFilter {
   #lineIsEmpty = true;
   #isAfterCr = false;
 
-  constructor({ credentials, isError, isOne }) {
+  constructor({ credentials, isError, isSingleValue }) {
     this.#credentials = credentials;
     this.#isError = isError;
-    this.#isOne = isOne;
+    this.#isSingleValue = isSingleValue;
   }
 
   /** Takes the next bytes; returns the bytes to pass to the run now. */
   push(bytes) {
     // The run rejects values that are not bytes.
     if (this.#credentials.isEmpty || !isBytes(bytes) || bytes.length === 0) return bytes;
-    this.#look(bytes);
+    this.#detectSingleValue(bytes);
     return this.#isClean(bytes) ? this.#passWhole(bytes) : this.#passParts(bytes);
   }
 
@@ -51,12 +51,12 @@ export class ResponseFilter {
     return this.#close();
   }
 
-  /** Detects a JSON body by its first byte. */
-  #look(bytes) {
-    if (this.#hasBegun) return;
-    const first = bytes.find((byte) => !NO_CONTENT.has(byte));
-    this.#hasBegun = first !== undefined;
-    this.#isOne ||= OPENING_BRACES.includes(first);
+  /** Detects a JSON body by its first byte that is no white space. */
+  #detectSingleValue(bytes) {
+    if (this.#hasContent) return;
+    const first = bytes.find((byte) => !WHITE_SPACE.has(byte));
+    this.#hasContent = first !== undefined;
+    this.#isSingleValue ||= OPENING_BRACES.includes(first);
   }
 
   #isClean(bytes) {
@@ -89,12 +89,12 @@ export class ResponseFilter {
     const safe = this.#found[0]?.at ?? cut;
     out.push(this.#held.slice(this.#passed, safe));
     this.#passed = safe;
-    return joined(out);
+    return concatenated(out);
   }
 
   /** The end of the event, after its blank line; 0 if these bytes do not end it. */
   #eventEnd(bytes, from) {
-    for (let at = from; !this.#isOne && at < bytes.length; at += 1) {
+    for (let at = from; !this.#isSingleValue && at < bytes.length; at += 1) {
       const byte = bytes[at];
       const isLineEnd = byte === CR || (byte === LF && !this.#isAfterCr);
       const isBlank = isLineEnd && this.#lineIsEmpty;
@@ -145,11 +145,11 @@ export class ResponseFilter {
     const pieces = [];
     let from = 0;
     for (const { at, end } of this.#found) {
-      pieces.push(this.#held.subarray(from, at), MARK);
+      pieces.push(this.#held.subarray(from, at), REDACTED_BYTES);
       from = end;
     }
     pieces.push(this.#held.subarray(from, this.#length));
-    return joined(pieces);
+    return concatenated(pieces);
   }
 
   #reset() {
@@ -160,7 +160,7 @@ export class ResponseFilter {
   }
 }
 
-function joined(pieces) {
+function concatenated(pieces) {
   const filled = pieces.filter((piece) => piece.length > 0);
   if (filled.length === 0) return NOTHING;
   const out = new Uint8Array(filled.reduce((sum, piece) => sum + piece.length, 0));

@@ -80,7 +80,7 @@ const textOf = (pieces) => new TextDecoder().decode(Uint8Array.from(pieces.flatM
 /** What comes out of a body that is fed in pieces of so many bytes. */
 function filtered(body, size, options) {
   const credentials = of({ 'x-api-key': KEY });
-  const filter = new ResponseFilter({ credentials, isOne: false, isError: (bytes) => /error/.test(textOf([bytes])), ...options });
+  const filter = new ResponseFilter({ credentials, isSingleValue: false, isError: (bytes) => /error/.test(textOf([bytes])), ...options });
   const bytes = typeof body === 'string' ? bytesOf(body) : body;
   const out = [];
   for (let at = 0; at < bytes.length; at += size) out.push(filter.push(bytes.subarray(at, at + size)));
@@ -92,13 +92,13 @@ test('r68: a refused body loses the key however it is split, in any bytes', () =
   for (const [name, form] of Object.entries(FORMS)) {
     const body = `é ${form} and ${form}\n\n{"x":1}`;
     for (const size of [1, 2, 3, 7, 1000]) {
-      assert.equal(filtered(body, size, { isOne: true, isError: () => true }), `é ${REDACTED} and ${REDACTED}\n\n{"x":1}`, `${name} by ${size}`);
+      assert.equal(filtered(body, size, { isSingleValue: true, isError: () => true }), `é ${REDACTED} and ${REDACTED}\n\n{"x":1}`, `${name} by ${size}`);
     }
   }
   const invalid = Uint8Array.from([0xff, 0xfe, ...bytesOf(KEY), 0x80]);
-  assert.ok(!filtered(invalid, 1, { isOne: true, isError: () => true }).includes(KEY));
+  assert.ok(!filtered(invalid, 1, { isSingleValue: true, isError: () => true }).includes(KEY));
   const utf16 = Uint8Array.from([...KEY].flatMap((char) => [char.charCodeAt(0), 0]));
-  assert.ok(!filtered(utf16, 3, { isOne: true, isError: () => true }).replaceAll('\0', '').includes(KEY));
+  assert.ok(!filtered(utf16, 3, { isSingleValue: true, isError: () => true }).replaceAll('\0', '').includes(KEY));
 });
 
 test('r68: of a stream the event that is an error loses the key, and every other event stays to the byte', () => {
@@ -111,7 +111,7 @@ test('r68: of a stream the event that is an error loses the key, and every other
 });
 
 test('r68: bytes without a key pass at once, as they are', () => {
-  const filter = new ResponseFilter({ credentials: of({ 'x-api-key': KEY }), isOne: false, isError: () => true });
+  const filter = new ResponseFilter({ credentials: of({ 'x-api-key': KEY }), isSingleValue: false, isError: () => true });
   for (const piece of ['data: {"a"', ':1}\n\nda', 'ta: 2']) {
     const bytes = bytesOf(piece);
     assert.equal(filter.push(bytes), bytes);

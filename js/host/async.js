@@ -1,0 +1,93 @@
+// Timeouts, queues and limits of asynchronous work.
+
+/** Resolves after `ms` milliseconds, or when the signal aborts. */
+export function sleep(ms, signal) {
+  return /** @type {Promise<void>} */ (new Promise((resolve) => {
+    if (signal.aborted || !(ms > 0)) return resolve();
+    // A timer with a larger value fires immediately.
+    const timer = setTimeout(resolve, Math.min(ms, 2 ** 31 - 1));
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    }, { once: true });
+  }));
+}
+
+/** Aborts work of which a single step takes longer than `ms`; without a positive `ms`, only when `outerSignal` aborts. */
+export class IdleTimeout {
+  /** Aborts with `outerSignal` and after a timeout; the reason is then a `TimeoutError`. */
+  signal;
+  outerSignal;
+  #ms;
+  #controller = new AbortController();
+
+  constructor(ms, outerSignal) {
+    this.#ms = ms;
+    this.outerSignal = outerSignal;
+    this.signal = AbortSignal.any([outerSignal, this.#controller.signal]);
+  }
+
+  /** Returns the outcome of the step, or rejects with the reason of `signal` if that aborts first. */
+  limit(step) {
+    const { signal } = this;
+    return new Promise((resolve, reject) => {
+      let timer;
+      const fail = () => {
+        clearTimeout(timer);
+        reject(signal.reason ?? new DOMException('aborted', 'AbortError'));
+      };
+      if (signal.aborted) {
+        Promise.resolve(step).catch(() => {}); // it fails as well, and nothing awaits it
+        return fail();
+      }
+      signal.addEventListener('abort', fail, { once: true });
+      if (this.#ms > 0) timer = setTimeout(() => this.#expire(), this.#ms);
+      Promise.resolve(step).then(resolve, reject).finally(() => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', fail);
+      });
+    });
+  }
+
+  #expire() {
+    this.#controller.abort(new DOMException(`nothing was received for ${this.#ms} ms`, 'TimeoutError'));
+  }
+}
+
+/** A FIFO queue. `Array.prototype.shift` moves all remaining elements. */
+export function queue() {
+  let items = [];
+  let next = 0;
+  return {
+    push: (item) => items.push(item),
+    take() {
+      if (next === items.length) return undefined;
+      const item = items[next];
+      items[next] = undefined;
+      next += 1;
+      if (next * 2 > items.length) {
+        items = items.slice(next);
+        next = 0;
+      }
+      return item;
+    },
+  };
+}
+
+/** Returns a function that calls functions, at most `most` at the same time. */
+export function concurrencyLimit(most) {
+  let free = most;
+  const waiting = queue();
+  return async (start) => {
+    // A free place is passed to the first that waits: otherwise a newcomer could take it as well.
+    if (free > 0) free -= 1;
+    else await new Promise((resolve) => waiting.push(resolve));
+    try {
+      return await start();
+    } finally {
+      const next = waiting.take();
+      if (next) next();
+      else free += 1;
+    }
+  };
+}

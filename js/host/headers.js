@@ -1,0 +1,45 @@
+// The application's headers, which hold its credentials.
+
+import { errorWords, headerPairs, plainWords } from '../credentials.js';
+import { memberOf } from '../foreign.js';
+
+/** The application's headers for a model call, with names in lower case, registered as credentials. */
+export async function requestHeaders({ request, dialect }, { headers, credentials }) {
+  let provided = headers;
+  if (typeof headers === 'function') {
+    try {
+      provided = await headers({ url: request.url, dialect, model: modelOf(request.body) });
+    } catch (error) {
+      // The error may quote a credential that is not registered yet: repeat only plain words.
+      const { code, message } = errorWords(error);
+      throw headersError(`\`headers\` of \`drive\` threw: ${plainWords(credentials.redact(message))}`, code);
+    }
+  }
+  try {
+    credentials.add(provided);
+    return Object.fromEntries(headerPairs(provided));
+  } catch (error) {
+    throw headersError('`headers` of `drive` must be an object of strings, or a function that returns one', memberOf(error, 'name'));
+  }
+}
+
+/** Registers static headers before the first model call: a tool of a resumed run may run first and quote one. */
+export function registerStaticHeaders({ headers, credentials }) {
+  try {
+    if (typeof headers !== 'function') credentials.add(headers);
+  } catch {
+    // The model call reports invalid headers.
+  }
+}
+
+/** An error of `headers`. Only a plain word is kept as its code, since a code may quote a credential. */
+function headersError(message, code) {
+  return Object.assign(new Error(message), /^[A-Za-z_]{1,40}$/.test(code ?? '') ? { code } : {});
+}
+
+/** The model of a request body, or null. Parameters come first, so that only the beginning is searched. */
+function modelOf(body) {
+  const head = new TextDecoder().decode(body.subarray(0, 2048));
+  const found = /"model"\s*:\s*("(?:[^"\\]|\\.)*")/.exec(head);
+  return found ? JSON.parse(found[1]) : null;
+}

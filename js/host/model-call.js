@@ -1,0 +1,81 @@
+// Executes a model call: sends the request and feeds the response to the run.
+
+import { RethreadError } from '../error.js';
+import { memberOf } from '../foreign.js';
+import { ResponseFilter } from '../response-filter.js';
+import { IdleTimeout } from './async.js';
+import { requestHeaders } from './headers.js';
+import { redactedError } from './redacted-error.js';
+import { fetchError, redirectMode, rejectRedirect } from './redirect.js';
+
+/** Executes a `call_model` effect. Returns without an answer if `signal` aborts: the run has closed the effect. */
+export async function callModel(run, effect, options, signal) {
+  if (signal.aborted) return;
+  const headers = await requestHeaders(effect, options);
+  if (signal.aborted) return;
+  const timeout = new IdleTimeout(options.idleTimeoutMs, signal);
+  let response;
+  try {
+    response = await timeout.limit(send(effect.request, headers, options, timeout.signal));
+    rejectRedirect(response);
+  } catch (error) {
+    if (!signal.aborted) await run.answer(effect.id, { type: 'failed', error: fetchError(error, options) });
+    return;
+  }
+  const responseHeaders = options.credentials.redactEach(Object.fromEntries(response.headers));
+  await run.answer(effect.id, { type: 'response_started', status: response.status, headers: responseHeaders });
+  const error = await feedBody(run, effect, response, options, timeout);
+  if (signal.aborted) return;
+  await run.answer(effect.id, error ? { type: 'failed', error } : { type: 'response_end' });
+}
+
+function send({ url, method, headers, body }, ownHeaders, options, signal) {
+  const fetch = options.fetch ?? globalThis.fetch;
+  return fetch(url, { method, headers: { ...headers, ...ownHeaders }, body, signal, redirect: redirectMode() });
+}
+
+/** Feeds the body of the response to the run, without credentials. Returns the error of a timeout. */
+async function feedBody(run, effect, response, options, timeout) {
+  const filter = responseFilter(run, effect, response, options.credentials);
+  let reader;
+  try {
+    reader = response.body?.getReader();
+    await feedChunks(run, effect, reader, filter, timeout);
+  } catch (error) {
+    if (timeout.outerSignal.aborted) return undefined;
+    if (error instanceof RethreadError) throw error; // not a stream error: the run rejected the bytes
+    // A broken stream is a truncated answer, which the run handles; a timeout is reported here.
+    if (memberOf(error, 'name') === 'TimeoutError') return redactedError(error, options);
+  } finally {
+    // A custom `fetch` may ignore the signal.
+    if (timeout.outerSignal.aborted) reader?.cancel().catch(() => {});
+  }
+  if (!timeout.outerSignal.aborted) await feed(run, effect, filter.end());
+  return undefined;
+}
+
+async function feedChunks(run, effect, reader, filter, timeout) {
+  let received = 0;
+  while (reader && !timeout.outerSignal.aborted) {
+    const { value, done } = await timeout.limit(reader.read());
+    if (done) return;
+    received += value?.length ?? 0;
+    await feed(run, effect, filter.push(value));
+    // Held bytes count too: pass them on, so that the run reports `too_large`.
+    if (received > run.maxResponseBytes) await feed(run, effect, filter.end());
+  }
+}
+
+async function feed(run, effect, bytes) {
+  if (bytes?.length !== 0) await run.feed(effect.id, bytes);
+}
+
+/** Removes credentials from errors of the server; answers of the model pass unchanged. */
+function responseFilter(run, effect, { status }, credentials) {
+  const isErrorStatus = status < 200 || status > 299;
+  return new ResponseFilter({
+    credentials,
+    isSingleValue: isErrorStatus || !effect.stream,
+    isError: (bytes) => isErrorStatus || (run.isErrorResponse?.(bytes) ?? true),
+  });
+}
