@@ -169,12 +169,10 @@ impl From<ReplayOptions> for PolicyLayer {
 }
 
 /// Converts `channels` to a policy layer for each channel.
-pub fn channel_layers(channels: Option<OptionEntries<Option<ReplayOptions>>>) -> BTreeMap<String, PolicyLayer> {
-    let mut layers = BTreeMap::new();
-    for (channel, options) in channels.unwrap_or_default().0 {
-        layers.insert(channel, options.map(Into::into).unwrap_or_default());
-    }
-    layers
+pub fn channel_layers(channels: Option<OptionEntries<Option<ReplayOptions>>>) -> Vec<(String, PolicyLayer)> {
+    let layer =
+        |(channel, options): (String, Option<ReplayOptions>)| (channel, options.map(Into::into).unwrap_or_default());
+    channels.unwrap_or_default().0.into_iter().map(layer).collect()
 }
 
 /// The fields of `Session.update`: absent keeps, null clears.

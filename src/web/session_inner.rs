@@ -138,8 +138,9 @@ impl SessionInner {
 
     /// Returns all levels of replay settings, with those of one call.
     pub fn policy(&self, call: PolicyLayer, tools: BTreeMap<String, crate::tool::Window>) -> Policy {
-        let channel =
-            self.channel().and_then(|channel| self.context.channels.get(&channel).cloned()).unwrap_or_default();
+        let named = self.channel();
+        let layer = self.context.channels.iter().find(|(channel, _)| Some(channel) == named.as_ref());
+        let channel = layer.map(|(_, layer)| layer.clone()).unwrap_or_default();
         Policy { call, tools, session: self.policy.borrow().clone(), channel, global: self.context.global.clone() }
     }
 

@@ -20,7 +20,7 @@ use crate::store::{LogStore, SessionRow, StoredHead, read_head};
 use js_sys::{Function, Promise};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -34,7 +34,8 @@ pub struct StoreContext {
     pub ids: PlatformIds,
     pub seed: Seed,
     pub global: PolicyLayer,
-    pub channels: BTreeMap<String, PolicyLayer>,
+    /// The replay settings of each channel that has some.
+    pub channels: Vec<(String, PolicyLayer)>,
     /// The lock names of the runs that are live in this tab.
     pub live: RefCell<BTreeSet<String>>,
     /// The runs of this process, if only this process can have the database open.

@@ -81,7 +81,7 @@ struct CallIdSet<'w>(Vec<(&'static str, Cow<'w, str>)>);
 
 impl<'w> CallIdSet<'w> {
     fn new(mut ids: Vec<(&'static str, Cow<'w, str>)>) -> Self {
-        ids.sort();
+        ids.sort_unstable();
         Self(ids)
     }
 
