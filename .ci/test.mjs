@@ -13,6 +13,7 @@ import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
 import { betterSqlite3, nodeWithSqlite, postgresPrograms, vitest } from './servers.mjs';
 import { files, output, root, run } from './shell.mjs';
+import { buildLaterWasm } from '../tests/evolution/builds.mjs';
 import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
 
 const WASM = 'wasm32-unknown-unknown';
@@ -137,6 +138,7 @@ const STEPS = [
   }],
   ['e2e', 'whole chats in Chromium', async () => {
     await Promise.all([build(), npm(), chromium()]);
+    await buildLaterWasm();
     await nodeTests('tests/browser', 30);
   }],
 ];

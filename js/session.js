@@ -40,7 +40,7 @@ export class Session {
   }
 
   get title() {
-    return this.#handle.read((session) => session.title);
+    return this.#handle.read((session) => session.title) ?? null;
   }
 
   get state() {

@@ -22,6 +22,17 @@ const given = () => [
   ] },
 ];
 
+test('the title of a session is null until it is set', async () => {
+  const store = await open({ store: 'memory' });
+  const session = await store.session('s');
+  assert.equal(session.title, null);
+  await session.update({ title: 'Trip' });
+  assert.equal(session.title, 'Trip');
+  await session.update({ title: null });
+  assert.equal(session.title, null);
+  await store.close();
+});
+
 test('r57 neutral messages come back as they were given, and go out in every dialect', async () => {
   const store = await open({ store: 'memory', now: () => 2000 });
   const session = await store.session('s');

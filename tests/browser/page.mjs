@@ -25,17 +25,21 @@ export function laneOf(origin, name) {
   };
 }
 
-/** {url, lane, page, context, close}. A page holds `rethread`, `drive` and the scenarios as globals; what it complains of fails the test that asks. */
-export async function openWorld() {
+/** {url, lane, page, context, close}. A page has `rethread`, `drive` and the scenarios as globals; its errors are in `complaints`. `laterDist` is
+ *  the folder of another build of the wasm, which `/later.html` loads. */
+export async function openWorld({ laterDist } = {}) {
   const standIn = createStandIn();
   const server = await serve({
-    folders: { '/': here('pages'), '/js/': here('../../js'), '/dist/': here('../../dist'), '/scenarios/': here('../bindings/scenarios') },
+    folders: {
+      '/': here('pages'), '/js/': here('../../js'), '/dist/': here('../../dist'), '/scenarios/': here('../bindings/scenarios'),
+      ...(laterDist && { '/later/js/': here('../../js'), '/later/dist/': laterDist }),
+    },
     handle: standIn.handle,
   });
   const browser = await launchBrowser();
 
   /** A page in `context`, or in one of its own: two pages of one context are two tabs. */
-  async function page(context) {
+  async function page(context, path = '/') {
     const own = context ?? await browser.newContext();
     const opened = await own.newPage();
     opened.complaints = [];
@@ -44,7 +48,7 @@ export async function openWorld() {
       // A request that the model refuses is written to the console by the browser itself.
       if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) opened.complaints.push(message.text());
     });
-    await opened.goto(`${server.url}/`);
+    await opened.goto(`${server.url}${path}`);
     await opened.evaluate(() => globalThis.ready);
     return opened;
   }
