@@ -46,6 +46,8 @@ pub struct SessionHead {
     pub source_high_water: i64,
     /// Unfinished runs.
     pub runs: Vec<RunEntry>,
+    /// The key after the newest segment of the log, 0 for none. A hint for reading the end of the log; a rebuilt head lacks it.
+    pub merged_until: u64,
     /// Fields that a newer build wrote.
     pub unknown: UnknownFields,
 }
@@ -68,6 +70,7 @@ encode_with_unknown_fields!(struct SessionHead {
     15 => log_bytes,
     16 => source_high_water,
     17 => runs,
+    18 => merged_until,
 });
 
 impl SessionHead {
@@ -93,6 +96,7 @@ impl SessionHead {
             log_bytes: 0,
             source_high_water: -1,
             runs: Vec::new(),
+            merged_until: 0,
             unknown: UnknownFields::default(),
         }
     }
@@ -149,6 +153,7 @@ impl SessionHead {
         self.next_invocation = self.next_invocation.max(earlier.next_invocation);
         self.next_run = self.next_run.max(earlier.next_run);
         self.turns = self.turns.max(earlier.turns);
+        self.merged_until = self.merged_until.max(earlier.merged_until);
         self.source_high_water = self.source_high_water.max(earlier.source_high_water);
     }
 

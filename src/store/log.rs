@@ -1,26 +1,23 @@
-//! [`SessionLog`]: the head and history of an open session, read, refreshed and appended to over any [`LogStore`].
-//!
-//! An append is prepared from the known state and written if the head still has the expected revision. Otherwise it is prepared again
-//! after what the other writer appended: whole, never dropped and never interleaved (R15).
+//! [`SessionLog`]: the head and history of an open session. It prepares appends, and folds records that were read; the reading is in
+//! `open.rs`, the writing in `write.rs`.
 
-use super::audit::{AuditRow, keep_unknown_fields};
+use super::audit::AuditRow;
 use super::id_collisions::replace_ids_in_use;
 use super::journal::{JournalChange, JournalStep, write_journal};
+use super::merge_queue::MergeQueue;
 use super::numbering::assign_numbers;
-use super::rebuild::{LogSurvey, Rebuilt, rebuild_head};
+use super::rebuild::LogSurvey;
 use super::record::{RecordKind, is_of_newer_build, open_record, seal_record};
 use super::second_results::set_aside_second_results;
-use super::{Appended, Batch, LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
+use super::segment::split_segment;
+use super::{Batch, Record, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::{History, HistoryEntry, LogRecord, highest_source};
 use crate::id::{IdMap, Seed};
 use crate::session_head::SessionHead;
-use std::cell::RefCell;
-
-/// Conflicts after which an append fails with `busy`.
-const MAX_CONFLICTS: u32 = 200;
+use bytes::Bytes;
 
 /// A session as it was last read.
 pub struct SessionLog {
@@ -29,10 +26,12 @@ pub struct SessionLog {
     /// The revision of the head; 0 for a session that is not stored yet.
     pub revision: u64,
     /// The revision in the store. It differs from `revision` only if the store lost the head, which was rebuilt.
-    stored_revision: u64,
+    pub(super) stored_revision: u64,
     /// The lowest revision that the next append may have.
-    min_revision: u64,
-    survey: LogSurvey,
+    pub(super) min_revision: u64,
+    pub(super) survey: LogSurvey,
+    /// Records that wait to be merged into segments.
+    pub(super) merge_queue: MergeQueue,
     /// The history that the log contains.
     pub history: History,
     /// Problems found while reading: records that do not decode or are missing (R7).
@@ -40,12 +39,12 @@ pub struct SessionLog {
     /// Counts reloads. Whatever was derived from the history of an earlier generation is invalid.
     pub generation: u64,
     /// Names of the appends whose records this log has read or written.
-    operations: IdMap<()>,
+    pub(super) operations: IdMap<()>,
     /// True if a newer build wrote a record of the log, so that audit rows may have fields that this build does not know.
-    has_newer_records: bool,
+    pub(super) has_newer_records: bool,
     /// Why the session cannot be written to.
-    read_only: Option<Error>,
-    seed: Seed,
+    pub(super) read_only: Option<Error>,
+    pub(super) seed: Seed,
 }
 
 /// The content of an append.
@@ -83,21 +82,22 @@ impl Change {
 pub type HeadEdit = Box<dyn Fn(&mut SessionHead)>;
 
 /// An append that is ready to be written.
-struct Prepared {
-    expected: u64,
-    head: SessionHead,
-    entries: Vec<HistoryEntry>,
-    batch: Batch,
+pub(super) struct Prepared {
+    pub(super) expected: u64,
+    pub(super) head: SessionHead,
+    pub(super) entries: Vec<HistoryEntry>,
+    pub(super) batch: Batch,
 }
 
 impl SessionLog {
-    fn new(id: &str, seed: Seed, now: Ms) -> Self {
+    pub(super) fn new(id: &str, seed: Seed, now: Ms, merge_queue: MergeQueue) -> Self {
         Self {
             head: SessionHead::new(id, now),
             revision: 0,
             stored_revision: 0,
             min_revision: 0,
             survey: LogSurvey::default(),
+            merge_queue,
             history: History::new(seed),
             findings: Report::new(),
             generation: 0,
@@ -109,9 +109,10 @@ impl SessionLog {
     }
 
     /// Drops everything that was read.
-    fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         let generation = self.generation + 1;
-        *self = Self { generation, ..Self::new(&self.head.id, self.seed, self.head.created_at) };
+        let queue = self.merge_queue.emptied();
+        *self = Self { generation, ..Self::new(&self.head.id, self.seed, self.head.created_at, queue) };
     }
 
     /// Drops everything that was read, and rejects writes from now on.
@@ -135,7 +136,7 @@ impl SessionLog {
     }
 
     /// Builds the append from the known state.
-    fn prepare(&self, change: &Change) -> Result<Prepared> {
+    pub(super) fn prepare(&self, change: &Change) -> Result<Prepared> {
         self.writable()?;
         if let Some(expected) = change.expected {
             let actual = self.head.history_revision;
@@ -208,11 +209,13 @@ impl SessionLog {
     }
 
     /// Applies a committed append to the log in memory.
-    fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
+    pub(super) fn applied(&mut self, revision: u64, operation: &str, prepared: Prepared) {
         // At a lower revision, a refresh has read it already.
         if revision > self.revision {
             if !prepared.entries.is_empty() {
                 self.operations.insert(operation.to_owned(), ());
+                let bytes = prepared.head.log_bytes.saturating_sub(self.head.log_bytes);
+                self.merge_queue.add(prepared.head.next_record.saturating_sub(1), bytes);
             }
             for entry in prepared.entries {
                 self.history.apply(entry);
@@ -224,316 +227,114 @@ impl SessionLog {
     }
 
     /// Sets the revision of the head in the store.
-    fn set_revision(&mut self, revision: u64) {
+    pub(super) fn set_revision(&mut self, revision: u64) {
         self.revision = revision;
         self.stored_revision = revision;
         self.min_revision = 0;
     }
 
-    fn set_head(&mut self, head: SessionHead) {
+    pub(super) fn set_head(&mut self, head: SessionHead) {
         self.history.raise_highest_source(u64::try_from(head.source_high_water).ok());
         self.head = head;
     }
 
     /// Returns true if the change is in history already: the reply of an earlier attempt was lost, and a refresh has read its record.
-    fn has_applied(&self, change: &Change) -> bool {
+    pub(super) fn has_applied(&self, change: &Change) -> bool {
         !change.entries.is_empty() && self.operations.contains_key(&change.operation)
     }
 
-    fn warn(&mut self, sentence: String) {
+    pub(super) fn warn(&mut self, sentence: String) {
         self.findings.push(Finding::warning(FindingCode::Malformed, sentence));
     }
 
-    fn warn_missing_end(&mut self, gone: u64) {
+    pub(super) fn warn_missing_end(&mut self, gone: u64) {
         self.warn(format!("{gone} log records at the end of session \"{}\" are gone", self.head.id));
     }
 
-    /// Folds log records into the history. `next` is the key of the next expected record.
-    fn add_records(&mut self, records: &[Record], next: &mut u64) {
+    /// Folds log records and segments into the history. `next` is the key of the next expected record; records from `end` on belong to
+    /// a later head.
+    pub(super) fn add_records(&mut self, records: &[Record], next: &mut u64, end: u64) {
         for record in records {
-            if record.key > *next {
-                let gone = record.key - *next;
-                self.warn(format!(
-                    "{gone} log records of session \"{}\" are gone; the history before and after them is readable",
-                    self.head.id
-                ));
-            }
-            *next = record.last_key.unwrap_or(record.key) + 1;
-            self.survey.next_record = self.survey.next_record.max(*next);
-            let bytes = record.value.len() as u64;
-            self.survey.bytes = self.survey.bytes.saturating_add(bytes);
-            self.has_newer_records |= is_of_newer_build(&record.value);
-            match open_record::<LogRecord>(RecordKind::Log, &record.value) {
-                Ok(log) => {
-                    self.survey.read(&log.mark, log.at);
-                    self.operations.insert(log.operation, ());
-                    for entry in log.entries {
-                        self.history.apply(entry);
+            let past = record.last_key.unwrap_or(record.key).saturating_add(1).min(end);
+            match split_segment(record) {
+                Ok(parts) => {
+                    let is_segment = record.last_key.is_some();
+                    for (key, value) in parts {
+                        // A segment may begin before the range that was read, and end after it.
+                        if key >= *next && key < end {
+                            self.add_gap(*next, key);
+                            *next = key + 1;
+                            self.add_record(key, &value, is_segment);
+                        }
                     }
+                    self.add_gap(*next, past);
                 }
-                Err(error) => self.add_unreadable(record.key, bytes, &error),
+                Err(error) => {
+                    let first = record.key.max(*next);
+                    self.add_gap(*next, first);
+                    self.add_unreadable((first, past), record.value.len() as u64, &error);
+                }
             }
+            *next = past.max(*next);
+            self.survey.next_record = self.survey.next_record.max(*next);
         }
     }
 
-    /// Reports a record that does not decode.
-    fn add_unreadable(&mut self, key: u64, bytes: u64, error: &Error) {
-        self.survey.missed(bytes);
+    /// Reports records that are missing.
+    fn add_gap(&mut self, next: u64, key: u64) {
+        let gone = key.saturating_sub(next);
+        if gone > 0 {
+            self.warn(format!(
+                "{gone} log records of session \"{}\" are gone; the history before and after them is readable",
+                self.head.id
+            ));
+        }
+    }
+
+    fn add_record(&mut self, key: u64, value: &Bytes, is_merged: bool) {
+        let bytes = value.len() as u64;
+        self.has_newer_records |= is_of_newer_build(value);
+        match open_record::<LogRecord>(RecordKind::Log, value) {
+            Ok(log) => {
+                self.survey.bytes = self.survey.bytes.saturating_add(bytes);
+                self.survey.read(&log.mark, log.at);
+                self.operations.insert(log.operation, ());
+                for entry in log.entries {
+                    self.history.apply(entry);
+                }
+                if is_merged {
+                    self.merge_queue.add_boundary();
+                } else {
+                    self.merge_queue.add(key, bytes);
+                }
+            }
+            Err(error) => self.add_unreadable((key, key.saturating_add(1)), bytes, &error),
+        }
+    }
+
+    /// Reports records that do not decode, from a first key to before a second.
+    fn add_unreadable(&mut self, (first, past): (u64, u64), bytes: u64, error: &Error) {
+        let count = past.saturating_sub(first);
+        if count == 0 {
+            return;
+        }
+        self.merge_queue.add_boundary();
+        self.survey.bytes = self.survey.bytes.saturating_add(bytes);
+        self.survey.missed(u32::try_from(count).unwrap_or(u32::MAX), bytes);
         if error.code == ErrorCode::UnsupportedVersion {
             self.read_only = Some(error.clone());
         }
-        let what = format!("log record {key} of session \"{}\" cannot be read: {}", self.head.id, error.message);
+        let records =
+            if count == 1 { format!("log record {first}") } else { format!("log records {first} to {}", past - 1) };
+        let what = format!("{records} of session \"{}\" cannot be read: {}", self.head.id, error.message);
         self.findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
     }
-}
 
-/// Opens a session. Reads the head and then the log in pages of [`PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
-/// rebuilt.
-///
-/// # Errors
-/// If the store cannot be read. The result is never an empty history instead.
-pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
-    let mut log = SessionLog::new(id, seed, now);
-    let Some(head) = store.head(id).await? else { return Ok(log) };
-    match open_record::<SessionHead>(RecordKind::Head, &head.value) {
-        Ok(session) => {
-            log.set_revision(head.revision);
-            let records = read_log(store, &mut log, id, 0, session.next_record).await;
-            log.set_head(session);
-            records?;
-        }
-        Err(error) => {
-            log.warn(unreadable_head(id, &error));
-            rebuild(store, &mut log, head.revision).await?;
-            if error.code == ErrorCode::UnsupportedVersion {
-                log.read_only = Some(error);
-            }
+    /// Sets the revision after a merge, unless another append was read or written meanwhile.
+    pub(super) fn on_merged(&mut self, expected: u64, revision: u64, merged_until: u64) {
+        if self.stored_revision == expected {
+            self.set_revision(revision);
+            self.head.merged_until = merged_until;
         }
     }
-    Ok(log)
-}
-
-/// Returns the message of a finding about a head that does not decode.
-#[must_use]
-pub fn unreadable_head(id: &str, error: &Error) -> String {
-    format!(
-        "the head of session \"{id}\" cannot be read, so it is rebuilt from log and journals, without metadata and state: {}",
-        error.message
-    )
-}
-
-/// Reads all tables of the session and rebuilds the head from them.
-async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
-    let id = log.head.id.clone();
-    read_log(store, log, &id, 0, u64::MAX).await?;
-    let Rebuilt { head, min_revision, findings } =
-        rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
-    log.findings.extend(findings);
-    log.set_head(head);
-    log.set_revision(revision);
-    log.min_revision = min_revision;
-    log.revision = revision.max(min_revision.saturating_sub(1)).max(log.head.history_revision);
-    Ok(())
-}
-
-/// Returns the head of a session, for lists and for the search for pending runs, and the problems found. A damaged head is rebuilt.
-///
-/// # Errors
-/// If the store cannot be read.
-pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: Seed) -> Result<(SessionHead, Report)> {
-    match open_record::<SessionHead>(RecordKind::Head, &head.value) {
-        Ok(session) => Ok((session, Report::new())),
-        Err(_) => {
-            let log = open_session(store, id, seed, 0).await?;
-            Ok((log.head, log.findings))
-        }
-    }
-}
-
-/// Reads the records from `from` up to but not including `end`. Later ones belong to a later head.
-async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, from: u64, end: u64) -> Result<()> {
-    let mut next = from;
-    while next < end {
-        let records = read_page(store, id, next, end).await?;
-        if records.is_empty() {
-            if end != u64::MAX {
-                log.warn_missing_end(end - next);
-            }
-            break;
-        }
-        log.add_records(&records, &mut next);
-    }
-    Ok(())
-}
-
-async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Result<Vec<Record>> {
-    let to = end.saturating_sub(1).min(MAX_KEY);
-    store.read(id, Query { from, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await
-}
-
-/// Reads what other writers appended. Returns true if something changed.
-///
-/// # Errors
-/// If the store cannot be read.
-pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
-    let (id, revision, next, born) = {
-        let log = cell.borrow();
-        (log.head.id.clone(), log.stored_revision, log.head.next_record, log.head.born)
-    };
-    let Some(head) = store.head(&id).await? else {
-        if cell.borrow().revision == 0 {
-            return Ok(false);
-        }
-        // Another tab or process deleted the session: it is empty, and may not be written to.
-        let mut log = cell.borrow_mut();
-        log.reset();
-        log.read_only = Some(Error::new(
-            ErrorCode::NotFound,
-            "the session was deleted in the meantime; open it again to begin a new one",
-        ));
-        return Ok(true);
-    };
-    if head.revision == revision && cell.borrow().revision > 0 {
-        return Ok(false);
-    }
-    let Ok(session) = open_record::<SessionHead>(RecordKind::Head, &head.value) else {
-        reopen(store, cell).await?;
-        return Ok(true);
-    };
-    // The session was deleted and created again: what was read belongs to another session.
-    let restarted =
-        (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
-    let from = if restarted { 0 } else { next };
-    // All records are read before the log is borrowed: no borrow is held across an await.
-    let mut records = Vec::new();
-    let mut at = from;
-    while at < session.next_record {
-        let mut read = read_page(store, &id, at, session.next_record).await?;
-        let Some(last) = read.last() else { break };
-        at = last.last_key.unwrap_or(last.key) + 1;
-        records.append(&mut read);
-    }
-    let mut log = cell.borrow_mut();
-    if log.stored_revision >= head.revision && !restarted {
-        return Ok(true);
-    }
-    if restarted {
-        log.reset();
-    }
-    let mut next = from;
-    log.add_records(&records, &mut next);
-    if next < session.next_record {
-        log.warn_missing_end(session.next_record - next);
-    }
-    // A renewed lease is nothing that a listener waits for.
-    let changed = restarted || !records.is_empty() || log.head.without_leases() != session.without_leases();
-    log.set_head(session);
-    log.set_revision(head.revision);
-    Ok(changed)
-}
-
-/// Reads the session again. Fields that only the earlier head has are kept.
-async fn reopen(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
-    let (id, seed, created_at) = {
-        let log = cell.borrow();
-        (log.head.id.clone(), log.seed, log.head.created_at)
-    };
-    let mut fresh = open_session(store, &id, seed, created_at).await?;
-    let mut log = cell.borrow_mut();
-    fresh.head.adopt(&log.head);
-    fresh.generation = log.generation + 1;
-    *log = fresh;
-    Ok(())
-}
-
-/// Rebuilds a head that is older than its log. Fields other than counters are kept.
-///
-/// # Errors
-/// `corrupt_record` if the rebuilt head has the same next record and run.
-async fn refresh_log(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
-    let (id, seed, revision, next) = {
-        let log = cell.borrow();
-        (log.head.id.clone(), log.seed, log.stored_revision, (log.head.next_record, log.head.next_run))
-    };
-    let mut fresh = SessionLog::new(&id, seed, 0);
-    fresh.warn(format!("the head of session \"{id}\" is behind its log, so it is rebuilt from log and journals"));
-    rebuild(store, &mut fresh, revision).await?;
-    if (fresh.head.next_record, fresh.head.next_run) == next {
-        return Err(Error::new(
-            ErrorCode::CorruptRecord,
-            "the session's next record is there already and cannot be told apart; nothing was written over it",
-        ));
-    }
-    let mut log = cell.borrow_mut();
-    fresh.head.adopt(&log.head);
-    fresh.generation = log.generation + 1;
-    *log = fresh;
-    Ok(())
-}
-
-/// The outcome of an append.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// The revision of history after it.
-    pub revision: u64,
-    /// The ids of its messages as stored, in order; empty if an earlier attempt had stored them.
-    pub message_ids: Vec<String>,
-}
-
-/// Appends a change after what other writers have appended since the last refresh.
-///
-/// # Errors
-/// `conflict` if history is not at the expected revision, or the run has another owner; `invalid_input` if another writer has stored a
-/// message with one of the caller's ids; `unsupported_version`, `not_found` if the session cannot be written; and the errors of the
-/// store. Nothing is written then.
-pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
-    let born = cell.borrow().head.born;
-    for attempt in 0..MAX_CONFLICTS {
-        if cell.borrow().has_applied(change) {
-            return Ok(Committed { revision: cell.borrow().head.history_revision, message_ids: Vec::new() });
-        }
-        let mut prepared = cell.borrow().prepare(change)?;
-        let id = prepared.head.id.clone();
-        // The store remembers the outcome of an operation, so each attempt has a name of its own.
-        let operation = format!("{}.{attempt}", change.operation);
-        prepared.batch.check(&operation, store.capabilities().max_value_bytes)?;
-        let mut batch = std::mem::take(&mut prepared.batch);
-        if cell.borrow().has_newer_records {
-            keep_unknown_fields(store, &id, &mut batch.replace).await?;
-        }
-        match store.append(&id, prepared.expected, batch, &operation).await? {
-            Appended::Revision(revision) => {
-                let message_ids = message_ids(&prepared.entries);
-                let history_revision = prepared.head.history_revision;
-                cell.borrow_mut().applied(revision, &change.operation, prepared);
-                return Ok(Committed { revision: history_revision, message_ids });
-            }
-            Appended::Occupied => refresh_log(store, cell).await?,
-            Appended::Conflict(actual) => {
-                let fresh = prepared.expected == 0;
-                refresh(store, cell).await?;
-                let mut log = cell.borrow_mut();
-                // The head is a tombstone. A session that was opened after the deletion is created again; one opened before is not.
-                if log.revision == 0 && fresh && log.read_only.is_none() {
-                    log.set_revision(actual);
-                } else if born != 0 && log.head.born != born {
-                    return Err(Error::new(
-                        ErrorCode::NotFound,
-                        "the session was deleted in the meantime and begun anew; read it again before appending",
-                    ));
-                }
-            }
-        }
-    }
-    Err(Error::new(ErrorCode::Busy, "the append conflicted with other writers too often; try again in a moment"))
-}
-
-fn message_ids(entries: &[HistoryEntry]) -> Vec<String> {
-    let mut ids = Vec::new();
-    for entry in entries {
-        if let HistoryEntry::Message(message) = entry {
-            ids.push(message.id.clone());
-        }
-    }
-    ids
 }

@@ -11,19 +11,28 @@ mod journal;
 pub mod kv;
 mod log;
 mod memory;
+mod merge;
+mod merge_queue;
 mod numbering;
+mod open;
 mod rebuild;
 mod record;
 mod second_results;
+mod segment;
 pub mod sql;
+mod write;
 
 pub use audit::AuditRow;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
-pub use log::{Change, Committed, HeadEdit, SessionLog, commit, open_session, read_head, refresh, unreadable_head};
+pub use log::{Change, HeadEdit, SessionLog};
 pub use memory::MemoryStore;
+pub use merge::{MergeOutcome, merge_oldest};
+pub use open::{open_session, read_head, refresh, unreadable_head};
 #[cfg(any(test, feature = "conformance"))]
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};
+pub use segment::split_segment;
+pub use write::{Committed, commit};
 
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};

@@ -42,9 +42,9 @@ impl LogSurvey {
         self.unreadable = (0, 0);
     }
 
-    /// Adds a record that cannot be read.
-    pub(super) fn missed(&mut self, bytes: u64) {
-        self.unreadable = (self.unreadable.0.saturating_add(1), self.unreadable.1.saturating_add(bytes));
+    /// Adds records that cannot be read, and their size in bytes.
+    pub(super) fn missed(&mut self, count: u32, bytes: u64) {
+        self.unreadable = (self.unreadable.0.saturating_add(count), self.unreadable.1.saturating_add(bytes));
     }
 }
 

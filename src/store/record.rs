@@ -45,6 +45,8 @@ pub enum RecordKind {
     KvHead = 6,
     /// Of a record in a key-value store.
     KvRecord = 7,
+    /// The index of a segment.
+    Segment = 8,
 }
 
 /// A type that can be stored in a record.
@@ -109,6 +111,11 @@ pub fn open_whole_record<T: StoredValue>(kind: RecordKind, bytes: &Bytes) -> Res
 #[must_use]
 pub fn is_of_newer_build(bytes: &Bytes) -> bool {
     bytes.get(1).is_some_and(|version| *version > VERSION)
+}
+
+/// Returns true if the record is undamaged, of this kind, and may be read by this build.
+pub(super) fn is_intact(kind: RecordKind, bytes: &Bytes) -> bool {
+    payload_of(kind, bytes).is_ok()
 }
 
 fn payload_of(kind: RecordKind, bytes: &Bytes) -> Result<Bytes> {

@@ -20,6 +20,7 @@ mod convert;
 mod error;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod foreign;
+mod idle_merge;
 #[cfg(feature = "web")]
 mod journals;
 #[cfg(feature = "web")]

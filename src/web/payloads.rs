@@ -6,7 +6,7 @@
 use crate::error::Result;
 use crate::history::{HistoryEntry, LogRecord};
 use crate::id::{IdMap, Seed};
-use crate::store::{AuditRow, LogStore, MAX_KEY, Query, RecordKind, Table, open_record};
+use crate::store::{AuditRow, LogStore, MAX_KEY, Query, Record, RecordKind, Table, open_record, split_segment};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::collections::BTreeMap;
 
@@ -53,6 +53,7 @@ impl AuditPayloads {
             None => None,
         };
         let mut used = BTreeMap::new();
+        let mut newest = None;
         for (session, row) in rows {
             for key in keys_of(row) {
                 let place = ((*session).to_owned(), key);
@@ -61,7 +62,7 @@ impl AuditPayloads {
                 }
                 let record = match self.records.remove(&place) {
                     Some(record) => record,
-                    None => read_record(store, seed, session, key).await?,
+                    None => read_record(store, seed, &place, &mut newest).await?,
                 };
                 used.insert(place, record);
             }
@@ -100,9 +101,27 @@ async fn revision_of(store: &dyn LogStore, session: &str) -> Result<Option<u64>>
     Ok(store.head(session).await?.map(|head| head.revision))
 }
 
-async fn read_record(store: &dyn LogStore, seed: Seed, session: &str, key: u64) -> Result<Option<RecordCalls>> {
-    let query = Query { from: key, to: key.min(MAX_KEY), ..Query::all(Table::Log) };
-    let records = store.read(session, query).await?;
-    let record = records.first().and_then(|record| open_record::<LogRecord>(RecordKind::Log, &record.value).ok());
+/// A stored record and its session.
+type SessionRecord = (String, Record);
+
+/// Reads a log record. `newest` is the stored record that was read last: a segment has the log records of many rows.
+async fn read_record(
+    store: &dyn LogStore,
+    seed: Seed,
+    (session, key): &(String, u64),
+    newest: &mut Option<SessionRecord>,
+) -> Result<Option<RecordCalls>> {
+    let spans = |(of, record): &SessionRecord| {
+        of == session && (record.key..=record.last_key.unwrap_or(record.key)).contains(key)
+    };
+    if !newest.as_ref().is_some_and(spans) {
+        let query = Query { from: *key, to: (*key).min(MAX_KEY), ..Query::all(Table::Log) };
+        let found = store.read(session, query).await?.into_iter().next();
+        *newest = found.map(|record| (session.clone(), record));
+    }
+    // What cannot be read is reported when the session is opened.
+    let parts = newest.as_ref().and_then(|(_, record)| split_segment(record).ok()).unwrap_or_default();
+    let part = parts.into_iter().find(|(at, _)| at == key);
+    let record = part.and_then(|(_, value)| open_record::<LogRecord>(RecordKind::Log, &value).ok());
     Ok(record.map(|record| RecordCalls::of(record, seed)))
 }

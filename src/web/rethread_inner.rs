@@ -79,6 +79,7 @@ impl RethreadInner {
                 self.register(SessionInner::new(context, id, log))
             }
         };
+        session.merge_when_idle();
         session.configure(fields, options.replay.map(Into::into), options.on_stop.map(|option| option.0));
         if session.runs_changed() && session.update_unfinished().await {
             session.notify();

@@ -51,6 +51,8 @@ pub struct SessionInner {
     /// Another change was announced while `refreshing`.
     refresh_again: Cell<bool>,
     refreshing: Cell<bool>,
+    /// A background task merges old records, or waits for the session to be idle.
+    pub is_merging: Cell<bool>,
     /// Resolve functions of `run` calls that wait for the run before them.
     queued_runs: RefCell<Vec<Function>>,
     /// A send has reserved the run, and its run does not exist yet.
@@ -95,6 +97,7 @@ impl SessionInner {
             awaited_runs: RefCell::default(),
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
+            is_merging: Cell::new(false),
             queued_runs: RefCell::default(),
             is_starting_run: Cell::new(false),
         })
@@ -152,6 +155,7 @@ impl SessionInner {
             self.context.report_damage(&findings);
             self.drop_views_of_replaced_history();
             self.apply_fields_to_head();
+            self.merge_when_idle();
         }
         // A write of this tab may have read what another tab wrote before it.
         let runs_changed = changed || self.runs_changed();
@@ -217,6 +221,7 @@ impl SessionInner {
         if is_visible {
             self.context.announce_change(&self.id, committed.revision, false);
         }
+        self.merge_when_idle();
         Ok(committed)
     }
 

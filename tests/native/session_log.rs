@@ -3,6 +3,8 @@
 
 #[path = "scripted_host.rs"]
 mod scripted_host;
+#[path = "session_log/segments.rs"]
+mod segments;
 #[path = "spy_store.rs"]
 mod spy_store;
 

@@ -30,6 +30,8 @@ pub struct Spy {
     pub limit: Cell<Option<u64>>,
     /// Every append lets another future go first.
     pub slow: Cell<bool>,
+    /// Every operation waits once before it is done, and once before its reply arrives.
+    pub waits: Cell<bool>,
     /// Every byte that was ever to be written.
     pub written: RefCell<Vec<u8>>,
 }
@@ -37,6 +39,12 @@ pub struct Spy {
 impl Spy {
     pub fn new(data: &MemoryStore) -> Self {
         Self { data: data.clone(), ..Self::default() }
+    }
+
+    async fn wait(&self) {
+        if self.waits.get() {
+            let_others_go().await;
+        }
     }
 
     fn readable(&self) -> Result<(), Error> {
@@ -59,7 +67,10 @@ impl LogStore for Spy {
         self.heads.set(self.heads.get() + 1);
         Box::pin(async move {
             self.readable()?;
-            self.data.head(session).await
+            self.wait().await;
+            let head = self.data.head(session).await;
+            self.wait().await;
+            head
         })
     }
 
@@ -83,7 +94,9 @@ impl LogStore for Spy {
             if let Some(Fault::Refuses(code)) = fault {
                 return Err(Error::new(code, "refused"));
             }
+            self.wait().await;
             let appended = self.data.append(session, expected, batch, operation).await?;
+            self.wait().await;
             if fault == Some(Fault::LosesReply) {
                 Err(Error::new(ErrorCode::StoreError, "the reply was lost"))
             } else {
@@ -96,7 +109,10 @@ impl LogStore for Spy {
         self.reads.set(self.reads.get() + 1);
         Box::pin(async move {
             self.readable()?;
-            self.data.read(session, query).await
+            self.wait().await;
+            let records = self.data.read(session, query).await;
+            self.wait().await;
+            records
         })
     }
 

@@ -178,6 +178,7 @@ fn heads() {
     session.turns = 12;
     session.log_bytes = 13;
     session.source_high_water = 14;
+    session.merged_until = 15;
     session.runs = vec![RunEntry {
         id: "r".into(),
         number: 1,

@@ -21,6 +21,9 @@ pub const CHECKS: &[(&str, StoreCheck)] = &[
         Box::pin(segments::segments_are_found_by_what_they_span(context))
     }),
     ("segments_replace_and_are_replaced", |context| Box::pin(segments::segments_replace_and_are_replaced(context))),
+    ("a_reader_misses_nothing_while_segments_are_made", |context| {
+        Box::pin(segments::a_reader_misses_nothing_while_segments_are_made(context))
+    }),
     ("no_session_reaches_another", |context| Box::pin(sessions::no_session_reaches_another(context))),
     ("sessions_are_listed_once_each", |context| Box::pin(sessions::sessions_are_listed_once_each(context))),
     ("audit_rows_are_found", |context| Box::pin(sessions::audit_rows_are_found(context))),

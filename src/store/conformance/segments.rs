@@ -1,6 +1,6 @@
 //! Checks of reading: ranges, limits, segments, pages, and the largest keys.
 
-use super::context::{StoreCheckContext, audit, batch, ensure, log, range, replacement, segment, summary};
+use super::context::{StoreCheckContext, audit, batch, both, ensure, log, range, replacement, segment, summary};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{AuditQuery, Batch, MAX_KEY, Query, Table};
 
@@ -63,6 +63,44 @@ pub(super) async fn segments_replace_and_are_replaced(context: &StoreCheckContex
     );
     context.written(session, 4, replacement(b"4", vec![log(0, b"row again")])).await?;
     context.expect_log(session, &[log(0, b"row again"), log(7, b"row")]).await
+}
+
+pub(super) async fn a_reader_misses_nothing_while_segments_are_made(context: &StoreCheckContext) -> Result<()> {
+    let session = &context.session("s");
+    const COUNT: u64 = 192;
+    context.written(session, 0, batch(b"h", (0..COUNT).map(|key| log(key, &[1; 700])).collect())).await?;
+    let writer = async {
+        for at in 0..COUNT / 16 {
+            let first = at.saturating_mul(16);
+            let last = first.saturating_add(15);
+            let swap = Batch {
+                remove: (first..=last).map(|key| (Table::Log, key)).collect(),
+                ..batch(b"h", vec![segment(first, last, &[2; 16 * 700])])
+            };
+            context.written(session, at.saturating_add(1), swap).await?;
+        }
+        Ok(())
+    };
+    let reader = async {
+        for at in 0..24_u64 {
+            let from = at.saturating_mul(7);
+            let query = Query { reverse: at % 2 == 1, ..range(from, MAX_KEY) };
+            let mut records = context.other.read(session, query).await?;
+            if query.reverse {
+                records.reverse();
+            }
+            let mut next = from;
+            for record in &records {
+                ensure!(record.key <= next, "a read from {from} during a merge misses {next}: {}", summary(&records));
+                next = next.max(record.last_key.unwrap_or(record.key).saturating_add(1));
+            }
+            ensure!(next == COUNT, "a read from {from} during a merge ends before {next}: {}", summary(&records));
+        }
+        Ok(())
+    };
+    let (wrote, read) = both(writer, reader).await;
+    wrote?;
+    read
 }
 
 pub(super) async fn ranges_and_limits_hold(context: &StoreCheckContext) -> Result<()> {

@@ -1,0 +1,197 @@
+//! Opens sessions, and reads what other writers appended.
+
+use super::log::SessionLog;
+use super::merge_queue::MergeQueue;
+use super::rebuild::{Rebuilt, rebuild_head};
+use super::record::{RecordKind, open_record};
+use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::Report;
+use crate::id::Seed;
+use crate::session_head::SessionHead;
+use std::cell::RefCell;
+
+/// Opens a session. Reads the head and then the log in pages of [`PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
+/// rebuilt.
+///
+/// # Errors
+/// If the store cannot be read. The result is never an empty history instead.
+pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
+    let mut log = SessionLog::new(id, seed, now, MergeQueue::new(store));
+    let Some(head) = store.head(id).await? else { return Ok(log) };
+    match open_record::<SessionHead>(RecordKind::Head, &head.value) {
+        Ok(session) => {
+            log.set_revision(head.revision);
+            let records = read_log(store, &mut log, id, 0, session.next_record).await;
+            log.set_head(session);
+            records?;
+        }
+        Err(error) => {
+            log.warn(unreadable_head(id, &error));
+            rebuild(store, &mut log, head.revision).await?;
+            if error.code == ErrorCode::UnsupportedVersion {
+                log.read_only = Some(error);
+            }
+        }
+    }
+    Ok(log)
+}
+
+/// Returns the message of a finding about a head that does not decode.
+#[must_use]
+pub fn unreadable_head(id: &str, error: &Error) -> String {
+    format!(
+        "the head of session \"{id}\" cannot be read, so it is rebuilt from log and journals, without metadata and state: {}",
+        error.message
+    )
+}
+
+/// Reads all tables of the session and rebuilds the head from them.
+async fn rebuild(store: &dyn LogStore, log: &mut SessionLog, revision: u64) -> Result<()> {
+    let id = log.head.id.clone();
+    read_log(store, log, &id, 0, u64::MAX).await?;
+    let Rebuilt { head, min_revision, findings } =
+        rebuild_head(store, &id, &log.survey, &log.history, revision).await?;
+    log.findings.extend(findings);
+    log.set_head(head);
+    log.set_revision(revision);
+    log.min_revision = min_revision;
+    log.revision = revision.max(min_revision.saturating_sub(1)).max(log.head.history_revision);
+    Ok(())
+}
+
+/// Returns the head of a session, for lists and for the search for pending runs, and the problems found. A damaged head is rebuilt.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn read_head(store: &dyn LogStore, id: &str, head: &StoredHead, seed: Seed) -> Result<(SessionHead, Report)> {
+    match open_record::<SessionHead>(RecordKind::Head, &head.value) {
+        Ok(session) => Ok((session, Report::new())),
+        Err(_) => {
+            let log = open_session(store, id, seed, 0).await?;
+            Ok((log.head, log.findings))
+        }
+    }
+}
+
+/// Reads the records from `from` up to but not including `end`. Later ones belong to a later head.
+async fn read_log(store: &dyn LogStore, log: &mut SessionLog, id: &str, from: u64, end: u64) -> Result<()> {
+    let mut next = from;
+    while next < end {
+        let records = read_page(store, id, next, end).await?;
+        if records.is_empty() {
+            if end != u64::MAX {
+                log.warn_missing_end(end - next);
+            }
+            break;
+        }
+        log.add_records(&records, &mut next, end);
+    }
+    Ok(())
+}
+
+async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Result<Vec<Record>> {
+    let to = end.saturating_sub(1).min(MAX_KEY);
+    store.read(id, Query { from, to, limit_bytes: PAGE_BYTES, ..Query::all(Table::Log) }).await
+}
+
+/// Reads what other writers appended. Returns true if something changed.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
+    let (id, revision, next, born) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.stored_revision, log.head.next_record, log.head.born)
+    };
+    let Some(head) = store.head(&id).await? else {
+        if cell.borrow().revision == 0 {
+            return Ok(false);
+        }
+        // Another tab or process deleted the session: it is empty, and may not be written to.
+        let mut log = cell.borrow_mut();
+        log.reset();
+        log.read_only = Some(Error::new(
+            ErrorCode::NotFound,
+            "the session was deleted in the meantime; open it again to begin a new one",
+        ));
+        return Ok(true);
+    };
+    if head.revision == revision && cell.borrow().revision > 0 {
+        return Ok(false);
+    }
+    let Ok(session) = open_record::<SessionHead>(RecordKind::Head, &head.value) else {
+        reopen(store, cell).await?;
+        return Ok(true);
+    };
+    // The session was deleted and created again: what was read belongs to another session.
+    let restarted =
+        (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
+    let from = if restarted { 0 } else { next };
+    // All records are read before the log is borrowed: no borrow is held across an await.
+    let mut records = Vec::new();
+    let mut at = from;
+    while at < session.next_record {
+        let mut read = read_page(store, &id, at, session.next_record).await?;
+        let Some(last) = read.last() else { break };
+        at = last.last_key.unwrap_or(last.key) + 1;
+        records.append(&mut read);
+    }
+    let mut log = cell.borrow_mut();
+    if log.stored_revision >= head.revision && !restarted {
+        return Ok(true);
+    }
+    if restarted {
+        log.reset();
+    }
+    let mut next = from;
+    log.add_records(&records, &mut next, session.next_record);
+    if next < session.next_record {
+        log.warn_missing_end(session.next_record - next);
+    }
+    // A renewed lease is nothing that a listener waits for.
+    let changed = restarted || !records.is_empty() || log.head.without_leases() != session.without_leases();
+    log.set_head(session);
+    log.set_revision(head.revision);
+    Ok(changed)
+}
+
+/// Reads the session again. Fields that only the earlier head has are kept.
+async fn reopen(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let (id, seed, created_at) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.seed, log.head.created_at)
+    };
+    let mut fresh = open_session(store, &id, seed, created_at).await?;
+    let mut log = cell.borrow_mut();
+    fresh.head.adopt(&log.head);
+    fresh.generation = log.generation + 1;
+    *log = fresh;
+    Ok(())
+}
+
+/// Rebuilds a head that is older than its log. Fields other than counters are kept.
+///
+/// # Errors
+/// `corrupt_record` if the rebuilt head has the same next record and run.
+pub(super) async fn refresh_log(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let (id, seed, revision, next) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.seed, log.stored_revision, (log.head.next_record, log.head.next_run))
+    };
+    let mut fresh = SessionLog::new(&id, seed, 0, MergeQueue::new(store));
+    fresh.warn(format!("the head of session \"{id}\" is behind its log, so it is rebuilt from log and journals"));
+    rebuild(store, &mut fresh, revision).await?;
+    if (fresh.head.next_record, fresh.head.next_run) == next {
+        return Err(Error::new(
+            ErrorCode::CorruptRecord,
+            "the session's next record is there already and cannot be told apart; nothing was written over it",
+        ));
+    }
+    let mut log = cell.borrow_mut();
+    fresh.head.adopt(&log.head);
+    fresh.generation = log.generation + 1;
+    *log = fresh;
+    Ok(())
+}

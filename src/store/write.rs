@@ -1,0 +1,82 @@
+//! Appends a change to a session.
+//!
+//! An append is prepared from the known state and written if the head still has the expected revision. Otherwise it is prepared again
+//! after what the other writer appended: whole, never dropped and never interleaved (R15).
+
+use super::audit::keep_unknown_fields;
+use super::log::{Change, SessionLog};
+use super::open::{refresh, refresh_log};
+use super::{Appended, LogStore};
+use crate::error::{Error, ErrorCode, Result};
+use crate::history::HistoryEntry;
+use std::cell::RefCell;
+
+/// Conflicts after which an append fails with `busy`.
+const MAX_CONFLICTS: u32 = 200;
+
+/// The outcome of an append.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The revision of history after it.
+    pub revision: u64,
+    /// The ids of its messages as stored, in order; empty if an earlier attempt had stored them.
+    pub message_ids: Vec<String>,
+}
+
+/// Appends a change after what other writers have appended since the last refresh.
+///
+/// # Errors
+/// `conflict` if history is not at the expected revision, or the run has another owner; `invalid_input` if another writer has stored a
+/// message with one of the caller's ids; `unsupported_version`, `not_found` if the session cannot be written; and the errors of the
+/// store. Nothing is written then.
+pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
+    let born = cell.borrow().head.born;
+    for attempt in 0..MAX_CONFLICTS {
+        if cell.borrow().has_applied(change) {
+            return Ok(Committed { revision: cell.borrow().head.history_revision, message_ids: Vec::new() });
+        }
+        let mut prepared = cell.borrow().prepare(change)?;
+        let id = prepared.head.id.clone();
+        // The store remembers the outcome of an operation, so each attempt has a name of its own.
+        let operation = format!("{}.{attempt}", change.operation);
+        prepared.batch.check(&operation, store.capabilities().max_value_bytes)?;
+        let mut batch = std::mem::take(&mut prepared.batch);
+        if cell.borrow().has_newer_records {
+            keep_unknown_fields(store, &id, &mut batch.replace).await?;
+        }
+        match store.append(&id, prepared.expected, batch, &operation).await? {
+            Appended::Revision(revision) => {
+                let message_ids = message_ids(&prepared.entries);
+                let history_revision = prepared.head.history_revision;
+                cell.borrow_mut().applied(revision, &change.operation, prepared);
+                return Ok(Committed { revision: history_revision, message_ids });
+            }
+            Appended::Occupied => refresh_log(store, cell).await?,
+            Appended::Conflict(actual) => {
+                let fresh = prepared.expected == 0;
+                refresh(store, cell).await?;
+                let mut log = cell.borrow_mut();
+                // The head is a tombstone. A session that was opened after the deletion is created again; one opened before is not.
+                if log.revision == 0 && fresh && log.read_only.is_none() {
+                    log.set_revision(actual);
+                } else if born != 0 && log.head.born != born {
+                    return Err(Error::new(
+                        ErrorCode::NotFound,
+                        "the session was deleted in the meantime and begun anew; read it again before appending",
+                    ));
+                }
+            }
+        }
+    }
+    Err(Error::new(ErrorCode::Busy, "the append conflicted with other writers too often; try again in a moment"))
+}
+
+fn message_ids(entries: &[HistoryEntry]) -> Vec<String> {
+    let mut ids = Vec::new();
+    for entry in entries {
+        if let HistoryEntry::Message(message) = entry {
+            ids.push(message.id.clone());
+        }
+    }
+    ids
+}

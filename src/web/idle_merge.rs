@@ -1,0 +1,62 @@
+//! Merges old log records into segments while nobody writes to their session.
+
+use super::platform::{random_id, sleep};
+use super::promise::in_background;
+use super::session_inner::SessionInner;
+use crate::clock::Ms;
+use crate::finding::{Finding, FindingCode};
+use crate::store::{MergeOutcome, merge_oldest};
+
+/// Time without a write after which a merge begins.
+const IDLE_MS: Ms = 1_000;
+
+/// Pause between two merges, in which a write that waits can begin.
+const PAUSE_MS: Ms = 30;
+
+impl SessionInner {
+    /// Merges records that wait for it, when the session has been idle for a while. A turn that begins meanwhile is first. In a store
+    /// that is not durable, reading many records costs no more than reading one.
+    pub fn merge_when_idle(&self) {
+        if !self.context.is_durable() || !self.log.borrow().has_unmerged() || self.is_merging.replace(true) {
+            return;
+        }
+        let session = self.weak_self.clone();
+        let mut revision = Some(self.log.borrow().revision);
+        in_background(async move {
+            let mut pause = IDLE_MS;
+            loop {
+                let has_timers = sleep(pause).await;
+                let Some(session) = session.upgrade() else { return };
+                let current = session.log.borrow().revision;
+                let is_idle = revision == Some(current) && !session.has_live_run();
+                (revision, pause) = (Some(current), IDLE_MS);
+                if !has_timers || session.context.check_open().is_err() || !session.log.borrow().has_unmerged() {
+                    session.is_merging.set(false);
+                    return;
+                }
+                if is_idle {
+                    if !session.merge_next().await {
+                        session.is_merging.set(false);
+                        return;
+                    }
+                    (revision, pause) = (Some(session.log.borrow().revision), PAUSE_MS);
+                }
+            }
+        });
+    }
+
+    /// Merges once. Returns false if the next write has to start merging again.
+    async fn merge_next(&self) -> bool {
+        match merge_oldest(&*self.context.store, &self.log, &random_id()).await {
+            Ok(MergeOutcome::Progress) => true,
+            Ok(MergeOutcome::Nothing | MergeOutcome::Conflict) => false,
+            Err(error) => {
+                if self.context.check_open().is_ok() {
+                    let what = format!("old records of session \"{}\" could not be merged: {}", self.id, error.message);
+                    self.context.warn(&[Finding::warning(FindingCode::Malformed, what)]);
+                }
+                false
+            }
+        }
+    }
+}
