@@ -32,6 +32,8 @@ pub struct SessionLog {
     pub(super) survey: LogSurvey,
     /// Records that wait to be merged into segments.
     pub(super) merge_queue: MergeQueue,
+    /// Set while only the end of the log was read: the history then lacks what is older.
+    pub(super) unread: Option<UnreadRecords>,
     /// The history that the log contains.
     pub history: History,
     /// Problems found while reading: records that do not decode or are missing (R7).
@@ -45,6 +47,14 @@ pub struct SessionLog {
     /// Why the session cannot be written to.
     pub(super) read_only: Option<Error>,
     pub(super) seed: Seed,
+}
+
+/// The older records of a log, which were not read yet.
+pub(super) struct UnreadRecords {
+    /// The key after the last of them.
+    pub(super) end: u64,
+    /// The records from there on, which were read.
+    pub(super) tail: Vec<Record>,
 }
 
 /// The content of an append.
@@ -98,6 +108,7 @@ impl SessionLog {
             min_revision: 0,
             survey: LogSurvey::default(),
             merge_queue,
+            unread: None,
             history: History::new(seed),
             findings: Report::new(),
             generation: 0,
@@ -119,6 +130,12 @@ impl SessionLog {
     pub fn release(&mut self) {
         self.reset();
         self.read_only = Some(Error::new(ErrorCode::Closed, "the store of this session was closed; `open` again"));
+    }
+
+    /// Returns true if the history contains the whole log, not only its end.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.unread.is_none()
     }
 
     /// Checks that the session can be written to.
@@ -328,6 +345,20 @@ impl SessionLog {
             if count == 1 { format!("log record {first}") } else { format!("log records {first} to {}", past - 1) };
         let what = format!("{records} of session \"{}\" cannot be read: {}", self.head.id, error.message);
         self.findings.push(Finding::warning(FindingCode::Malformed, what).with_action(Action::Kept));
+    }
+
+    /// Takes over what another log of the same session has read.
+    pub(super) fn adopt_records(&mut self, read: Self) {
+        self.survey = read.survey;
+        self.merge_queue = read.merge_queue;
+        self.history = read.history;
+        self.history.raise_highest_source(u64::try_from(self.head.source_high_water).ok());
+        self.findings = read.findings;
+        self.operations = read.operations;
+        self.has_newer_records = read.has_newer_records;
+        if self.read_only.is_none() {
+            self.read_only = read.read_only;
+        }
     }
 
     /// Sets the revision after a merge, unless another append was read or written meanwhile.

@@ -27,7 +27,7 @@ impl SessionLog {
     /// Returns true if records wait to be merged.
     #[must_use]
     pub fn has_unmerged(&self) -> bool {
-        self.writable().is_ok() && !self.merge_queue.is_empty()
+        self.is_whole() && self.writable().is_ok() && !self.merge_queue.is_empty()
     }
 }
 

@@ -27,7 +27,7 @@ pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_jou
 pub use log::{Change, HeadEdit, SessionLog};
 pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
-pub use open::{open_session, read_head, refresh, unreadable_head};
+pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};
 #[cfg(any(test, feature = "conformance"))]
 pub use record::seal_payload;
 pub use record::{MAX_RECORD_BYTES, RecordKind, StoredValue, open_record, open_whole_record, seal_record};

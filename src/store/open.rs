@@ -1,10 +1,10 @@
 //! Opens sessions, and reads what other writers appended.
 
-use super::log::SessionLog;
+use super::log::{SessionLog, UnreadRecords};
 use super::merge_queue::MergeQueue;
 use super::rebuild::{Rebuilt, rebuild_head};
 use super::record::{RecordKind, open_record};
-use super::{LogStore, MAX_KEY, PAGE_BYTES, Query, Record, StoredHead, Table};
+use super::{LogStore, MAX_KEY, Query, Record, StoredHead, Table};
 use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::finding::Report;
@@ -12,18 +12,45 @@ use crate::id::Seed;
 use crate::session_head::SessionHead;
 use std::cell::RefCell;
 
+/// Size of the pages in which a log is read, in bytes.
+const PAGE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Size of the end of a log that is read first, in bytes: more than a page of messages on a screen.
+const TAIL_BYTES: u64 = 128 * 1024;
+
+/// Size in bytes from which a log is opened by its end.
+const LARGE_LOG_BYTES: u64 = 512 * 1024;
+
 /// Opens a session. Reads the head and then the log in pages of [`PAGE_BYTES`]; an empty session costs one read (R6). A damaged head is
 /// rebuilt.
 ///
 /// # Errors
 /// If the store cannot be read. The result is never an empty history instead.
 pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
+    open_from(store, (id, now), seed, false).await
+}
+
+/// Opens a session as [`open_session`] does, but reads only the end of a large log. Then [`SessionLog::is_whole`] is false: the history has
+/// the newest messages with their calls and results, until [`read_older`] has read the rest. Appends and refreshes read it first.
+///
+/// # Errors
+/// As [`open_session`].
+pub async fn open_session_tail(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -> Result<SessionLog> {
+    open_from(store, (id, now), seed, true).await
+}
+
+async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail: bool) -> Result<SessionLog> {
     let mut log = SessionLog::new(id, seed, now, MergeQueue::new(store));
     let Some(head) = store.head(id).await? else { return Ok(log) };
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => {
             log.set_revision(head.revision);
-            let records = read_log(store, &mut log, id, 0, session.next_record).await;
+            let reads_tail = tail && session.log_bytes >= LARGE_LOG_BYTES;
+            let records = if reads_tail && read_tail(store, &mut log, &session).await? {
+                Ok(())
+            } else {
+                read_log(store, &mut log, id, 0, session.next_record).await
+            };
             log.set_head(session);
             records?;
         }
@@ -36,6 +63,76 @@ pub async fn open_session(store: &dyn LogStore, id: &str, seed: Seed, now: Ms) -
         }
     }
     Ok(log)
+}
+
+/// Reads the end of a log. Returns false, with nothing read, if its last record is missing.
+async fn read_tail(store: &dyn LogStore, log: &mut SessionLog, head: &SessionHead) -> Result<bool> {
+    let Some(last) = head.next_record.checked_sub(1) else { return Ok(false) };
+    let from = head.merged_until.min(last);
+    let query = Query { from, to: last, reverse: true, limit_bytes: TAIL_BYTES, ..Query::all(Table::Log) };
+    let mut tail = store.read(&head.id, query).await?;
+    let bytes: usize = tail.iter().map(|record| record.value.len()).sum();
+    let first = tail.last().map_or(0, |record| record.key);
+    // The records after the newest segment are few: the segment is read too.
+    if let (true, Some(before)) = ((bytes as u64) < TAIL_BYTES, first.checked_sub(1)) {
+        let query = Query { from: before, to: before, ..Query::all(Table::Log) };
+        let segment = store.read(&head.id, query).await?;
+        tail.extend(segment.into_iter().filter(|record| record.key < first).rev());
+    }
+    tail.reverse();
+    let Some(end) = tail.first().map(|record| record.key) else { return Ok(false) };
+    let mut next = end;
+    log.add_records(&tail, &mut next, head.next_record);
+    if next < head.next_record {
+        log.warn_missing_end(head.next_record - next);
+    }
+    if end > 0 {
+        log.unread = Some(UnreadRecords { end, tail });
+    }
+    Ok(true)
+}
+
+/// Reads the records that [`open_session_tail`] left out. Without any it does nothing.
+///
+/// # Errors
+/// The store's own. The log stays as it was, and the records are read by the next call.
+pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<()> {
+    let (id, seed, now, end) = {
+        let log = cell.borrow();
+        let Some(unread) = &log.unread else { return Ok(()) };
+        (log.head.id.clone(), log.seed, log.head.created_at, unread.end)
+    };
+    let mut fresh = SessionLog::new(&id, seed, now, MergeQueue::new(store));
+    read_log(store, &mut fresh, &id, 0, end).await?;
+    // Records are missing: they are damaged, or the session was deleted while it was read.
+    let is_replaced = !fresh.findings.is_empty() && is_another_session(store, cell).await?;
+    let Some(unread) = cell.borrow_mut().unread.take() else { return Ok(()) };
+    if is_replaced {
+        let refreshed = refresh(store, cell).await;
+        if refreshed.is_err() {
+            cell.borrow_mut().unread = Some(unread);
+        }
+        return refreshed.map(drop);
+    }
+    let mut log = cell.borrow_mut();
+    let (mut next, past) = (end, log.head.next_record);
+    fresh.add_records(&unread.tail, &mut next, past);
+    if next < past {
+        fresh.warn_missing_end(past - next);
+    }
+    log.adopt_records(fresh);
+    Ok(())
+}
+
+/// Returns true if the session was deleted since it was opened.
+async fn is_another_session(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
+    let (id, born) = {
+        let log = cell.borrow();
+        (log.head.id.clone(), log.head.born)
+    };
+    let Some(head) = store.head(&id).await? else { return Ok(true) };
+    let head = open_record::<SessionHead>(RecordKind::Head, &head.value);
+    Ok(head.is_ok_and(|head| head.born != born))
 }
 
 /// Returns the message of a finding about a head that does not decode.
@@ -101,6 +198,8 @@ async fn read_page(store: &dyn LogStore, id: &str, from: u64, end: u64) -> Resul
 /// # Errors
 /// If the store cannot be read.
 pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
+    // No recursion: a replaced session has no unread records any more.
+    Box::pin(read_older(store, cell)).await?;
     let (id, revision, next, born) = {
         let log = cell.borrow();
         (log.head.id.clone(), log.stored_revision, log.head.next_record, log.head.born)

@@ -5,7 +5,7 @@
 
 use super::audit::keep_unknown_fields;
 use super::log::{Change, SessionLog};
-use super::open::{refresh, refresh_log};
+use super::open::{read_older, refresh, refresh_log};
 use super::{Appended, LogStore};
 use crate::error::{Error, ErrorCode, Result};
 use crate::history::HistoryEntry;
@@ -30,6 +30,7 @@ pub struct Committed {
 /// message with one of the caller's ids; `unsupported_version`, `not_found` if the session cannot be written; and the errors of the
 /// store. Nothing is written then.
 pub async fn commit(store: &dyn LogStore, cell: &RefCell<SessionLog>, change: &Change) -> Result<Committed> {
+    read_older(store, cell).await?;
     let born = cell.borrow().head.born;
     for attempt in 0..MAX_CONFLICTS {
         if cell.borrow().has_applied(change) {

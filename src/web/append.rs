@@ -122,6 +122,7 @@ impl SessionInner {
         join: &dyn Fn() -> Result<JoinedEntries>,
         expected: Option<u64>,
     ) -> Result<Committed> {
+        self.read_older().await?;
         let mut attempts = 0;
         loop {
             attempts += 1;

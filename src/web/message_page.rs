@@ -9,18 +9,22 @@ use crate::history::{MessageFormat, MessageWriter};
 use crate::json::ArrayWriter;
 use wasm_bindgen::JsValue;
 
-/// Returns a page of messages, the newest page first, in order within the page.
-pub fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
+/// Returns a page of messages, the newest page first, in order within the page. The cursor is the number of the page's first message.
+pub async fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
     let options: MessagePageOptions = read_optional("the options", options)?;
     let limit = usize::try_from(options.limit.unwrap_or(100).max(1)).unwrap_or(usize::MAX);
-    let cursor = match options.cursor.map(|cursor| cursor.parse::<usize>()) {
+    let before = match options.cursor.map(|cursor| cursor.parse::<u64>()) {
         Some(Err(_)) => return Err(Error::invalid("`cursor` is not one that an earlier page returned")),
-        Some(Ok(cursor)) => cursor,
-        None => usize::MAX,
+        Some(Ok(before)) => before,
+        None => u64::MAX,
     };
+    // The newest page is there before older records are, with the message before it.
+    if before != u64::MAX || inner.log.borrow().history.messages().len() <= limit {
+        inner.read_older().await?;
+    }
     let log = inner.log.borrow();
     let all = log.history.messages();
-    let end = cursor.min(all.len());
+    let end = all.partition_point(|message| message.seq < before);
     let start = end.saturating_sub(limit);
     let writer = MessageWriter { history: &log.history, session: &inner.id, format: MessageFormat::Stored };
     let mut items = String::new();
@@ -31,6 +35,7 @@ pub fn messages(inner: &SessionInner, options: &JsValue) -> Result<JsValue> {
         before = Some(&message.id);
     }
     array.end();
-    let cursor = (start > 0).then(|| start.to_string());
+    let first = all.get(start).filter(|_| start > 0);
+    let cursor = first.map(|message| message.seq.to_string());
     Ok(page(&items, cursor.as_deref()))
 }

@@ -20,6 +20,7 @@ mod convert;
 mod error;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod foreign;
+#[cfg(feature = "web")]
 mod idle_merge;
 #[cfg(feature = "web")]
 mod journals;
@@ -33,6 +34,10 @@ mod live_run;
 mod message_page;
 #[cfg(feature = "web")]
 mod offered_effects;
+#[cfg(feature = "web")]
+mod older_read;
+#[cfg(feature = "web")]
+mod older_records;
 #[cfg(feature = "formats")]
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod option_reader;

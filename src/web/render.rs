@@ -22,6 +22,7 @@ pub async fn render(inner: &SessionInner, request: &JsValue) -> Result<JsValue> 
     let mut options: RenderOptions = read_options("a render's request", request)?;
     let input = options.input.take();
     let parts = options.into_parts(inner)?;
+    inner.read_older().await?;
     let mut live = History::new(inner.context.seed);
     let items = input_items(input.as_ref(), parts.provider.dialect)?;
     let origin = Origin { at: now, ..Origin::default() };

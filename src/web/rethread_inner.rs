@@ -10,7 +10,7 @@ use super::store_context::{OpenedStore, StoreContext};
 use super::tab_channel::TabChannel;
 use super::view::release_view;
 use crate::error::{Error, Result};
-use crate::store::open_session;
+use crate::store::open_session_tail;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -74,13 +74,18 @@ impl RethreadInner {
             Some(open) => open,
             None => {
                 let context = &self.context;
-                let log = open_session(&*context.store, id, context.seed, context.now()).await?;
+                let log = open_session_tail(&*context.store, id, context.seed, context.now()).await?;
                 context.report_damage(&log.findings);
                 self.register(SessionInner::new(context, id, log))
             }
         };
         session.merge_when_idle();
         session.configure(fields, options.replay.map(Into::into), options.on_stop.map(|option| option.0));
+        if session.runs_changed() {
+            // Which unfinished runs are in history already is known only of the whole.
+            session.read_older().await?;
+        }
+        session.read_older_soon();
         if session.runs_changed() && session.update_unfinished().await {
             session.notify();
         }

@@ -98,7 +98,7 @@ impl JsSession {
     /// A page of messages, the newest first, in order within it.
     pub fn messages(&self, options: JsValue) -> Promise {
         let inner = self.inner.clone();
-        self.inner.context.promise(async move { messages(&inner, &options) })
+        self.inner.context.promise(async move { messages(&inner, &options).await })
     }
 
     /// For a page on screen. One a session.

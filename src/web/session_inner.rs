@@ -2,6 +2,7 @@
 
 use super::listeners::Listeners;
 use super::live_run::LiveRun;
+use super::older_read::OlderRead;
 use super::platform::random_id;
 use super::promise::{deferred, in_background};
 use super::store_context::StoreContext;
@@ -51,6 +52,7 @@ pub struct SessionInner {
     /// Another change was announced while `refreshing`.
     refresh_again: Cell<bool>,
     refreshing: Cell<bool>,
+    pub older_read: OlderRead,
     /// A background task merges old records, or waits for the session to be idle.
     pub is_merging: Cell<bool>,
     /// Resolve functions of `run` calls that wait for the run before them.
@@ -98,6 +100,7 @@ impl SessionInner {
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
             is_merging: Cell::new(false),
+            older_read: OlderRead::default(),
             queued_runs: RefCell::default(),
             is_starting_run: Cell::new(false),
         })
@@ -149,6 +152,7 @@ impl SessionInner {
 
     /// Reads what other writers appended. Returns true if anything changed.
     pub async fn refresh(&self) -> Result<bool> {
+        self.read_older().await?;
         let changed = refresh(&*self.context.store, &self.log).await?;
         if changed {
             let findings = self.log.borrow().findings.clone();
@@ -207,6 +211,7 @@ impl SessionInner {
     /// Writes a change, and the values of the state bag that are not stored yet, on top of what other writers appended meanwhile.
     pub async fn append_change(&self, mut change: Change) -> Result<Committed> {
         self.context.check_open()?;
+        self.read_older().await?;
         let state = Rc::new(self.state.borrow().clone());
         if !state.is_empty() {
             change.edit = Some(with_state(change.edit.take(), state.clone()));

@@ -60,6 +60,7 @@ impl JsSessionView {
     pub fn older(&self) -> Promise {
         let inner = self.inner.clone();
         promise(async move {
+            inner.read_older().await?;
             let more = inner.log.borrow().history.messages().len() > inner.view.borrow().window;
             if more {
                 // Grows with the window, since each snapshot lists the whole window: paging to the end must not cost its square.
@@ -87,7 +88,9 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
         items: Array::new(),
     };
     let all = log.history.messages();
-    let first = all.len().saturating_sub(view.window);
+    // The first message of a log that was read by its end waits for the one before it, which it refers to.
+    let is_whole = log.is_whole();
+    let first = all.len().saturating_sub(view.window).max(usize::from(!is_whole)).min(all.len());
     let mut before = first.checked_sub(1).and_then(|at| all.get(at)).map(|message| message.id.as_str());
     for message in all.get(first..).unwrap_or(&[]) {
         builder.message(message, &log.history, before, MessageFormat::View { saved: true, streaming: false });
@@ -108,10 +111,10 @@ fn snapshot(inner: &Rc<SessionInner>) -> JsValue {
     view.messages = builder.new;
     let value = object_to_js(&|out| {
         #[allow(clippy::cast_precision_loss)]
-        out.bool("loading", false)
+        out.bool("loading", !is_whole)
             .number("revision", log.head.history_revision)
             .text("branch", "main")
-            .bool("hasOlder", first > 0);
+            .bool("hasOlder", first > 0 || !is_whole);
     });
     set(&value, "messages", &builder.items);
     set(&value, "run", &shown_run);

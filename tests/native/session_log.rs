@@ -7,6 +7,8 @@ mod scripted_host;
 mod segments;
 #[path = "spy_store.rs"]
 mod spy_store;
+#[path = "session_log/tails.rs"]
+mod tails;
 
 #[cfg(target_arch = "wasm32")]
 use wasm_bindgen_test::wasm_bindgen_test as test;

@@ -12,6 +12,9 @@ use web_sys::IdbTransaction;
 /// The target size of a page in bytes, estimated from the rows before.
 const PAGE_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Size of a large row in bytes.
+const SEGMENT_BYTES: u64 = 256 * 1024;
+
 /// What the pending requests ask for.
 #[derive(Clone, Copy, PartialEq)]
 enum ReadPhase {
@@ -42,9 +45,8 @@ impl RangeReadScript {
         let (lower, upper) = (RangeEnd::at(keys.record(query.from, None)), RangeEnd::at(keys.past(query.to)));
         let mut scan = Scan::new(query.table.as_str(), lower, upper, uses_newest_api);
         scan.reverse = query.reverse;
-        if query.limit_bytes < PAGE_BYTES {
-            scan.count = 16;
-        }
+        // Rows may be segments of 256 KB each.
+        scan.count = u32::try_from(query.limit_bytes / SEGMENT_BYTES).unwrap_or(u32::MAX).clamp(16, 64);
         Self {
             keys,
             query,
