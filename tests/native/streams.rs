@@ -42,6 +42,7 @@ fn assemble(dialect: Dialect, bytes: &str) -> (Assembled, Vec<StreamEvent>) {
 #[derive(Default)]
 struct Told {
     text: String,
+    reasoning: String,
     started: BTreeMap<u32, (String, String)>,
     arguments: BTreeMap<u32, String>,
     ready: Vec<u32>,
@@ -52,6 +53,7 @@ fn events_of(events: &[StreamEvent]) -> Told {
     for event in events {
         match event {
             StreamEvent::TextDelta(text) => told.text += &text.decode(),
+            StreamEvent::ReasoningDelta(text) => told.reasoning += &text.decode(),
             StreamEvent::CallStarted { index, call_id, name } => {
                 told.started.insert(*index, (call_id.clone(), name.clone()));
             }

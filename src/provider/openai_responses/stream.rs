@@ -13,7 +13,7 @@ use crate::provider::stream::{
     AnswerReader, AnswerStatus, Assembled, LatestPositions, MetaMembers, ResponseMeta, StreamEvent, WireError, inside,
     malformed, non_empty_text, read_error,
 };
-use item::{ItemStage, OutputItem, PartList};
+use item::{ItemStage, OutputItem, OutputKind, PartList};
 use item_parts::TextUpdate;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -99,6 +99,20 @@ impl<'a> ResponseEvent<'a> {
 
     fn part_list(&self) -> PartList {
         if self.name.starts_with("reasoning_summary") { PartList::Summary } else { PartList::Content }
+    }
+
+    /// Returns the kind of the item that the event's text belongs to: reasoning or a message. Returns `None` if nothing tells.
+    fn kind_of_item(&self) -> Option<OutputKind> {
+        let part_type = || self.value.and_then(|part| part.text("type"));
+        match self.name.split(['.', '_']).next() {
+            Some("reasoning") => Some(OutputKind::Reasoning),
+            Some("output" | "refusal") => Some(OutputKind::Message),
+            _ => match part_type()?.as_ref() {
+                "reasoning_text" => Some(OutputKind::Reasoning),
+                "output_text" | "refusal" => Some(OutputKind::Message),
+                _ => None,
+            },
+        }
     }
 
     fn is_delta(&self) -> bool {
@@ -306,13 +320,29 @@ impl ResponsesAssembler {
         }
     }
 
-    /// Returns the item whose list an event is about. Opens one if no event announced it: its text is part of the answer.
+    /// Returns the item whose list an event is about. Opens one if no event announced it: its text is part of the answer. Reasoning
+    /// does not become text of a message, nor text reasoning, whatever index and id the event has.
     fn item_with_parts(&mut self, event: &ResponseEvent<'_>) -> Option<&mut OutputItem> {
-        let position = match self.position_of(event) {
+        let kind = event.kind_of_item();
+        let is_other_kind = |item: &OutputItem| match kind {
+            Some(OutputKind::Reasoning) => item.kind == OutputKind::Message,
+            Some(OutputKind::Message) => item.kind == OutputKind::Reasoning,
+            _ => false,
+        };
+        let is_named = event.output_index.is_some() || event.item_id.is_some();
+        let named = self.position_of(event);
+        let position = match named.filter(|at| !self.items.get(*at).is_some_and(is_other_kind)) {
+            Some(position) => Some(position),
+            // Two items have the same index or id: the newest one of the event's kind is meant.
+            None if named.is_some() && is_named => self.items.iter().rposition(|item| Some(item.kind) == kind),
+            None => None,
+        };
+        let position = match position {
             Some(position) => position,
             None => {
-                let id = event.item_id.as_deref().unwrap_or_default();
-                self.open(event.output_index, item::empty_item(event.part_list(), id).view())
+                let id = event.item_id.as_deref().filter(|_| named.is_none()).unwrap_or_default();
+                let index = event.output_index.filter(|_| named.is_none());
+                self.open(index, item::empty_item(kind.unwrap_or(OutputKind::Message), id).view())
             }
         };
         self.items.get_mut(position)

@@ -78,6 +78,36 @@ fn r44_an_answer_is_the_list_of_its_items() {
 }
 
 #[test]
+fn r44_reasoning_of_an_item_that_nothing_announced_is_no_text() {
+    let about =
+        |kind: &str, place: &str, value: &str| format!(r#"{{"type":"response.{kind}"{place},"delta":"{value}"}}"#);
+    // Each with its own index, both with one index, both with one id, and neither with any.
+    for [first, second] in [
+        [r#","output_index":0"#, r#","output_index":1"#],
+        [r#","output_index":0"#, r#","output_index":0"#],
+        [r#","item_id":"i""#, r#","item_id":"i""#],
+        ["", ""],
+    ] {
+        let lines = [
+            about("reasoning_text.delta", first, "h"),
+            about("reasoning_text.delta", first, "m"),
+            about("output_text.delta", second, "Hel"),
+            about("output_text.delta", second, "lo"),
+            completed(""),
+        ];
+        let (got, events) = run(&lines);
+        assert_eq!(
+            (got.text.decode().as_ref(), events_of(&events).text.as_str()),
+            ("Hello", "Hello"),
+            "{first} {second}"
+        );
+        assert_eq!(events_of(&events).reasoning, "hm", "{first} {second}");
+        assert_eq!(wire_of(&got).matches(r#""type":"reasoning""#).count(), 1, "{}", wire_of(&got));
+        assert_eq!(wire_of(&got).matches(r#""type":"message""#).count(), 1, "{}", wire_of(&got));
+    }
+}
+
+#[test]
 fn case57_interleaved_items_do_not_mix() {
     let lines = [
         added(0, &call(0, "")),

@@ -58,15 +58,15 @@ pub(super) struct OutputItem {
     ready: bool,
 }
 
-/// Returns the empty item for a part that came without an `output_item.added` event.
-pub(super) fn empty_item(list: PartList, id: &str) -> Json {
+/// Returns an empty message, or an empty reasoning item, for a part that came without an `output_item.added` event.
+pub(super) fn empty_item(kind: OutputKind, id: &str) -> Json {
     ObjectWriter::build(|item| {
         if !id.is_empty() {
             item.text("id", id);
         }
-        match list {
-            PartList::Content => item.text("type", "message").text("role", "assistant").raw("content", "[]"),
-            PartList::Summary => item.text("type", "reasoning").raw("summary", "[]"),
+        match kind {
+            OutputKind::Reasoning => item.text("type", "reasoning").raw("summary", "[]"),
+            _ => item.text("type", "message").text("role", "assistant").raw("content", "[]"),
         };
     })
 }
