@@ -82,6 +82,8 @@ finding_codes! {
     Interrupted = "interrupted",
     /// A callback of the application failed.
     CallbackFailed = "callback_failed",
+    /// A run is over and its journal could not be removed.
+    JournalKept = "journal_kept",
 }
 
 /// The severity of a finding.

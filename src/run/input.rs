@@ -131,8 +131,11 @@ impl Run {
                 // After a conflict the journal belongs to another owner, who removes it.
                 if failure.code != ErrorCode::Conflict {
                     self.warn(Finding::warning(
-                        FindingCode::Malformed,
-                        format!("the run's journal could not be removed: {}", failure.message),
+                        FindingCode::JournalKept,
+                        format!(
+                            "the run's journal could not be removed, so the run is offered for resuming: {}",
+                            failure.message
+                        ),
                     ));
                 }
                 self.done(status, error, 0, false);
