@@ -175,7 +175,7 @@ pub fn keys_of_options(object: &JsValue) -> Result<Vec<String>> {
     for _ in 0..MAX_PROTOTYPES {
         let prototype: JsValue = Reflect::get_prototype_of(&level).map_err(|error| read_error("it", &error))?.into();
         let is_root = prototype.is_null() && !keys.is_empty();
-        if is_root || has_constructor(&level)? {
+        if is_root || is_class_prototype(&level)? {
             return Ok(if prototype.is_null() { keys } else { Vec::new() });
         }
         let own = keys_or_throws(&level).map_err(|error| read_error("it", &error))?;
@@ -188,11 +188,13 @@ pub fn keys_of_options(object: &JsValue) -> Result<Vec<String>> {
     Ok(keys)
 }
 
-/// Returns true for the prototype of a class and for `Object.prototype`.
-fn has_constructor(value: &JsValue) -> Result<bool> {
+/// Returns true for the prototype of a class and for `Object.prototype`: its member `constructor` is a function with this prototype. An
+/// option may have that name, too.
+fn is_class_prototype(value: &JsValue) -> Result<bool> {
     let object: &Object = value.unchecked_ref();
     let descriptor = Reflect::get_own_property_descriptor(object, &JsValue::from_str("constructor"));
-    Ok(descriptor.map_err(|error| read_error("it", &error))?.is_object())
+    let constructor = member(&descriptor.map_err(|error| read_error("it", &error))?, "value");
+    Ok(constructor.is_function() && get(&constructor, "prototype")? == *value)
 }
 
 fn read_error(what: &str, error: &JsValue) -> Error {

@@ -20,6 +20,7 @@ after(() => client.close());
 
 const CASES = {
   open: () => open({ store: 'memory', ...UNKNOWN }),
+  'open, beside an option named constructor': () => open({ ...UNKNOWN, constructor: 1, store: 'memory' }),
   'open, replay': () => open({ store: 'memory', replay: UNKNOWN }),
   session: () => client.session('other', UNKNOWN),
   sessions: () => client.sessions(UNKNOWN),
