@@ -15,6 +15,12 @@ const DIALECTS = Object.keys(LEAST);
 const CASES = Number(process.env.RETHREAD_CASES ?? (process.env.RETHREAD_LONG ? 2000 : 500));
 const SEED = Number(process.env.RETHREAD_SEED ?? 20261121);
 
+/** The member of a body that holds its messages. */
+const LIST = { 'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages' };
+
+/** True if a body had messages and the repaired one has none: an empty list breaks no rule, so `ai` cannot tell. */
+const isEmptied = (body, from, repaired, to) => body[LIST[from]].length > 0 && repaired[LIST[to]].length === 0;
+
 /** Bodies that their own provider takes and `ai` does not, and why. */
 const REFUSED = [
   {
@@ -61,7 +67,7 @@ async function judge(t, dialect, bodies, from = dialect) {
   for (const { name, body } of bodies) {
     if (await verdict(from, body)) before.push(name);
     const mended = from === dialect ? repair(body, dialect).body : convert(body, from, dialect).body;
-    const why = await verdict(dialect, mended);
+    const why = isEmptied(body, from, mended, dialect) ? 'no message is left' : await verdict(dialect, mended);
     const known = why && REFUSED.find((row) => row.dialect === dialect && row.when({ name, why, body: mended }));
     if (known) used.add(known);
     else if (why) wrong.push(`${name}: ${why.slice(0, 300)}\n${JSON.stringify(mended).slice(0, 1500)}`);
