@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { COMPONENT } from './build.mjs';
 import { cycles } from './cycles.mjs';
 import { files, output, present, read, root } from './shell.mjs';
-import { matches, sources } from './rust-source.mjs';
+import { matches, sources, strings } from './rust-source.mjs';
 
 const MAX_LINES = 600;
 
@@ -174,6 +174,15 @@ export function componentImports() {
   return complaints;
 }
 
+/** The folders in src/provider that are not a dialect's. */
+const SHARED_BY_DIALECTS = ['neutral', 'request', 'rules', 'stream'];
+
+/** Returns a test for sources in a dialect's folder. */
+function inDialects(all) {
+  const folders = new Set(all.filter(({ module }) => module[0] === 'provider' && module.length > 2).map(({ module }) => module[1]));
+  return ({ module }) => module[0] === 'provider' && folders.has(module[1]) && !SHARED_BY_DIALECTS.includes(module[1]);
+}
+
 /**
  * R65: one place per dialect. A variant of `Dialect` is named where it is declared, in the registry and in the dialects' own folders.
  * src/component maps it to the WIT's enum by a match that does not compile without a new variant.
@@ -181,14 +190,31 @@ export function componentImports() {
 export function dialects() {
   const declared = [...read('src/message.rs').matchAll(/^ {4}\d+ => (\w+) = "[\w-]+",/gm)].map((match) => match[1]);
   if (declared.length < 5) return ['src/message.rs: the declaration of Dialect was not found'];
-  const folders = files('src/provider', '.rs').filter((file) => file.split('/').length > 3).map((file) => file.split('/')[2]);
-  const shared = new Set(['neutral', 'request', 'rules', 'stream']);
-  const own = (one) =>
-    (one.module[0] === 'provider' && folders.includes(one.module[1]) && !shared.has(one.module[1])) ||
-    ['provider/registry', 'message', 'component/finding'].includes(one.module.join('/'));
+  const all = sources();
+  const inDialect = inDialects(all);
+  const declares = (one) => ['provider/registry', 'message', 'component/finding'].includes(one.module.join('/'));
   const variant = new RegExp(`\\bDialect::(?:${declared.join('|')})\\b`);
-  const rest = sources().filter(not(own));
-  return rest.flatMap((one) => matches(one, variant));
+  return all.filter((one) => !inDialect(one) && !declares(one)).flatMap((one) => matches(one, variant));
+}
+
+/** Names in snake case or camel case in quotes: members and values of JSON. */
+const namesIn = (text) => [...text.matchAll(/"([A-Za-z]\w*)\\?"/g)].map(([, name]) => name).filter((name) => /_|[a-z][A-Z]/.test(name));
+
+/**
+ * R65: no provider's vocabulary outside of the dialects' folders. A name in snake case or camel case that a dialect's code quotes is quoted
+ * nowhere else, unless it is a word of the public types. `foreign_format.rs` names members of SDKs, `TOOL_CHOICE` is this package's name, too.
+ */
+export function vocabulary() {
+  const all = sources();
+  const inDialect = inDialects(all);
+  const types = files('js').filter((file) => file.endsWith('.d.ts')).map(read).join('\n').replace(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+  const ours = new Set(['tool_choice', ...types.match(/\w+/g)]);
+  const words = new Set(all.filter(inDialect).flatMap(strings).flatMap(({ text }) => namesIn(text)));
+  if (words.size < 150) return [`only ${words.size} names were found in the dialects' folders`];
+  return all
+    .filter((one) => !inDialect(one) && one.module.at(-1) !== 'foreign_format')
+    .flatMap((one) => strings(one).flatMap(({ text, line }) =>
+      namesIn(text).filter((name) => words.has(name) && !ours.has(name)).map((name) => `${one.file}:${line}: "${name}" is a dialect's word; ask its codec`)));
 }
 
 /** Checks that every test named in docs/requirements.md exists. */
@@ -204,7 +230,7 @@ export function requirements() {
   });
 }
 
-export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, dialects, requirements, cycles };
+export const checks = { dependencies, noJavaScript, noAmbience, arrows, noPanic, shortFiles, synchronous, dialects, vocabulary, requirements, cycles };
 
 /** Prints each check with its complaints; returns their number. */
 export function report(chosen) {

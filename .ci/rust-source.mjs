@@ -41,9 +41,10 @@ export function code(source) {
 
 const TEST_ITEM = /#\[(?:cfg\((?:test|all\(test\b[^\]]*)\)|test|wasm_bindgen_test)\]/g;
 
-/** Blanks items under #[cfg(test)] and #[test]; `mods` are the files' modules that are tests as a whole. */
+/** Blanks items under #[cfg(test)] and #[test]: their places are `ranges`. `mods` are the files' modules that are tests as a whole. */
 export function withoutTests(text) {
   const mods = [];
+  const ranges = [];
   let out = text;
   TEST_ITEM.lastIndex = 0;
   for (let m; (m = TEST_ITEM.exec(out)); ) {
@@ -60,25 +61,34 @@ export function withoutTests(text) {
     const item = out.slice(m.index, end + 1);
     const mod = /\bmod\s+(\w+)\s*;$/.exec(item);
     if (mod) mods.push(mod[1]);
+    ranges.push([m.index, end]);
     out = out.slice(0, m.index) + blank(item) + out.slice(end + 1);
   }
-  return { text: out, mods };
+  return { text: out, mods, ranges };
 }
 
 /** src/a/b.rs -> [a, b]; src/a/mod.rs -> [a]; src/lib.rs -> []. */
 export const modulePath = (file) =>
   path.relative('src', file).replace(/\.rs$/, '').split(path.sep).filter((part, i, all) => !(i === all.length - 1 && (part === 'mod' || part === 'lib')));
 
-/** Every file below src that is not test code: {file, module, source, lines, code}. `lines` are as written. */
+/** Every file below src that is not test code: {file, module, source, lines, code, tests}. `lines` are as written, `tests` are places of test code. */
 export function sources() {
   const all = files('src', '.rs').map((file) => {
     const source = read(file);
-    const { text, mods } = withoutTests(code(source));
-    return { file, module: modulePath(file), source, lines: source.split('\n'), code: text, mods };
+    const { text, mods, ranges } = withoutTests(code(source));
+    return { file, module: modulePath(file), source, lines: source.split('\n'), code: text, mods, tests: ranges };
   });
   const tests = all.flatMap((one) => one.mods.map((mod) => [...one.module, mod].join('/')));
   const isTest = (one) => tests.some((test) => `${one.module.join('/')}/`.startsWith(`${test}/`));
   return all.filter((one) => !isTest(one));
+}
+
+/** The string literals of a source outside of comments and test code, as {text, line}. */
+export function strings({ source, tests }) {
+  const isTest = (at) => tests.some(([start, end]) => start <= at && at <= end);
+  return [...source.matchAll(TOKEN)]
+    .filter((m) => /^[bcr]*#*"/.test(m[0]) && !isTest(m.index))
+    .map((m) => ({ text: m[0], line: source.slice(0, m.index).split('\n').length }));
 }
 
 /** Lines of a source that match, as {file, line, text}; a trailing `// proof: ...` allows one. */

@@ -6,10 +6,9 @@ use crate::json::{Json, JsonStr};
 use minicbor::encode::Write;
 use minicbor::{Decode, Decoder, Encode, Encoder, decode, encode};
 
-/// Declares [`Dialect`]: each wire format with its number in stored records, its public name, how its results name their calls, and what
-/// members of a message that this crate does not know may hold.
+/// Declares [`Dialect`]: each wire format with its number in stored records, its public name, and how its results name their calls.
 macro_rules! dialects {
-    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal, $matching:ident, $members:ident;)*) => {
+    ($($(#[$doc:meta])* $number:literal => $variant:ident = $name:literal, $matching:ident;)*) => {
         /// The wire formats.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
         #[cbor(index_only)]
@@ -36,14 +35,6 @@ macro_rules! dialects {
                     $(Self::$variant => CallMatching::$matching,)*
                 }
             }
-
-            /// Returns what a message's unknown members may hold.
-            #[must_use]
-            pub const fn extra_members(self) -> ExtraMembers {
-                match self {
-                    $(Self::$variant => ExtraMembers::$members,)*
-                }
-            }
         }
     };
 }
@@ -57,26 +48,17 @@ pub enum CallMatching {
     ByName,
 }
 
-/// What the members of a message may hold that the neutral form has no place for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtraMembers {
-    /// Content: an answer may consist of nothing else, such as `"audio":{…}` or `"reasoning_details":[…]`.
-    Content,
-    /// Details of a message whose content is elsewhere.
-    Details,
-}
-
 dialects! {
     /// OpenAI Chat Completions and compatible servers.
-    0 => OpenAiChat = "openai-chat", ById, Content;
+    0 => OpenAiChat = "openai-chat", ById;
     /// OpenAI Responses.
-    1 => OpenAiResponses = "openai-responses", ById, Details;
+    1 => OpenAiResponses = "openai-responses", ById;
     /// Anthropic Messages.
-    2 => Anthropic = "anthropic", ById, Details;
+    2 => Anthropic = "anthropic", ById;
     /// Google Gemini.
-    3 => Gemini = "gemini", ByName, Details;
+    3 => Gemini = "gemini", ByName;
     /// Mistral's chat completions.
-    4 => Mistral = "mistral", ById, Content;
+    4 => Mistral = "mistral", ById;
 }
 
 impl Dialect {

@@ -6,7 +6,8 @@ use super::rules::Fields;
 use crate::error::{Error, Result};
 use crate::history::{Incoming, IncomingMessage};
 use crate::json::{Json, JsonKind, JsonRef};
-use crate::message::{Dialect, Part, Role};
+use crate::message::{Dialect, Message, Part, Role};
+use crate::replay::ExtraContent;
 
 /// Decodes a body, or a bare list of its messages.
 ///
@@ -66,6 +67,13 @@ pub fn decode_answer(dialect: Dialect, wire: JsonRef<'_>) -> Option<IncomingMess
         Incoming::Message(message) if message.role == Role::Assistant => Some(message),
         _ => None,
     })
+}
+
+/// Returns what an answer contains in a form that only its own dialect has, if that dialect accepts an answer of nothing else.
+#[must_use]
+pub fn extra_content(message: &Message) -> ExtraContent {
+    let dialect = message.dialect.filter(|_| message.role == Role::Assistant);
+    dialect.map_or(ExtraContent::None, |dialect| codec(dialect).extra_content(message))
 }
 
 /// Decodes the blocks of a message's or a result's content; one that is an object is a block itself.

@@ -4,7 +4,7 @@ use super::item_format::ItemFormat;
 pub(crate) use super::name_charset::{is_plain_id, plain, plain_id_of};
 use super::neutral::{OfferedMedia, split_media, text_or_json};
 use super::request::{
-    AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, nested_schema,
+    MemberPath, Parameter, ProviderRequest, Settings, TOOL_CHOICE, ToolChoice, ToolDefinition, nested_schema,
 };
 use super::rules::Plan;
 use super::stream::AnswerReader;
@@ -14,7 +14,7 @@ use crate::history::Incoming;
 use crate::id::{IdMap, Seed, short_name};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Dialect, Message, Part};
-use crate::replay::{DraftCall, DraftMessage};
+use crate::replay::{DraftCall, DraftMessage, ExtraContent};
 use crate::tool::{ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
@@ -51,7 +51,21 @@ pub(crate) struct EncodeContext<'c> {
     /// The messages before this one whose results are encoded with it: in this message, or together with the results of its calls.
     pub deferred: &'c [DraftMessage<'c>],
     pub settings: &'c Settings,
+    /// Returns the implementation of the dialect in which a result was received.
+    pub codec_of: CodecOf,
     pub report: &'c mut Report,
+}
+
+/// Returns the implementation of a dialect.
+pub(crate) type CodecOf = fn(Dialect) -> &'static dyn Codec;
+
+/// The limit of cache breakpoints: members of blocks that tell the provider to cache the body up to there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CacheBreakpoints {
+    /// The member with its quotes: `"cache_control"`.
+    pub member: &'static str,
+    /// The most that a body may have.
+    pub limit: usize,
 }
 
 /// What a provider expects after an answer that it paused.
@@ -88,6 +102,12 @@ pub(crate) trait Codec: ItemFormat {
     /// dialect has no block for it.
     fn write_block(&self, out: &mut String, part: &Part, native: bool) -> bool;
 
+    /// Returns what an answer that was decoded from this dialect contains in a form that only this dialect has, if the provider accepts an
+    /// answer of nothing else.
+    fn extra_content(&self, _answer: &Message) -> ExtraContent {
+        ExtraContent::None
+    }
+
     /// Returns the request's settings, completed with what its model and URL imply.
     fn settings(&self, request: &ProviderRequest) -> Settings {
         request.settings
@@ -122,8 +142,8 @@ pub(crate) trait Codec: ItemFormat {
     }
 
     /// Returns the member of the body, beside the list, that holds the system messages which are [outside](Self::is_outside_list) it;
-    /// none if there are none.
-    fn system_member(&self, _messages: &[&Message]) -> Option<(&'static str, Json)> {
+    /// none if there are none. Reports the parts that it cannot hold.
+    fn system_member(&self, _messages: &[&Message], _report: &mut Report) -> Option<(&'static str, Json)> {
         None
     }
 
@@ -135,9 +155,9 @@ pub(crate) trait Codec: ItemFormat {
         plain_id_of(id)
     }
 
-    /// Returns how many cache breakpoints a body may have.
-    fn max_cache_breakpoints(&self) -> usize {
-        usize::MAX
+    /// Returns the limit of cache breakpoints in a body; `None` if there is none.
+    fn cache_breakpoints(&self) -> Option<CacheBreakpoints> {
+        None
     }
 
     /// Returns the members of a body that a session writes. They are rejected in `params`.
@@ -164,9 +184,27 @@ pub(crate) trait Codec: ItemFormat {
         false
     }
 
-    /// Returns the member of an entry of `tools` that holds the definitions; none if the entry is one.
-    fn tool_group_member(&self) -> Option<&'static str> {
-        None
+    /// Returns the member of the body that holds the tools.
+    fn tools_member(&self) -> &'static str {
+        "tools"
+    }
+
+    /// Returns the definitions in an entry of the body's tools; an empty list for a tool that the provider runs itself.
+    fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition>;
+
+    /// Returns the names of the tools in an entry of the body's tools. A name is empty for a tool without one.
+    fn tool_names(&self, entry: JsonRef<'_>) -> Vec<String> {
+        vec![entry.string("name")]
+    }
+
+    /// Returns true if the host runs a tool in an entry of the body's tools. Only then may the body have a tool choice.
+    fn has_callable_tool(&self, _entry: JsonRef<'_>) -> bool {
+        true
+    }
+
+    /// Returns the entries of the body's tools for definitions, which are separated by commas.
+    fn tool_entries(&self, definitions: String) -> String {
+        definitions
     }
 
     /// Returns the name of a tool in a request. Gemini rejects names that begin with a digit, so they get a `_`.
@@ -174,14 +212,24 @@ pub(crate) trait Codec: ItemFormat {
         Cow::Borrowed(name)
     }
 
+    /// Returns the name that [`tool_name`](Self::tool_name) may have changed to `name`; `None` if it never returns this name for another
+    /// one.
+    fn name_before_change<'n>(&self, _name: &'n str) -> Option<&'n str> {
+        None
+    }
+
+    /// Reads a tool choice in the form of this dialect. Returns `None` for one in another form, and for a choice that no other dialect
+    /// has.
+    fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>>;
+
     /// Returns true if a `tool_choice` has the form of this dialect and is copied.
     fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool;
 
     /// Writes the members of a tool's definition.
     fn write_tool(&self, out: &mut ObjectWriter<'_>, tool: &ToolDefinition);
 
-    /// Writes the member for the tool choice, unless the dialect cannot express it.
-    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>);
+    /// Writes the member for the tool choice. Returns false if the dialect cannot express it.
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool;
 
     /// Writes the members that a body needs and `params` lack. `named` are the members that are written already.
     fn write_defaults(
@@ -216,7 +264,12 @@ pub(crate) trait Codec: ItemFormat {
 
     /// Returns true if a body's member of that name holds the tool choice.
     fn names_tool_choice(&self, member: &str) -> bool {
-        member == "tool_choice"
+        member == TOOL_CHOICE
+    }
+
+    /// Returns the members of a body, besides that for [`Parameter::Stream`], that the provider accepts in a streamed request only.
+    fn stream_members(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Returns true if a tool choice allows one call an answer only.
@@ -237,11 +290,6 @@ pub(crate) trait Codec: ItemFormat {
     /// Returns true if the parameters name a tool choice in another member than `tool_choice`, which is then left out.
     fn has_other_tool_choice(&self, _params: JsonRef<'_>) -> bool {
         false
-    }
-
-    /// Returns the form of a choice among some tools; none if the dialect does not have one.
-    fn allowed_tools_form(&self) -> Option<AllowedToolsForm> {
-        None
     }
 
     /// Returns true if one item may stand in place of the list of items.

@@ -17,14 +17,14 @@ mod rules;
 mod stream;
 mod wire_template;
 
-pub use decode::{api_request, blocks_of, decode_answer, decode_body};
+pub use decode::{api_request, blocks_of, decode_answer, decode_body, extra_content};
 pub(crate) use dialect::{Codec, EncodeContext, Pause, call_id, call_ids};
 pub use dialect::{Wire, tool_name};
 pub(crate) use registry::codec;
 pub(crate) use request::{KEY_PREFIXES, Withheld, first_missing, withhold};
 pub use request::{
-    Parameter, ProviderRequest, ReasoningField, Settings, ToolChoice, ToolDefinition, check_known_headers, is_group,
-    is_plain_header, names_tool_choice, translate_parameter, translate_value,
+    Parameter, ProviderRequest, ReasoningField, Settings, TOOL_CHOICE, ToolChoice, ToolDefinition, check_known_headers,
+    is_group, is_plain_header, names_tool_choice, translate_parameter, translate_value,
 };
 pub(crate) use rules::repair_rendered;
 pub use rules::{Dangling, INTERRUPTED, RepairOptions, repair, validate};

@@ -71,13 +71,13 @@ pub fn write_filled(out: &mut String, template: &WireTemplate, values: &[(Templa
     });
 }
 
-/// Writes a part by its template. Its slot is its text, or the data, URL or file id of its media.
-pub fn write_part(out: &mut String, part: &Part, template: &WireTemplate) {
+/// Writes a part by its template. Its slot is its text, or the data or URL of its media; or the file id, in the members `file_id_members`.
+pub fn write_part(out: &mut String, part: &Part, template: &WireTemplate, file_id_members: &[&str]) {
     write_template(out, template, &mut |name, slot, out| {
         let token = match (slot, &part.body) {
             (TemplateSlot::Raw(value), _) => Some(value.as_str()),
             (TemplateSlot::Text, PartBody::Image(media) | PartBody::File(media)) => {
-                let id = media.file_id.as_ref().filter(|_| matches!(name, "file_id" | "fileUri" | "file_uri"));
+                let id = media.file_id.as_ref().filter(|_| file_id_members.contains(&name));
                 media.data.as_ref().or(media.url.as_ref()).or(id).map(JsonStr::token)
             }
             (TemplateSlot::Text, _) => text_of(part).map(JsonStr::token),

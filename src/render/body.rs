@@ -1,6 +1,6 @@
 //! Composes a body: its head, then the encodings of its messages, most of them copied from the cache.
 
-use super::encoding_cache::{EncodedSpan, EncodingCache, marks_in};
+use super::encoding_cache::{EncodedSpan, EncodingCache};
 use super::joined_message::JoinedMessage;
 use super::message_encoder::MessageEncoder;
 use super::request::RenderRequest;
@@ -59,7 +59,7 @@ impl BodyComposer<'_> {
             }
         }
         body.check_first_and_last();
-        body.check_marks();
+        body.check_cache_breakpoints();
         let composed = body.assemble();
         let (bytes, changed) =
             if body.is_valid() { (composed, usize::MAX) } else { repaired(composed, request.provider.dialect, report) };
@@ -155,11 +155,14 @@ impl<'c, 'd, 'h> BodyBuilder<'c, 'd, 'h> {
         }
     }
 
-    /// Checks that the body has no more cache marks than the dialect allows.
-    fn check_marks(&mut self) {
-        let marks: usize = self.spans.iter().map(|body_span| body_span.span.marks).sum();
-        if marks > 0 && marks + marks_in(&self.head) > self.encoder.codec.max_cache_breakpoints() {
-            self.spans.iter_mut().for_each(|body_span| body_span.span.is_valid &= body_span.span.marks == 0);
+    /// Checks that the body has no more cache breakpoints than the dialect allows.
+    fn check_cache_breakpoints(&mut self) {
+        let Some(breakpoints) = self.encoder.codec.cache_breakpoints() else { return };
+        let count: usize = self.spans.iter().map(|body_span| body_span.span.cache_breakpoints).sum();
+        if count > 0 && count + self.encoder.cache_breakpoints_in(&self.head) > breakpoints.limit {
+            self.spans
+                .iter_mut()
+                .for_each(|body_span| body_span.span.is_valid &= body_span.span.cache_breakpoints == 0);
         }
     }
 

@@ -9,8 +9,8 @@ use crate::id::{CountingIds, Seed};
 use crate::json::{Json, JsonKind, JsonRef, ObjectWriter};
 use crate::message::Dialect;
 use crate::provider::{
-    Dangling, Parameter, ProviderRequest, RepairOptions, Settings, ToolDefinition, codec, decode_body, is_group,
-    names_tool_choice, repair, repair_rendered, translate_parameter, translate_value,
+    Dangling, Parameter, ProviderRequest, RepairOptions, Settings, TOOL_CHOICE, ToolDefinition, codec, decode_body,
+    is_group, names_tool_choice, repair, repair_rendered, translate_parameter, translate_value,
 };
 use crate::replay::{DanglingCalls, Policy};
 use crate::tool::Window;
@@ -44,7 +44,7 @@ pub fn convert(body: &[u8], from: Dialect, to: Dialect, options: &RepairOptions)
         headers: Vec::new(),
         settings: Settings { no_stream_usage: true, ..Settings::default() },
     };
-    let tools = tools(body, to, &mut report);
+    let tools = tools(body, from, to, &mut report);
     let policy = policy(options);
     let request = RenderRequest { provider: &provider, instructions: None, tools: &tools, policy: &policy };
     let rendered = Renderer::default().render(&history, None, &request, 0)?;
@@ -122,7 +122,7 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
         }
         // Messages and tools are converted elsewhere. A reference to the provider's own state is reported as lost.
         let is_state = source.server_state_members().contains(&key);
-        if key == "tools" || source.reserved_members().contains(&key) && !is_state {
+        if key == source.tools_member() || source.reserved_members().contains(&key) && !is_state {
             return;
         }
         if is_group(self.from, key) && value.kind() == JsonKind::Object {
@@ -173,7 +173,7 @@ impl<'b, 'r> ParameterConversion<'b, 'r> {
                 });
             }
             if let Some(choice) = self.tool_choice {
-                object.json("tool_choice", choice);
+                object.json(TOOL_CHOICE, choice);
             }
         })
     }
@@ -189,21 +189,33 @@ fn foreign_model(body: JsonRef<'_>, from: Dialect, to: Dialect) -> Finding {
 }
 
 /// Returns the definitions of a body's tools. Tools that a provider runs itself are dropped: no other provider has them.
-fn tools(body: JsonRef<'_>, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
+fn tools(body: JsonRef<'_>, from: Dialect, to: Dialect, report: &mut Report) -> Vec<ToolDefinition> {
     let mut tools = Vec::new();
-    let Some(list) = body.get("tools").filter(|list| list.kind() == JsonKind::Array) else { return tools };
-    for (at, tool) in list.items().enumerate() {
+    let member = codec(from).tools_member();
+    let Some(list) = body.get(member).filter(|list| list.kind() == JsonKind::Array) else { return tools };
+    for (at, entry) in list.items().enumerate() {
         let before = tools.len();
-        ToolDefinition::read(tool, &mut tools);
-        let (what, member) = match tools.get(before) {
+        tools.extend(read_tools(entry, from));
+        let (what, part) = match tools.get(before) {
             None => ("a tool that is no function has no place in another dialect", ""),
             Some(tool) if tool.strict && !codec(to).has_strict_tools() => {
                 ("`strict` is left out; the arguments may differ from the schema", "/strict")
             }
             Some(_) => continue,
         };
-        let path = format!("/tools/{at}{member}");
+        let path = format!("/{member}/{at}{part}");
         report.push(Finding::info(FindingCode::UnsupportedKey, what).at(path).with_action(Action::Dropped));
     }
     tools
+}
+
+/// Returns the definitions in an entry of a body's tools: in the form of `dialect`, otherwise in that of another one. Returns an empty
+/// list for a tool that the provider runs itself.
+fn read_tools(entry: JsonRef<'_>, dialect: Dialect) -> Vec<ToolDefinition> {
+    let tools = codec(dialect).read_tools(entry);
+    if !tools.is_empty() {
+        return tools;
+    }
+    let others = Dialect::ALL.into_iter().map(|other| codec(other).read_tools(entry));
+    others.into_iter().find(|tools| !tools.is_empty()).unwrap_or_default()
 }

@@ -11,6 +11,8 @@ pub struct WireEncoding {
     pub count: u32,
     /// True if the dialect's rules accept it.
     pub is_valid: bool,
+    /// The number of cache breakpoints in it, or more.
+    pub cache_breakpoints: usize,
 }
 
 /// The range of a text that encodes one message, as zero or more wire messages.
@@ -24,23 +26,18 @@ pub struct EncodedSpan {
     pub hash: u64,
     /// True if the dialect's rules accept it; otherwise the body is repaired.
     pub is_valid: bool,
-    /// The number of cache marks in it, or more.
-    pub marks: usize,
+    /// The number of cache breakpoints in it, or more.
+    pub cache_breakpoints: usize,
 }
 
 impl EncodedSpan {
     /// Returns the span from `start` to the end of `text`.
     pub fn of(text: &str, start: usize, encoding: WireEncoding) -> Self {
-        let WireEncoding { count, is_valid } = encoding;
+        let WireEncoding { count, is_valid, cache_breakpoints } = encoding;
         let encoded = text.get(start..).unwrap_or_default();
         let hash = hash_words(1, encoded.as_bytes());
-        Self { start, end: text.len(), count, hash, is_valid, marks: marks_in(encoded) }
+        Self { start, end: text.len(), count, hash, is_valid, cache_breakpoints }
     }
-}
-
-/// Returns the number of cache marks in a text, or more: a string may contain the words, too.
-pub fn marks_in(text: &str) -> usize {
-    text.matches("\"cache_control\"").count()
 }
 
 /// The encodings of stored messages, by their index in history.
@@ -89,6 +86,9 @@ impl EncodingCache {
         report: &mut Report,
         encode: &mut dyn FnMut(&mut String, &mut Report) -> WireEncoding,
     ) -> EncodedSpan {
+        if index >= self.spans.len() {
+            self.spans.resize_with(index + 1, || None);
+        }
         let Some(cached) = self.spans.get_mut(index) else { return EncodedSpan::default() };
         if let Some(message) = cached.as_ref().filter(|message| message.signature == signature) {
             report.extend_from_slice(&message.report);

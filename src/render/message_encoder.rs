@@ -32,7 +32,7 @@ impl MessageEncoder {
     pub fn encode(&self, out: &mut String, message: JoinedMessage<'_, '_>, report: &mut Report) -> WireEncoding {
         let (start, findings) = (out.len(), report.len());
         let mut wire = Wire::new(out);
-        let mut context = EncodeContext { deferred: message.before, settings: &self.settings, report };
+        let mut context = EncodeContext { deferred: message.before, settings: &self.settings, codec_of: codec, report };
         self.codec.encode(&mut wire, message.item, &mut context);
         let count = wire.count();
         if message.item.message.dialect != Some(self.codec.dialect()) {
@@ -41,7 +41,13 @@ impl MessageEncoder {
         let text = out.get(start..).unwrap_or("");
         // A message without a wire form is valid, but it may hold the results of the messages before it.
         let is_empty = count == 0 && message.before.is_empty();
-        WireEncoding { count, is_valid: is_empty || self.is_valid(text, message) }
+        let is_valid = is_empty || self.is_valid(text, message);
+        WireEncoding { count, is_valid, cache_breakpoints: self.cache_breakpoints_in(text) }
+    }
+
+    /// Returns the number of cache breakpoints in a text, or more: a string may contain the words, too. Returns 0 if there is no limit.
+    pub fn cache_breakpoints_in(&self, text: &str) -> usize {
+        self.codec.cache_breakpoints().map_or(0, |breakpoints| text.matches(breakpoints.member).count())
     }
 
     /// Reports the content of another dialect's message that is not in the wire form: reasoning, and parts and members that this dialect
@@ -65,7 +71,7 @@ impl MessageEncoder {
             is_reported = true;
         }
         let has_opaque = parts.iter().any(|part| matches!(part.body, PartBody::Opaque(_)));
-        if has_opaque || !is_reported && item.has_own(!sends_reasoning) {
+        if has_opaque || !is_reported && item.has_extra_content(!sends_reasoning) {
             left_out("what only another dialect has a form for is left out");
         }
     }
@@ -89,14 +95,15 @@ impl MessageEncoder {
         let model = if self.settings.model.is_empty() { ANY_MODEL } else { self.settings.model };
         let mut probe = String::new();
         let mut object = ObjectWriter::new(&mut probe);
-        object.text("model", model).number("max_tokens", 1);
+        object.text("model", model);
         let list = object.key(self.codec.list());
         list.push('[');
         list.push_str(plain);
         list.push(',');
         for (at, item) in message.before.iter().enumerate() {
             let deferred = message.before.get(..at).unwrap_or(&[]);
-            let mut context = EncodeContext { deferred, settings: &self.settings, report: &mut Report::new() };
+            let mut context =
+                EncodeContext { deferred, settings: &self.settings, codec_of: codec, report: &mut Report::new() };
             self.codec.encode(&mut Wire::new(list), item, &mut context);
             list.push(',');
         }

@@ -9,7 +9,7 @@ use crate::finding::{FindingCode, Report};
 use crate::history::History;
 use crate::json::{Json, ObjectWriter};
 use crate::message::{Dialect, Message, Role};
-use crate::provider::ProviderRequest;
+use crate::provider::{ProviderRequest, codec, extra_content, names_tool_choice};
 use crate::replay::{
     DraftMessage, DraftOrigin, PendingQuestion, QuestionKind, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, ReplayInput, TrimmedResults, replay,
@@ -18,9 +18,6 @@ use std::collections::BTreeMap;
 
 /// The last message of a body that asks a model for a summary.
 const SUMMARY_PROMPT: &str = "Summarize the conversation above for someone who goes on with it: the facts, decisions, results and open questions. Answer with the summary alone.";
-
-/// Parameters that a request for a summary does not have: it forces no tool and is not streamed.
-const NOT_IN_SUMMARY_REQUEST: [&str; 3] = ["tool_choice", "toolConfig", "stream_options"];
 
 /// A request body and its report.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,6 +109,7 @@ impl Renderer {
             history,
             live,
             trimmed: Some(&self.trimmed),
+            extra_content,
             policy: request.policy,
             now,
             cache: &self.reducer_cache,
@@ -153,11 +151,13 @@ fn complete(pending: PendingQuestion<'_>, stored_count: usize, request: &RenderR
     Ok(question)
 }
 
-/// Returns the parameters of a request for a summary.
+/// Returns the parameters of a request for a summary, which forces no tool and is not streamed.
 fn summary_params(provider: &ProviderRequest) -> Json {
+    let stream_members = codec(provider.dialect).stream_members();
     ObjectWriter::build(|out| {
         for (key, value) in provider.params.view().entries() {
-            if !NOT_IN_SUMMARY_REQUEST.iter().any(|name| key.is_text(name)) {
+            let name = key.as_text().unwrap_or_default();
+            if !names_tool_choice(&name) && !stream_members.contains(&&*name) {
                 out.copy(key, value);
             }
         }

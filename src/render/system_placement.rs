@@ -42,7 +42,7 @@ impl SystemPlacement {
             }
             is_leading &= item.is_system();
         }
-        let member = if messages.is_empty() { None } else { codec.system_member(&messages) };
+        let member = if messages.is_empty() { None } else { codec.system_member(&messages, report) };
         Self { member, instructions: instructions.filter(|_| is_listed), in_member }
     }
 

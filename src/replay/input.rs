@@ -3,8 +3,10 @@
 use super::citations::TrimmedResults;
 use super::policy::Policy;
 use super::reduce::{ReducerCache, ReducerReplies};
+use super::request_draft::ExtraContent;
 use crate::clock::Ms;
 use crate::history::History;
+use crate::message::Message;
 
 /// What a draft is made from. `'h` is the lifetime of what the draft borrows.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +17,8 @@ pub struct ReplayInput<'h, 'p> {
     pub live: Option<&'h History>,
     /// Results without uncited sources, up to date with `history` and `policy`. None keeps all sources.
     pub trimmed: Option<&'h TrimmedResults>,
+    /// Returns what an answer contains in a form that only its own dialect has.
+    pub extra_content: fn(&Message) -> ExtraContent,
     /// The settings.
     pub policy: &'p Policy,
     /// The current time.

@@ -19,7 +19,7 @@ pub use reduce::{
     CUT_NOTE, Callback, PendingQuestion, QuestionKind, Reducer, ReducerCache, ReducerQuestion, ReducerReplies,
     ReducerReply, shortened,
 };
-pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft, names_reasoning};
+pub use request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, ExtraContent, RequestDraft};
 
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::message::{Part, PartBody};
@@ -32,7 +32,7 @@ pub fn replay<'h>(
     input: &ReplayInput<'h, '_>,
     report: &mut Report,
 ) -> Result<RequestDraft<'h>, Box<PendingQuestion<'h>>> {
-    let mut draft = select::select(input.history, input.live, report);
+    let mut draft = select::select(input, report);
     freshness::drop_stale_results(&mut draft, input, report);
     if let Some(trimmed) = input.trimmed.filter(|_| input.policy.citations() != Citations::Off) {
         trimmed.apply(&mut draft, input.history, report);
@@ -48,7 +48,7 @@ fn report_orphan_reasoning(draft: &RequestDraft<'_>, report: &mut Report) {
     let is_signed = |part: &Part| matches!(part.body, PartBody::Reasoning(_)) && part.template.is_some();
     for item in &draft.messages {
         let parts = &item.message.parts;
-        if !parts.is_empty() && parts.iter().all(is_signed) && !item.says(true) {
+        if !parts.is_empty() && parts.iter().all(is_signed) && !item.is_sendable(true) {
             let finding = Finding::info(
                 FindingCode::OrphanReasoning,
                 "a message of reasoning alone says nothing; it is left out",

@@ -42,7 +42,7 @@ pub(super) fn pair_results(draft: &mut RequestDraft<'_>, policy: &Policy, report
             true
         });
     }
-    draft.retain(&mut |item| item.says(true));
+    draft.retain(&mut |item| item.is_sendable(true));
     join_results(draft);
     join_answers(draft);
 }

@@ -2,7 +2,7 @@
 //!
 //! Pairing is valid by construction: a result belongs to its call and has no position of its own.
 
-use crate::message::{ExtraMembers, Message, PartBody, Role, TemplateSlot};
+use crate::message::{Message, Part, PartBody, Role};
 use crate::tool::{ToolInvocation, ToolResult};
 
 /// A draft of a history, followed by a live turn that is not in history yet.
@@ -23,6 +23,20 @@ pub struct DraftMessage<'h> {
     pub calls: Vec<DraftCall<'h>>,
     /// True if the results of these calls are part of the next wire message.
     pub results_go_on: bool,
+    /// What the message contains beside its neutral content.
+    pub extra_content: ExtraContent,
+}
+
+/// What an answer contains in a form that only its own dialect has, if that dialect accepts an answer of nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExtraContent {
+    /// Nothing.
+    #[default]
+    None,
+    /// Reasoning.
+    Reasoning,
+    /// Other content, such as `"audio":{"id":"audio_1"}` in Chat Completions.
+    Other,
 }
 
 /// Where the message of a draft is stored.
@@ -65,12 +79,6 @@ pub enum DraftResult<'h> {
     },
 }
 
-/// Returns true if servers of OpenAI's format keep reasoning in a member of that name.
-#[must_use]
-pub fn names_reasoning(member: &str) -> bool {
-    member.starts_with("reasoning") || member.starts_with("thinking")
-}
-
 impl<'h> RequestDraft<'h> {
     /// Keeps the messages for which `stays` returns true.
     pub fn retain(&mut self, stays: &mut dyn FnMut(&DraftMessage<'h>) -> bool) {
@@ -82,7 +90,7 @@ impl<'h> DraftMessage<'h> {
     /// Returns a draft message without calls that is not in history.
     #[must_use]
     pub fn created(message: &'h Message, origin: DraftOrigin) -> Self {
-        Self { message, origin, calls: Vec::new(), results_go_on: false }
+        Self { message, origin, calls: Vec::new(), results_go_on: false, extra_content: ExtraContent::None }
     }
 
     /// Returns true for a system or developer message.
@@ -102,7 +110,7 @@ impl<'h> DraftMessage<'h> {
 
     /// Returns true if the message has content besides its calls and reasoning.
     #[must_use]
-    pub fn has_words(&self) -> bool {
+    pub fn has_content(&self) -> bool {
         self.message.parts.iter().any(|part| match &part.body {
             PartBody::Text(text) | PartBody::Refusal(text) => !text.is_empty(),
             PartBody::Image(_) | PartBody::File(_) | PartBody::Opaque(_) => true,
@@ -110,38 +118,27 @@ impl<'h> DraftMessage<'h> {
         })
     }
 
-    /// Returns true if there is something to send: in an answer, content, calls, or what [`has_own`](Self::has_own) finds.
+    /// Returns true if there is something to send: in an answer, content, calls, or [`extra_content`](Self::has_extra_content).
     #[must_use]
-    pub fn says(&self, reasoning: bool) -> bool {
-        self.message.role != Role::Assistant || self.has_words() || !self.calls.is_empty() || self.has_own(reasoning)
+    pub fn is_sendable(&self, with_reasoning: bool) -> bool {
+        self.message.role != Role::Assistant
+            || self.has_content()
+            || !self.calls.is_empty()
+            || self.has_extra_content(with_reasoning)
     }
 
-    /// Returns true if an answer has content in a form of its dialect: reasoning (if `reasoning` is set), or a member that is an object
-    /// or array, such as OpenAI's `audio`. A string or number in a member is an id, a name or a state.
+    /// Returns true if an answer has [`extra_content`](Self::extra_content). Reasoning counts only if `with_reasoning` is set.
     ///
-    /// Returns false if a call of the answer was dropped: that content is dropped with it. Only servers of OpenAI's format accept an
-    /// answer without text that has such content.
+    /// Returns false if a call of the answer was dropped: that content is dropped with it.
     #[must_use]
-    pub fn has_own(&self, reasoning: bool) -> bool {
-        let message = self.message;
-        let mut asked = 0;
-        let mut own = false;
-        for part in &message.parts {
-            match &part.body {
-                PartBody::ToolCall { .. } => asked += 1,
-                PartBody::Reasoning(text) => own |= reasoning && !text.is_empty(),
-                _ => {}
-            }
-        }
-        for (key, slot) in message.template.iter().flat_map(|template| &template.0) {
-            let TemplateSlot::Raw(value) = slot else { continue };
-            let holds = value.as_str().len() > 2 && value.as_str().starts_with(['{', '[']);
-            let key = key.inside();
-            own |= holds && !matches!(key, "content" | "tool_calls") && (reasoning || !names_reasoning(key));
-        }
-        own && asked == self.calls.len()
-            && message.role == Role::Assistant
-            && message.dialect.is_some_and(|dialect| dialect.extra_members() == ExtraMembers::Content)
+    pub fn has_extra_content(&self, with_reasoning: bool) -> bool {
+        let counts = match self.extra_content {
+            ExtraContent::None => false,
+            ExtraContent::Reasoning => with_reasoning,
+            ExtraContent::Other => true,
+        };
+        let is_call = |part: &&Part| matches!(part.body, PartBody::ToolCall { .. });
+        counts && self.message.parts.iter().filter(is_call).count() == self.calls.len()
     }
 
     /// Returns a hash of everything in which two drafts of one message may differ.

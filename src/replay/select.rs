@@ -1,6 +1,7 @@
 //! The first pass: every stored message with its calls, and each call with its stored result, in their order. A call whose content is
 //! not stored is dropped, unless it is in the live turn (R12).
 
+use super::input::ReplayInput;
 use super::request_draft::{DraftCall, DraftMessage, DraftOrigin, DraftResult, RequestDraft};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::history::History;
@@ -11,30 +12,39 @@ const WITHHELD: &str =
     "This call ran and was answered. Its arguments and its result were not kept; check before repeating it.";
 
 /// Drafts the messages of the history, then those of the live turn.
-pub(super) fn select<'h>(history: &'h History, live: Option<&'h History>, report: &mut Report) -> RequestDraft<'h> {
+pub(super) fn select<'h>(input: &ReplayInput<'h, '_>, report: &mut Report) -> RequestDraft<'h> {
+    let ReplayInput { history, live, .. } = *input;
     let count = history.messages().len() + live.map_or(0, |live| live.messages().len());
     let mut messages = Vec::with_capacity(count);
     for (at, message) in history.messages().iter().enumerate() {
-        messages.push(draft_message(history, message, DraftOrigin::Stored(at), report));
+        let calls = sent_calls(history, message, false, report);
+        messages.push(draft_message(input, message, DraftOrigin::Stored(at), calls));
     }
     if let Some(live) = live {
         for (at, message) in live.messages().iter().enumerate() {
-            messages.push(draft_message(live, message, DraftOrigin::Live(at), report));
+            let calls = sent_calls(live, message, true, report);
+            messages.push(draft_message(input, message, DraftOrigin::Live(at), calls));
         }
     }
     RequestDraft { messages }
 }
 
 fn draft_message<'h>(
-    history: &'h History,
+    input: &ReplayInput<'h, '_>,
     message: &'h Message,
     origin: DraftOrigin,
-    report: &mut Report,
+    calls: Vec<DraftCall<'h>>,
 ) -> DraftMessage<'h> {
+    let extra_content = (input.extra_content)(message);
+    DraftMessage { message, origin, calls, results_go_on: false, extra_content }
+}
+
+/// Returns the calls of a message that are sent, with their results. `live`: the message is in the live turn.
+fn sent_calls<'h>(history: &'h History, message: &'h Message, live: bool, report: &mut Report) -> Vec<DraftCall<'h>> {
     let mut calls = Vec::new();
     if message.role == Role::Assistant {
         for invocation in history.calls_of(message) {
-            if invocation.is_withheld() && matches!(origin, DraftOrigin::Live(_)) {
+            if invocation.is_withheld() && live {
                 // In a resumed run the model must know that it called the tool.
                 let result = invocation.result.as_ref().map_or(DraftResult::Closing(WITHHELD), DraftResult::Stored);
                 calls.push(DraftCall { invocation, result: Some(result) });
@@ -50,5 +60,5 @@ fn draft_message<'h>(
             calls.push(DraftCall { invocation, result: invocation.result.as_ref().map(DraftResult::Stored) });
         }
     }
-    DraftMessage { message, origin, calls, results_go_on: false }
+    calls
 }

@@ -24,7 +24,20 @@ fn replay<'h>(
     report: &mut Report,
 ) -> RequestDraft<'h> {
     let (cache, replies) = (Box::leak(Box::default()), Box::leak(Box::default()));
-    super::replay(&ReplayInput { history, live, trimmed, policy, now, cache, replies }, report).unwrap()
+    super::replay(
+        &ReplayInput {
+            history,
+            live,
+            trimmed,
+            extra_content: crate::provider::extra_content,
+            policy,
+            now,
+            cache,
+            replies,
+        },
+        report,
+    )
+    .unwrap()
 }
 
 /// A history of turns: each a question, rounds of calls with their results' ages, and an answer.
@@ -440,7 +453,7 @@ proptest! {
         let mut report = Report::new();
         let draft = replay(&history, None, None, &policy, NOW, &mut report);
         for item in &draft.messages {
-            prop_assert!(item.message.role != Role::Assistant || item.has_words() || !item.calls.is_empty());
+            prop_assert!(item.message.role != Role::Assistant || item.has_content() || !item.calls.is_empty());
             prop_assert!(item.calls.iter().all(|call| call.result.is_some()));
             prop_assert!(item.calls.windows(2).all(|pair| pair[0].invocation.place < pair[1].invocation.place));
         }

@@ -64,12 +64,13 @@ impl Run {
                     answer = Some(message);
                 }
                 HistoryEntry::Invocation(mut invocation) => {
-                    // A dialect whose names cannot begin with a digit was told the name with a `_` in front.
+                    // The model calls a tool by the name that it has in the request.
                     let tools = &self.setup.tool_settings;
-                    if let Some(own) = invocation.name.strip_prefix('_').filter(|own| tools.contains_key(*own))
+                    let name = codec(dialect).name_before_change(&invocation.name);
+                    if let Some(name) = name.filter(|name| tools.contains_key(*name))
                         && !tools.contains_key(&invocation.name)
                     {
-                        invocation.name = own.to_owned();
+                        invocation.name = name.to_owned();
                     }
                     invocation.freshness = self
                         .setup

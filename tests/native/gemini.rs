@@ -267,6 +267,23 @@ fn r42_results_are_said_as_what_they_are() {
 // ---- from other dialects
 
 #[test]
+fn r42_r45_images_of_a_foreign_result_do_not_move_the_words_beside_it() {
+    let call = r#"[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{}}}]}]"#;
+    let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}"#;
+    let foreign = format!(
+        r#"{{"messages":[{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"a","content":[{{"type":"text","text":"seen"}},{image}]}}]}}]}}"#
+    );
+    // The second result of the call is set aside; the words beside it stay.
+    let beside = r#"[{"role":"user","parts":[{"text":"one"},{"functionResponse":{"id":"a","name":"f","response":{"output":"x"}}},{"text":"two"}]}]"#;
+    let mut session = Session::of(GEMINI, &[call]);
+    session.append(CLAUDE, &foreign);
+    session.append(GEMINI, beside);
+    let (text, _) = session.render(GEMINI, "https://h/models/gemini-2.5-pro:generateContent", "{}", &[]);
+    let places = [r#""one""#, "functionResponse", "AA==", r#""two""#].map(|word| text.find(word).expect(word));
+    assert!(places.is_sorted(), "{text}");
+}
+
+#[test]
 fn r42_chat_in_gemini() {
     let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"developer","content":"d"},{"role":"user","content":[{"type":"text","text":"q"},{"type":"text","text":""},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"image_url","image_url":{"url":"https://x/y.jpg?z"}},{"type":"file","file":{"file_id":"f"}}]},{"role":"assistant","content":"","tool_calls":[{"id":"a b","type":"function","function":{"name":"f","arguments":""}},{"id":"c","type":"function","function":{"name":"g.x","arguments":"[1]"}}]},{"role":"tool","tool_call_id":"c","content":"two"},{"role":"tool","tool_call_id":"a b","content":""},{"role":"assistant","content":null,"refusal":"no"},{"role":"user","content":"?"}]}"#;
     let session = Session::of(CHAT, &[body]);

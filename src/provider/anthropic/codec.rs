@@ -8,7 +8,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
 use crate::json::{Json, JsonRef, ObjectWriter, list_of};
 use crate::message::{Dialect, Message, Part, Role};
-use crate::provider::dialect::{Codec, EncodeContext, Pause, Wire, is_plain_id};
+use crate::provider::dialect::{CacheBreakpoints, Codec, EncodeContext, Pause, Wire, is_plain_id};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
 use crate::provider::request::MemberPath;
@@ -82,7 +82,11 @@ impl Codec for Anthropic {
     }
 
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
-        AnthropicEncoder { codec: self, report: context.report }.encode(wire, item, context.deferred);
+        AnthropicEncoder { codec: self, codec_of: context.codec_of, report: context.report }.encode(
+            wire,
+            item,
+            context.deferred,
+        );
     }
 
     /// Returns false for an answer without calls: the rules decide whether the model may continue it.
@@ -96,11 +100,8 @@ impl Codec for Anthropic {
             && (leading && !message.parts.is_empty() || message.dialect != Some(Dialect::Anthropic))
     }
 
-    fn system_member(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
-        // `system` has no report to add to.
-        let report = &mut Report::new();
-        let mut encoder = AnthropicEncoder { codec: self, report };
-        let blocks: Vec<String> = messages.iter().flat_map(|message| encoder.system_blocks(message)).collect();
+    fn system_member(&self, messages: &[&Message], report: &mut Report) -> Option<(&'static str, Json)> {
+        let blocks: Vec<String> = messages.iter().flat_map(|message| encode::system_blocks(message, report)).collect();
         let system = match blocks.as_slice() {
             [] => return None,
             // A single text block without further members is written as a string.
@@ -121,8 +122,8 @@ impl Codec for Anthropic {
         is_plain_id(id)
     }
 
-    fn max_cache_breakpoints(&self) -> usize {
-        MAX_CACHE_MARKS
+    fn cache_breakpoints(&self) -> Option<CacheBreakpoints> {
+        Some(CacheBreakpoints { member: "\"cache_control\"", limit: MAX_CACHE_MARKS })
     }
 
     fn reserved_members(&self) -> &'static [&'static str] {
@@ -155,6 +156,23 @@ impl Codec for Anthropic {
         ]
     }
 
+    /// Reads `{"name":"search","description":"…","input_schema":{…}}`. The tools that Anthropic runs have a type with a version.
+    fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition> {
+        let is_custom = entry.text("type").is_none_or(|kind| kind == "custom");
+        ToolDefinition::from_object(entry, "input_schema").filter(|_| is_custom).into_iter().collect()
+    }
+
+    /// Reads `{"type":"tool","name":"search"}`.
+    fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
+        match &*choice.text("type")? {
+            "auto" => Some(ToolChoice::Auto),
+            "none" => Some(ToolChoice::None),
+            "any" => Some(ToolChoice::Any),
+            "tool" => Some(ToolChoice::Named(choice.text("name")?)),
+            _ => None,
+        }
+    }
+
     fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool {
         choice.text("type").is_some_and(|kind| matches!(&*kind, "auto" | "any" | "none" | "tool"))
     }
@@ -176,13 +194,13 @@ impl Codec for Anthropic {
         });
     }
 
-    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool {
         let kind = match choice {
             ToolChoice::Auto => "auto",
             ToolChoice::None => "none",
             ToolChoice::Any => "any",
             ToolChoice::Named(_) => "tool",
-            ToolChoice::Other(_) => return,
+            ToolChoice::Among { .. } => return false,
         };
         object.object("tool_choice", |out| {
             out.text("type", kind);
@@ -190,6 +208,7 @@ impl Codec for Anthropic {
                 out.text("name", name);
             }
         });
+        true
     }
 
     fn write_defaults(

@@ -152,9 +152,15 @@ fn decode_media(block: JsonRef<'_>) -> Option<Media> {
     }
 }
 
+/// Returns the template of a `source`. Its slot is the member that [`decode_media`] reads.
 fn source_template(source: JsonRef<'_>) -> WireTemplate {
+    let member = match source.text("type").as_deref() {
+        Some("base64") => "data",
+        Some("url") => "url",
+        _ => "file_id",
+    };
     template_of(source, &mut |name, value| {
-        (matches!(name, "data" | "url" | "file_id") && value.kind() == JsonKind::String).then_some(TemplateSlot::Text)
+        (name == member && value.kind() == JsonKind::String).then_some(TemplateSlot::Text)
     })
 }
 

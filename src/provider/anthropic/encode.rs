@@ -5,8 +5,8 @@ use super::rules::{EMPTY_ERROR_TEXT, TOOLSET_NAME};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
-use crate::provider::neutral::{ResultText, arguments_object, rejected_media, result_text};
+use crate::provider::dialect::{Codec, CodecOf, Wire, call_id, tool_name};
+use crate::provider::neutral::{ResultText, arguments_object, is_system_text, rejected_media, result_text};
 use crate::provider::wire_template::{write_filled, write_part};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{ToolInvocation, ToolResult};
@@ -14,6 +14,7 @@ use crate::tool::{ToolInvocation, ToolResult};
 /// Encodes the messages of one request.
 pub(super) struct AnthropicEncoder<'e> {
     pub codec: &'e dyn Codec,
+    pub codec_of: CodecOf,
     pub report: &'e mut Report,
 }
 
@@ -38,7 +39,7 @@ impl AnthropicEncoder<'_> {
                 continue;
             }
             let mut block = String::new();
-            if self.accepts(part, message, keeps_blank_text) && write_block(&mut block, part, native) {
+            if accepts(part, message, keeps_blank_text, self.report) && write_block(&mut block, part, native) {
                 blocks.push(block);
             }
         }
@@ -61,42 +62,6 @@ impl AnthropicEncoder<'_> {
         for call in items.iter().flat_map(|item| &item.calls) {
             blocks.push(self.result_block(call));
         }
-    }
-
-    /// Returns true if Anthropic accepts a part in this message; reports the loss otherwise. Anthropic rejects blank text,
-    /// unless `keeps_blank_text`: it stands in an Anthropic message with other text or a call.
-    fn accepts(&mut self, part: &Part, message: &Message, keeps_blank_text: bool) -> bool {
-        let native = is_native(message);
-        let finding = match &part.body {
-            PartBody::Text(text) | PartBody::Refusal(text) => {
-                return keeps_blank_text && !text.is_empty() || has_visible_text(part);
-            }
-            PartBody::Reasoning(_) if !native => return false,
-            PartBody::Reasoning(_) if is_signed(part.template.as_ref()) => return true,
-            PartBody::Reasoning(_) => Finding::info(
-                FindingCode::UnsignedThinking,
-                "Anthropic rejects thinking without a signature; it is left out",
-            )
-            .with_action(Action::Dropped),
-            PartBody::Image(_) | PartBody::File(_)
-                if message.role == Role::Assistant && !(native && matches!(part.body, PartBody::File(_))) =>
-            {
-                Finding::info(
-                    FindingCode::UnsupportedPart,
-                    "an assistant message of this dialect holds no image or file",
-                )
-                .with_action(Action::Dropped)
-            }
-            PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &Anthropic) {
-                Some(finding) => finding,
-                None => return true,
-            },
-            // The renderer reports opaque parts of other dialects, for every target.
-            PartBody::Opaque(_) => return native,
-            PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
-        };
-        self.report.push(finding.of_message(&message.id));
-        false
     }
 
     fn call_block(&mut self, call: &ToolInvocation, native: bool) -> String {
@@ -126,7 +91,7 @@ impl AnthropicEncoder<'_> {
         {
             return native_result_block(&id, result);
         }
-        let mut result = result_text(&Anthropic, call, self.report);
+        let mut result = result_text(&Anthropic, call, self.codec_of, self.report);
         // Anthropic rejects empty text blocks, and an error without content.
         result.texts.retain(|text| !text.is_empty());
         if result.is_error && result.texts.is_empty() {
@@ -149,19 +114,57 @@ impl AnthropicEncoder<'_> {
         block.end();
         out
     }
+}
 
-    /// Returns the blocks of a system message, for the top-level `system`.
-    pub fn system_blocks(&mut self, message: &Message) -> Vec<String> {
-        let native = is_native(message);
-        let mut blocks = Vec::new();
-        for part in &message.parts {
-            let mut block = String::new();
-            if self.accepts(part, message, native) && write_block(&mut block, part, native) {
-                blocks.push(block);
-            }
+/// Returns true if Anthropic accepts a part in this message; reports the loss otherwise. Anthropic rejects blank text,
+/// unless `keeps_blank_text`: it stands in an Anthropic message with other text or a call.
+fn accepts(part: &Part, message: &Message, keeps_blank_text: bool, report: &mut Report) -> bool {
+    let native = is_native(message);
+    let finding = match &part.body {
+        PartBody::Text(text) | PartBody::Refusal(text) => {
+            return keeps_blank_text && !text.is_empty() || has_visible_text(part);
         }
-        blocks
+        PartBody::Reasoning(_) if !native => return false,
+        PartBody::Reasoning(_) if is_signed(part.template.as_ref()) => return true,
+        PartBody::Reasoning(_) => Finding::info(
+            FindingCode::UnsignedThinking,
+            "Anthropic rejects thinking without a signature; it is left out",
+        )
+        .with_action(Action::Dropped),
+        PartBody::Image(_) | PartBody::File(_)
+            if message.role == Role::Assistant && !(native && matches!(part.body, PartBody::File(_))) =>
+        {
+            Finding::info(FindingCode::UnsupportedPart, "an assistant message of this dialect holds no image or file")
+                .with_action(Action::Dropped)
+        }
+        PartBody::Image(_) | PartBody::File(_) => match rejected_media(part, message.dialect, &Anthropic) {
+            Some(finding) => finding,
+            None => return true,
+        },
+        // The renderer reports opaque parts of other dialects, for every target.
+        PartBody::Opaque(_) => return native,
+        PartBody::Data { .. } | PartBody::ToolCall { .. } => return false,
+    };
+    report.push(finding.of_message(&message.id));
+    false
+}
+
+/// Returns the blocks of a system message, for the top-level `system`. Reports the parts that it cannot hold.
+pub(super) fn system_blocks(message: &Message, report: &mut Report) -> Vec<String> {
+    let native = is_native(message);
+    let mut blocks = Vec::new();
+    for part in &message.parts {
+        let mut block = String::new();
+        let is_accepted = if native {
+            accepts(part, message, native, report)
+        } else {
+            is_system_text(part, message, report) && has_visible_text(part)
+        };
+        if is_accepted && write_block(&mut block, part, native) {
+            blocks.push(block);
+        }
     }
+    blocks
 }
 
 fn is_native(message: &Message) -> bool {
@@ -216,7 +219,7 @@ fn is_signed(template: Option<&WireTemplate>) -> bool {
 /// Anthropic has no block for it.
 pub(super) fn write_block(out: &mut String, part: &Part, native: bool) -> bool {
     if let Some(template) = part.template.as_ref().filter(|_| native) {
-        write_part(out, part, template);
+        write_part(out, part, template, &["file_id"]);
         return true;
     }
     match &part.body {

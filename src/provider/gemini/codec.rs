@@ -4,6 +4,7 @@ use super::Gemini;
 use super::encode::{GeminiEncoder, function_name};
 use super::model_version::model_version;
 use super::part::is_part;
+use super::tools::{self, DECLARATIONS};
 use super::{config, decode, encode, parameters, rules, sdk_request, stream};
 use crate::finding::{Finding, FindingCode, Report};
 use crate::history::Incoming;
@@ -79,8 +80,8 @@ impl Codec for Gemini {
     }
 
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
-        let EncodeContext { deferred, settings, report } = context;
-        GeminiEncoder { codec: self, settings, report }.encode(wire, item, deferred);
+        let EncodeContext { deferred, settings, codec_of, report } = context;
+        GeminiEncoder { codec: self, settings, codec_of: *codec_of, report }.encode(wire, item, deferred);
     }
 
     fn placeholder_message(&self) -> &'static str {
@@ -101,8 +102,8 @@ impl Codec for Gemini {
         matches!(message.role, Role::System | Role::Developer)
     }
 
-    fn system_member(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
-        Some(("systemInstruction", encode::system_instruction(messages)?))
+    fn system_member(&self, messages: &[&Message], report: &mut Report) -> Option<(&'static str, Json)> {
+        Some(("systemInstruction", encode::system_instruction(messages, report)?))
     }
 
     fn accepts_call_id(&self, id: &str) -> bool {
@@ -167,12 +168,32 @@ impl Codec for Gemini {
         name == "model" || config::gathers(name)
     }
 
-    fn tool_group_member(&self) -> Option<&'static str> {
-        Some("functionDeclarations")
+    fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition> {
+        tools::read_tools(entry)
+    }
+
+    fn tool_names(&self, entry: JsonRef<'_>) -> Vec<String> {
+        tools::declarations(entry).unwrap_or_default().items().map(|tool| tool.string("name")).collect()
+    }
+
+    fn has_callable_tool(&self, entry: JsonRef<'_>) -> bool {
+        tools::declarations(entry).is_some()
+    }
+
+    fn tool_entries(&self, definitions: String) -> String {
+        format!("{{\"{DECLARATIONS}\":[{definitions}]}}")
     }
 
     fn tool_name<'n>(&self, name: &'n str) -> Cow<'n, str> {
         function_name(name)
+    }
+
+    fn name_before_change<'n>(&self, name: &'n str) -> Option<&'n str> {
+        name.strip_prefix('_')
+    }
+
+    fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
+        tools::read_tool_choice(choice)
     }
 
     fn is_native_tool_choice(&self, _choice: JsonRef<'_>) -> bool {
@@ -190,12 +211,12 @@ impl Codec for Gemini {
         }
     }
 
-    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool {
         let mode = match choice {
             ToolChoice::Auto => "AUTO",
             ToolChoice::None => "NONE",
             ToolChoice::Any | ToolChoice::Named(_) => "ANY",
-            ToolChoice::Other(_) => return,
+            ToolChoice::Among { .. } => return false,
         };
         object.object("toolConfig", |config| {
             config.object("functionCallingConfig", |config| {
@@ -205,6 +226,7 @@ impl Codec for Gemini {
                 }
             });
         });
+        true
     }
 
     fn write_defaults(

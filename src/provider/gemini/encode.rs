@@ -8,8 +8,8 @@ use crate::finding::Report;
 use crate::history::IncomingResult;
 use crate::json::{Json, JsonStr, ObjectWriter, list_of};
 use crate::message::{Dialect, Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::dialect::{Codec, Wire, call_id, tool_name};
-use crate::provider::neutral::{arguments_object, media_type_of, rejected_media, result_text};
+use crate::provider::dialect::{Codec, CodecOf, Wire, call_id, tool_name};
+use crate::provider::neutral::{arguments_object, is_system_text, media_type_of, rejected_media, result_text};
 use crate::provider::request::Settings;
 use crate::provider::wire_template::{self, matches_pattern, write_filled};
 use crate::replay::{DraftCall, DraftMessage, DraftResult};
@@ -20,6 +20,7 @@ use std::borrow::Cow;
 pub(super) struct GeminiEncoder<'e> {
     pub codec: &'e dyn Codec,
     pub settings: &'e Settings,
+    pub codec_of: CodecOf,
     pub report: &'e mut Report,
 }
 
@@ -76,12 +77,16 @@ impl GeminiEncoder<'_> {
         if message.role != Role::Assistant {
             encoded = self.encode_results(std::mem::take(&mut pending));
         }
-        let EncodedResponses { responses, media: mut parts } = encoded;
+        let mut parts = Vec::new();
         self.push_parts(item, &mut parts);
         if native && self.settings.version < GEMINI_3_6 {
-            insert_responses(message, responses, &mut parts);
-        } else if !responses.is_empty() {
-            write_result_content(wire.begin(), None, &responses);
+            insert_responses(message, encoded, &mut parts);
+        } else {
+            let EncodedResponses { responses, media } = encoded;
+            if !responses.is_empty() {
+                write_result_content(wire.begin(), None, &responses);
+            }
+            parts.splice(..0, media);
         }
         if !parts.is_empty() {
             write_content(wire.begin(), message, &parts);
@@ -213,7 +218,7 @@ impl GeminiEncoder<'_> {
                 (result.content.clone(), result.is_error)
             }
             _ => {
-                let mut result = result_text(&Gemini, call, self.report);
+                let mut result = result_text(&Gemini, call, self.codec_of, self.report);
                 for part in result.media {
                     let target = if self.fits_response(&part) { &mut response_media } else { &mut encoded.media };
                     let mut text = String::new();
@@ -250,12 +255,15 @@ impl GeminiEncoder<'_> {
 }
 
 /// Returns the `systemInstruction` of these messages, if they have content.
-pub(super) fn system_instruction(messages: &[&Message]) -> Option<Json> {
+pub(super) fn system_instruction(messages: &[&Message], report: &mut Report) -> Option<Json> {
     let mut parts = Vec::new();
     for message in messages {
         for part in &message.parts {
             let mut text = String::new();
-            if accepts(part, message, &mut Report::new()) && write_part(&mut text, part, is_native(message)) {
+            let native = is_native(message);
+            let is_accepted =
+                if native { accepts(part, message, report) } else { is_system_text(part, message, report) };
+            if is_accepted && write_part(&mut text, part, native) {
                 parts.push(text);
             }
         }
@@ -313,16 +321,22 @@ fn content_template<'h>(pending: &[PendingResult<'_, 'h>]) -> Option<&'h WireTem
 }
 
 /// Inserts responses among the parts of the content in which they were received, each at its position there.
-fn insert_responses(message: &Message, mut responses: Vec<String>, parts: &mut Vec<String>) {
+fn insert_responses(message: &Message, encoded: EncodedResponses, parts: &mut Vec<String>) {
+    let EncodedResponses { mut responses, media } = encoded;
     let mut positions = Vec::new();
     for (key, slot) in message.template.iter().flat_map(|template| &template.0) {
         if let (TemplateSlot::Part(position), true) = (slot, key.is_empty()) {
-            positions.push(*position as usize);
+            positions.push((*position as usize).min(parts.len()));
         }
     }
-    while let Some(response) = responses.pop() {
-        let position = positions.get(responses.len()).copied().unwrap_or(0);
-        parts.insert(position.min(parts.len()), response);
+    positions.truncate(responses.len());
+    // Responses that were received elsewhere precede those of this content.
+    positions.splice(..0, vec![0; responses.len() - positions.len()]);
+    // The media follow the last response.
+    let end = positions.last().copied().unwrap_or(0);
+    parts.splice(end..end, media);
+    while let (Some(response), Some(position)) = (responses.pop(), positions.pop()) {
+        parts.insert(position, response);
     }
 }
 
@@ -378,7 +392,7 @@ fn accepts(part: &Part, message: &Message, report: &mut Report) -> bool {
 /// it.
 pub(super) fn write_part(out: &mut String, part: &Part, native: bool) -> bool {
     if let Some(template) = part.template.as_ref().filter(|_| native) {
-        wire_template::write_part(out, part, template);
+        wire_template::write_part(out, part, template, &["fileUri", "file_uri"]);
         return true;
     }
     let mut object = match &part.body {

@@ -10,6 +10,7 @@ mod part;
 pub(crate) mod rules;
 mod sdk_request;
 mod stream;
+mod tools;
 
 /// Gemini generateContent as a dialect.
 pub(crate) struct Gemini;

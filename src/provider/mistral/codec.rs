@@ -13,7 +13,7 @@ static MISTRAL: ChatVariant = ChatVariant {
     legal_call_id: |id| short_name(id, ID_LENGTH),
     plan_repairs: rules::plan,
     parameter: parameters::parameter,
-    allowed_tools: None,
+    has_allowed_tools: false,
     shares_files_with: None,
     // Mistral rejects every parameter that its schema does not name: "Extra inputs are not permitted".
     unknown_params: &[

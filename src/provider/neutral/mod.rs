@@ -3,9 +3,11 @@
 mod blocks;
 mod media;
 mod rejected_media;
+mod system_text;
 mod text;
 
 pub(crate) use blocks::{split_media, text_of, text_or_json};
 pub(crate) use media::{OfferedMedia, default_name, media_type_of};
 pub(crate) use rejected_media::rejected_media;
+pub(crate) use system_text::{input_text, is_system_text};
 pub(crate) use text::{MessageText, ResultText, arguments_object, result_text};

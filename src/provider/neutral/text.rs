@@ -5,8 +5,7 @@ use super::rejected_media::rejected_media;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{Json, JsonRef, JsonStr, ObjectWriter};
 use crate::message::{Message, Part, PartBody, Role};
-use crate::provider::dialect::Codec;
-use crate::provider::registry::codec;
+use crate::provider::dialect::{Codec, CodecOf};
 use crate::replay::{DraftCall, DraftResult, shortened};
 use crate::tool::ToolInvocation;
 
@@ -120,7 +119,7 @@ pub struct ResultText {
 }
 
 /// Returns the content of a call's result for `target`. Reports media that the target rejects, and puts a text in their place.
-pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, report: &mut Report) -> ResultText {
+pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, codec_of: CodecOf, report: &mut Report) -> ResultText {
     let (result, cut) = match call.result {
         Some(DraftResult::Stored(result)) => (result, None),
         Some(DraftResult::Cut { result, bytes }) => (result, Some(bytes)),
@@ -139,7 +138,7 @@ pub fn result_text(target: &dyn Codec, call: &DraftCall<'_>, report: &mut Report
         }
     };
     let (mut texts, mut media) = match result.dialect {
-        Some(dialect) => codec(dialect).decode_result(result),
+        Some(dialect) => codec_of(dialect).decode_result(result),
         None => (vec![text_or_json(&result.content)], Vec::new()),
     };
     media.retain(|part| match rejected_media(part, result.dialect, target) {

@@ -2,22 +2,25 @@
 
 use super::OpenAiChat;
 use super::variant::{ChatDialect, ChatVariant};
-use super::{decode, encode, parameters, rules, stream};
+use super::{decode, encode, parameters, rules, stream, tools};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{JsonKind, JsonRef, ObjectWriter};
-use crate::message::{Dialect, Part, Role};
+use crate::message::{Dialect, Message, Part, Role};
 use crate::provider::dialect::{Codec, EncodeContext, Wire, plain_id_of};
 use crate::provider::item_format::{ItemFormat, Mention};
 use crate::provider::neutral::OfferedMedia;
-use crate::provider::request::{AllowedToolsForm, MemberPath, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
+use crate::provider::request::{MemberPath, Parameter, ProviderRequest, ToolChoice, ToolDefinition};
 use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
-use crate::replay::DraftMessage;
+use crate::replay::{DraftMessage, ExtraContent};
 use std::borrow::Cow;
 
 /// The length limit of OpenAI's call ids, in characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
+
+/// The member with the options of a stream, which is rejected in any other request.
+const STREAM_OPTIONS: &str = "stream_options";
 
 /// OpenAI's Chat Completions, which many servers implement nearly completely.
 static OPENAI: ChatVariant = ChatVariant {
@@ -26,7 +29,7 @@ static OPENAI: ChatVariant = ChatVariant {
     legal_call_id: plain_id_of,
     plan_repairs: rules::plan,
     parameter: parameters::parameter,
-    allowed_tools: Some(AllowedToolsForm::Nested),
+    has_allowed_tools: true,
     shares_files_with: Some(Dialect::OpenAiResponses),
     unknown_params: &["anthropic_version", "anthropic_beta", "stop_sequences", "system", "context_management"],
     any_tool_choice: "required",
@@ -93,8 +96,12 @@ impl<T: ChatDialect> Codec for T {
         true
     }
 
+    fn extra_content(&self, answer: &Message) -> ExtraContent {
+        decode::extra_content(answer)
+    }
+
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
-        encode::ChatEncoder::new(self.variant(), item, context.settings).encode(wire, context.report);
+        encode::ChatEncoder::new(self.variant(), item, context).encode(wire, context.report);
     }
 
     fn may_end(&self, item: &DraftMessage<'_>) -> bool {
@@ -128,6 +135,18 @@ impl<T: ChatDialect> Codec for T {
         self.variant().unknown_params
     }
 
+    fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition> {
+        tools::read_tool(entry).into_iter().collect()
+    }
+
+    fn tool_names(&self, entry: JsonRef<'_>) -> Vec<String> {
+        vec![tools::tool_name(entry)]
+    }
+
+    fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
+        tools::read_tool_choice(choice)
+    }
+
     fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool {
         match choice.kind() {
             JsonKind::String => !choice.is_text("any") || self.variant().any_tool_choice == "any",
@@ -154,18 +173,12 @@ impl<T: ChatDialect> Codec for T {
         });
     }
 
-    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
-        match choice {
-            ToolChoice::Auto => object.text("tool_choice", "auto"),
-            ToolChoice::None => object.text("tool_choice", "none"),
-            ToolChoice::Any => object.text("tool_choice", self.variant().any_tool_choice),
-            ToolChoice::Named(name) => object.object("tool_choice", |out| {
-                out.text("type", "function").object("function", |function| {
-                    function.text("name", name);
-                });
-            }),
-            ToolChoice::Other(_) => object,
-        };
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool {
+        tools::write_tool_choice(self.variant(), object, choice)
+    }
+
+    fn stream_members(&self) -> &'static [&'static str] {
+        &[STREAM_OPTIONS]
     }
 
     fn write_defaults(
@@ -181,9 +194,9 @@ impl<T: ChatDialect> Codec for T {
         object.bool("stream", true);
         if self.variant().usage_on_request
             && !request.settings.no_stream_usage
-            && !named.iter().any(|name| name == "stream_options")
+            && !named.iter().any(|name| name == STREAM_OPTIONS)
         {
-            object.raw("stream_options", r#"{"include_usage":true}"#);
+            object.raw(STREAM_OPTIONS, r#"{"include_usage":true}"#);
         }
     }
 
@@ -193,10 +206,6 @@ impl<T: ChatDialect> Codec for T {
 
     fn parameter(&self, parameter: Parameter) -> Option<&'static str> {
         (self.variant().parameter)(parameter)
-    }
-
-    fn allowed_tools_form(&self) -> Option<AllowedToolsForm> {
-        self.variant().allowed_tools
     }
 
     fn has_refusals(&self) -> bool {

@@ -3,15 +3,39 @@
 use super::variant::ChatVariant;
 use crate::history::{Incoming, IncomingCall, IncomingMessage, IncomingPart, IncomingResult};
 use crate::json::{Json, JsonKind, JsonRef, JsonStr};
-use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
+use crate::message::{Media, Message, Part, PartBody, Role, TemplateSlot, WireTemplate};
 use crate::provider::dialect::Codec;
 use crate::provider::neutral::media_type_of;
 use crate::provider::wire_template::{matches_pattern, template_of, template_with_slots, without_plain_template};
+use crate::replay::ExtraContent;
 use crate::tool::Arguments;
 use std::borrow::Cow;
 
 /// The members in which compatible servers send reasoning. OpenAI itself sends none.
 pub(super) const REASONING_MEMBERS: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// Returns true if compatible servers keep reasoning in a member of that name, such as `reasoning_details`.
+pub(super) fn names_reasoning(member: &str) -> bool {
+    member.starts_with("reasoning") || member.starts_with("thinking")
+}
+
+/// Returns the content of an answer beside text, refusal and calls: reasoning, or a member that is an object or array, such as
+/// `"audio":{"id":"audio_1"}`. A string or number in a member is an id, a name or a state.
+pub(super) fn extra_content(answer: &Message) -> ExtraContent {
+    let is_reasoning = |part: &Part| matches!(&part.body, PartBody::Reasoning(text) if !text.is_empty());
+    let mut found = if answer.parts.iter().any(is_reasoning) { ExtraContent::Reasoning } else { ExtraContent::None };
+    for (key, slot) in answer.template.iter().flat_map(|template| &template.0) {
+        let TemplateSlot::Raw(value) = slot else { continue };
+        let is_filled = value.as_str().len() > 2 && value.as_str().starts_with(['{', '[']);
+        match key.inside() {
+            _ if !is_filled => {}
+            "content" | "tool_calls" => {}
+            name if names_reasoning(name) => found = ExtraContent::Reasoning,
+            _ => return ExtraContent::Other,
+        }
+    }
+    found
+}
 
 /// A call and a result as they are encoded without a template. These need none.
 const PLAIN_CALL: &str = r##"{"id":#id,"type":"function","function":{"name":#name,"arguments":#arguments}}"##;

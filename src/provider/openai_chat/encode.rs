@@ -1,15 +1,16 @@
 //! OpenAI Chat Completions: drafts to wire messages. A message with calls is followed by one tool message a call.
 
-use super::decode::{REASONING_MEMBERS, is_text_only};
+use super::decode::{REASONING_MEMBERS, is_text_only, names_reasoning};
 use super::variant::ChatVariant;
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter};
 use crate::message::{Media, Part, PartBody, Role, TemplateSlot, WireTemplate};
-use crate::provider::neutral::{MessageText, default_name, rejected_media, result_text, text_of};
+use crate::provider::dialect::{CodecOf, EncodeContext};
+use crate::provider::neutral::{MessageText, default_name, input_text, rejected_media, result_text, text_of};
 use crate::provider::request::{ReasoningField, Settings};
 use crate::provider::wire_template::{write_filled, write_part, write_template};
 use crate::provider::{Wire, call_ids, tool_name};
-use crate::replay::{DraftCall, DraftMessage, DraftResult, names_reasoning};
+use crate::replay::{DraftCall, DraftMessage, DraftResult};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
 use std::borrow::Cow;
 
@@ -18,19 +19,21 @@ pub(super) struct ChatEncoder<'e, 'h> {
     variant: &'e ChatVariant,
     item: &'e DraftMessage<'h>,
     settings: &'e Settings,
+    codec_of: CodecOf,
     /// The ids of the message's calls, in their order.
     ids: Vec<JsonStr>,
 }
 
 impl<'e, 'h> ChatEncoder<'e, 'h> {
-    pub(super) fn new(variant: &'e ChatVariant, item: &'e DraftMessage<'h>, settings: &'e Settings) -> Self {
-        Self { variant, item, settings, ids: call_ids(variant, &item.calls) }
+    pub(super) fn new(variant: &'e ChatVariant, item: &'e DraftMessage<'h>, context: &EncodeContext<'e>) -> Self {
+        let EncodeContext { settings, codec_of, .. } = *context;
+        Self { variant, item, settings, codec_of, ids: call_ids(variant, &item.calls) }
     }
 
     /// Writes the message and the results of its calls. An empty message is omitted.
     pub(super) fn encode(&self, wire: &mut Wire<'_>, report: &mut Report) {
         match (&self.item.message.template, self.is_own_dialect()) {
-            (Some(template), true) if self.item.says(self.settings.reasoning != ReasoningField::Drop) => {
+            (Some(template), true) if self.item.is_sendable(self.settings.reasoning != ReasoningField::Drop) => {
                 self.write_template(wire.begin(), template);
             }
             (Some(_), true) => {}
@@ -133,7 +136,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
     /// Encodes a message of the user or the system that has no template.
     fn encode_input(&self, wire: &mut Wire<'_>, report: &mut Report) {
         let message = self.item.message;
-        let text = MessageText::of(message, self.variant, report);
+        let text = input_text(message, self.variant, report);
         if text.is_empty() {
             return;
         }
@@ -268,7 +271,7 @@ impl<'e, 'h> ChatEncoder<'e, 'h> {
             write_own_result(out, result, id);
             return Vec::new();
         }
-        let content = result_text(self.variant, call, report);
+        let content = result_text(self.variant, call, self.codec_of, report);
         let mut object = ObjectWriter::new(out);
         object.text("role", "tool").token("tool_call_id", id);
         match content.texts.as_slice() {
@@ -315,7 +318,7 @@ pub(super) fn write_block(variant: &ChatVariant, out: &mut String, part: &Part, 
     if let Some(template) = part.template.as_ref().filter(|_| own) {
         return match &part.body {
             PartBody::Reasoning(text) => write_filled(out, template, &[(TemplateSlot::Parts, &thinking_chunks(text))]),
-            _ => write_part(out, part, template),
+            _ => write_part(out, part, template, &["file_id"]),
         };
     }
     if let PartBody::Opaque(value) = &part.body {

@@ -6,6 +6,7 @@ mod encode;
 mod parameters;
 pub(crate) mod rules;
 pub(crate) mod stream;
+mod tools;
 mod variant;
 
 pub(crate) use variant::{ChatDialect, ChatVariant};

@@ -2,7 +2,7 @@
 
 use crate::json::JsonRef;
 use crate::message::Dialect;
-use crate::provider::request::{AllowedToolsForm, Parameter};
+use crate::provider::request::Parameter;
 use crate::provider::rules::Plan;
 
 /// A dialect of the Chat Completions family: OpenAI's own (and that of the many compatible servers), or Mistral's.
@@ -15,8 +15,8 @@ pub(crate) struct ChatVariant {
     pub plan_repairs: for<'a> fn(&mut Plan<'a, '_>, JsonRef<'a>),
     /// Returns the place of a parameter.
     pub parameter: fn(Parameter) -> Option<&'static str>,
-    /// The form of a choice among some tools.
-    pub allowed_tools: Option<AllowedToolsForm>,
+    /// The model may be limited to some tools by `"tool_choice":{"type":"allowed_tools",…}`.
+    pub has_allowed_tools: bool,
     /// The dialect of the same provider, which knows the same file ids.
     pub shares_files_with: Option<Dialect>,
     /// Derives an accepted id from one that is not. The same input gives the same id.

@@ -2,7 +2,7 @@
 
 use super::kinds::{is_known, kind_of};
 use super::unknown_params::UNKNOWN_PARAMS;
-use super::{Responses, decode, encode, parameters, rules, stream};
+use super::{Responses, decode, encode, parameters, rules, stream, tools};
 use crate::finding::Report;
 use crate::history::Incoming;
 use crate::json::{Json, JsonKind, JsonRef, JsonStr, ObjectWriter};
@@ -10,10 +10,9 @@ use crate::message::{Dialect, Message, Part, PartBody, Role};
 use crate::provider::dialect::{Codec, EncodeContext, Wire};
 use crate::provider::foreign_format::is_provider_type;
 use crate::provider::item_format::{ItemFormat, Mention};
-use crate::provider::neutral::MessageText;
+use crate::provider::neutral::{MessageText, is_system_text};
 use crate::provider::request::{
-    AllowedToolsForm, MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, flat_schema,
-    nested_schema,
+    MemberPath, Parameter, ProviderRequest, Settings, ToolChoice, ToolDefinition, flat_schema, nested_schema,
 };
 use crate::provider::rules::{Fields, Plan};
 use crate::provider::stream::AnswerReader;
@@ -22,6 +21,9 @@ use std::borrow::Cow;
 
 /// The length limit of OpenAI's call ids, in characters (`string_above_max_length`).
 const MAX_CALL_ID: usize = 64;
+
+/// The member with the options of a stream, which is rejected in any other request.
+const STREAM_OPTIONS: &str = "stream_options";
 
 /// Parts of model names: these models are not OpenAI's and have item ids and rules of their own (recorded).
 const FOREIGN_MODELS: [&str; 2] = ["deepseek", "grok"];
@@ -98,7 +100,7 @@ impl Codec for Responses {
     }
 
     fn encode(&self, wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
-        encode::encode(wire, item, context.report);
+        encode::encode(wire, item, context);
     }
 
     /// A reference stands for an item that the server stores, which an output may answer: what may follow is left to the rules.
@@ -119,9 +121,13 @@ impl Codec for Responses {
             && (message.id.is_empty() || decode::is_instructions(message))
     }
 
-    fn system_member(&self, messages: &[&Message]) -> Option<(&'static str, Json)> {
+    fn system_member(&self, messages: &[&Message], report: &mut Report) -> Option<(&'static str, Json)> {
         let mut inside = String::new();
         for message in messages {
+            for part in &message.parts {
+                is_system_text(part, message, report);
+            }
+            // What this drops is reported.
             let text = MessageText::of(message, self, &mut Report::new()).joined();
             if !inside.is_empty() && !text.is_empty() {
                 inside.push_str("\\n\\n");
@@ -155,7 +161,15 @@ impl Codec for Responses {
 
     fn rejects_member(&self, name: &str, value: JsonRef<'_>) -> bool {
         // The endpoint has `stream_options`, but without `include_usage`.
-        self.rejected_members().contains(&name) || name == "stream_options" && value.get("include_usage").is_some()
+        self.rejected_members().contains(&name) || name == STREAM_OPTIONS && value.get("include_usage").is_some()
+    }
+
+    fn read_tools(&self, entry: JsonRef<'_>) -> Vec<ToolDefinition> {
+        tools::read_tool(entry).into_iter().collect()
+    }
+
+    fn read_tool_choice<'a>(&self, choice: JsonRef<'a>) -> Option<ToolChoice<'a>> {
+        tools::read_tool_choice(choice)
     }
 
     fn is_native_tool_choice(&self, choice: JsonRef<'_>) -> bool {
@@ -178,16 +192,13 @@ impl Codec for Responses {
         out.json("parameters", tool.schema().view()).bool("strict", tool.strict);
     }
 
-    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) {
-        match choice {
-            ToolChoice::Auto => object.text("tool_choice", "auto"),
-            ToolChoice::None => object.text("tool_choice", "none"),
-            ToolChoice::Any => object.text("tool_choice", "required"),
-            ToolChoice::Named(name) => {
-                object.object("tool_choice", |out| _ = out.text("type", "function").text("name", name))
-            }
-            ToolChoice::Other(_) => object,
-        };
+    fn write_tool_choice(&self, object: &mut ObjectWriter<'_>, choice: &ToolChoice<'_>) -> bool {
+        tools::write_tool_choice(object, choice);
+        true
+    }
+
+    fn stream_members(&self) -> &'static [&'static str] {
+        &[STREAM_OPTIONS]
     }
 
     fn write_defaults(
@@ -212,10 +223,6 @@ impl Codec for Responses {
 
     fn parameter_value(&self, parameter: Parameter, value: JsonRef<'_>) -> String {
         if parameter == Parameter::ResponseFormat { flat_schema(value) } else { nested_schema(value) }
-    }
-
-    fn allowed_tools_form(&self) -> Option<AllowedToolsForm> {
-        Some(AllowedToolsForm::Flat)
     }
 
     fn server_state_members(&self) -> &'static [&'static str] {

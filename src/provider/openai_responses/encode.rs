@@ -7,24 +7,24 @@ mod calls;
 use crate::finding::Report;
 use crate::json::ObjectWriter;
 use crate::message::{Dialect, Message, Role, TemplateSlot};
-use crate::provider::Wire;
-use crate::provider::neutral::{MessageText, text_of};
+use crate::provider::neutral::{input_text, text_of};
 use crate::provider::openai_responses::Responses;
 use crate::provider::wire_template::write_filled;
+use crate::provider::{EncodeContext, Wire};
 use crate::replay::DraftMessage;
 pub(super) use blocks::write_block;
 use blocks::write_blocks;
 
 /// Writes a message and the outputs of its calls. An empty message is omitted.
-pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, report: &mut Report) {
+pub(super) fn encode(wire: &mut Wire<'_>, item: &DraftMessage<'_>, context: &mut EncodeContext<'_>) {
     let own = item.message.dialect == Some(Dialect::OpenAiResponses);
     match item.message.role {
-        Role::Assistant if own => answer::encode_own(wire, item, report),
-        Role::Assistant => answer::encode_foreign(wire, item, report),
-        _ => encode_input(wire, item.message, report),
+        Role::Assistant if own => answer::encode_own(wire, item, context.report),
+        Role::Assistant => answer::encode_foreign(wire, item, context.report),
+        _ => encode_input(wire, item.message, context.report),
     }
     for call in item.calls.iter().filter(|call| calls::has_output(call, own)) {
-        calls::write_output(wire.begin(), call, own, report);
+        calls::write_output(wire.begin(), call, own, context);
     }
 }
 
@@ -40,7 +40,7 @@ fn encode_input(wire: &mut Wire<'_>, message: &Message, report: &mut Report) {
         };
         return write_filled(wire.begin(), template, values);
     }
-    let text = MessageText::of(message, &Responses, report);
+    let text = input_text(message, &Responses, report);
     if text.is_empty() {
         return;
     }

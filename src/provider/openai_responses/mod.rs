@@ -7,6 +7,7 @@ mod kinds;
 mod parameters;
 pub(crate) mod rules;
 mod stream;
+mod tools;
 mod unknown_params;
 
 /// The dialect of OpenAI Responses.

@@ -23,7 +23,6 @@ pub(crate) use parameter_values::{flat_schema, nested_schema, stop_list};
 pub use parameters::Parameter;
 pub use provider_request::ProviderRequest;
 pub use settings::{ReasoningField, Settings};
-pub(crate) use tool_choice::AllowedToolsForm;
-pub use tool_choice::ToolChoice;
+pub use tool_choice::{TOOL_CHOICE, ToolChoice};
 pub use tools::ToolDefinition;
 pub(crate) use withheld::{Withheld, first_missing, withhold};

@@ -1,6 +1,7 @@
-//! Translates parameters from one dialect to another.
+//! Translates parameters and tool choices from one dialect to another.
 
 use super::parameters::Parameter;
+use super::tool_choice::ToolChoice;
 use crate::json::JsonRef;
 use crate::message::Dialect;
 use crate::provider::registry::codec;
@@ -43,4 +44,10 @@ pub fn is_group(dialect: Dialect, name: &str) -> bool {
 #[must_use]
 pub fn names_tool_choice(member: &str) -> bool {
     Dialect::ALL.into_iter().any(|dialect| codec(dialect).names_tool_choice(member))
+}
+
+/// Reads a tool choice in the form of any dialect. Returns `None` for a choice that only the dialect of the request has.
+#[must_use]
+pub fn read_tool_choice(choice: JsonRef<'_>) -> Option<ToolChoice<'_>> {
+    Dialect::ALL.into_iter().find_map(|dialect| codec(dialect).read_tool_choice(choice))
 }

@@ -1,10 +1,12 @@
 //! The headers of a request, and the body's members before the messages.
 
 use super::credentials::{check_headers, check_url};
+use super::parameter_translation::read_tool_choice;
+use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
-use super::tool_choice::{ToolChoice, write_allowed_tools};
+use super::tool_choice::TOOL_CHOICE;
 use super::tool_list::encode_tools;
-use super::tools::{ToolDefinition, declared};
+use super::tools::ToolDefinition;
 use crate::error::{Error, Result};
 use crate::finding::{Action, Finding, FindingCode, Report};
 use crate::json::{JsonKind, ObjectWriter};
@@ -60,11 +62,11 @@ impl ProviderRequest {
     ) -> Result<()> {
         let codec = codec(self.dialect);
         let params = self.params.view();
-        let tools = encode_tools(codec, tools, params.find("tools"))?;
+        let tools = encode_tools(codec, tools, params.find(codec.tools_member()))?;
         // "Function calling config is set without function_declarations", says Gemini where a server's own tools are all.
-        let callable = tools.as_ref().is_some_and(|tools| {
-            codec.tool_group_member().is_none_or(|wrap| tools.view().items().any(|tool| declared(tool, wrap).is_some()))
-        });
+        let callable =
+            tools.as_ref().is_some_and(|tools| tools.view().items().any(|entry| codec.has_callable_tool(entry)));
+        let is_parameter = |name: &str, parameter| codec.parameter(parameter) == Some(name);
         let mut named = Vec::new();
         let mut leave_out = |name: &str, why: &str| {
             report.push(
@@ -75,38 +77,36 @@ impl ProviderRequest {
         for (key, value) in params.entries() {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
-                "tools" | "stream" => continue,
+                name if name == codec.tools_member() || is_parameter(name, Parameter::Stream) => continue,
                 // `check` took it: it is null.
                 empty if codec.reserved_members().contains(&empty) => continue,
                 gathered if codec.gathers(gathered) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
-                "tool_choice" | "parallel_tool_calls" if !callable => {
-                    leave_out(&name, "refused without tools");
+                name if !callable && (name == TOOL_CHOICE || is_parameter(name, Parameter::ParallelToolCalls)) => {
+                    leave_out(&name, "rejected without tools");
                     continue;
                 }
-                "tool_choice" if codec.has_other_tool_choice(params) => {
-                    leave_out(&name, "said by another member already");
+                TOOL_CHOICE if codec.has_other_tool_choice(params) => {
+                    leave_out(&name, "given by another member already");
                     continue;
                 }
                 foreign if codec.rejects_member(foreign, value) => {
-                    leave_out(&name, "no key of this dialect");
+                    leave_out(&name, "no member of this dialect");
                     continue;
                 }
-                "tool_choice" if !codec.is_native_tool_choice(value) => match ToolChoice::of(value) {
-                    ToolChoice::Other(_) if write_allowed_tools(object, value, codec.allowed_tools_form()) => {}
-                    ToolChoice::Other(_) => {
-                        leave_out(&name, "said in words that this dialect does not know");
+                TOOL_CHOICE if !codec.is_native_tool_choice(value) => {
+                    if !read_tool_choice(value).is_some_and(|choice| codec.write_tool_choice(object, &choice)) {
+                        leave_out(&name, "in a form that this dialect does not have");
                         continue;
                     }
-                    choice => codec.write_tool_choice(object, &choice),
-                },
+                }
                 _ => object.copy(key, value),
             }
             named.push(name);
         }
         codec.write_defaults(self, object, &named, report);
         if let Some(tools) = tools {
-            object.json("tools", tools.view());
+            object.json(codec.tools_member(), tools.view());
         }
         Ok(())
     }

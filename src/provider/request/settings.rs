@@ -1,5 +1,6 @@
 //! Settings for servers that differ from their dialect in details.
 
+use crate::id::hash_words;
 use crate::message::Role;
 
 /// Settings of one provider. The encoding of a message depends on them.
@@ -13,8 +14,7 @@ pub struct Settings {
     pub no_stream_usage: bool,
     /// The model's version, if its name contains one: 306 for 3.6, otherwise 0 (Gemini).
     pub version: u16,
-    /// The vendor of the model, if rules depend on it (OpenAI Responses); otherwise empty. The names differ in length, which
-    /// [`signature`](Self::signature) uses.
+    /// The vendor of the model, if rules depend on it (OpenAI Responses); otherwise empty.
     pub model: &'static str,
 }
 
@@ -35,12 +35,12 @@ impl Settings {
     #[must_use]
     pub fn signature(&self) -> u64 {
         let role = self.system_role.map_or(0, |role| 1 + role as u64);
-        let reasoning = match self.reasoning {
-            ReasoningField::AsCame => 0,
-            ReasoningField::Named("reasoning") => 1,
-            ReasoningField::Named(_) => 2,
-            ReasoningField::Drop => 3,
+        let (reasoning, field) = match self.reasoning {
+            ReasoningField::AsCame => (0, ""),
+            ReasoningField::Named(field) => (1, field),
+            ReasoningField::Drop => (2, ""),
         };
-        ((role * 4 + reasoning) << 16 | u64::from(self.version)) ^ (self.model.len() as u64) << 32
+        let numbers = (role * 4 + reasoning) << 16 | u64::from(self.version);
+        hash_words(hash_words(numbers, field.as_bytes()), self.model.as_bytes())
     }
 }

@@ -1,6 +1,6 @@
 //! The list of tools in a request.
 
-use super::tools::{ToolDefinition, declared};
+use super::tools::ToolDefinition;
 use crate::error::{Error, Result};
 use crate::json::{Json, JsonRef, ObjectWriter};
 use crate::provider::dialect::Codec;
@@ -20,17 +20,10 @@ pub(super) fn encode_tools(
         }
         Err(Error::config(format!("the tool \"{name}\" is defined twice; a provider refuses that")))
     };
-    let wrap = codec.tool_group_member();
     let mut out = String::from("[");
-    for tool in given.unwrap_or_default().items() {
-        let inner = wrap.and_then(|wrap| declared(tool, wrap));
-        for tool in inner.unwrap_or_default().items() {
-            name(tool.get("function").unwrap_or(tool).string("name"))?;
-        }
-        if inner.is_none() {
-            name(tool.get("function").unwrap_or(tool).string("name"))?;
-        }
-        push_item(&mut out, tool.as_raw());
+    for entry in given.unwrap_or_default().items() {
+        codec.tool_names(entry).into_iter().try_for_each(&mut name)?;
+        push_item(&mut out, entry.as_raw());
     }
     let mut own = String::new();
     for tool in tools {
@@ -51,10 +44,8 @@ pub(super) fn encode_tools(
         codec.write_tool(&mut object, tool);
         object.end();
     }
-    match wrap {
-        _ if own.is_empty() => {}
-        Some(wrap) => push_item(&mut out, &format!("{{\"{wrap}\":[{own}]}}")),
-        None => push_item(&mut out, &own),
+    if !own.is_empty() {
+        push_item(&mut out, &codec.tool_entries(own));
     }
     out.push(']');
     Ok((out.len() > 2).then(|| Json::trusted(out)))

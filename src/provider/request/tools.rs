@@ -1,6 +1,6 @@
-//! Tool definitions: the neutral form, and the list of a request.
+//! The neutral form of tool definitions.
 
-use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
+use crate::json::{Json, JsonRef};
 use crate::provider::name_charset::plain;
 use std::borrow::Cow;
 
@@ -18,66 +18,20 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Reads an entry of `tools` of any dialect, which may hold several functions. Other tools add nothing.
-    pub(crate) fn read(tool: JsonRef<'_>, tools: &mut Vec<Self>) {
-        if let Some(list) = declared(tool, "functionDeclarations") {
-            return list.items().for_each(|tool| Self::read(tool, tools));
-        }
-        let own = tool.get("function").unwrap_or(tool);
-        let is_function = tool.text("type").is_none_or(|kind| matches!(&*kind, "function" | "custom"));
-        let Some(name) = own.text("name").filter(|name| is_function && !name.is_empty()) else { return };
-        let schema = ["parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema"]
-            .iter()
-            .find_map(|key| own.get(key));
-        let parameters = schema.filter(|schema| schema.is_object()).map(|schema| {
-            // Gemini accepts the names of types in capitals, JSON Schema does not.
-            let mut out = String::new();
-            write_schema(&mut out, schema, 64);
-            Json::trusted(out)
-        });
-        tools.push(Self {
+    /// Reads an object with the members `name`, `description` and `strict`, whose member `schema` is the JSON Schema of the arguments.
+    /// Returns `None` if it has no name.
+    pub(crate) fn from_object(object: JsonRef<'_>, schema: &str) -> Option<Self> {
+        let name = object.text("name").filter(|name| !name.is_empty())?;
+        Some(Self {
             name: plain(&name, 64),
-            description: own.text("description").map(Cow::into_owned),
-            parameters,
-            strict: own.get("strict").and_then(JsonRef::as_bool) == Some(true),
-        });
+            description: object.text("description").map(Cow::into_owned),
+            parameters: object.get(schema).filter(|schema| schema.is_object()).map(JsonRef::to_owned),
+            strict: object.get("strict").and_then(JsonRef::as_bool) == Some(true),
+        })
     }
 
     /// Returns the schema of the arguments; without one, that of an empty object.
     pub(crate) fn schema(&self) -> Json {
         self.parameters.clone().unwrap_or_else(|| Json::trusted(r#"{"type":"object","properties":{}}"#.into()))
     }
-}
-
-/// Copies a schema, with the names of its types in lower case down to `levels` levels.
-fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
-    match schema.kind() {
-        JsonKind::Object if levels > 0 => {
-            let mut object = ObjectWriter::new(out);
-            for (key, value) in schema.entries() {
-                let slot = object.key_token(key.as_raw());
-                match value.as_raw() {
-                    "\"OBJECT\"" | "\"ARRAY\"" | "\"STRING\"" | "\"NUMBER\"" | "\"INTEGER\"" | "\"BOOLEAN\""
-                    | "\"NULL\""
-                        if key.is_text("type") =>
-                    {
-                        slot.push_str(&value.as_raw().to_ascii_lowercase());
-                    }
-                    _ => write_schema(slot, value, levels - 1),
-                }
-            }
-            object.end();
-        }
-        JsonKind::Array if levels > 0 => {
-            let mut array = ArrayWriter::new(out);
-            schema.items().for_each(|item| write_schema(array.item(), item, levels - 1));
-            array.end();
-        }
-        _ => out.push_str(schema.as_raw()),
-    }
-}
-
-/// Returns the definitions in an entry of `tools`, in the member of that name or of its name in snake case.
-pub(super) fn declared<'a>(tool: JsonRef<'a>, wrap: &str) -> Option<JsonRef<'a>> {
-    tool.get(wrap).or_else(|| tool.get("function_declarations"))
 }

@@ -9,7 +9,7 @@ use crate::history::{MessageFormat, MessageWriter, read_part};
 use crate::id::IdMap;
 use crate::json::{ArrayWriter, Json, JsonRef, JsonStr};
 use crate::message::{Media, Message, Part, PartBody, Role};
-use crate::replay::request_draft::{DraftMessage, DraftOrigin, RequestDraft};
+use crate::replay::request_draft::{DraftMessage, DraftOrigin, ExtraContent, RequestDraft};
 
 /// Reduces a draft. Returns the reason why the reducer was skipped, if its callback failed.
 ///
@@ -30,7 +30,7 @@ pub(super) fn reduce<'h>(
                 let items = messages.view().items().zip(&indices);
                 items.map(|(item, index)| decode(index.and_then(|at| draft.messages.get(at)), item)).collect()
             });
-            let mut rebuild = DraftRebuild::new(draft, &indices, report);
+            let mut rebuild = DraftRebuild::new(draft, &indices, report, input.extra_content);
             for ((item, message), index) in messages.view().items().zip(decoded).zip(indices) {
                 rebuild.select(item, message, index);
             }
@@ -133,17 +133,24 @@ struct DraftRebuild<'h, 'r> {
     /// The index of the user's newest message, if the application did not select it.
     missing: Option<usize>,
     report: &'r mut Report,
+    /// As in [`ReplayInput`](crate::replay::ReplayInput).
+    extra_content: fn(&Message) -> ExtraContent,
 }
 
 impl<'h, 'r> DraftRebuild<'h, 'r> {
     /// Takes the messages out of a draft. `indices` are those of the selected messages.
-    fn new(draft: &mut RequestDraft<'h>, indices: &[Option<usize>], report: &'r mut Report) -> Self {
+    fn new(
+        draft: &mut RequestDraft<'h>,
+        indices: &[Option<usize>],
+        report: &'r mut Report,
+        extra_content: fn(&Message) -> ExtraContent,
+    ) -> Self {
         let is_question = |item: &DraftMessage<'_>| {
-            item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_words()
+            item.message.role == Role::User && item.origin != DraftOrigin::Summary && item.has_content()
         };
         let missing = draft.messages.iter().rposition(is_question).filter(|newest| !indices.contains(&Some(*newest)));
         let old: Vec<_> = std::mem::take(&mut draft.messages).into_iter().map(Some).collect();
-        Self { new: Vec::new(), old, missing, report }
+        Self { new: Vec::new(), old, missing, report, extra_content }
     }
 
     /// Adds the next selected message. `message` is `selected`, decoded.
@@ -169,6 +176,7 @@ impl<'h, 'r> DraftRebuild<'h, 'r> {
         if !content(item.message).eq(content(message)) {
             self.report.push(dropped(&item, "the application's reducer changed it").with_action(Action::Rewritten));
             item.message = message;
+            item.extra_content = (self.extra_content)(message);
             item.origin = DraftOrigin::Created;
         }
         self.new.push(item);

@@ -64,7 +64,7 @@ impl MessageGroups {
             if !item.is_system() {
                 newest = Some(list.len() - 1);
             }
-            if is_user && !is_summary && item.has_words() {
+            if is_user && !is_summary && item.has_content() {
                 newest_user = Some(list.len() - 1);
             }
             after_reasoning = role == Role::Assistant && !has_calls && is_reasoning_only(item);
@@ -142,5 +142,5 @@ impl MessageGroups {
 
 /// Returns true if a message is reasoning and nothing else. It belongs to the message after it.
 fn is_reasoning_only(item: &DraftMessage<'_>) -> bool {
-    !item.has_words() && item.message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_)))
+    !item.has_content() && item.message.parts.iter().any(|part| matches!(part.body, PartBody::Reasoning(_)))
 }

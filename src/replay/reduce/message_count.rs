@@ -54,6 +54,6 @@ fn drop_calls(draft: &mut RequestDraft<'_>, report: &mut Report) {
     let mut at = 0;
     draft.retain(&mut |item| {
         at += 1;
-        at > end || item.says(true)
+        at > end || item.is_sendable(true)
     });
 }

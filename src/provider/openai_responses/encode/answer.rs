@@ -194,7 +194,7 @@ fn write_entries(out: &mut String, parts: &[Part], first_slot: &TemplateSlot) {
         }
         let out = list.item();
         match (slot, &part.body) {
-            (TemplateSlot::Object(template), _) => write_part(out, part, template),
+            (TemplateSlot::Object(template), _) => write_part(out, part, template, &[]),
             (_, PartBody::Opaque(value)) => out.push_str(value.as_str()),
             _ => out.push_str("null"),
         }

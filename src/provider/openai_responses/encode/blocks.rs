@@ -25,7 +25,7 @@ pub(super) fn write_blocks(out: &mut String, message: &Message) {
 /// Writes a part of a user's message or of an output. `own`: in its original form, if it has one.
 pub(in super::super) fn write_block(out: &mut String, part: &Part, own: bool) {
     if let Some(template) = part.template.as_ref().filter(|_| own) {
-        return write_part(out, part, template);
+        return write_part(out, part, template, &["file_id"]);
     }
     if let PartBody::Opaque(value) = &part.body {
         return out.push_str(value.as_str());

@@ -1,7 +1,6 @@
 //! Calls and their outputs.
 
 use super::blocks::write_block;
-use crate::finding::Report;
 use crate::json::{ArrayWriter, JsonKind, JsonStr, ObjectWriter, push_text};
 use crate::message::{Dialect, PartBody, TemplateSlot};
 use crate::provider::neutral::{ResultText, result_text};
@@ -9,7 +8,7 @@ use crate::provider::openai_responses::Responses;
 use crate::provider::openai_responses::decode::raw_member;
 use crate::provider::openai_responses::kinds::{CallKind, FUNCTION};
 use crate::provider::wire_template::write_template;
-use crate::provider::{call_id, tool_name};
+use crate::provider::{EncodeContext, call_id, tool_name};
 use crate::replay::{DraftCall, DraftResult};
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
 
@@ -72,7 +71,7 @@ fn write_arguments(out: &mut String, member: &str, arguments: &Arguments) {
 }
 
 /// Writes the output of a call. `own`: the message of the call is one of this dialect.
-pub(super) fn write_output(out: &mut String, call: &DraftCall<'_>, own: bool, report: &mut Report) {
+pub(super) fn write_output(out: &mut String, call: &DraftCall<'_>, own: bool, context: &mut EncodeContext<'_>) {
     let kind = kind_of_call(call.invocation, own);
     let id = call_id(&Responses, call.invocation);
     if let Some(DraftResult::Stored(result)) = call.result
@@ -83,7 +82,7 @@ pub(super) fn write_output(out: &mut String, call: &DraftCall<'_>, own: bool, re
         let new_type = (!own).then(|| output_type(kind));
         return write_own_output(out, result, &id, new_type.as_deref());
     }
-    let text = result_text(&Responses, call, report);
+    let text = result_text(&Responses, call, context.codec_of, context.report);
     let mut object = ObjectWriter::new(out);
     object.text("type", &output_type(kind)).token("call_id", &id);
     if kind.kind == "apply_patch_call" {

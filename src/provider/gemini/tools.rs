@@ -1,0 +1,84 @@
+//! Tools and the tool choice of a Gemini request: `"tools":[{"functionDeclarations":[{"name":"search","parameters":{…}}]}]` and
+//! `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["search"]}}`.
+
+use crate::json::{ArrayWriter, Json, JsonKind, JsonRef, ObjectWriter};
+use crate::provider::request::{ToolChoice, ToolDefinition};
+
+/// The member of an entry of `tools` that holds definitions.
+pub(super) const DECLARATIONS: &str = "functionDeclarations";
+
+/// The members of a definition that may hold the schema of its arguments.
+const SCHEMAS: [&str; 3] = ["parameters", "parametersJsonSchema", "parameters_json_schema"];
+
+/// The names of types in a schema of OpenAPI's form. JSON Schema has them in lower case.
+const TYPES: [&str; 7] = ["OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL"];
+
+/// The depth down to which the types of a schema are converted.
+const MAX_SCHEMA_DEPTH: u32 = 64;
+
+/// Returns the member under the first of two names that the object has: the camel case of the reference, or snake case.
+fn either<'a>(object: JsonRef<'a>, names: [&str; 2]) -> Option<JsonRef<'a>> {
+    names.into_iter().find_map(|name| object.get(name))
+}
+
+/// Returns the definitions in an entry of `tools`; `None` for a tool that Google runs.
+pub(super) fn declarations(entry: JsonRef<'_>) -> Option<JsonRef<'_>> {
+    either(entry, [DECLARATIONS, "function_declarations"])
+}
+
+/// Reads the definitions in an entry of `tools`.
+pub(super) fn read_tools(entry: JsonRef<'_>) -> Vec<ToolDefinition> {
+    declarations(entry).unwrap_or_default().items().filter_map(read_tool).collect()
+}
+
+fn read_tool(declaration: JsonRef<'_>) -> Option<ToolDefinition> {
+    let schema = SCHEMAS.into_iter().find(|name| declaration.get(name).is_some()).unwrap_or_default();
+    let mut tool = ToolDefinition::from_object(declaration, schema)?;
+    tool.parameters = tool.parameters.map(|schema| {
+        let mut out = String::new();
+        write_schema(&mut out, schema.view(), MAX_SCHEMA_DEPTH);
+        Json::trusted(out)
+    });
+    Some(tool)
+}
+
+/// Copies a schema, with the names of its types in lower case down to `levels` levels.
+fn write_schema(out: &mut String, schema: JsonRef<'_>, levels: u32) {
+    match schema.kind() {
+        JsonKind::Object if levels > 0 => {
+            let mut object = ObjectWriter::new(out);
+            for (key, value) in schema.entries() {
+                let slot = object.key_token(key.as_raw());
+                if key.is_text("type") && TYPES.iter().any(|name| value.is_text(name)) {
+                    slot.push_str(&value.as_raw().to_ascii_lowercase());
+                } else {
+                    write_schema(slot, value, levels - 1);
+                }
+            }
+            object.end();
+        }
+        JsonKind::Array if levels > 0 => {
+            let mut array = ArrayWriter::new(out);
+            schema.items().for_each(|item| write_schema(array.item(), item, levels - 1));
+            array.end();
+        }
+        _ => out.push_str(schema.as_raw()),
+    }
+}
+
+/// Reads a `toolConfig`, or its mode alone.
+pub(super) fn read_tool_choice(choice: JsonRef<'_>) -> Option<ToolChoice<'_>> {
+    let config = either(choice, ["functionCallingConfig", "function_calling_config"]);
+    let mode = choice.as_text().or_else(|| config.and_then(|config| config.text("mode")))?;
+    match &*mode.to_ascii_uppercase() {
+        "AUTO" => Some(ToolChoice::Auto),
+        "NONE" => Some(ToolChoice::None),
+        "ANY" => {
+            let names = config.and_then(|config| either(config, ["allowedFunctionNames", "allowed_function_names"]));
+            let mut names = names.unwrap_or_default().items();
+            let only = names.next().filter(|_| names.next().is_none()).and_then(JsonRef::as_text);
+            Some(only.map_or(ToolChoice::Any, ToolChoice::Named))
+        }
+        _ => None,
+    }
+}

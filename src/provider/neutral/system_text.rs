@@ -1,0 +1,36 @@
+//! System messages for dialects that take them as text alone.
+
+use super::text::MessageText;
+use crate::finding::{Action, Finding, FindingCode, Report};
+use crate::message::{Message, Part, PartBody, Role};
+use crate::provider::dialect::Codec;
+
+/// Returns true if a part of a system message is text. Reports reasoning, images, files and opaque blocks.
+pub(crate) fn is_system_text(part: &Part, message: &Message, report: &mut Report) -> bool {
+    match part.body {
+        PartBody::Text(_) | PartBody::Refusal(_) => true,
+        PartBody::Data { .. } | PartBody::ToolCall { .. } => false,
+        PartBody::Reasoning(_) | PartBody::Image(_) | PartBody::File(_) | PartBody::Opaque(_) => {
+            let finding = Finding::info(
+                FindingCode::UnsupportedPart,
+                "a system message of this dialect holds only text; this part is left out",
+            );
+            report.push(finding.of_message(&message.id).with_action(Action::Dropped));
+            false
+        }
+    }
+}
+
+/// Reads a message of the user or the system for `target`, which has only text in the system's, unless they are its own. Reports images and
+/// files that are left out. Reasoning and opaque blocks are reported for every target.
+pub(crate) fn input_text<'m>(message: &'m Message, target: &dyn Codec, report: &mut Report) -> MessageText<'m> {
+    if message.role == Role::User || message.dialect == Some(target.dialect()) {
+        return MessageText::of(message, target, report);
+    }
+    for part in &message.parts {
+        if matches!(part.body, PartBody::Image(_) | PartBody::File(_)) {
+            is_system_text(part, message, report);
+        }
+    }
+    MessageText::of(message, target, &mut Report::new())
+}
