@@ -34,7 +34,7 @@ export interface MessageSource { type: "external" | "context" | "history"; id?: 
 /** A part of a user's message. Bytes of images and files are stored as base64. */
 export type InputPart = Extract<Part, { type: "text" | "image" | "file" }> | { type: "image" | "file"; data: Blob | Uint8Array; mediaType?: string; name?: string };
 
-/** A message for `Session.append`. */
+/** A message for `Session.append`. Members that are not listed here are ignored, so that a `Message` of a session is one, too. */
 export interface NewMessage {
   id?: string; role: Message["role"]; createdAt?: number; metadata?: unknown;
   parts: (InputPart

@@ -83,7 +83,7 @@ impl ProviderRequest {
                 gathered if codec.gathers(gathered) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
                 name if !callable && (name == TOOL_CHOICE || is_parameter(name, Parameter::ParallelToolCalls)) => {
-                    leave_out(&name, "rejected without tools");
+                    leave_out(name, "rejected without tools");
                     continue;
                 }
                 TOOL_CHOICE if codec.has_other_tool_choice(params) => {
