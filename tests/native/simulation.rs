@@ -11,12 +11,16 @@
     clippy::indexing_slicing
 )]
 
+#[path = "simulation/drivers.rs"]
+mod drivers;
 #[path = "simulation/expected.rs"]
 mod expected;
 #[path = "simulation/faults.rs"]
 mod faults;
 #[path = "scripted_host.rs"]
 mod scripted_host;
+#[path = "../servers/kv_store/service.rs"]
+mod service;
 #[path = "../servers/sql_store/sqlite.rs"]
 mod sqlite;
 #[path = "simulation/stores.rs"]
@@ -80,9 +84,14 @@ fn r48_random_faults_lose_and_double_nothing_in_sqlite() {
     run_seeds(Backend::Sqlite);
 }
 
-/// An append to the memory store cannot be interrupted.
+#[test]
+fn r48_random_faults_lose_and_double_nothing_in_a_key_value_store() {
+    run_seeds(Backend::Kv);
+}
+
+/// What is interrupted in memory is applied or not: there is nothing in between.
 fn faults_of(backend: Backend) -> Vec<Fault> {
-    Fault::ALL.into_iter().filter(|fault| backend != Backend::Memory || *fault != Fault::During).collect()
+    Fault::ALL.into_iter().filter(|fault| backend == Backend::Sqlite || *fault != Fault::During).collect()
 }
 
 /// A script in which each operation fails once in each way, and the process retries or dies; in a usual run one of them.
@@ -117,6 +126,11 @@ fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_memory() {
 #[test]
 fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_sqlite() {
     fail_at_each_operation(Backend::Sqlite, if is_long() { 60 } else { 6 });
+}
+
+#[test]
+fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_a_key_value_store() {
+    fail_at_each_operation(Backend::Kv, if is_long() { 60 } else { 8 });
 }
 
 /// The simulation is worth as much as what it finds.

@@ -1,9 +1,12 @@
-//! Simulated stores: one whose operations fail by plan, SQLite whose transactions do, and stores with a defect.
+//! Simulated stores: one whose operations or whose driver's calls fail by plan, and stores with a defect.
 
+use super::drivers::{FaultyKv, FaultySqlite};
 use super::faults::{Fault, FaultPlan};
+use super::service::MemoryKv;
 use super::sqlite::{SqliteDriver, block_on};
 use rethread::error::Result;
-use rethread::store::sql::{SqlDialect, SqlDriver, SqlLimits, SqlRow, SqlStatement, SqlStore};
+use rethread::store::kv::{KvLimits, KvStore};
+use rethread::store::sql::{SqlLimits, SqlStore};
 use rethread::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
     StoredHead,
@@ -20,6 +23,8 @@ pub enum Backend {
     Memory,
     /// The SQL store over SQLite. Its transactions fail, also in the middle.
     Sqlite,
+    /// The key-value store over a service with commits. The service's calls fail.
+    Kv,
     /// The memory store with a defect.
     Broken(Defect),
 }
@@ -80,8 +85,17 @@ impl SimulatedStore {
                 let database = SqliteDriver::in_memory(SqlLimits { max_value_bytes: 600, ..SqlLimits::default() });
                 let plan = plan.clone();
                 Box::new(move || {
-                    let driver = FaultyDriver { database: database.clone(), plan: plan.clone() };
+                    let driver = FaultySqlite { database: database.clone(), plan: plan.clone() };
                     Ok(Rc::new(block_on(SqlStore::open(Rc::new(driver)))?))
+                })
+            }
+            Backend::Kv => {
+                let limits = KvLimits { max_value_bytes: 1024, ..KvLimits::default() };
+                let service = MemoryKv { limits, ..MemoryKv::default() };
+                let plan = plan.clone();
+                Box::new(move || {
+                    let driver = FaultyKv { service: service.clone(), plan: plan.clone() };
+                    Ok(Rc::new(block_on(KvStore::open(Rc::new(driver)))?))
                 })
             }
             Backend::Broken(defect) => {
@@ -184,43 +198,6 @@ impl LogStore for SimulatedStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(self.operate(move |store| async move { store.delete_session(session).await }))
-    }
-}
-
-/// SQLite whose transactions fail by plan. An interrupted one is rolled back by SQLite itself.
-struct FaultyDriver {
-    database: Rc<SqliteDriver>,
-    plan: Rc<FaultPlan>,
-}
-
-impl SqlDriver for FaultyDriver {
-    fn dialect(&self) -> SqlDialect {
-        self.database.dialect()
-    }
-
-    fn limits(&self) -> SqlLimits {
-        self.database.limits()
-    }
-
-    fn transaction<'a>(&'a self, statements: Vec<SqlStatement>) -> StoreFuture<'a, Vec<Vec<SqlRow>>> {
-        Box::pin(async move {
-            match self.plan.next() {
-                None => self.database.transaction(statements).await,
-                Some(Fault::Before) => Err(self.plan.error(Fault::Before)),
-                Some(Fault::During) => {
-                    self.database.fail_at.set(Some(self.plan.position(statements.len())));
-                    self.database.transaction(statements).await
-                }
-                Some(Fault::After) => {
-                    self.database.transaction(statements).await?;
-                    Err(self.plan.error(Fault::After))
-                }
-                Some(Fault::Twice) => {
-                    self.database.transaction(statements.clone()).await?;
-                    self.database.transaction(statements).await
-                }
-            }
-        })
     }
 }
 
