@@ -96,6 +96,13 @@ before(async () => {
 });
 after(() => world?.close());
 
+/** Fewer recorded conversations than this mean that some were lost. */
+const LEAST_CONVERSATIONS = 55;
+
+test('no recorded conversation was lost', () => {
+  assert.ok(conversations.length >= LEAST_CONVERSATIONS, `${conversations.length} conversations, ${LEAST_CONVERSATIONS} at least`);
+});
+
 describe('r03 every conversation, through IndexedDB and a reload', () => {
   for (const { file, body } of conversations) {
     test(file, () => {

@@ -17,6 +17,9 @@ fn corpora() -> std::path::PathBuf {
         .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpora").into(), Into::into)
 }
 
+/// The number of recorded conversations below which some were lost.
+const LEAST_CONVERSATIONS: usize = 55;
+
 fn conversations() -> Vec<(String, Value)> {
     let mut files: Vec<_> = std::fs::read_dir(corpora().join("trajectories"))
         .unwrap()
@@ -24,7 +27,7 @@ fn conversations() -> Vec<(String, Value)> {
         .filter(|p| p.file_name().unwrap() != "index.json" && p.extension().is_some_and(|e| e == "json"))
         .collect();
     files.sort();
-    assert!(!files.is_empty());
+    assert!(files.len() >= LEAST_CONVERSATIONS, "{} conversations, {LEAST_CONVERSATIONS} at least", files.len());
     files
         .into_iter()
         .map(|path| {

@@ -14,7 +14,9 @@ fn folder(dialect: Dialect) -> PathBuf {
     root.join("exchanges").join(dialect.as_str())
 }
 
-fn judge(dialect: Dialect) {
+/// Checks every recorded exchange of a dialect. `least` is the number of accepted requests that the repository has; fewer mean that some
+/// were lost.
+fn judge(dialect: Dialect, least: usize) {
     let folder = folder(dialect);
     let mut files: Vec<_> =
         std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{folder:?}: {e}")).map(|f| f.unwrap().path()).collect();
@@ -52,30 +54,31 @@ fn judge(dialect: Dialect) {
         "{}: {taken} accepted requests without error and byte for byte, {refused} refused ones with an error",
         dialect.as_str()
     );
-    assert!(taken > 0 && wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(taken >= least, "{taken} accepted requests of {}, {least} at least", dialect.as_str());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn openai_chat() {
-    judge(Dialect::OpenAiChat);
+    judge(Dialect::OpenAiChat, 170);
 }
 
 #[test]
 fn anthropic() {
-    judge(Dialect::Anthropic);
+    judge(Dialect::Anthropic, 120);
 }
 
 #[test]
 fn mistral() {
-    judge(Dialect::Mistral);
+    judge(Dialect::Mistral, 30);
 }
 
 #[test]
 fn gemini() {
-    judge(Dialect::Gemini);
+    judge(Dialect::Gemini, 100);
 }
 
 #[test]
 fn openai_responses() {
-    judge(Dialect::OpenAiResponses);
+    judge(Dialect::OpenAiResponses, 130);
 }
