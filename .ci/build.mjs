@@ -111,6 +111,12 @@ async function buildComponent() {
   console.log(`component: ${made.length} bytes`);
 }
 
+/** Builds the package, unoptimized unless an optimized build of the same source is there. */
+export async function buildForDemo() {
+  const isOptimized = present(STAMP) && read(STAMP) === hash(inputs()) && [...OUT, ...FORMATS].every(present);
+  if (!isOptimized) await quickBuild();
+}
+
 /** The package, and the component unless that is not asked for. `quick` builds the package alone, without optimizing it. */
 export async function build({ component = true, quick = false } = {}) {
   if (quick) return quickBuild();

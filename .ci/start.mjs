@@ -1,12 +1,13 @@
-// Serves the demo on one origin: www/, the package as if installed, and the model stand-in.
+// Serves the demo on one origin: www/, the package as if installed, and the model stand-in. The demo does not need the optimized wasm,
+// whose first build takes minutes.
 
 import path from 'node:path';
-import { build } from './build.mjs';
+import { buildForDemo } from './build.mjs';
 import { root } from './shell.mjs';
 import { serve } from './serve.mjs';
 
 try {
-  await build({ component: false });
+  await buildForDemo();
   const { createStandIn } = await import('../tests/stand-in/server.mjs');
   const standIn = createStandIn();
   const inRoot = (name) => path.join(root, name);
