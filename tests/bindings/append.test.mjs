@@ -56,7 +56,7 @@ test('r57 neutral messages come back as they were given, and go out in every dia
   await store.close();
 });
 
-test('r57 what is changed after the call is not what is stored, and the order is that of the calls', async () => {
+test('r57 values that change after the call of `append` are stored as they were, in the order of the calls', async () => {
   const store = await open({ store: 'memory' });
   const session = await store.session('s');
   const messages = [{ role: 'user', parts: [{ type: 'text', text: 'one' }, { type: 'image', data: new Blob(['x']), mediaType: 'image/png' }] }];

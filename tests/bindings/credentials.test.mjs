@@ -68,7 +68,7 @@ test('r68: common and short values, and headers that hold no credential, destroy
   assert.ok(PLAIN_HEADERS.has('x-title') && !PLAIN_HEADERS.has('x-api-key'));
 });
 
-test('headers of every kind are read, and what is none is refused', () => {
+test('headers of every kind are read, and other values are rejected', () => {
   assert.deepEqual(headerPairs({ 'X-A': 'b', c: null }), [['x-a', 'b']]);
   assert.deepEqual(headerPairs(new Map([['A', 1]])), [['a', '1']]);
   assert.throws(() => headerPairs('Bearer x'), TypeError);
@@ -88,7 +88,7 @@ function filtered(body, size, options) {
   return textOf(out);
 }
 
-test('r68: a refused body loses the key however it is split, in any bytes', () => {
+test('r68: the key is removed from an error response however it is split, in every encoding', () => {
   for (const [name, form] of Object.entries(FORMS)) {
     const body = `é ${form} and ${form}\n\n{"x":1}`;
     for (const size of [1, 2, 3, 7, 1000]) {
@@ -128,7 +128,7 @@ test('r68: a body that is JSON is judged as a whole', () => {
   }
 });
 
-test('an error says what caused it, whatever it is', () => {
+test('an error contains the messages of its causes, of whatever type they are', () => {
   assert.deepEqual(errorWords(new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) })), { code: 'ECONNREFUSED', message: 'fetch failed (refused)' });
   assert.deepEqual(errorWords('text'), { message: 'text' });
   assert.equal(errorWords(undefined).message, 'it failed without a message');

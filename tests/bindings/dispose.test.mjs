@@ -110,7 +110,7 @@ describe('r62 a run that is disposed is given up', { timeout: 30_000 }, () => {
     await client.close();
   });
 
-  test('r62 nothing of it is left unhandled', async () => {
+  test('r62 no rejection of a disposed run is left unhandled', async () => {
     await sleep(20);
     process.off('unhandledRejection', note);
     assert.deepEqual(unhandled, []);
@@ -128,7 +128,7 @@ test('r62 a run is driven once at a time', async () => {
   await client.close();
 });
 
-test('r62 drive refuses what it would ignore', async () => {
+test('r62 drive rejects unknown options instead of ignoring them', async () => {
   const { client, session } = await start();
   const run = await session.run({ input: 'x', provider });
   for (const options of [{ abortSignal: new AbortController().signal }, { fetch: 1 }, { idleTimeoutMs: '1' }, { toolConcurrency: -1 }, { signal: true }]) {

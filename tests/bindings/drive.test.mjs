@@ -22,7 +22,7 @@ async function chat(name, steps) {
 const GATED = [{ text: 'One two three.', gate: 'go', atPiece: 1 }];
 const tool = (execute) => ({ f: { parameters: { type: 'object', properties: {} }, execute } });
 
-test('close during a run: who waits for it hears of it, and so does who waits behind it', { timeout: 10_000 }, async () => {
+test('close during a run rejects the promises of that run and of the run that is queued after it', { timeout: 10_000 }, async () => {
   const { lane, client, session, provider } = await chat('close', GATED);
   const driven = drive(await session.run({ input: 'x', provider }));
   const queued = session.run({ input: 'y', provider, whenBusy: 'queue' });
@@ -34,7 +34,7 @@ test('close during a run: who waits for it hears of it, and so does who waits be
   await until(async () => (await lane.requests())[0].ended === 'client-closed');
 });
 
-test('a listener that stops the run, each time it is called, stops it once', { timeout: 10_000 }, async () => {
+test('a listener that cancels the run at each call cancels it once', { timeout: 10_000 }, async () => {
   const { session, provider } = await chat('listener');
   let run;
   let calls = 0;
@@ -62,7 +62,7 @@ test('the user aborts while the key is looked up: nothing is sent, nothing is le
   assert.deepEqual(await lane.requests(), []);
 });
 
-test('headers of the host reach the model and nothing else; they are asked for each call', async () => {
+test('headers of the host reach the model and nothing else; the function is called for each model call', async () => {
   const { lane, session, provider } = await chat('key', [{ calls: [{ name: 'f', arguments: {} }] }, { text: 'Done.' }]);
   const asked = [];
   const driven = drive(await session.run({ input: 'x', provider, tools: tool(() => 1) }), { headers: (about) => { asked.push(about); return { authorization: 'Bearer sk-secret-of-the-host' }; } });

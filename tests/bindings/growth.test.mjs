@@ -33,7 +33,7 @@ async function effectsGiven(count, options) {
   return given;
 }
 
-test('r63: drive is given each of many parallel calls once, and told once that it is over', async () => {
+test('r63: drive receives each of many parallel calls once, and one event at the end', async () => {
   for (const options of [{}, { toolConcurrency: 3 }]) {
     for (const count of [20, 200]) {
       const given = await effectsGiven(count, options);
@@ -43,7 +43,7 @@ test('r63: drive is given each of many parallel calls once, and told once that i
   }
 });
 
-test('r63: a run whose first drive gave up is driven on with the effects that are open', async () => {
+test('r63: a second drive continues with the open effects of a run whose first drive stopped', async () => {
   const client = await open({ store: 'memory' });
   const session = await client.session('s');
   const run = await session.run({ input: 'go', provider, tools: { look } });

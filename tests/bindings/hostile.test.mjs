@@ -126,7 +126,7 @@ describe('r62 what is given', { timeout: 60_000 }, () => {
   }
 });
 
-describe('r62 what is thrown', { timeout: 60_000 }, () => {
+describe('r62 hostile thrown values', { timeout: 60_000 }, () => {
   const tools = (more) => ({ f: { parameters: { type: 'object', properties: {} }, execute: () => 'ok', ...more } });
   const calling = answer({ content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }, 'tool_calls');
   for (const [name, thrown] of Object.entries(THROWN)) {

@@ -53,7 +53,7 @@ for (const [name, source] of Object.entries(sources)) {
       await client.close();
     });
 
-    test('every run has an id of its own and stores its turn', async () => {
+    test('every run has a unique id and stores its turn', async () => {
       const lane = laneOf(standIn.url, `ids-${name}`);
       await lane.script(['s', 's', 't'].flatMap(() => [{ calls: [{ name: 'get_weather', arguments: { city: 'Oslo' } }] }, { text: 'Mild.' }]));
       const client = await open({ store: 'memory', newId: source() });
@@ -75,7 +75,7 @@ for (const [name, source] of Object.entries(sources)) {
       await client.close();
     });
 
-    test('runs of two sessions at once do not take each other for theirs', async () => {
+    test('simultaneous runs of two sessions are independent', async () => {
       const lane = laneOf(standIn.url, `two-${name}`);
       await lane.script([{ text: 'One two.', gate: 'one', atPiece: 1 }, { text: 'Three four.', gate: 'one', atPiece: 1 }]);
       const client = await open({ store: 'memory', newId: source() });

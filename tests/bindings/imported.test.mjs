@@ -75,7 +75,7 @@ test('r10 `append(…, { freshness })` is kept with what was appended: over the 
   await store.close();
 });
 
-test('r10 a window that is no number of milliseconds is refused, and nothing is stored', async () => {
+test('r10 a window that is not a number of milliseconds is rejected, and nothing is stored', async () => {
   const { store, session } = await clocked();
   for (const freshness of [-1, NaN, -Infinity]) await assert.rejects(session.append({ messages: chatTurn }, 'openai-chat', { freshness }), { code: 'config_invalid' });
   for (const freshness of ['Infinity', {}, true]) await assert.rejects(session.append([user('q')], { freshness }), { code: 'config_invalid' });
@@ -96,7 +96,7 @@ test('r04 an imported open call is answered by a later append in the wire format
   await store.close();
 });
 
-test('r57 an imported open call is answered by a neutral tool message, which says when', async () => {
+test('r57 a neutral tool message answers an imported open call, with its time', async () => {
   const { store, session } = await clocked();
   const { messageIds } = await session.append([user('q'), answer([tool('c1'), tool('c2'), tool('c3')])]);
   assert.equal(messageIds.length, 2);

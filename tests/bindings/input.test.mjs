@@ -41,7 +41,7 @@ for (const dialect of ['openai-chat', 'anthropic']) {
   });
 }
 
-test('a disposed object is closed, and what runs on it goes on', async () => {
+test('calls of a disposed object reject with closed, and pending work continues', async () => {
   const client = await rethread.open({ store: 'memory' });
   const session = await client.session('s');
   const writing = session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat');
@@ -57,7 +57,7 @@ test('a disposed object is closed, and what runs on it goes on', async () => {
   await assert.rejects(client.sessions(), { code: 'closed' });
 });
 
-test('appends that nobody waited for are stored in their order, each joined to the one before', async () => {
+test('appends that are not awaited are stored in their order, each after the one before', async () => {
   const warnings = [];
   const client = await rethread.open({ store: 'memory', onWarning: ({ code }) => warnings.push(code) });
   const session = await client.session('s');

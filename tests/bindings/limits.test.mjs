@@ -68,7 +68,7 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     }
   }
 
-  test('r62 what is held back, since it quotes a credential, counts', async () => {
+  test('r62 bytes that are held because they quote a credential count', async () => {
     const { run, client } = await start({ provider: provider(true), maxResponseBytes: 1_000_000 });
     const { taken, fetch } = endless(encode(`data: secret-token-123 ${'x'.repeat(100_000)}`), sse);
     const { status, error } = await drive(run, { fetch, headers: { authorization: 'Bearer secret-token-123' } }).result;
@@ -77,7 +77,7 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     await client.close();
   });
 
-  test('r62 a length that is told is enough; a whole response is measured before it is read', async () => {
+  test('r62 a declared length is enough; a whole response is measured before it is read', async () => {
     const { run, client } = await start({ provider: provider(false), maxResponseBytes: 1000 });
     const { taken, fetch } = endless(encode('x'), { headers: { 'content-length': '1001' } });
     assert.equal((await drive(run, { fetch }).result).error.code, 'too_large');
@@ -90,7 +90,7 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     await client.close();
   });
 
-  test('r62 an answer of exactly that size is taken, and what there was is kept if asked', async () => {
+  test('r62 an answer of exactly that size is accepted, and the partial answer is kept if the option is set', async () => {
     const { run, client } = await start({ provider: provider(false), maxResponseBytes: whole.length });
     assert.equal((await drive(run, { fetch: async () => new Response(whole, json) }).result).status, 'finished');
     await client.close();

@@ -47,7 +47,7 @@ test('r62 2,000 stores, opened and closed: their memory does not add up, though 
   assert.ok(grown < 100, `${held.length} closed stores hold ${grown} MB`);
 });
 
-test('after close every object answers that it is closed, and closing twice is closing', async () => {
+test('after close every object rejects with closed, and closing twice is harmless', async () => {
   const { client, session, view, run, end } = await openAndClose(0);
   await client.close();
   end();
@@ -60,7 +60,7 @@ test('after close every object answers that it is closed, and closing twice is c
   assert.deepEqual([session.id, run.id.length > 0], ['s', true]);
 });
 
-test('what was under way when the store was closed is stored or refused, and never hangs', async () => {
+test('work in progress when the store is closed is stored or rejected, and never hangs', async () => {
   const client = await open({ store: 'memory' });
   const session = await client.session('s');
   const appends = Array.from({ length: 20 }, (_, at) => session.append(says(`text ${at}`), 'openai-chat'));

@@ -50,7 +50,7 @@ test('r36 the reducers that need nobody', async () => {
   assert.equal((await session.messages({ limit: 100 })).items.length, 1 + 3 * TURNS);
 });
 
-test('r36 settings of `open` hold for every session, a call has its own', async () => {
+test('r36 settings of `open` apply to every session; those of a call replace them', async () => {
   const { session } = await filled({ replay: { reducers: [{ type: 'sliding_turns', turns: 1 }] } });
   const render = async (replay) => JSON.parse(new TextDecoder().decode((await session.render({ dialect: 'openai-chat', replay })).body)).messages.length;
   assert.equal(await render(undefined), 5);

@@ -39,7 +39,7 @@ for (const dialect of DIALECTS) {
       });
     }
 
-    test('what is left says what happened', async () => {
+    test('the redacted error still says what happened', async () => {
       const facts = await look({ dialect, url: `${echo.url}/case/${dialect}/json`, headers: { 'x-api-key': KEYS.plain } });
       assert.match(facts.message, /the provider answered 400: Incorrect API key: \[redacted\]\./);
       assert.deepEqual(facts.details, { status: 400, providerCode: '[redacted]' });
@@ -134,7 +134,7 @@ test('r68: where a platform gives the redirect as the response, that is the erro
   }
 });
 
-test('what a fetch gives as bytes and is none fails the run', async () => {
+test('a fetch that yields chunks that are not bytes fails the run', async () => {
   for (const piece of ['data: x\n\n', undefined, 5, [1, 2]]) {
     const body = () => new ReadableStream({ start: (controller) => { controller.enqueue(piece); controller.close(); } });
     const fetch = async () => ({ status: 200, headers: [], body: body() });
@@ -207,7 +207,7 @@ test('r68: an error of a tool that quotes the key', async () => {
   holdsNone(text, KEYS.plain, 'a tool\'s error');
 });
 
-test('headers that are given twice, in different cases, are sent once: the host\'s', async () => {
+test('a header that occurs twice in different case is sent once, with the host\'s value', async () => {
   let sent;
   const fetch = async (url, init) => {
     sent = init;

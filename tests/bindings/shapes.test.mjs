@@ -89,7 +89,7 @@ const own = {
   'openai-responses': [{ role: 'user', content: 'q' }, { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' }, { type: 'function_call_output', call_id: 'c1', output: 'x' }],
 };
 
-test('r61 another dialect under the wrong name is recognised, and the name to give is said', () => {
+test('r61 another dialect under the wrong name is recognized, and the error names the right one', () => {
   for (const [from, items] of Object.entries(own)) {
     for (const named of Object.keys(own).filter((dialect) => dialect !== from)) {
       for (const body of [bodyOf(from, items), bodyOf(named, items), items]) {
@@ -103,7 +103,7 @@ test('r61 another dialect under the wrong name is recognised, and the name to gi
   }
 });
 
-test('r61 append takes a broken sequence of known items, and all or nothing of the rest', async () => {
+test('r61 append stores a broken sequence of known items, and all or nothing of other items', async () => {
   const store = await open({ store: 'memory' });
   const session = await store.session('s');
   const [question, call, result] = own['openai-chat'];
@@ -118,7 +118,7 @@ test('r61 append takes a broken sequence of known items, and all or nothing of t
   await store.close();
 });
 
-test('r61 no result is made up for a call whose id stands elsewhere in the body', () => {
+test('r61 no result is synthesized for a call whose id occurs elsewhere in the body', () => {
   const [question, call] = own['openai-chat'];
   for (const spelling of ['callId', 'call_id', 'toolCallId', 'tool_use_id', 'id']) {
     const body = { messages: [question, call, { kind: 'outcome', [spelling]: 'c1', text: 'done' }, question] };
@@ -145,7 +145,7 @@ test('r61 a new block type of the provider is kept with a warning, one of anothe
   }
 });
 
-test('r61 text and bytes are refused as objects are', () => {
+test('r61 text and bytes are rejected as objects are', () => {
   const text = JSON.stringify({ messages: ui });
   for (const body of [text, new TextEncoder().encode(text)]) assert.throws(() => repair(body, 'openai-chat'), { code: 'invalid_input', message: /UIMessage/ });
 });

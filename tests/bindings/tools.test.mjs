@@ -104,7 +104,7 @@ test('r55 validation may be asynchronous, may fail, and may take too long', { ti
   assert.match(told[3], /^Error: the arguments were not validated within 100 ms/);
 });
 
-test('r55 an issue is told with its place, and a thousand issues are not told one by one', { timeout: 10_000 }, async () => {
+test('r55 an issue is reported with its path, and of a thousand issues only the first ones', { timeout: 10_000 }, async () => {
   const parameters = z.object({ items: z.array(z.object({ 'the name': z.string() })), note: z.string().optional() });
   const { told } = await calls({ parameters, execute: () => 'ran' }, [{ items: [{ 'the name': 'x' }, { 'the name': 5 }] }, { items: Array.from({ length: 1000 }, () => ({})) }]);
   assert.match(told[0], /items\[1\]\.the name: /);
@@ -157,7 +157,7 @@ test('r55 a resumed run validates, too', { timeout: 10_000 }, async () => {
   assert.deepEqual(ran, []);
 });
 
-test('r55 a companion says what a schema cannot', { timeout: 10_000 }, async () => {
+test('r55 `jsonSchema` replaces a schema without a JSON Schema', { timeout: 10_000 }, async () => {
   const plain = v.object({ city: v.pipe(v.string(), v.minLength(2)) });
   const ran = [];
   const { tool, told } = await calls({ parameters: plain, jsonSchema: JSON_TEXT, execute: ({ city }) => ran.push(city) && city }, [{ city: 'Rome' }, { city: 'X' }]);

@@ -25,7 +25,7 @@ async function chat(name, steps) {
 }
 const GATED = { text: 'One two three.', gate: 'go', atPiece: 2 };
 
-test('r69 a message that grows is "streaming", and complete when it is whole; unchanged messages stay the same objects', async () => {
+test('r69 an arriving message is "streaming" until it is complete; unchanged messages stay the same objects', async () => {
   const { lane, session, view, shown, provider } = await chat('streaming', [GATED]);
   const driven = drive(await session.run({ input: 'Count.', provider }));
   await until(() => shown().at(-1) === 'streaming false One two');
@@ -107,7 +107,7 @@ test('r69 a disposed run is shown as interrupted, and is the reason of one chang
   assert.deepEqual(shown(), ['complete true Count.', 'complete true Whole.']);
 });
 
-test('r69 what `persist` keeps out of the store is not in the journal of a stopped run', async () => {
+test('r69 values that `persist` withholds are not in the journal of a stopped run', async () => {
   const { client, session, provider } = await chat('redacted', [{ text: 'Calling.', calls: [{ name: 'f', arguments: { pin: 'secret-pin' } }] }, GATED]);
   const tools = { f: { parameters: { type: 'object', properties: { pin: { type: 'string' } } }, execute: async () => 'secret-result', persist: () => null } };
   const run = await session.run({ input: 'Count.', provider, tools });

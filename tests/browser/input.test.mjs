@@ -19,7 +19,7 @@ const envOf = (name, dialect = 'openai-chat') => {
   return { store: 'indexeddb', name, dialect, lane: { base, chat, messages } };
 };
 
-test('before init a synchronous function says so', async () => {
+test('before init a synchronous function throws not_initialized', async () => {
   const facts = await page.evaluate(async () => {
     const codes = [await caught(() => rethread.validate({}, 'openai-chat')), await caught(() => rethread.repair({}, 'openai-chat')), await caught(() => new rethread.StreamAssembler('openai-chat'))];
     await Promise.all([rethread.init(), rethread.init()]);
@@ -53,7 +53,7 @@ test('session ids are any text, and never reach into one another', async () => {
   assert.deepEqual(neighbours, [2, 2, 0]);
 });
 
-describe('what was stored', () => {
+describe('stored input', () => {
   test('r45 comes back byte for byte after a reload, text in, text out', async () => {
     const context = await world.context();
     const env = envOf('exact');
@@ -140,7 +140,7 @@ async function damaged(name) {
 }
 
 describe('damage', () => {
-  test('a log record that does not decode is reported, its neighbours are read and it can be gone on', async () => {
+  test('a log record that does not decode is reported, its neighbours are read, and the session stays usable', async () => {
     await damaged('flip-log');
     const facts = await page.evaluate(async () => {
       await touch('log', ['s', 2], flipped);
@@ -157,7 +157,7 @@ describe('damage', () => {
     assert.doesNotMatch(facts.rendered.value, /"m2"/);
   });
 
-  test('a log record that is gone, or is no bytes, is reported', async () => {
+  test('a log record that is missing, or is not bytes, is reported', async () => {
     await damaged('gone-log');
     const facts = await page.evaluate(async () => {
       await touch('log', ['s', 1], () => null);

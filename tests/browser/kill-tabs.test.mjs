@@ -72,7 +72,7 @@ test('a run that lives in another tab is live there, and busy', async (t) => {
   checkRefused(scene.lane);
 });
 
-test('two tabs that resume the same run at once: one gets it, the other is told busy', async (t) => {
+test('two tabs that resume the same run at once: one gets it, the other is rejected with busy', async (t) => {
   const first = await stage(t);
   for (let i = 0; i < REPEATS; i += 1) {
     // One browser after the other on the same profile, each with a session more.

@@ -85,7 +85,7 @@ describe('deleted or evicted', () => {
 describe('r47 newId counts from the start after a reload', () => {
   const counting = true;
 
-  test('what was acknowledged is there', async () => {
+  test('acknowledged writes are there', async () => {
     const context = await world.context();
     const want = [];
     for (const reload of [1, 2, 3]) {
@@ -104,7 +104,7 @@ describe('r47 newId counts from the start after a reload', () => {
     assert.deepEqual(stored, want);
   });
 
-  test('an unfinished run keeps its journal, and the next one gets an id of its own', async () => {
+  test('an unfinished run keeps its journal, and the next run gets another id', async () => {
     const context = await world.context();
     const lane = world.lane('repeats-runs');
     await lane.script([{ text: 'Never.', gate: 'never', atPiece: 1 }, { text: 'Second.' }, { text: 'First.' }]);

@@ -143,7 +143,7 @@ describe('two tabs', () => {
     assert.deepEqual(await two.evaluate(() => session.pendingRuns()), []);
   });
 
-  test('a client closed in the middle of a run lets go of it: it can be resumed at once', async () => {
+  test('a client that is closed during a run releases it: it can be resumed at once', async () => {
     const [page] = await tabs('closed');
     const lane = world.lane('closed');
     await lane.script([{ text: 'One two three.', gate: 'never', atPiece: 1 }, { text: 'Again.' }]);
@@ -213,7 +213,7 @@ describe('two tabs', () => {
     assert.ok(read > 0, 'what was begun anew is shown');
   });
 
-  test('expectedRevision: the tab that comes second is told', async () => {
+  test('expectedRevision: the second tab is rejected with conflict', async () => {
     const [one, two] = await tabs('expected');
     const append = (expectedRevision) => session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat', { expectedRevision });
     assert.equal((await one.evaluate(append, 0)).revision, 1);

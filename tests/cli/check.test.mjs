@@ -61,7 +61,7 @@ describe('r54_check', () => {
     assert.match(out, /warning {2}duplicate_call_id/);
   });
 
-  test('a bare array: pointers begin at it', async () => {
+  test('pointers into a bare array begin at the array', async () => {
     const { code, out } = await check('list.json', '-d', 'openai-chat');
     assert.equal(code, 1);
     assert.match(out, /dangling_call {2}\/1\/tool_calls\/0 /);
@@ -80,7 +80,7 @@ describe('r54_check', () => {
     assert.match(out, /^standard input: /);
   });
 
-  test('the dialect is guessed where the shape says it, and that is said', async () => {
+  test('the dialect is recognized by its shape, and a note says so', async () => {
     const chat = await check('open.json');
     assert.match(chat.err, /read as openai-chat, because a message has `tool_calls`; --dialect overrides this/);
     assert.equal(chat.code, 1);
@@ -89,7 +89,7 @@ describe('r54_check', () => {
     assert.match(other.out, /dangling_call|missing_parallel_result/);
   });
 
-  test('the dialect is asked for where the shape does not say it', async () => {
+  test('without a recognizable shape the option --dialect is required', async () => {
     const { code, out, err } = await check('plain.json');
     assert.deepEqual([code, out], [2, '']);
     assert.match(err, /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini or mistral/);
@@ -121,7 +121,7 @@ describe('r54_check', () => {
     assert.ok(!(await check('open.json')).out.includes('\u001b'));
   });
 
-  test('what stands in the file gives no orders to the terminal', async () => {
+  test('control characters of the file are escaped for the terminal', async () => {
     const { out } = await check('terminal.json', '-d', 'openai-chat');
     assert.ok(!out.includes('\u001b'));
     assert.match(out, /\\u001b\[31mred/);

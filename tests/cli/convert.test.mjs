@@ -21,7 +21,7 @@ after(() => remove());
 const convert = (...args) => rethread(['convert', ...args], { cwd: folder });
 
 describe('r54_convert', () => {
-  test('a body for another provider, which accepts it', async () => {
+  test('writes a body that the other provider accepts', async () => {
     const { code, out } = await convert('chat.json', '--from', 'openai-chat', '--to', 'anthropic');
     assert.equal(code, 0);
     const made = JSON.parse(out);
@@ -54,18 +54,18 @@ describe('r54_convert', () => {
     assert.match(err, /is outside of the messages, in `system`, so a whole body is written/);
   });
 
-  test('to the dialect that it is in: as it was', async () => {
+  test('to its own dialect: unchanged', async () => {
     const { code, out } = await convert('chat.json', '--from', 'openai-chat', '--to', 'openai-chat');
     assert.deepEqual([code, out], [0, readFileSync(path.join(folder, 'chat.json'), 'utf8')]);
   });
 
-  test('--json tells from what to what', async () => {
+  test('--json contains the source and the target dialect', async () => {
     const { err } = await convert('open.json', '--to', 'anthropic', '--json');
     const told = JSON.parse(err);
     assert.deepEqual([told.dialect, told.to, told.ok, told.errors], ['openai-chat', 'anthropic', true, 2]);
   });
 
-  test('without a target, or with one that is none, it ends with 2', async () => {
+  test('without a target, or with an unknown one, the exit code is 2', async () => {
     const none = await convert('chat.json');
     assert.equal(none.code, 2);
     assert.match(none.err, /convert needs --to openai-chat, /);

@@ -31,7 +31,7 @@ describe('r54_repair', () => {
     assert.match(err, /orphan_result .*\(dropped\)/);
   });
 
-  test('what is clean comes out as it went in, to the byte', async () => {
+  test('a valid file is written unchanged, byte for byte', async () => {
     for (const name of ['clean.json', 'clean.jsonl']) {
       const { code, out } = await repair(name, '-d', 'openai-chat');
       assert.equal(code, 0);
@@ -81,7 +81,7 @@ describe('r54_repair', () => {
     assert.match(JSON.parse(out).messages[1].tool_calls[0].id, /^[A-Za-z0-9]{9}$/);
   });
 
-  test('--json tells on standard error what was done', async () => {
+  test('--json writes the report to standard error', async () => {
     const { out, err } = await repair('open.json', '--json', '-d', 'openai-chat');
     assert.ok(JSON.parse(out).messages);
     assert.deepEqual(JSON.parse(err).findings.map(({ code, action }) => [code, action]), [['dangling_call', 'synthesized'], ['orphan_result', 'dropped']]);

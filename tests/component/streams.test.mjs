@@ -75,7 +75,7 @@ describe('streams', () => {
     });
   }
 
-  test('a stream that is cut, and what is no stream', () => {
+  test('a stream that is cut off, and bytes that are not a stream', () => {
     const { wire } = component.exports;
     const start = () => wire.StreamAssembler.start('openai-chat');
     assert.equal(wire.StreamAssembler.finish(start()).status, 'truncated');

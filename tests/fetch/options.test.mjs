@@ -116,7 +116,7 @@ describe('r61 r64: messages of another shape', () => {
     assert.deepEqual(told, []);
   });
 
-  test('are told of and rejected where that is asked for', async () => {
+  test('are reported, and rejected in the mode reject', async () => {
     const { fetch, calls } = spy();
     const told = [];
     await repairing({ fetch, mode: 'report', onRepair: (info) => told.push(info) })(OPENAI, post(langChain));
@@ -142,7 +142,7 @@ describe('r64: no failure inside fails a request', () => {
     }
   });
 
-  test('a dialect function that throws, or answers what is none', async () => {
+  test('a dialect function that throws, or returns an unknown dialect', async () => {
     for (const dialect of [() => { throw new Error('mine'); }, () => 'morse', () => 'toString', () => ({})]) {
       const { fetch, calls } = spy();
       const init = post();
@@ -152,7 +152,7 @@ describe('r64: no failure inside fails a request', () => {
     }
   });
 
-  test('arguments that fetch itself refuses reach it', async () => {
+  test('invalid arguments reach the underlying fetch, which rejects them', async () => {
     for (const args of [[], ['no address', post()], [OPENAI, { method: 'POST', headers: { 'bad name': '1' }, body: broken }], [OPENAI, null]]) {
       const { fetch, calls } = spy();
       await repairing({ fetch })(...args);
@@ -195,7 +195,7 @@ describe('r64: no failure inside fails a request', () => {
   });
 });
 
-describe('r64: what it tells', () => {
+describe('r64: reports', () => {
   test('r68: no key of the address', async () => {
     const { fetch, calls } = spy();
     const told = [];

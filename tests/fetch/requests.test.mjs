@@ -128,7 +128,7 @@ describe('r64: bodies', () => {
     }
   });
 
-  test('a stream is read only where the address takes a conversation', async () => {
+  test('a stream is read only for addresses of conversations', async () => {
     const { fetch, calls } = spy();
     const init = { method: 'POST', body: stream(broken), duplex };
     await repairing({ fetch })('https://api.openai.com/v1/files', init);
@@ -136,14 +136,14 @@ describe('r64: bodies', () => {
     assert.equal(init.body.locked, false);
   });
 
-  test('a stream that fails fails as it would have', async () => {
+  test('a failing stream fails with its own error', async () => {
     const { fetch, calls } = spy();
     const failing = new ReadableStream({ pull(controller) { controller.error(new Error('the disk is gone')); } });
     await repairing({ fetch })(OPENAI, { method: 'POST', body: failing, duplex });
     await assert.rejects(sentText(calls[0]), /the disk is gone|terminated/);
   });
 
-  test('what else the request says stays', async () => {
+  test('other members of the request are not changed', async () => {
     const { fetch, calls } = spy();
     const { signal } = new AbortController();
     const dispatcher = {};
@@ -212,7 +212,7 @@ describe('r64: at a server', () => {
     }
   });
 
-  test('an aborted request is refused with the reason, whatever its body', async () => {
+  test('an aborted request rejects with the reason, whatever its body', async () => {
     const reason = new Error('enough');
     for (const [form, argumentsOf] of Object.entries(FORMS)) {
       const [input, init] = argumentsOf(broken);

@@ -95,7 +95,7 @@ for (const [name, sdk] of Object.entries(SDKS)) {
       });
     }
 
-    test('an abort ends a repaired request, whose stream came as it was sent', async () => {
+    test('an abort ends a repaired request, whose stream arrives as it was sent', async () => {
       const history = sdk.broken(QUESTION, await firstAnswer(sdk, { stream: true }));
       const own = lane();
       await own.control('script', { delayMs: 0, steps: [{ text: 'a b c d', gate: 'g', atPiece: 2 }] });
@@ -109,7 +109,7 @@ for (const [name, sdk] of Object.entries(SDKS)) {
       assert.equal((await own.requests()).length, 1);
     });
 
-    test('its own retries go on, each with the repaired body', async () => {
+    test('the SDK\'s own retries continue, each with the repaired body', async () => {
       const history = sdk.broken(QUESTION, await firstAnswer(sdk, { stream: false }));
       const own = lane();
       const headers = { 'retry-after-ms': '1', 'retry-after': '0' };

@@ -92,7 +92,7 @@ describe('Node', () => {
     assert.match((await npx('check', 'chat.json')).stdout, /3 messages, nothing wrong/);
   });
 
-  test('slim takes its wasm from the caller', async () => {
+  test('slim gets its wasm from the caller', async () => {
     const project = install(packed, 'slim');
     assert.deepEqual(JSON.parse(await node(['main.js'], project)), { before: 'not_initialized', after: 0 });
   });

@@ -67,16 +67,16 @@ console.log(answer.status ?? answer.choices[0].message.content);`);
     return (await exec(process.execPath, [file], { cwd: project, timeout: 60_000, env })).stdout.trim();
   }
 
-  test('makes the client send what is accepted', async () => assert.match(await ask('one-line', oneLine), /^You said: "Hello\?"/));
+  test('makes the client send a body that is accepted', async () => assert.match(await ask('one-line', oneLine), /^You said: "Hello\?"/));
 
-  test('without it, the request is refused', async () => {
+  test('without it, the request is rejected', async () => {
     assert.match(oneLine, /\{ fetch: repairing\(\) \}/);
     assert.equal(await ask('without', oneLine.replace('{ fetch: repairing() }', '{}')), '400');
   });
 });
 
 describe('the example', () => {
-  test('what it starts with is refused by the provider', async () => {
+  test('the provider rejects the body that it starts with', async () => {
     const [, broken] = /^const broken = ([\s\S]*?);\n$/m.exec(example);
     const { messages } = new Function(`return ${broken}`)();
     const response = await fetch(`${standIn.url}/lane/broken/v1/chat/completions`, {
@@ -101,7 +101,7 @@ describe('the example', () => {
     for (const text of ['What is the weather in Lisbon?', 'Hello? Are you there?', 'And in Oslo?', 'Which is warmer?', 'celsius']) assert.ok(told.includes(text), text);
   });
 
-  test('goes on with a run that was cut off', async () => {
+  test('resumes a run that was interrupted', async () => {
     // As after a crash: a run whose second model call never came back, in the store that the example opens.
     const crashed = `
 async function openAfterCrash() {
@@ -163,7 +163,7 @@ describe('the table of repairs', () => {
   }
 });
 
-test('what the documents name is there', () => {
+test('files that the documents name exist', () => {
   const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
   const guides = readdirSync(path.join(root, 'docs')).filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`);
   for (const name of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...guides]) {

@@ -139,7 +139,7 @@ test('a lone tool is called with different arguments', async () => {
   assert.equal(new Set(given).size, 2);
 });
 
-test('records every body, refused ones too, and no secret', async () => {
+test('records every body, rejected ones too, and no secret', async () => {
   const { base, control } = lane();
   const headers = { authorization: 'Bearer sk-secret', 'content-type': 'application/json' };
   const bad = await fetch(`${base}/v1/chat/completions`, { method: 'POST', headers, body: '{"model":"m","messages":[{"role":"tool","tool_call_id":"x","content":""}]}' });
@@ -199,7 +199,7 @@ test('the steps of a script', async () => {
   assert.equal((await ask()).status, 500, 'the script is used up');
 });
 
-test('a refused request takes no step', async () => {
+test('a rejected request uses no step of the script', async () => {
   const { send, control } = lane();
   await control('script', { steps: [{ text: 'kept' }] });
   await (await send('/v1/messages', { model: 'm' })).text();

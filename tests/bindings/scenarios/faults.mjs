@@ -150,7 +150,7 @@ const CASES = [
     },
   },
   {
-    name: 'r60 retry-after-ms, then refused for good',
+    name: 'r60 retry-after-ms, then a final rejection',
     plan: { steps: [{ status: 429, headers: { 'retry-after-ms': '60' } }, { status: 400, message: 'no such model' }] },
     check(assert, facts) {
       failed(assert, facts, { requests: 2, pattern: /no such model/ });
@@ -200,7 +200,7 @@ const CASES = [
     },
   },
   {
-    name: 'a server that never answers, asked again',
+    name: 'a server that never answers, retried',
     plan: { steps: [{ hang: true }, LAST], options: { idleTimeoutMs: 150 } },
     check(assert, facts) {
       finished(assert, facts);
@@ -230,7 +230,7 @@ const CASES = [
     },
   },
   {
-    name: 'plain JSON although a stream was asked for',
+    name: 'plain JSON although a stream was requested',
     plan: { steps: [{ ...CALL, json: true }, { ...LAST, json: true }] },
     check(assert, facts) {
       finished(assert, facts);
@@ -239,14 +239,14 @@ const CASES = [
     },
   },
   {
-    name: 'nobody listens at the address',
+    name: 'no server listens at the address',
     plan: {
       turn: async ({ ask, drive, env }) => finish(drive, await ask({ provider: { ...providerOf(env), url: 'http://127.0.0.1:9/v1' }, retry: { attempts: 2, backoffMs: 1 } })),
     },
     check: (assert, facts) => failed(assert, facts, { requests: 0, pattern: /reached/ }),
   },
   {
-    name: 'the host has no key to give',
+    name: 'the host has no key',
     plan: { options: { headers: () => Promise.reject(new Error('not signed in')) }, request: { retry: { attempts: 1 } } },
     check: (assert, facts) => failed(assert, facts, { requests: 0, pattern: /not signed in/ }),
   },
@@ -304,7 +304,7 @@ const CASES = [
     },
   },
   {
-    name: 'a tool returns what JSON cannot say',
+    name: 'a tool returns a value that JSON cannot represent',
     plan: { steps: [CALL, LAST], tools: withTool(() => ({ count: 10n })) },
     check(assert, facts) {
       finished(assert, facts);
