@@ -17,6 +17,8 @@ export class Session {
   #id;
   /** @type {SessionView | null} */
   #view = null;
+  /** The properties as they were when it was disposed of. */
+  #last = null;
 
   constructor(handle) {
     this.#handle = handle;
@@ -28,23 +30,23 @@ export class Session {
   }
 
   get revision() {
-    return this.#handle.read((session) => session.revision);
+    return this.#property('revision');
   }
 
   get owner() {
-    return this.#handle.read((session) => session.owner);
+    return this.#property('owner');
   }
 
   get branch() {
-    return this.#handle.read((session) => session.branch);
+    return this.#property('branch');
   }
 
   get title() {
-    return this.#handle.read((session) => session.title) ?? null;
+    return this.#property('title') ?? null;
   }
 
   get state() {
-    return new StateBag(this.#wrap(this.#handle.read((session) => session.state)));
+    return new StateBag(this.#wrap(this.#handle.call((session) => session.state)));
   }
 
   /** @type {PublicSession['update']} */
@@ -135,6 +137,10 @@ export class Session {
     return this.#handle.subscribe(listener, listener);
   }
 
+  #property(name) {
+    return this.#last ? this.#last[name] : this.#handle.read((session) => session[name]);
+  }
+
   #wrap(object) {
     return new WasmHandle(this.#handle.instance, object);
   }
@@ -143,7 +149,14 @@ export class Session {
     return new Run(this.#wrap(await this.#handle.promise(work)), tools);
   }
 
+  /** Frees the session; it leaves memory unless a run or a view is left of it. Never throws, because `using` calls it. */
   [dispose]() {
-    this.#handle.dispose();
+    if (this.#handle.isDisposed) return;
+    try {
+      this.#last = this.#handle.read(({ revision, owner, branch, title }) => ({ revision, owner, branch, title }));
+    } catch {
+      // a stopped instance answers nothing any more
+    }
+    this.#handle.free();
   }
 }

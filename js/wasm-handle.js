@@ -59,6 +59,15 @@ export class WasmHandle {
     this.#isDisposed = true;
   }
 
+  /** Disposes of the object, and frees it as soon as no call of it is on the stack. */
+  free() {
+    if (this.#isDisposed) return;
+    this.dispose();
+    queueMicrotask(() => {
+      if (!this.instance.stopped) this.instance.call(() => this.#object.free());
+    });
+  }
+
   #check() {
     if (this.#isDisposed) throw new RethreadError('closed', 'this object was disposed; get a new one');
   }

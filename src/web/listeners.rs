@@ -10,14 +10,21 @@ use wasm_bindgen::prelude::*;
 pub struct Listeners(Rc<RefCell<Vec<(u32, Function)>>>);
 
 impl Listeners {
-    /// Adds a listener; returns the function that removes it.
-    pub fn add(&self, listener: Function) -> Function {
+    /// Adds a listener; returns the function that removes it and then calls `removed`.
+    pub fn add(&self, listener: Function, removed: Box<dyn Fn()>) -> Function {
         let number = self.0.borrow().last().map_or(0, |(number, _)| number + 1);
         self.0.borrow_mut().push((number, listener));
         let all = self.0.clone();
-        Closure::<dyn FnMut()>::new(move || all.borrow_mut().retain(|(other, _)| *other != number))
-            .into_js_value()
-            .unchecked_into()
+        Closure::<dyn FnMut()>::new(move || {
+            all.borrow_mut().retain(|(other, _)| *other != number);
+            removed();
+        })
+        .into_js_value()
+        .unchecked_into()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
     }
 
     /// Removes all listeners.

@@ -16,10 +16,14 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use wasm_bindgen::JsValue;
 
+/// Number of sessions after which those that are not in memory any more are removed from the registry.
+const PURGE_EVERY: usize = 64;
+
 /// An open store and the registry of its open sessions.
 pub struct RethreadInner {
     pub context: Rc<StoreContext>,
-    sessions: RefCell<BTreeMap<String, Rc<SessionInner>>>,
+    /// Sessions that a handle, a run or a view holds, or that [hold themselves](SessionInner::update_hold).
+    sessions: RefCell<BTreeMap<String, Weak<SessionInner>>>,
 }
 
 impl RethreadInner {
@@ -59,7 +63,7 @@ impl RethreadInner {
 
     /// Returns the session that is open under this id.
     pub fn session(&self, id: &str) -> Option<Rc<SessionInner>> {
-        self.sessions.borrow().get(id).cloned()
+        self.sessions.borrow().get(id)?.upgrade()
     }
 
     /// Opens a session, or returns the open one.
@@ -79,6 +83,7 @@ impl RethreadInner {
                 self.register(SessionInner::new(context, id, log))
             }
         };
+        session.update_hold();
         session.merge_when_idle();
         session.configure(fields, options.replay.map(Into::into), options.on_stop.map(|option| option.0));
         if session.runs_changed() {
@@ -106,7 +111,11 @@ impl RethreadInner {
         if let Some(kept) = self.session(&session.id).filter(|kept| !kept.is_deleted()) {
             return kept;
         }
-        self.sessions.borrow_mut().insert(session.id.clone(), session.clone());
+        let mut sessions = self.sessions.borrow_mut();
+        if sessions.len().is_multiple_of(PURGE_EVERY) {
+            sessions.retain(|_, session| session.strong_count() > 0);
+        }
+        sessions.insert(session.id.clone(), session.weak_self.clone());
         session
     }
 
@@ -117,10 +126,10 @@ impl RethreadInner {
 
     /// Returns the state of the store, as far as it was read since it was opened: `ready`, `degraded`, `read_only` or `evicted`.
     pub fn state(&self) -> &'static str {
-        let is_writable = |session: &Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
+        let is_writable = |session: Rc<SessionInner>| session.is_deleted() || session.log.borrow().writable().is_ok();
         if self.context.store.was_evicted() {
             "evicted"
-        } else if !self.sessions.borrow().values().all(is_writable) {
+        } else if !self.sessions.borrow().values().filter_map(Weak::upgrade).all(is_writable) {
             "read_only"
         } else if self.context.is_damaged() {
             "degraded"
@@ -132,7 +141,7 @@ impl RethreadInner {
     /// Rejects further calls, and ends the leases of the runs under way here, so that another process may resume them at once.
     pub async fn end_leases(&self) {
         self.context.disconnect();
-        let sessions: Vec<_> = self.sessions.borrow().values().cloned().collect();
+        let sessions: Vec<_> = self.sessions.borrow().values().filter_map(Weak::upgrade).collect();
         for run in sessions.iter().filter_map(|session| session.live_run()) {
             run.end_lease().await;
         }
@@ -146,8 +155,8 @@ impl RethreadInner {
         self.context.disconnect();
         // Taken first: closing a session wakes code that may call back.
         let sessions = self.sessions.take();
-        for session in sessions.values() {
-            release_view(session);
+        for session in sessions.values().filter_map(Weak::upgrade) {
+            release_view(&session);
             session.close();
         }
         self.context.close().await

@@ -178,7 +178,7 @@ impl JsSession {
 
     /// Called after each change, here or in another tab. Gives the function that ends it.
     pub fn subscribe(&self, listener: Function) -> Function {
-        self.inner.listeners.add(listener)
+        self.inner.subscribe(listener)
     }
 }
 

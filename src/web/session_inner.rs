@@ -6,7 +6,7 @@ use super::older_read::OlderRead;
 use super::platform::random_id;
 use super::promise::{deferred, in_background};
 use super::store_context::StoreContext;
-use super::unfinished_run::UnfinishedRun;
+use super::unfinished_run::{TurnSource, UnfinishedRun};
 use super::view_state::ViewState;
 use super::write_queue::WriteQueue;
 use crate::error::{Error, ErrorCode, Result};
@@ -41,6 +41,8 @@ pub struct SessionInner {
     run: RefCell<Option<Rc<dyn LiveRun>>>,
     /// For background work, which must not keep the session.
     pub weak_self: Weak<SessionInner>,
+    /// The session itself, while it must stay in memory although no object of the application holds it.
+    hold: RefCell<Option<Rc<SessionInner>>>,
     /// Unfinished runs that are not under way in this tab, oldest first.
     pub unfinished: RefCell<Vec<UnfinishedRun>>,
     /// The head's runs when [`update_unfinished`](Self::update_unfinished) last read them.
@@ -92,6 +94,7 @@ impl SessionInner {
             head_fields: RefCell::default(),
             state: RefCell::default(),
             run: RefCell::default(),
+            hold: RefCell::default(),
             unfinished: RefCell::default(),
             runs_at_last_update: RefCell::default(),
             updating_unfinished: Cell::new(false),
@@ -222,6 +225,7 @@ impl SessionInner {
         self.context.report_damage(&findings);
         // Values that were set meanwhile are written by the next change.
         self.state.borrow_mut().retain(|key, value| state.get(key) != Some(value));
+        self.update_hold();
         self.drop_views_of_replaced_history();
         if is_visible {
             self.context.announce_change(&self.id, committed.revision, false);
@@ -245,6 +249,31 @@ impl SessionInner {
     /// Returns a change without content, with its operation name and time.
     pub fn new_change(&self) -> Change {
         Change { operation: random_id(), at: self.context.now(), ..Change::default() }
+    }
+
+    /// Adds a listener to changes; returns the function that removes it.
+    pub fn subscribe(&self, listener: Function) -> Function {
+        let session = self.weak_self.clone();
+        let removed = move || {
+            if let Some(session) = session.upgrade() {
+                session.update_hold();
+            }
+        };
+        let remove = self.listeners.add(listener, Box::new(removed));
+        self.update_hold();
+        remove
+    }
+
+    /// Keeps the session in memory while it has something that reading it again would not give: listeners, values that are not stored
+    /// yet, a turn that only this tab has, and the reason why it cannot be written to, which `status` reports.
+    pub fn update_hold(&self) {
+        let has_own_turn =
+            || self.unfinished.borrow().iter().any(|run| matches!(run.source, TurnSource::Memory { .. }));
+        let is_read_only = || !self.is_deleted() && self.log.borrow().writable().is_err();
+        let is_needed =
+            !self.listeners.is_empty() || !self.state.borrow().is_empty() || has_own_turn() || is_read_only();
+        let held = if is_needed { self.weak_self.upgrade() } else { None };
+        drop(self.hold.replace(held));
     }
 
     /// Calls the listeners of this session and of its view.
@@ -321,6 +350,7 @@ impl SessionInner {
         self.unfinished.borrow_mut().clear();
         self.drop_head_fields();
         *self.state.borrow_mut() = BTreeMap::new();
+        drop(self.hold.take());
     }
 
     fn admit_next_run(&self) {

@@ -40,6 +40,7 @@ impl JsStateBag {
     pub fn set(&self, key: String, value: &JsValue) -> std::result::Result<(), JsValue> {
         let value = to_json(value)?;
         self.inner.state.borrow_mut().insert(key, value);
+        self.inner.update_hold();
         Ok(())
     }
 

@@ -233,7 +233,7 @@ impl StoreContext {
 
     /// Adds a listener to changes of any session; returns the function that removes it.
     pub fn subscribe(&self, listener: Function) -> Function {
-        self.listeners.add(listener)
+        self.listeners.add(listener, Box::new(|| {}))
     }
 
     /// Announces a change of a session to the listeners and to other tabs.

@@ -39,8 +39,13 @@ impl TrapCleanup {
 
     /// A hold that ends by the object's method `close`.
     pub fn closing(object: &JsValue) -> Option<Self> {
-        let close: Function = member(object, "close").dyn_into().ok()?;
-        Some(Self::new(close.bind0(object)))
+        Self::calling(object, "close")
+    }
+
+    /// A hold that ends by a method of the object.
+    pub fn calling(object: &JsValue, method: &str) -> Option<Self> {
+        let method: Function = member(object, method).dyn_into().ok()?;
+        Some(Self::new(method.bind0(object)))
     }
 }
 

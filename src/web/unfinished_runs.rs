@@ -44,6 +44,8 @@ impl SessionInner {
         let mut unfinished = self.unfinished.borrow_mut();
         unfinished.retain(|other| other.id != run.id());
         unfinished.push(ended);
+        drop((log, unfinished));
+        self.update_hold();
     }
 
     /// Removes a run that ended in this tab and was never written. Returns false if there is none of this id.
@@ -113,6 +115,8 @@ impl SessionInner {
         unfinished.retain(|run| run.is_shown(&log.head));
         changed |= unfinished.len() != before;
         *self.runs_at_last_update.borrow_mut() = runs;
+        drop((log, unfinished));
+        self.update_hold();
         changed
     }
 

@@ -53,7 +53,7 @@ impl JsSessionView {
 
     /// Adds a listener to changes; returns the function that removes it.
     pub fn subscribe(&self, listener: Function) -> Function {
-        self.inner.listeners.add(listener)
+        self.inner.subscribe(listener)
     }
 
     /// Shows older messages. Resolves to false if there are none.

@@ -29,10 +29,10 @@ use failure::IdbFailure;
 use head::{HeadOperation, HeadScript};
 use pages::PageScript;
 use read::RangeReadScript;
-use rows::SessionKeys;
+use rows::{HeadRow, SessionKeys};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use transaction::SharedScript;
+use transaction::{Script, SharedScript};
 use write::AppendRequest;
 
 /// The store over one IndexedDB database.
@@ -45,7 +45,12 @@ pub struct IndexedDbStore {
     evicted: Cell<bool>,
     closed: Cell<bool>,
     uses_newest_api: Cell<bool>,
+    /// The heads that were written last, by session: an append to one of them writes without waiting for the head.
+    written_heads: RefCell<Vec<(String, HeadRow)>>,
 }
+
+/// Number of heads that are remembered.
+const REMEMBERED_HEADS: usize = 8;
 
 impl IndexedDbStore {
     /// Opens the database of this name, or creates it.
@@ -70,6 +75,7 @@ impl IndexedDbStore {
             evicted: Cell::new(false),
             closed: Cell::new(false),
             uses_newest_api: Cell::new(true),
+            written_heads: RefCell::default(),
         };
         store.connection().await.map_err(|failure| failure.error)?;
         Ok(store)
@@ -146,6 +152,21 @@ impl IndexedDbStore {
         })
     }
 
+    /// Returns the head of a session as this store wrote it last, and forgets it.
+    fn take_written_head(&self, session: &str) -> Option<HeadRow> {
+        let mut heads = self.written_heads.borrow_mut();
+        let at = heads.iter().position(|(id, _)| id == session)?;
+        Some(heads.remove(at).1)
+    }
+
+    fn remember_written_head(&self, session: &str, row: HeadRow) {
+        let mut heads = self.written_heads.borrow_mut();
+        if heads.len() >= REMEMBERED_HEADS {
+            heads.remove(0);
+        }
+        heads.push((session.to_owned(), row));
+    }
+
     /// Deletes a session on a full disk. Its tombstone is written afterwards, in the space that this freed.
     async fn erase(&self, session: &str) -> Result<()> {
         let Some(tombstone) =
@@ -197,10 +218,19 @@ impl LogStore for IndexedDbStore {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
             let append = AppendRequest { expected, batch, operation: operation.into() };
-            let script = Rc::new(RefCell::new(HeadScript::new(session, HeadOperation::Append(append))));
-            match self.transacted(script.clone(), true).await {
+            let remembered = self.take_written_head(session);
+            let script = Rc::new(RefCell::new(HeadScript::append_after(session, append, remembered)));
+            let mut ended = self.transacted(script.clone(), true).await;
+            if ended.is_err() && script.borrow().is_stale {
+                script.borrow_mut().restart();
+                ended = self.transacted(script.clone(), true).await;
+            }
+            match ended {
                 Err(failure) if failure.occupied => return Ok(Appended::Occupied),
                 ended => ended.map_err(|failure| failure.error)?,
+            }
+            if let Some(row) = script.borrow_mut().written_row.take() {
+                self.remember_written_head(session, row);
             }
             let appended = script.borrow().appended;
             appended.ok_or_else(|| IdbFailure::found_nothing().error)

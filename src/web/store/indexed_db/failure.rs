@@ -24,6 +24,11 @@ impl IdbFailure {
         Self::new(ErrorCode::Internal, "an IndexedDB transaction ended and found nothing")
     }
 
+    /// The failure of an append whose place has a record.
+    pub(super) fn occupied() -> Self {
+        Self { occupied: true, ..Self::found_nothing() }
+    }
+
     /// The failure of a transaction or a connection that the browser ended without a reason.
     pub(super) fn ended() -> Self {
         Self {

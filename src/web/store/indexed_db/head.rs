@@ -7,6 +7,7 @@ use super::rows::{
 use super::transaction::{Script, ScriptStep};
 use super::write::{AppendRequest, clear, tombstone};
 use crate::store::{Appended, StoredHead, Table};
+use crate::web::trap_cleanup::TrapCleanup;
 use wasm_bindgen::JsValue;
 use web_sys::IdbTransaction;
 
@@ -29,6 +30,16 @@ pub(super) struct HeadScript {
     row: Option<(HeadRow, bool)>,
     /// The head that `HeadOperation::Read` found.
     pub(super) head: Option<StoredHead>,
+    /// The row as this store wrote it last, for an append.
+    remembered: Option<HeadRow>,
+    /// What an append has written before the head was read: its outcome, its size, and the row.
+    written_ahead: Option<(Appended, u64, HeadRow)>,
+    /// Aborts the transaction if the instance stops before the head was compared.
+    rollback: Option<TrapCleanup>,
+    /// The remembered row is not the stored one: nothing is written, and the append begins again.
+    pub(super) is_stale: bool,
+    /// The row that an append wrote.
+    pub(super) written_row: Option<HeadRow>,
     /// The outcome of `HeadOperation::Append`.
     pub(super) appended: Option<Appended>,
     /// The tombstone that `Erase` could not write.
@@ -42,9 +53,58 @@ impl HeadScript {
             operation,
             row: None,
             head: None,
+            remembered: None,
+            written_ahead: None,
+            rollback: None,
+            is_stale: false,
+            written_row: None,
             appended: None,
             unwritten_tombstone: None,
         }
+    }
+
+    /// Makes a script of an append that writes at once if the head is still this one. Its records are on their way while the head is read.
+    pub(super) fn append_after(session: &str, append: AppendRequest, remembered: Option<HeadRow>) -> Self {
+        let remembered = remembered.filter(|row| !row.deleted && append.outcome(row).is_none());
+        Self { remembered, ..Self::new(session, HeadOperation::Append(append)) }
+    }
+
+    /// Requests the head and what may be in the way, and writes. The answers say whether the writes may stay.
+    fn write_ahead(&mut self, transaction: &IdbTransaction) -> Result<Option<ScriptStep>, IdbFailure> {
+        let (HeadOperation::Append(append), Some(row)) = (&self.operation, &self.remembered) else { return Ok(None) };
+        let ScriptStep::Request(mut requests) = request_head(transaction, &self.keys)? else { return Ok(None) };
+        let ranges = append.possibly_occupied(&self.keys, row);
+        if let ScriptStep::Request(more) = request_first_records(transaction, ranges)? {
+            requests.extend(more);
+        }
+        // If this instance stops before the head is read, nothing of this may be committed.
+        self.rollback = TrapCleanup::calling(transaction, "abort");
+        let (mut row, mut written) = (row.clone(), 0);
+        let appended = append.write(&self.keys, transaction, &mut row, &mut written)?;
+        self.written_ahead = Some((appended, written, row));
+        Ok(Some(ScriptStep::Request(requests)))
+    }
+
+    /// Keeps what was written ahead if the head is the remembered one, and rolls back otherwise.
+    fn keep_written(
+        &mut self,
+        written: (Appended, u64, HeadRow),
+        answers: &[JsValue],
+    ) -> Result<ScriptStep, IdbFailure> {
+        let (appended, bytes, written_row) = written;
+        let mut row = HeadRow::default();
+        let exists = answers.first().is_some_and(|value| row.read(value));
+        if !exists || self.remembered.as_ref() != Some(&row) {
+            self.is_stale = true;
+            return Err(IdbFailure::found_nothing());
+        }
+        if answers.iter().skip(1).any(|key| !key.is_undefined()) {
+            return Err(IdbFailure::occupied());
+        }
+        self.appended = Some(appended);
+        self.written_row = Some(written_row);
+        self.rollback = None;
+        Ok(ScriptStep::Done(bytes))
     }
 
     /// Requests what must be known in addition to the row, if anything.
@@ -80,7 +140,11 @@ impl HeadScript {
                 self.appended = Some(match append.outcome(&row) {
                     Some(outcome) => outcome,
                     None if found => Appended::Occupied,
-                    None => append.write(&self.keys, transaction, &mut row, &mut written)?,
+                    None => {
+                        let appended = append.write(&self.keys, transaction, &mut row, &mut written)?;
+                        self.written_row = Some(row);
+                        appended
+                    }
                 });
             }
             HeadOperation::Delete if is_there => {
@@ -113,15 +177,25 @@ impl Script for HeadScript {
 
     fn restart(&mut self) {
         self.row = None;
+        self.remembered = None;
+        self.written_ahead = None;
+        self.rollback = None;
+        self.is_stale = false;
     }
 
     fn step(&mut self, transaction: &IdbTransaction, answers: &[JsValue]) -> Result<ScriptStep, IdbFailure> {
+        if let Some(written) = self.written_ahead.take() {
+            return self.keep_written(written, answers);
+        }
         if let Some(row) = self.row.take() {
             let found = answers.iter().any(|key| !key.is_undefined());
             return self.finish(transaction, row, found);
         }
         let Some(value) = answers.first() else {
-            return request_head(transaction, &self.keys);
+            return match self.write_ahead(transaction)? {
+                Some(step) => Ok(step),
+                None => request_head(transaction, &self.keys),
+            };
         };
         let mut row = HeadRow::default();
         let exists = row.read(value);

@@ -237,7 +237,7 @@ pub(super) fn delete(
 }
 
 /// A row of the table `heads`.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct HeadRow {
     pub(super) revision: u64,
     pub(super) value: Bytes,

@@ -44,7 +44,7 @@ pub(super) trait Script {
 pub(super) type SharedScript = Rc<RefCell<dyn Script>>;
 
 /// Runs a script to the transaction's end. If the future is dropped, the script takes no further step; since a script writes in its last
-/// step, everything is written or nothing.
+/// step, everything is written or nothing. An append that writes ahead of its last step rolls back unless that step confirms it.
 ///
 /// `patience` is the maximum time of a step. Writing takes up to a second more for each megabyte.
 pub(super) async fn run(transaction: IdbTransaction, script: SharedScript, patience: Ms) -> Result<(), IdbFailure> {
@@ -182,7 +182,10 @@ impl Drop for TransactionHandlers {
         if let Some(last) = running.requests.take().last() {
             set(last, "onsuccess", &JsValue::NULL);
         }
-        drop(running.script.take());
+        if running.script.take().is_some() {
+            // Nothing that was written ahead may be committed. A transaction that is over already cannot be aborted.
+            let _ = running.transaction.abort();
+        }
         drop(running.timer.take());
     }
 }
