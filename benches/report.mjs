@@ -36,16 +36,16 @@ export function reportW1(where, { empty, rows }, sizeOf) {
   console.log(`\n${where}: a render of an empty session (the way into the wasm and back): ${cell(empty)} ms`);
 }
 
-const APPEND_MOST = 1.15;
-const FLAT_MOST = 1.3;
+const APPEND_MOST = 1.2;
+const FLAT_MOST = 1.15;
 const BYTES_MOST = 1.5;
 
 export function reportW2({ relaxed, strict, whole, runs, stored }, sizes) {
   for (const [durability, t] of Object.entries({ relaxed, strict })) {
     table(
       `W2, Chromium, IndexedDB ${durability}: one turn of 5 messages appended (ms, ${CELLS})`,
-      ['messages', 'rethread', 'raw 6 byte records', 'raw 1 record + head', 'raw, our own shape', ...(durability === 'relaxed' ? ['whole rewritten'] : [])],
-      sizes.map((size) => [size, ...['rethread', 'six', 'one', 'same'].map((name) => cell(t[`${name} ${size}`])), ...(durability === 'relaxed' ? [cell(whole[`whole ${size}`])] : [])]),
+      ['messages', 'rethread', 'raw 6 byte records', 'raw 1 record + head', 'raw, our own shape', ...(durability === 'relaxed' ? ['whole rewritten', 'Dexie', 'TanStack'] : [])],
+      sizes.map((size) => [size, ...['rethread', 'six', 'one', 'same'].map((name) => cell(t[`${name} ${size}`])), ...(durability === 'relaxed' ? ['whole', 'Dexie', 'TanStack'].map((name) => cell(whole[`${name} ${size}`])) : [])]),
     );
     table(
       `  as ratios (${CELLS})`,
@@ -72,21 +72,25 @@ export function reportW2({ relaxed, strict, whole, runs, stored }, sizes) {
   );
 }
 
-const OPEN_MOST = { 1000: 0.35, 10_000: 0.2 };
-const BLOB_MOST = 1.6;
+const BLOB_MOST = { 10_000: 2.5 };
+const DEXIE_MOST = 1;
+const NEWEST_MOST = 15;
 
 export function reportW3(rows, init) {
   table(
     `W3, Chromium: cold open and first body, in a fresh page (ms, ${CELLS})`,
-    ['messages', 'rethread', 'of it open', 'of it render', 'all in one record', 'raw objects + JSON', 'raw byte rows', 'raw turn rows', 'raw blob'],
-    rows.map(({ size, times: t }) => [size, ...['rethread', 'rethread open', 'rethread render', 'oneRecord', 'objects', 'rows', 'turns', 'blob'].map((name) => cell(t[name]))]),
+    ['messages', 'rethread', 'of it open', 'of it render', 'newest 50', 'all in one record', 'raw objects + JSON', 'raw byte rows', 'raw turn rows', 'raw blob', 'Dexie', 'TanStack'],
+    rows.map(({ size, times: t }) => [size, ...['rethread', 'rethread open', 'rethread render', 'newest', 'oneRecord', 'objects', 'rows', 'turns', 'blob', 'Dexie', 'TanStack'].map((name) => cell(t[name]))]),
   );
   table(
     `  as ratios (${CELLS})`,
-    ['messages', 'rethread : objects', 'target', 'rethread : byte rows', 'rethread : turn rows', 'rethread : blob', 'target', 'one record : blob'],
+    ['messages', 'rethread : blob', 'target', 'rethread : Dexie', 'target', 'rethread : TanStack', 'newest 50', 'target (ms)', 'rethread : objects', 'rethread : turn rows', 'one record : blob'],
     rows.map(({ size, times: t }) => {
-      const [floor, blob] = [ratio(t.rethread, t.objects), ratio(t.rethread, t.blob)];
-      return [size, ratioCell(floor), verdict(floor, OPEN_MOST[size]), ratioCell(ratio(t.rethread, t.rows)), ratioCell(ratio(t.rethread, t.turns)), ratioCell(blob), verdict(blob, BLOB_MOST), ratioCell(ratio(t.oneRecord, t.blob))];
+      const [blob, dexie, tanstack] = [ratio(t.rethread, t.blob), ratio(t.rethread, t.Dexie), ratio(t.rethread, t.TanStack)];
+      return [
+        size, ratioCell(blob), verdict(blob, BLOB_MOST[size]), dexie ? ratioCell(dexie) : '', dexie && size >= 1000 ? verdict(dexie, DEXIE_MOST) : '', tanstack ? ratioCell(tanstack) : '',
+        cell(t.newest), verdict(t.newest, NEWEST_MOST), ratioCell(ratio(t.rethread, t.objects)), ratioCell(ratio(t.rethread, t.turns)), ratioCell(ratio(t.oneRecord, t.blob)),
+      ];
     }),
   );
   console.log(`wasm fetched and compiled (init), in ms: ${ms(init.median)} / ${ms(init.min)}`);

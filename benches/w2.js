@@ -2,6 +2,7 @@
 
 import { median, race, summary, time } from './stats.js';
 import { done, openRaw, put, readThenPut } from './idb.js';
+import { openPeers } from './peers.js';
 import { TURN, chatTurn, encode, messagesOf } from './work.js';
 
 const HEAD_BYTES = 220;
@@ -14,6 +15,7 @@ export const raw = () => openRaw('bench-raw', RAW);
 export async function fill(rethread, name, sizes) {
   const client = await rethread.open({ store: 'indexeddb', name });
   const db = await raw();
+  const peers = await openPeers();
   const took = {};
   for (const size of sizes) {
     const session = await client.session(`s${size}`);
@@ -27,10 +29,26 @@ export async function fill(rethread, name, sizes) {
     await put(db, 'relaxed', messages.flatMap((message, at) => [['rows', [`s${size}`, at], encode(message)], ['objects', [`s${size}`, at], message]]));
     await put(db, 'relaxed', Array.from({ length: turns }, (_, at) => ['turns', [`s${size}`, at], encode(chatTurn(at))]));
     await put(db, 'relaxed', [['blobs', `s${size}`, encode(messages)]]);
+    for (const peer of Object.values(peers)) await peer.put(`s${size}`, messages);
   }
   db.close();
+  await segmentsMade(name);
   await client.close();
   return took;
+}
+
+/** Waits until old records were merged: the number of records has not changed for a while. */
+async function segmentsMade(name) {
+  const db = await done(indexedDB.open(name));
+  const count = () => done(db.transaction('log').objectStore('log').count());
+  let last = -1;
+  for (let same = 0; same < 4;) {
+    await new Promise((resolve) => { setTimeout(resolve, 1000); });
+    const now = await count();
+    same = now === last ? same + 1 : 0;
+    last = now;
+  }
+  db.close();
 }
 
 /** Returns the bytes that the newest append wrote to each table, and those of its messages on the wire. */
@@ -76,6 +94,7 @@ async function appends(rethread, name, durability, sizes, rounds) {
 async function rewrites(sizes) {
   const db = await raw();
   const times = {};
+  const peers = await openPeers();
   for (const size of sizes) {
     const messages = messagesOf(DIALECT, size / TURN);
     let next = size / TURN;
@@ -85,6 +104,14 @@ async function rewrites(sizes) {
       samples.push(await time(() => put(db, 'relaxed', [['whole', `s${size}`, JSON.stringify(messages)]])));
     }
     times[`whole ${size}`] = summary(samples.slice(1));
+    for (const [name, peer] of Object.entries(peers)) {
+      const took = [];
+      for (let at = 0; at < 7; at += 1) {
+        messages.push(...chatTurn(next++));
+        took.push(await time(() => peer.put(`w${size}`, messages)));
+      }
+      times[`${name} ${size}`] = summary(took.slice(1));
+    }
   }
   db.close();
   return times;

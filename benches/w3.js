@@ -1,6 +1,7 @@
 // W3: a cold open and the first body, in a page that has just been loaded, from IndexedDB.
 
 import { get, getAll } from './idb.js';
+import { openPeers } from './peers.js';
 import { time } from './stats.js';
 import { INPUT, PARAMS, encode, encoder } from './work.js';
 import { raw } from './w2.js';
@@ -20,6 +21,17 @@ function join(pieces, arrays) {
     at += part.length;
   }
   return body;
+}
+
+/** Returns the time in ms until the newest 50 messages are there, from the open of the store. */
+async function newestPage(rethread, name, id) {
+  const start = performance.now();
+  const client = await rethread.open({ store: 'indexeddb', name });
+  const { items } = await (await client.session(id)).messages({ limit: 50 });
+  const took = performance.now() - start;
+  if (items.length !== 50) throw new Error(`the newest page has ${items.length} messages`);
+  await client.close();
+  return took;
 }
 
 /** Times each way once and returns {name: ms}. `first` is the index of the way that begins: the first one in a page is slower. */
@@ -46,6 +58,10 @@ export async function w3(rethread, name, size, first) {
     parts[`${label} render`] = performance.now() - opened;
     return { body, client };
   };
+  const peers = await openPeers();
+  const ofPeers = Object.entries(peers).map(([peer, { get: read }]) => [peer, async () => ({
+    body: encode({ ...PARAMS[DIALECT], messages: [...await read(key), { role: 'user', content: INPUT }] }),
+  })]);
   const ways = {
     rethread: own('rethread', key),
     oneRecord: own('oneRecord', `one${size}`),
@@ -53,7 +69,9 @@ export async function w3(rethread, name, size, first) {
     turns: () => bare(async (db) => join(await getAll(db, 'turns', key), true)),
     objects: () => bare(async (db) => encode({ ...PARAMS[DIALECT], messages: [...await getAll(db, 'objects', key), { role: 'user', content: INPUT }] })),
     blob: () => bare(async (db) => join([await get(db, 'blobs', key)], true)),
+    ...Object.fromEntries(ofPeers),
   };
+  parts.newest = await newestPage(rethread, name, key);
   const names = Object.keys(ways);
   const lengths = {};
   for (let at = 0; at < names.length; at += 1) {

@@ -47,8 +47,10 @@ export function sizes(folder, program = 'rethread') {
  *  that has loaded that package. Pages are isolated, because their clock then has a resolution of 5 instead of 100 microseconds. */
 export async function openWorld(packages) {
   const folders = Object.entries(packages).flatMap(([prefix, folder]) => ['js', 'dist'].map((part) => [`${prefix}/${part}/`, path.join(folder, part)]));
+  const peers = { '/peers/dexie/': here('node_modules/dexie/dist'), '/peers/tanstack/': here('node_modules/@tanstack/ai-client/dist/esm') };
+  if (!Object.values(peers).every(existsSync)) console.log('the peers are not installed (npm ci in benches/): their columns are empty');
   const server = await serve({
-    folders: { '/': here('.'), ...Object.fromEntries(folders) },
+    folders: { '/': here('.'), ...peers, ...Object.fromEntries(folders) },
     handle: (_, res) => {
       res.setHeader('cross-origin-opener-policy', 'same-origin');
       res.setHeader('cross-origin-embedder-policy', 'require-corp');
