@@ -76,7 +76,7 @@ describe('Node', () => {
     assert.match(stdout, /^# fail 0$/m);
 
     symlinkSync(path.join(process.env.VITEST, 'node_modules/vitest'), path.join(project, 'node_modules/vitest'));
-    const command = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', '--include=store.vitest.js'];
+    const command = ['node_modules/vitest/vitest.mjs', 'run', '--reporter=json', 'store.spec.js'];
     const found = JSON.parse(await node(command, project));
     assert.ok(found.success && found.numPassedTests >= 24, JSON.stringify(found).slice(0, 2000));
   });

@@ -31,6 +31,14 @@ async function act(driver, wrongDriver, address) {
     case 'written':
       await program.nothingLost(driver(), 'both', 200);
       return {};
+    case 'foreign': {
+      await driver().transaction([{ sql: 'CREATE TABLE IF NOT EXISTS rethread_log (id INTEGER)', params: [] }]);
+      const code = await codeOf(() => open({ store: driver() }));
+      const [tables] = await driver().transaction([{ sql: "SELECT name FROM sqlite_master WHERE name LIKE 'rethread%'", params: [] }]);
+      return { code, tables: tables.map(({ name }) => name) };
+    }
+    case 'strict':
+      return { code: await codeOf(async () => (await open({ store: driver(), durability: 'strict' })).close()) };
     default: {
       const codes = [await codeOf(() => wrongDriver(undefined)), await codeOf(() => wrongDriver({ sql: 1 }))];
       await driver().transaction([{ sql: 'UPDATE rethread_schema SET version = 9', params: [] }]);
@@ -50,8 +58,11 @@ export class Chats extends DurableObject {
 export default {
   async fetch(request, env) {
     try {
-      if (new URL(request.url).pathname.startsWith('/object')) return await env.CHATS.get(env.CHATS.idFromName('one')).fetch(request);
-      return Response.json(await act(() => d1(env.DB), d1, request.url));
+      // The address says which store, and what it does; `foreign` is in a database of its own.
+      const [, store, action] = new URL(request.url).pathname.split('/');
+      const name = action === 'foreign' ? 'FOREIGN' : 'DB';
+      if (store === 'object') return await env.CHATS.get(env.CHATS.idFromName(name)).fetch(request);
+      return Response.json(await act(() => d1(env[name]), d1, request.url));
     } catch (error) {
       return new Response(`${error.code} ${error.message} ${error.stack}`, { status: 500 });
     }

@@ -22,7 +22,7 @@ before(() => {
       { type: 'ESModule', include: ['**/*.js', '**/*.mjs'] },
       { type: 'CompiledWasm', include: ['**/*.wasm'] },
     ],
-    d1Databases: { DB: 'chats' },
+    d1Databases: { DB: 'chats', FOREIGN: 'foreign' },
     d1Persist: path.join(folder, 'd1'),
     durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
     durableObjectsPersist: path.join(folder, 'objects'),
@@ -57,8 +57,13 @@ for (const store of ['d1', 'object']) {
       assert.deepEqual(await ask(`${store}/written`), {});
     });
 
+    test('strict durability is promised', async () => {
+      assert.deepEqual(await ask(`${store}/strict`), { code: null });
+    });
+
     test('r48 what cannot be used is refused', async () => {
       assert.deepEqual(await ask(`${store}/wrong`), { codes: ['config_invalid', 'config_invalid', 'unsupported_version'] });
+      assert.deepEqual(await ask(`${store}/foreign`), { code: 'config_invalid', tables: ['rethread_log'] });
     });
   });
 }
