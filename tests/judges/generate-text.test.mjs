@@ -18,8 +18,18 @@ const SEED = Number(process.env.RETHREAD_SEED ?? 20261121);
 /** The member of a body that holds its messages. */
 const LIST = { 'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages' };
 
-/** True if a body had messages and the repaired one has none: an empty list breaks no rule, so `ai` cannot tell. */
+/** True if a repair left no message. An empty list breaks no rule, so `ai` cannot tell. */
 const isEmptied = (body, from, repaired, to) => body[LIST[from]].length > 0 && repaired[LIST[to]].length === 0;
+
+const isResult = ({ role, type, functionResponse }) => role === 'tool' || role === 'function' || /_(?:output|result)$/.test(type) || Boolean(functionResponse);
+
+/** True if somebody says something in a message: results without their calls are not sent, and nor is a body of nothing else. */
+function saysSomething(value) {
+  if (typeof value !== 'object' || value === null || isResult(value)) return false;
+  const { role, content, text } = value;
+  const isSaid = (words) => typeof words === 'string' && words.trim() !== '';
+  return isSaid(text) || (typeof role === 'string' && isSaid(content)) || Object.values(value).some(saysSomething);
+}
 
 /** Bodies that their own provider takes and `ai` does not, and why. */
 const REFUSED = [
@@ -62,18 +72,23 @@ async function verdict(dialect, body) {
 
 async function judge(t, dialect, bodies, from = dialect) {
   const wrong = [];
-  const [taken, before] = [[], []];
+  const [taken, before, emptied] = [[], [], []];
   const used = new Set();
   for (const { name, body } of bodies) {
     if (await verdict(from, body)) before.push(name);
     const mended = from === dialect ? repair(body, dialect).body : convert(body, from, dialect).body;
-    const why = isEmptied(body, from, mended, dialect) ? 'no message is left' : await verdict(dialect, mended);
+    const isEmpty = isEmptied(body, from, mended, dialect);
+    if (isEmpty && !saysSomething(body[LIST[from]])) {
+      emptied.push(name);
+      continue;
+    }
+    const why = isEmpty ? 'no message is left' : await verdict(dialect, mended);
     const known = why && REFUSED.find((row) => row.dialect === dialect && row.when({ name, why, body: mended }));
     if (known) used.add(known);
     else if (why) wrong.push(`${name}: ${why.slice(0, 300)}\n${JSON.stringify(mended).slice(0, 1500)}`);
     else taken.push(name);
   }
-  t.diagnostic(`${dialect}: ${bodies.length} bodies, ${before.length} refused as they were, ${taken.length} taken afterwards, ${bodies.length - taken.length - wrong.length} refused as listed`);
+  t.diagnostic(`${dialect}: ${bodies.length} bodies, ${before.length} refused as they were, ${taken.length} taken afterwards, ${bodies.length - taken.length - wrong.length - emptied.length} refused as listed, ${emptied.length} had nothing to send`);
   assert.equal(wrong.length, 0, `${wrong.length} refused:\n${wrong.slice(0, 5).join('\n')}`);
   return { before, used };
 }
