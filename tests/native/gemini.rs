@@ -284,6 +284,21 @@ fn r42_r45_images_of_a_foreign_result_do_not_move_the_words_beside_it() {
 }
 
 #[test]
+fn r42_what_a_system_text_cannot_hold_is_reported() {
+    let image = r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}"#;
+    let body = format!(
+        r#"[{{"role":"system","content":[{{"type":"text","text":"Be brief."}},{image}]}},{{"role":"user","content":"Hi"}}]"#
+    );
+    let session = Session::of(CHAT, &[&body]);
+    for dialect in [GEMINI, CLAUDE, Dialect::Mistral, Dialect::OpenAiResponses] {
+        let (text, report) = session.render(dialect, "https://h", r#"{"model":"m","max_tokens":9}"#, &[]);
+        assert!(text.contains("Be brief.") && !text.contains("iVBORw0KGgo="), "{dialect:?}: {text}");
+        let lost = report.iter().filter(|found| found.code.as_str() == "unsupported_part").count();
+        assert_eq!(lost, 1, "{dialect:?}: {report:?}");
+    }
+}
+
+#[test]
 fn r42_chat_in_gemini() {
     let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"developer","content":"d"},{"role":"user","content":[{"type":"text","text":"q"},{"type":"text","text":""},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"image_url","image_url":{"url":"https://x/y.jpg?z"}},{"type":"file","file":{"file_id":"f"}}]},{"role":"assistant","content":"","tool_calls":[{"id":"a b","type":"function","function":{"name":"f","arguments":""}},{"id":"c","type":"function","function":{"name":"g.x","arguments":"[1]"}}]},{"role":"tool","tool_call_id":"c","content":"two"},{"role":"tool","tool_call_id":"a b","content":""},{"role":"assistant","content":null,"refusal":"no"},{"role":"user","content":"?"}]}"#;
     let session = Session::of(CHAT, &[body]);

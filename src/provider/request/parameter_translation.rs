@@ -25,6 +25,11 @@ pub fn translate_parameter(from: Dialect, place: &str, to: Dialect) -> Option<Tr
     Some(TranslatedParameter { parameter, place })
 }
 
+/// Returns true if a member of that name holds the parameter in some dialect.
+pub(super) fn names_parameter(member: &str, parameter: Parameter) -> bool {
+    Dialect::ALL.into_iter().any(|dialect| codec(dialect).parameter(parameter) == Some(member))
+}
+
 /// Returns the JSON of a translated parameter's value.
 #[must_use]
 pub fn translate_value(parameter: Parameter, value: JsonRef<'_>, to: Dialect) -> String {

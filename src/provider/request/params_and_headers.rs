@@ -1,7 +1,7 @@
 //! The headers of a request, and the body's members before the messages.
 
 use super::credentials::{check_headers, check_url};
-use super::parameter_translation::read_tool_choice;
+use super::parameter_translation::{names_parameter, read_tool_choice};
 use super::parameters::Parameter;
 use super::provider_request::ProviderRequest;
 use super::tool_choice::TOOL_CHOICE;
@@ -66,7 +66,6 @@ impl ProviderRequest {
         // "Function calling config is set without function_declarations", says Gemini where a server's own tools are all.
         let callable =
             tools.as_ref().is_some_and(|tools| tools.view().items().any(|entry| codec.has_callable_tool(entry)));
-        let is_parameter = |name: &str, parameter| codec.parameter(parameter) == Some(name);
         let mut named = Vec::new();
         let mut leave_out = |name: &str, why: &str| {
             report.push(
@@ -77,12 +76,12 @@ impl ProviderRequest {
         for (key, value) in params.entries() {
             let name = key.as_text().unwrap_or_default();
             match name.as_ref() {
-                name if name == codec.tools_member() || is_parameter(name, Parameter::Stream) => continue,
+                name if name == codec.tools_member() || names_parameter(name, Parameter::Stream) => continue,
                 // `check` took it: it is null.
                 empty if codec.reserved_members().contains(&empty) => continue,
                 gathered if codec.gathers(gathered) => continue,
                 // "'parallel_tool_calls' is only allowed when 'tools' are specified", says OpenAI.
-                name if !callable && (name == TOOL_CHOICE || is_parameter(name, Parameter::ParallelToolCalls)) => {
+                name if !callable && (name == TOOL_CHOICE || names_parameter(name, Parameter::ParallelToolCalls)) => {
                     leave_out(name, "rejected without tools");
                     continue;
                 }
