@@ -56,11 +56,11 @@ fn of_seed(backend: Backend, seed: u64) -> Simulation {
 }
 
 fn run_seeds(backend: Backend) {
-    let (mut operations, mut faults) = (0, 0);
+    let mut counts = [0; 3];
     let seeds = seeds();
     for seed in &seeds {
         match catch_unwind(AssertUnwindSafe(|| of_seed(backend, *seed).run())) {
-            Ok(counts) => (operations, faults) = (operations + counts.0, faults + counts.1),
+            Ok(more) => counts.iter_mut().zip(more).for_each(|(count, more)| *count += more),
             Err(panic) => {
                 eprintln!(
                     "{backend:?} fails with RETHREAD_SEED={seed}: {:?}",
@@ -70,8 +70,10 @@ fn run_seeds(backend: Backend) {
             }
         }
     }
-    println!("{backend:?}: {} seeds, {operations} operations, {faults} faults", seeds.len());
+    let [operations, faults, merges] = counts;
+    println!("{backend:?}: {} seeds, {operations} operations, {faults} faults, {merges} merges", seeds.len());
     assert!(faults > seeds.len() as u64 || seeds.len() == 1, "hardly anything failed");
+    assert!(merges > 0 || seeds.len() < 100, "hardly anything was merged");
 }
 
 #[test]
@@ -97,7 +99,7 @@ fn faults_of(backend: Backend) -> Vec<Fault> {
 /// A script in which each operation fails once in each way, and the process retries or dies; in a usual run one of them.
 fn fail_at_each_operation(backend: Backend, steps: usize) {
     let simulation = Simulation { backend, seed: 1, steps, schedule: Schedule::Never, after_error: AfterError::Dies };
-    let (operations, _) = simulation.run();
+    let [operations, ..] = simulation.run();
     let mut scripts = 0;
     for number in 0..operations {
         for (at, fault) in faults_of(backend).into_iter().enumerate() {

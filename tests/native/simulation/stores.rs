@@ -60,6 +60,9 @@ impl Defect {
     ];
 }
 
+/// So small that a few records fill a segment.
+const MAX_VALUE_BYTES: u64 = 4096;
+
 type OpenHandle = Box<dyn Fn() -> Result<Rc<dyn LogStore>>>;
 
 /// A store that fails by plan. The process that uses it can die: [`reopen`](Self::reopen) takes a new handle of the same data.
@@ -156,7 +159,8 @@ async fn let_others_run() {
 
 impl LogStore for SimulatedStore {
     fn capabilities(&self) -> Capabilities {
-        self.handle.borrow().capabilities()
+        let of_handle = self.handle.borrow().capabilities();
+        Capabilities { max_value_bytes: of_handle.max_value_bytes.min(MAX_VALUE_BYTES), ..of_handle }
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {

@@ -10,7 +10,7 @@ use rethread::json::JsonRef;
 use rethread::message::Dialect;
 use rethread::provider::decode_body;
 use rethread::run::{RunInput, RunStatus};
-use rethread::store::{Change, Committed, LogStore, SessionLog, commit, refresh};
+use rethread::store::{Change, Committed, LogStore, MergeOutcome, SessionLog, commit, merge_oldest, refresh};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -40,12 +40,14 @@ pub enum Step {
     Delete,
     /// Lists sessions and invocations.
     List,
+    /// Merges old records into segments.
+    Merge,
     /// Dies, and is started again.
     Die,
 }
 
 /// How often each step comes.
-const FREQUENT: [Step; 17] = [
+const FREQUENT: [Step; 19] = [
     Step::Append,
     Step::Append,
     Step::Append,
@@ -62,6 +64,8 @@ const FREQUENT: [Step; 17] = [
     Step::Race,
     Step::Delete,
     Step::List,
+    Step::Merge,
+    Step::Merge,
     Step::Die,
 ];
 
@@ -97,6 +101,7 @@ pub struct World<'s> {
     /// Every invocation whose tool was run.
     tools_run: BTreeSet<String>,
     faults_checked: u64,
+    merges: u64,
 }
 
 /// A script of a seed.
@@ -117,8 +122,8 @@ pub struct Simulation {
 
 impl Simulation {
     /// Runs the script, and checks the invariants whenever the store has failed, and at the end. Returns the number of operations of the
-    /// store, and of faults.
-    pub fn run(self) -> (u64, u64) {
+    /// store, of faults, and of merges.
+    pub fn run(self) -> [u64; 3] {
         let store = SimulatedStore::new(self.backend, FaultPlan::new(self.schedule, self.seed));
         let mut world = World::new(&store, self);
         for (process, step) in script(self.seed, self.steps) {
@@ -133,7 +138,8 @@ impl Simulation {
             world.observe(session);
             world.expected[session].check_bodies(&store);
         }
-        store.plan.counts()
+        let (operations, faults) = store.plan.counts();
+        [operations, faults, world.merges]
     }
 }
 
@@ -148,6 +154,7 @@ impl<'s> World<'s> {
             names: 0,
             tools_run: BTreeSet::new(),
             faults_checked: 0,
+            merges: 0,
         };
         for process in 0..2 * SESSIONS.len() {
             let host = world.start(process);
@@ -211,6 +218,7 @@ impl<'s> World<'s> {
             Step::Race => self.race(process / 2),
             Step::Delete => self.delete(process / 2),
             Step::List => self.list(process / 2),
+            Step::Merge => self.merge(process),
             Step::Die => self.restart(process),
         }
     }
@@ -387,6 +395,25 @@ impl<'s> World<'s> {
             assert!(is_injected(&error), "{error:?}");
         }
         self.expected[session].delete(self.store);
+    }
+
+    /// Merges as long as there is something to merge, or until it fails or another process is faster.
+    fn merge(&mut self, process: usize) {
+        // Where this fails, the process goes on with what it has read.
+        let _ = block_on(refresh(self.store, self.log(process)));
+        loop {
+            let operation = self.name("merge");
+            match block_on(merge_oldest(self.store, self.log(process), &operation)) {
+                Ok(MergeOutcome::Progress) => self.merges += 1,
+                Ok(MergeOutcome::Nothing | MergeOutcome::Conflict) => return,
+                Err(error) => {
+                    assert!(is_injected(&error), "{error:?}");
+                    if self.dies() {
+                        return self.restart(process);
+                    }
+                }
+            }
+        }
     }
 
     fn list(&mut self, session: usize) {
