@@ -2,8 +2,24 @@
 
 import { RethreadError } from '../error.js';
 
-/** The runs under way in each object: all stores that are open in one object share them. */
-const runsOfObjects = new WeakMap();
+/** What all stores that are open in one object share: the runs under way, and the listeners to changes. */
+const shared = new WeakMap();
+
+function sharedBy(storage) {
+  if (!shared.has(storage)) shared.set(storage, { ownedRuns: new Set(), listeners: new Set() });
+  return shared.get(storage);
+}
+
+/** Stores of one object hear of each other in its memory. */
+const changesOf = (listeners) => ({
+  subscribe(listener) {
+    listeners.add(listener);
+    return () => { listeners.delete(listener); };
+  },
+  publish(notice) {
+    for (const listener of listeners) queueMicrotask(() => listener(notice));
+  },
+});
 
 /** @type {typeof import('./cloudflare.js').durableObject} */
 export function durableObject(objectStorage) {
@@ -12,10 +28,11 @@ export function durableObject(objectStorage) {
   if (typeof storage?.transactionSync !== 'function' || typeof storage.sql?.exec !== 'function') {
     throw new RethreadError('config_invalid', '`durableObject` takes the `ctx.storage` of an object whose class has SQLite storage (`new_sqlite_classes`)');
   }
-  if (!runsOfObjects.has(storage)) runsOfObjects.set(storage, new Set());
+  const { ownedRuns, listeners } = sharedBy(storage);
   return {
     dialect: 'sqlite',
-    ownedRuns: runsOfObjects.get(storage),
+    ownedRuns,
+    changes: changesOf(listeners),
     setDurability() {}, // no response leaves the object before what it wrote is on the disk
     transaction: (statements) => storage.transactionSync(() => statements.map(({ sql, params }) => storage.sql.exec(sql, ...params).toArray())),
   };

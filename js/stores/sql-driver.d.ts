@@ -10,11 +10,20 @@ export interface SqlDriver {
   /** Only where nobody else can have the database open, as in a Durable Object: the runs that are under way here, which the engine keeps
    *  in it. Any other unfinished run was cut off and can be resumed at once. All drivers of one database share the set. */
   ownedRuns?: Set<string>;
+  /** How stores that are open elsewhere hear of changes, if the database has a way. */
+  changes?: ChangeFeed;
   /** Called once by `open`, with its option. "strict": what a transaction has committed is on the disk. Throws if it cannot be; a driver
    *  without it is refused for "strict". */
   setDurability?(durability: "relaxed" | "strict"): Promise<void> | void;
   /** Called when the store is closed, and awaited. */
   close?(): Promise<void> | void;
+}
+/** Carries hints from one open store to the others of the same data. The text is the engine's. */
+export interface ChangeFeed {
+  /** Calls the listener with each notice, its own ones too, or with null if some may have been missed. Returns the function that ends it. */
+  subscribe(listener: (notice: string | null) => void): Promise<() => void> | (() => void);
+  /** Sends a notice to the others. In PostgreSQL the engine's statements send those of appends, in the transaction of the append. */
+  publish?(notice: string): Promise<void> | void;
 }
 export type SqlValue = string | number | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;

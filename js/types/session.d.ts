@@ -18,6 +18,9 @@ export interface SessionOptions {
   /** For a run that is cancelled or fails: "discard" (default) leaves history unchanged; "keep" stores the question and the partial
    *  answer with their status. */
   onStop?: "discard" | "keep";
+  /** For stores that charge for each write: the journal of a run is written at most once in so many milliseconds (up to 60000), and a
+   *  kill loses at most the work of that time. Appends, updates and the end of a run are written at once. Default 0: nothing is lost. */
+  flushMs?: number;
   replay?: ReplayPolicy;
   metadata?: Record<string, unknown>;
 }

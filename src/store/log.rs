@@ -79,6 +79,8 @@ pub struct Change {
     pub expected: Option<u64>,
     /// A change of the head only.
     pub edit: Option<HeadEdit>,
+    /// Makes the [notice](Batch::notice) of the append from the revision of the history after it.
+    pub notice: Option<NoticeText>,
 }
 
 impl Change {
@@ -90,6 +92,9 @@ impl Change {
 
 /// A change of the head only. It is applied again after a conflict.
 pub type HeadEdit = Box<dyn Fn(&mut SessionHead)>;
+
+/// Makes the text of a notice.
+pub type NoticeText = Box<dyn Fn(u64) -> Option<String>>;
 
 /// An append that is ready to be written.
 pub(super) struct Prepared {
@@ -192,6 +197,7 @@ impl SessionLog {
         }
         batch.head = seal_record(RecordKind::Head, &head);
         batch.channel = head.channel.clone();
+        batch.notice = change.notice.as_ref().and_then(|notice| notice(head.history_revision));
         Ok(Prepared { expected: self.stored_revision, head, entries, batch })
     }
 

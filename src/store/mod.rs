@@ -24,7 +24,7 @@ mod write;
 
 pub use audit::AuditRow;
 pub use journal::{JournalChange, JournalMark, JournalStep, check_lease, read_journal, read_journal_from};
-pub use log::{Change, HeadEdit, SessionLog};
+pub use log::{Change, HeadEdit, NoticeText, SessionLog};
 pub use memory::MemoryStore;
 pub use merge::{MergeOutcome, merge_oldest};
 pub use open::{open_session, open_session_tail, read_head, read_older, refresh, unreadable_head};
@@ -130,6 +130,8 @@ pub struct Batch {
     pub replace: Vec<Record>,
     /// Records to remove before others are written. Absent ones are ignored.
     pub remove: Vec<(Table, u64)>,
+    /// Text for the store's other users, of a store that [sends notices](LogStore::sends_notices): sent if the batch is written.
+    pub notice: Option<String>,
 }
 
 impl Batch {
@@ -321,6 +323,11 @@ pub trait LogStore {
 
     /// Returns true if the platform has removed the data since the store was opened.
     fn was_evicted(&self) -> bool {
+        false
+    }
+
+    /// Returns true if an append sends the [notice](Batch::notice) of its batch, in the same transaction.
+    fn sends_notices(&self) -> bool {
         false
     }
 

@@ -102,6 +102,10 @@ impl LogStore for SqlStore {
         }
     }
 
+    fn sends_notices(&self) -> bool {
+        self.dialect() == SqlDialect::Postgres && self.driver.has_change_feed()
+    }
+
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move { if self.closed.replace(true) { Ok(()) } else { self.driver.close().await } })
     }
@@ -117,11 +121,14 @@ impl LogStore for SqlStore {
         &'a self,
         session: &'a str,
         expected: u64,
-        batch: Batch,
+        mut batch: Batch,
         operation: &'a str,
     ) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
+            if !self.sends_notices() {
+                batch.notice = None;
+            }
             let (dialect, limits) = (self.dialect(), self.driver.limits());
             let plan = AppendPlan { dialect, limits, session, operation, expected, batch: &batch };
             let results = match self.transaction(plan.statements()?).await {

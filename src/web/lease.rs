@@ -39,7 +39,7 @@ impl RunInner {
         });
     }
 
-    fn is_under_way(&self) -> bool {
+    pub fn is_under_way(&self) -> bool {
         self.machine.borrow().status() == RunStatus::Running
             && !self.given_up.get()
             && self.session.context.check_open().is_ok()
@@ -83,6 +83,13 @@ impl RunInner {
             // If this fails, the lease runs out.
             let _ = self.write_lease(0).await;
         }
+    }
+
+    /// Writes what was deferred and ends the lease: the run is given up, or its store is being closed.
+    pub async fn write_last(&self) {
+        // What cannot be written now is lost, as after a kill.
+        let _ = self.flush().await;
+        self.end_lease().await;
     }
 
     async fn write_lease(&self, lease_until: Ms) -> Result<()> {

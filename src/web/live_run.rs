@@ -27,8 +27,8 @@ pub trait LiveRun {
     /// Sends the answer so far, and from now on each addition, to other tabs.
     fn send_answer(&self);
 
-    /// Ends the run's lease, if it has one, because its store is being closed.
-    fn end_lease(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
+    /// Writes what was deferred and ends the run's lease, because its store is being closed.
+    fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>>;
 
     /// Releases the run's lock and everything that it holds in memory, because its store was closed.
     fn release(&self);

@@ -12,11 +12,15 @@ mod append;
 mod assembler;
 #[cfg(feature = "web")]
 mod audit;
+#[cfg(feature = "web")]
+mod change_feed;
 #[cfg(feature = "testing")]
 mod conformance;
 // Sessions use the rest of it.
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod convert;
+#[cfg(feature = "web")]
+mod deferred_saves;
 mod error;
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
 mod foreign;
@@ -74,6 +78,8 @@ mod run_inner;
 mod run_lock;
 #[cfg(feature = "web")]
 mod run_request;
+#[cfg(feature = "web")]
+mod run_saves;
 #[cfg(feature = "web")]
 mod session;
 #[cfg(feature = "web")]

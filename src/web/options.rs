@@ -82,17 +82,17 @@ impl<'de> Deserialize<'de> for WindowOption {
     }
 }
 
-/// `leaseMs`: milliseconds from a tenth of a second to a day.
-pub struct LeaseOption(pub u64);
+/// A whole number of milliseconds within bounds.
+pub struct MillisOption<const MIN: u64, const MAX: u64>(pub u64);
 
-impl<'de> Deserialize<'de> for LeaseOption {
+impl<'de, const MIN: u64, const MAX: u64> Deserialize<'de> for MillisOption<MIN, MAX> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let millis = u64::deserialize(deserializer)?;
-        if (100..=86_400_000).contains(&millis) {
+        if (MIN..=MAX).contains(&millis) {
             return Ok(Self(millis));
         }
-        let expected = "a whole number of milliseconds, from 100 to 86400000";
-        Err(D::Error::invalid_value(serde::de::Unexpected::Unsigned(millis), &expected))
+        let expected = format!("a whole number of milliseconds, from {MIN} to {MAX}");
+        Err(D::Error::invalid_value(serde::de::Unexpected::Unsigned(millis), &expected.as_str()))
     }
 }
 
@@ -103,7 +103,7 @@ pub struct OpenOptions {
     pub store: Option<StoreOption>,
     pub name: Option<String>,
     pub durability: Option<DurabilityOption>,
-    pub lease_ms: Option<LeaseOption>,
+    pub lease_ms: Option<MillisOption<100, 86_400_000>>,
     pub replay: Option<ReplayOptions>,
     pub channels: Option<OptionEntries<Option<ReplayOptions>>>,
     pub now: Option<BoundFunction>,
@@ -122,6 +122,7 @@ pub struct SessionOptions {
     #[serde(rename = "persistence")]
     _persistence: Option<PersistenceOption>,
     pub on_stop: Option<OnStopOption>,
+    pub flush_ms: Option<MillisOption<0, 60_000>>,
     pub replay: Option<ReplayOptions>,
     pub metadata: Option<UnreadValue>,
 }

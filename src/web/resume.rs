@@ -51,7 +51,7 @@ pub async fn resume_run(session: &Rc<SessionInner>, id: &str, options: RunOption
         journal.lease_until = session.context.now().saturating_add(session.context.lease_ms);
     }
     let revision = commit_as_new_owner(session, id, change).await?;
-    session.context.announce_change(&session.id, revision, false);
+    session.context.announce_append(&session.id, revision);
     session.notify();
     let machine = Run::resume(setup, recovered, &mut session.borrow_for_step().run_context())?;
     Ok(RunInner::new(session, entry.id, machine, RunOwnership { epoch: entry.epoch + 1, lock }))
@@ -71,7 +71,7 @@ pub async fn discard_run(session: &Rc<SessionInner>, id: &str, keep: bool) -> Re
         change.entries = stopped_entries(&recovered.live, recovered.partial, status);
     }
     let revision = commit_as_new_owner(session, id, change).await?;
-    session.context.announce_change(&session.id, revision, false);
+    session.context.announce_append(&session.id, revision);
     Ok(())
 }
 

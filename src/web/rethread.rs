@@ -1,6 +1,7 @@
 //! `Rethread`: the class of an open store.
 
 use super::audit::{MAX_PAGE, audit_page};
+use super::change_feed::DriverFeedMembers;
 use super::convert::to_js;
 use super::foreign::member;
 use super::journals::pending_runs;
@@ -41,20 +42,20 @@ async fn open_store(options: &OpenOptions) -> Result<OpenedStore> {
     let durability = options.durability.map(|option| option.0).unwrap_or_default();
     let kind = match &options.store {
         Some(StoreOption::Object(object)) => {
-            let owned_runs = OwnedRuns::of_driver(object)?;
+            let (owned_runs, changes) = (OwnedRuns::of_driver(object)?, DriverFeedMembers::of_driver(object)?);
             let (store, kind) = open_js_store(object, durability == Durability::Strict).await?;
-            return Ok(OpenedStore { store, kind, owned_runs });
+            return Ok(OpenedStore { store, kind, owned_runs, changes });
         }
         Some(StoreOption::BuiltIn(kind)) => *kind,
         None if member(&js_sys::global(), "indexedDB").is_object() => "indexeddb",
         None => "memory",
     };
     if kind == "memory" {
-        return Ok(OpenedStore { store: Rc::new(MemoryStore::default()), kind, owned_runs: None });
+        return Ok(OpenedStore { store: Rc::new(MemoryStore::default()), kind, owned_runs: None, changes: None });
     }
     let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
     let store = Rc::new(IndexedDbStore::open(name, durability).await?);
-    Ok(OpenedStore { store, kind, owned_runs: None })
+    Ok(OpenedStore { store, kind, owned_runs: None, changes: None })
 }
 
 #[wasm_bindgen(js_class = Rethread)]
@@ -162,7 +163,7 @@ impl JsRethread {
     pub fn close(&self) -> Promise {
         let inner = self.inner.clone();
         promise(async move {
-            inner.end_leases().await;
+            inner.end_ownership().await;
             inner.close().await?;
             Ok(JsValue::UNDEFINED)
         })

@@ -1,10 +1,12 @@
 //! An open store: its open sessions, and the messages of other tabs about them.
 
 use super::answer_broadcast::receive_answer;
+use super::change_feed::{ChangeFeed, DriverFeed};
 use super::convert::to_json;
-use super::foreign::member;
+use super::foreign::{get, member};
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, SessionOptions};
+use super::results::{SessionChange, result_to_js};
 use super::session_inner::{HeadFields, SessionInner};
 use super::store_context::{OpenedStore, StoreContext};
 use super::tab_channel::TabChannel;
@@ -29,26 +31,52 @@ pub struct RethreadInner {
 impl RethreadInner {
     /// # Errors
     /// `store_error` if the platform has no source of randomness.
-    pub fn new(opened: OpenedStore, options: OpenOptions) -> Result<Rc<Self>> {
+    pub fn new(mut opened: OpenedStore, options: OpenOptions) -> Result<Rc<Self>> {
+        let driver_feed = opened.changes.take();
         let context = StoreContext::new(opened, options)?;
         let open = Rc::new(Self { context: context.clone(), sessions: RefCell::default() });
         context.keep_registry(open.clone());
         if context.has_tabs() {
             let name = format!("rethread:{}", context.name);
-            let changes = open.channel(&name, |open, session, value| {
-                if let Some(session) = open.session(session) {
-                    session.on_change_in_other_tab();
-                }
-                open.context.forward_change(value);
-            });
+            let changes = open.channel(&name, |open, session, value| open.on_change(session, value));
             let answers = open.channel(&format!("{name}:answers"), |open, session, value| {
                 if let Some(session) = open.session(session) {
                     receive_answer(&session, value);
                 }
             });
-            context.connect(changes, answers);
+            context.connect(changes.map(|channel| Rc::new(channel) as Rc<dyn ChangeFeed>), answers);
+        } else if let Some(members) = driver_feed {
+            let listener = Rc::downgrade(&open);
+            let on_change = Rc::new(move |change: &JsValue| {
+                if let Some(open) = listener.upgrade() {
+                    open.on_notice(change);
+                }
+            });
+            context.connect(Some(Rc::new(DriverFeed::new(members, context.origin(), on_change))), None);
         }
         Ok(open)
+    }
+
+    /// Reads a session again that another tab or process has changed.
+    fn on_change(&self, session: &str, change: &JsValue) {
+        if let Some(session) = self.session(session) {
+            session.on_change_elsewhere();
+        }
+        self.context.forward_change(change);
+    }
+
+    /// Handles the notice of another process. One that names no session is about all of them.
+    fn on_notice(&self, notice: &JsValue) {
+        let field = |key: &str| get(notice, key).unwrap_or_default();
+        let Some(session) = field("session").as_string() else {
+            let sessions: Vec<_> = self.sessions.borrow().values().filter_map(Weak::upgrade).collect();
+            sessions.iter().for_each(SessionInner::on_change_elsewhere);
+            return;
+        };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let revision = field("revision").as_f64().unwrap_or(0.0) as u64;
+        let deleted = field("deleted").is_truthy().then_some(true);
+        self.on_change(&session, &result_to_js(&SessionChange { session: &session, revision, deleted }));
     }
 
     /// Opens a channel whose messages name a session.
@@ -83,6 +111,9 @@ impl RethreadInner {
                 self.register(SessionInner::new(context, id, log))
             }
         };
+        if let Some(flush_ms) = options.flush_ms {
+            session.flush_ms.set(flush_ms.0);
+        }
         session.update_hold();
         session.merge_when_idle();
         session.configure(fields, options.replay.map(Into::into), options.on_stop.map(|option| option.0));
@@ -138,12 +169,11 @@ impl RethreadInner {
         }
     }
 
-    /// Rejects further calls, and ends the leases of the runs under way here, so that another process may resume them at once.
-    pub async fn end_leases(&self) {
-        self.context.disconnect();
+    /// Writes what the runs under way here have deferred, and ends their leases, so that another process may resume them at once.
+    pub async fn end_ownership(&self) {
         let sessions: Vec<_> = self.sessions.borrow().values().filter_map(Weak::upgrade).collect();
         for run in sessions.iter().filter_map(|session| session.live_run()) {
-            run.end_lease().await;
+            run.write_last().await;
         }
     }
 

@@ -1,6 +1,7 @@
 //! A run under way in this tab: the state machine and the loop that does its writes and asks its questions.
 
 use super::answer_broadcast::{AnswerBroadcast, AnswerSource};
+use super::deferred_saves::DeferredSaves;
 use super::live_run::LiveRun;
 use super::offered_effects::OfferedEffects;
 use super::platform::random_id;
@@ -46,6 +47,8 @@ pub struct RunInner {
     pub given_up: Cell<bool>,
     /// The run's lease is renewed in the background.
     pub keeps_lease: Cell<bool>,
+    /// Journal writes that are gathered.
+    pub deferred: DeferredSaves,
 }
 
 impl RunInner {
@@ -117,6 +120,7 @@ impl RunInner {
             lock: RefCell::new(lock),
             given_up: Cell::new(false),
             keeps_lease: Cell::new(false),
+            deferred: DeferredSaves::default(),
             cancel: RefCell::default(),
             broadcast: AnswerBroadcast::default(),
         })
@@ -160,17 +164,12 @@ impl RunInner {
             let (now, lease_until) = (self.session.context.now(), self.lease_end());
             let writer = RunWriter { run: &self.id, name: &self.name, epoch: self.epoch.get(), now, lease_until };
             let outcome = match change_for(&save, &writer) {
-                Ok(change) => self.session.commit(change).await,
+                Ok(change) => self.commit_save(change).await,
                 Err(error) => Err(error),
             };
             let id = save.id;
             match &outcome {
-                // The pending runs changed, in this tab and in others.
-                Ok(revision) => {
-                    wrote = true;
-                    self.keep_lease();
-                    self.session.context.announce_change(&self.session.id, *revision, false);
-                }
+                Ok(_) => wrote = true,
                 Err(error) => {
                     failure.get_or_insert_with(|| error.clone());
                     if error.code != ErrorCode::Conflict {
@@ -264,7 +263,7 @@ impl RunInner {
     /// Ends the lease, if there is one, and notifies listeners and other tabs.
     async fn announce_given_up(&self) {
         let session = &self.session;
-        self.end_lease().await;
+        self.write_last().await;
         session.update_unfinished().await;
         let revision = session.log.borrow().head.history_revision;
         session.context.announce_change(&session.id, revision, false);
@@ -323,8 +322,8 @@ impl LiveRun for RunInner {
         self.broadcast.start(&self.answer_source(&|| self.partial()));
     }
 
-    fn end_lease(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
-        Box::pin(RunInner::end_lease(self))
+    fn write_last(&self) -> Pin<Box<dyn Future<Output = ()> + '_>> {
+        Box::pin(RunInner::write_last(self))
     }
 
     fn release(&self) {

@@ -9,6 +9,7 @@ use super::store_context::StoreContext;
 use super::unfinished_run::{TurnSource, UnfinishedRun};
 use super::view_state::ViewState;
 use super::write_queue::WriteQueue;
+use crate::clock::Ms;
 use crate::error::{Error, ErrorCode, Result};
 use crate::json::Json;
 use crate::render::Renderer;
@@ -32,6 +33,8 @@ pub struct SessionInner {
     pub view: RefCell<ViewState>,
     pub listeners: Listeners,
     pub on_stop: Cell<OnStop>,
+    /// How long journal writes of its runs are gathered, in milliseconds.
+    pub flush_ms: Cell<Ms>,
     /// Orders appends, updates and saves.
     pub writes: WriteQueue,
     generation: Cell<u64>,
@@ -89,6 +92,7 @@ impl SessionInner {
             view: RefCell::default(),
             listeners: Listeners::default(),
             on_stop: Cell::default(),
+            flush_ms: Cell::default(),
             writes: WriteQueue::default(),
             policy: RefCell::default(),
             head_fields: RefCell::default(),
@@ -176,8 +180,8 @@ impl SessionInner {
             || log.history.messages().iter().any(|message| message.run_id.as_deref() == Some(run))
     }
 
-    /// Reads the session again after a change in another tab. Further changes during the read cause one more read.
-    pub fn on_change_in_other_tab(self: &Rc<Self>) {
+    /// Reads the session again after a change in another tab or process. Further changes during the read cause one more read.
+    pub fn on_change_elsewhere(self: &Rc<Self>) {
         if self.refreshing.replace(true) {
             self.refresh_again.set(true);
             return;
@@ -219,6 +223,7 @@ impl SessionInner {
         if !state.is_empty() {
             change.edit = Some(with_state(change.edit.take(), state.clone()));
         }
+        change.notice = self.context.notice_of(&self.id);
         let is_visible = !change.entries.is_empty() || change.edit.is_some();
         let committed = commit(&*self.context.store, &self.log, &change).await?;
         let findings = self.log.borrow().findings.clone();
@@ -228,7 +233,7 @@ impl SessionInner {
         self.update_hold();
         self.drop_views_of_replaced_history();
         if is_visible {
-            self.context.announce_change(&self.id, committed.revision, false);
+            self.context.announce_append(&self.id, committed.revision);
         }
         self.merge_when_idle();
         Ok(committed)
@@ -253,6 +258,7 @@ impl SessionInner {
 
     /// Adds a listener to changes; returns the function that removes it.
     pub fn subscribe(&self, listener: Function) -> Function {
+        self.context.listen();
         let session = self.weak_self.clone();
         let removed = move || {
             if let Some(session) = session.upgrade() {

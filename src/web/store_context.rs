@@ -1,11 +1,12 @@
 //! The services and settings that all sessions of an open store share.
 
+use super::change_feed::{ChangeFeed, DriverFeedMembers, notice_text};
 use super::convert::object_to_js;
 use super::listeners::Listeners;
 use super::options::{OpenOptions, channel_layers};
 use super::owned_runs::OwnedRuns;
 use super::payloads::AuditPayloads;
-use super::platform::{PlatformClock, PlatformIds, seed};
+use super::platform::{PlatformClock, PlatformIds, random_id, seed};
 use super::promise::promise;
 use super::results::{SessionChange, result_to_js};
 use super::tab_channel::TabChannel;
@@ -16,7 +17,7 @@ use crate::finding::{Finding, FindingCode, Report};
 use crate::id::Seed;
 use crate::replay::PolicyLayer;
 use crate::session_head::SessionHead;
-use crate::store::{LogStore, SessionRow, StoredHead, read_head};
+use crate::store::{LogStore, NoticeText, SessionRow, StoredHead, read_head};
 use js_sys::{Function, Promise};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -48,8 +49,10 @@ pub struct StoreContext {
     /// Records that the last page of the audit table read.
     pub payloads: RefCell<AuditPayloads>,
     listeners: Listeners,
-    /// Announces changes to other tabs.
-    changes: RefCell<Option<TabChannel>>,
+    /// Tells other tabs and processes of changes, and hears of theirs.
+    changes: RefCell<Option<Rc<dyn ChangeFeed>>>,
+    /// Names this open store in its notices.
+    origin: String,
     /// Carries the answers of runs to tabs that show them.
     answers: RefCell<Option<TabChannel>>,
     /// Keeps the registry of open sessions until the store is closed, even if the application drops the `Rethread` object.
@@ -64,6 +67,8 @@ pub struct OpenedStore {
     pub kind: &'static str,
     /// The runs of this process, if only this process can have the database open.
     pub owned_runs: Option<OwnedRuns>,
+    /// How the driver tells others of changes.
+    pub changes: Option<DriverFeedMembers>,
 }
 
 /// `leaseMs` unless it is set.
@@ -79,7 +84,7 @@ impl StoreContext {
     /// # Errors
     /// `store_error` if the platform has no source of randomness.
     pub fn new(opened: OpenedStore, options: OpenOptions) -> Result<Rc<Self>> {
-        let OpenedStore { store, kind, owned_runs } = opened;
+        let OpenedStore { store, kind, owned_runs, .. } = opened;
         Ok(Rc::new(Self {
             kind,
             lease_ms: options.lease_ms.map_or(DEFAULT_LEASE, |lease| lease.0),
@@ -97,6 +102,7 @@ impl StoreContext {
             on_warning: options.on_warning.map(|on_warning| on_warning.function),
             listeners: Listeners::default(),
             changes: RefCell::default(),
+            origin: random_id(),
             answers: RefCell::default(),
             registry: RefCell::default(),
             closed: Cell::new(false),
@@ -104,10 +110,39 @@ impl StoreContext {
         }))
     }
 
-    /// Connects the channels to other tabs.
-    pub fn connect(&self, changes: Option<TabChannel>, answers: Option<TabChannel>) {
+    /// Connects what tells other tabs and processes of changes, and other tabs of answers.
+    pub fn connect(&self, changes: Option<Rc<dyn ChangeFeed>>, answers: Option<TabChannel>) {
         self.changes.replace(changes);
         self.answers.replace(answers);
+    }
+
+    /// The name of this open store in its notices.
+    pub fn origin(&self) -> String {
+        self.origin.clone()
+    }
+
+    /// Begins to hear of the changes of other processes: somebody listens here.
+    pub fn listen(self: &Rc<Self>) {
+        let Some(changes) = self.changes.borrow().clone() else { return };
+        let context = self.clone();
+        changes.listen(Box::new(move |why| {
+            let message = format!(
+                "the {} store does not hear of changes in other processes, so `refresh` alone reads them: {why}",
+                context.kind
+            );
+            context.warn(&[Finding::warning(FindingCode::CallbackFailed, message)]);
+        }));
+    }
+
+    /// Returns what makes the notice of an append to a session, if the store sends notices.
+    pub fn notice_of(&self, session: &str) -> Option<NoticeText> {
+        if !self.store.sends_notices() {
+            return None;
+        }
+        let (session, origin) = (session.to_owned(), self.origin());
+        Some(Box::new(move |revision| {
+            notice_text(&result_to_js(&SessionChange { session: &session, revision, deleted: None }), &origin)
+        }))
     }
 
     /// Keeps the registry of open sessions until [`close`](Self::close).
@@ -153,8 +188,11 @@ impl StoreContext {
     /// Rejects further calls and disconnects from other tabs.
     pub fn disconnect(&self) {
         self.closed.set(true);
-        for channel in [self.changes.take(), self.answers.take()].into_iter().flatten() {
-            channel.close();
+        if let Some(changes) = self.changes.take() {
+            changes.close();
+        }
+        if let Some(answers) = self.answers.take() {
+            answers.close();
         }
     }
 
@@ -232,17 +270,28 @@ impl StoreContext {
     }
 
     /// Adds a listener to changes of any session; returns the function that removes it.
-    pub fn subscribe(&self, listener: Function) -> Function {
+    pub fn subscribe(self: &Rc<Self>, listener: Function) -> Function {
+        self.listen();
         self.listeners.add(listener, Box::new(|| {}))
     }
 
-    /// Announces a change of a session to the listeners and to other tabs.
+    /// Announces a change of a session to the listeners, and to other tabs and processes.
     pub fn announce_change(&self, session: &str, revision: u64, deleted: bool) {
         let value = result_to_js(&SessionChange { session, revision, deleted: deleted.then_some(true) });
-        if let Some(changes) = &*self.changes.borrow() {
-            changes.post(&value);
+        let changes = self.changes.borrow().clone();
+        if let Some(changes) = changes {
+            changes.publish(&value);
         }
         self.listeners.call(&value);
+    }
+
+    /// Announces an append to a session. The store itself tells other processes, if it sends notices.
+    pub fn announce_append(&self, session: &str, revision: u64) {
+        if self.store.sends_notices() {
+            self.announce_change_here(session, revision);
+        } else {
+            self.announce_change(session, revision, false);
+        }
     }
 
     /// Announces a change of a session, made or ended by another tab, to the listeners of this tab.

@@ -81,6 +81,7 @@ impl AppendPlan<'_> {
         self.clear(&key_ranges(cleared.into_iter()), &mut statements);
         self.insert_records(&mut statements);
         statements.extend(self.note_operation(revision));
+        statements.extend(self.batch.notice.as_deref().map(|notice| self.notify(notice)));
         statements.push(self.write_head(revision));
         if self.expected == 0 {
             // Removes the row that the claim inserted, if a later check found that a put record already exists.
@@ -326,6 +327,17 @@ impl AppendPlan<'_> {
             // If the head was lost, an operation of this revision may already exist.
             .sql(" AND pending = 1 ON CONFLICT (session, revision) DO UPDATE SET operation = excluded.operation");
         [forget.end(), remember.end()]
+    }
+
+    /// Sends a notice to the others who have the schema open. PostgreSQL delivers it when the transaction is committed.
+    fn notify(&self, notice: &str) -> SqlStatement {
+        let mut out = self.writer();
+        out.sql("SELECT pg_notify('rethread_' || md5(current_schema()), convert_from(")
+            .bytes(notice.as_bytes())
+            .sql(", 'UTF8')) FROM rethread_heads WHERE session = ")
+            .session(self.session)
+            .sql(" AND pending = 1");
+        out.end()
     }
 
     fn write_head(&self, revision: u64) -> SqlStatement {

@@ -105,6 +105,11 @@ pub trait SqlDriver {
         SqlLimits::default()
     }
 
+    /// Returns true if other users of the database hear of the notices that the engine's statements send.
+    fn has_change_feed(&self) -> bool {
+        false
+    }
+
     /// Runs the statements in order in one transaction, and returns the rows of each. A failure rolls back all of them.
     ///
     /// # Errors

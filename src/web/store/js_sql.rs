@@ -19,6 +19,7 @@ pub struct JsSqlDriver {
     close: Option<Function>,
     dialect: SqlDialect,
     limits: SqlLimits,
+    has_change_feed: bool,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -53,7 +54,8 @@ impl JsSqlDriver {
             max_params: limit(&limits, "maxParams")?.unwrap_or(usual.max_params),
         };
         let cleanup = TrapCleanup::closing(driver);
-        Ok(Self { driver: driver.clone(), transaction, close, dialect, limits, _cleanup: cleanup })
+        let has_change_feed = member("changes")?.is_object();
+        Ok(Self { driver: driver.clone(), transaction, close, dialect, limits, has_change_feed, _cleanup: cleanup })
     }
 
     /// Tells the driver whether a commit waits for the disk.
@@ -306,6 +308,10 @@ impl SqlDriver for JsSqlDriver {
 
     fn limits(&self) -> SqlLimits {
         self.limits
+    }
+
+    fn has_change_feed(&self) -> bool {
+        self.has_change_feed
     }
 
     fn transaction<'a>(&'a self, statements: Vec<SqlStatement>) -> StoreFuture<'a, Vec<Vec<SqlRow>>> {

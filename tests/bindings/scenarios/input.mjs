@@ -75,7 +75,7 @@ const ofClient = (client) => [
   ['session: persistence result', 'config_invalid', () => client.session('s', { persistence: 'result' })],
   ['session: providers', 'config_invalid', () => client.session('s', { providers: [] })],
   ['session: trimTrailingResults', 'config_invalid', () => client.session('s', { trimTrailingResults: true })],
-  ['session: flushMs', 'config_invalid', () => client.session('s', { flushMs: 100 })],
+  ['session: flushMs', 'config_invalid', () => client.session('s', { flushMs: 60_001 })],
   ['session: onConflict', 'config_invalid', () => client.session('s', { onConflict: 'warn' })],
   ['session: onStop', 'config_invalid', () => client.session('s', { onStop: 'maybe' })],
   ['sessions: limit 0', 'config_invalid', () => client.sessions({ limit: 0 })],

@@ -69,6 +69,7 @@ fn batch() -> impl Strategy<Value = Batch> {
             put,
             replace,
             remove: removed.into_iter().map(|(table, key)| (TABLES[table], key)).collect(),
+            notice: None,
         },
     )
 }

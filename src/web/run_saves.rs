@@ -1,0 +1,90 @@
+//! Commits the saves of a run: at once, or coalesced where a store charges for each write (R21).
+//!
+//! With `flushMs` the entries of a run's journal are gathered for that long and written as one batch; a kill loses what was gathered and no
+//! more. The end of a run is never deferred: what `saved` reports is stored. Without `flushMs`, the default, nothing is deferred.
+
+use super::deferred_saves::{is_deferrable, step_of};
+use super::platform::sleep;
+use super::promise::in_background;
+use super::run_inner::RunInner;
+use crate::error::{ErrorCode, Result};
+use crate::run::RunInput;
+use crate::store::{Change, JournalStep};
+use std::rc::Rc;
+
+impl RunInner {
+    /// Writes the change of a save, after those that were deferred, or defers it. Returns the revision of the history.
+    pub async fn commit_save(&self, change: Change) -> Result<u64> {
+        if self.session.flush_ms.get() > 0 && is_deferrable(&change) {
+            self.deferred.push(change);
+            self.flush_later();
+            return Ok(self.session.revision());
+        }
+        if self.deferred.is_empty() {
+            return self.commit_now(change).await;
+        }
+        let _turn = self.deferred.order.enter().start().await;
+        if matches!(step_of(&change), Some(JournalStep::End)) {
+            self.deferred.drop_entries();
+        }
+        self.write_deferred().await?;
+        self.commit_now(change).await
+    }
+
+    /// Writes what was deferred.
+    pub async fn flush(&self) -> Result<()> {
+        if self.deferred.is_empty() {
+            return Ok(());
+        }
+        let _turn = self.deferred.order.enter().start().await;
+        self.write_deferred().await
+    }
+
+    async fn write_deferred(&self) -> Result<()> {
+        while let Some(change) = self.deferred.next_batch() {
+            let outcome = self.commit_now(change).await;
+            if outcome.as_ref().err().is_none_or(|error| error.code == ErrorCode::Conflict) {
+                self.deferred.attempted.take();
+            }
+            outcome?;
+        }
+        Ok(())
+    }
+
+    async fn commit_now(&self, change: Change) -> Result<u64> {
+        let revision = self.session.commit(change).await?;
+        self.keep_lease();
+        // The pending runs changed, in this tab and in others.
+        self.session.context.announce_append(&self.session.id, revision);
+        Ok(revision)
+    }
+
+    /// Writes what was deferred when `flushMs` have passed. What fails is written with the next save.
+    fn flush_later(&self) {
+        if self.deferred.has_timer.replace(true) {
+            return;
+        }
+        let run = self.weak_self.clone();
+        let wait = self.session.flush_ms.get();
+        in_background(async move {
+            let has_timers = sleep(wait).await;
+            let Some(run) = run.upgrade() else { return };
+            run.deferred.has_timer.set(false);
+            // Without timers nothing but the next save writes it.
+            if has_timers && run.is_under_way() {
+                run.flush_now().await;
+            }
+        });
+    }
+
+    async fn flush_now(self: Rc<Self>) {
+        match self.flush().await {
+            Ok(()) => {}
+            Err(error) if matches!(error.code, ErrorCode::Conflict | ErrorCode::NotFound) => {
+                // The run's events report the failure.
+                let _ = self.handle(RunInput::OwnershipLost(error)).await;
+            }
+            Err(_) => self.flush_later(),
+        }
+    }
+}

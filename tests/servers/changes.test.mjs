@@ -1,0 +1,179 @@
+// r47: who listens hears of other processes without `refresh`, where the store has a way: PostgreSQL's LISTEN and NOTIFY.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { open } from 'rethread';
+import { postgres } from 'rethread/postgres';
+import { sqlite } from 'rethread/sqlite';
+import { startPostgres } from './postgres-server.mjs';
+import { allTexts } from './texts.mjs';
+
+const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
+const appender = fileURLToPath(new URL('appender.mjs', import.meta.url));
+
+/** Resolves when the session has so many messages, by what its listener hears alone. */
+const hears = (session, count) => new Promise((resolve, reject) => {
+  const look = () => allTexts(session).then((texts) => { if (texts.length >= count) resolve(texts); }, reject);
+  session.subscribe(look);
+});
+
+describe('PostgreSQL', () => {
+  let server;
+  const ends = [];
+  before(async () => { server = await startPostgres(); });
+  after(async () => {
+    await Promise.all(ends.map((end) => end().catch(() => {})));
+    await server.stop();
+  });
+  const pool = (more) => {
+    const made = new pg.Pool({ ...server.place, max: 3, ...more });
+    made.on('error', () => {});
+    ends.push(() => made.end());
+    return made;
+  };
+  const subscribed = async (session, other, text) => {
+    // The first append may come before the server has begun to listen: others follow until one is heard.
+    const count = (await allTexts(session)).length + 1;
+    let isHeard = false;
+    const heard = hears(session, count).then((texts) => { isHeard = true; return texts; });
+    while (!isHeard) {
+      await other.append(message(text));
+      await Promise.race([heard, new Promise((resolve) => { setTimeout(resolve, 50); })]);
+    }
+    return heard;
+  };
+
+  for (const [name, make] of Object.entries({
+    'a Pool': async () => postgres(pool()),
+    'a Client': async () => {
+      const client = new pg.Client(server.place);
+      await client.connect();
+      ends.push(() => client.end());
+      return postgres(client);
+    },
+  })) {
+    test(`r47 with ${name} a session and a store hear of another process`, async () => {
+      const id = `heard by ${name}`;
+      const store = await open({ store: await make() });
+      const session = await store.session(id);
+      const changes = [];
+      store.subscribe((change) => { changes.push(change); });
+      const beside = await open({ store: postgres(pool()) });
+      await subscribed(session, await beside.session(id), 'x');
+      const before = (await allTexts(session)).length;
+      const heard = hears(session, before + 3);
+      await promisify(execFile)(process.execPath, ['--no-warnings', appender, 'pg Pool', JSON.stringify(server.place), id, '7', '3']);
+      assert.deepEqual((await heard).slice(-3), ['7:0', '7:1', '7:2']);
+      assert.ok(changes.every((change) => change.session === id && change.revision > 0 && !('from' in change)));
+      // Its own appends are announced once.
+      changes.length = 0;
+      const { revision } = await session.append(message('own'));
+      const gone = new Promise((resolve) => { store.subscribe((change) => { if (change.deleted) resolve(change); }); });
+      await beside.deleteSession(id);
+      assert.deepEqual(await gone, { session: id, revision: 0, deleted: true });
+      assert.deepEqual(changes.filter((change) => change.revision === revision).length, 1);
+      await store.close();
+      await beside.close();
+    });
+  }
+
+  test('r47 a session whose id is longer than a notice is heard of', async () => {
+    const id = 'long '.repeat(2000);
+    const [one, two] = [await open({ store: postgres(pool()) }), await open({ store: postgres(pool()) })];
+    assert.deepEqual((await subscribed(await two.session(id), await one.session(id), 'x'))[0], 'x');
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  test('r47 a listening connection that is lost is replaced, and what was missed is read', async () => {
+    const [one, two] = [await open({ store: postgres(pool({ application_name: 'writes' })) }), await open({ store: postgres(pool({ application_name: 'listens' })) })];
+    const session = await two.session('lost');
+    const other = await one.session('lost');
+    await subscribed(session, other, 'x');
+    const before = (await allTexts(session)).length;
+    const heard = hears(session, before + 1);
+    const { rowCount } = await pool().query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'listens'");
+    assert.ok(rowCount >= 1);
+    await other.append(message('while nobody listened'));
+    assert.equal((await heard).at(-1), 'while nobody listened');
+    await Promise.all([one.close(), two.close()]);
+  });
+
+  test('r47 a pool of one connection, and `listen: false`, work without; closing gives every connection back', async () => {
+    const single = pool({ max: 1 });
+    const quiet = pool();
+    for (const [of, driver] of [[single, postgres(single)], [quiet, postgres(quiet, { listen: false })]]) {
+      const store = await open({ store: driver });
+      const session = await store.session('quiet');
+      let calls = 0;
+      session.subscribe(() => { calls += 1; });
+      await session.append(message('own'));
+      assert.equal(calls, 1);
+      assert.equal(of.totalCount, of.idleCount);
+      await store.close();
+    }
+    const shared = pool();
+    const store = await open({ store: postgres(shared) });
+    const session = await store.session('closed');
+    const writer = await open({ store: postgres(pool()) });
+    await subscribed(session, await writer.session('closed'), 'x');
+    assert.equal(shared.totalCount - shared.idleCount, 1);
+    await store.close();
+    while (shared.totalCount !== shared.idleCount) await setImmediate();
+    await writer.close();
+  });
+
+  test('a wrong `listen` is refused', () => {
+    assert.throws(() => postgres(pool(), { listen: 'yes' }), { code: 'config_invalid' });
+  });
+});
+
+describe('a change feed of an application', () => {
+  const withFeed = (changes) => ({ ...sqlite(new DatabaseSync(':memory:')), changes });
+
+  test('one of a wrong type is refused', async () => {
+    const throwing = { get subscribe() { throw new Error('no'); } };
+    for (const changes of [7, 'x', {}, { subscribe: 1 }, { subscribe() {}, publish: 1 }, throwing]) {
+      await assert.rejects(open({ store: withFeed(changes) }), (error) => error.code === 'config_invalid');
+    }
+  });
+
+  test('one that fails is a warning, never a trap', async () => {
+    for (const subscribe of [() => { throw new Error('no way'); }, () => Promise.reject(new Error('no way')), () => 7, async () => undefined]) {
+      const warnings = [];
+      const store = await open({ store: withFeed({ subscribe, publish() { throw new Error('no'); } }), onWarning: (warning) => warnings.push(warning.code) });
+      const session = await store.session('s');
+      session.subscribe(() => {});
+      await session.append(message('a'));
+      await setImmediate();
+      assert.deepEqual(warnings, ['callback_failed']);
+      await store.close();
+    }
+  });
+
+  test('a notice that cannot be read makes all sessions read again', async () => {
+    const database = new DatabaseSync(':memory:');
+    let give;
+    const feed = { subscribe(listener) { give = listener; return () => { give = null; }; } };
+    const store = await open({ store: { ...sqlite(database), changes: feed } });
+    const session = await store.session('s');
+    const other = await open({ store: sqlite(database) });
+    const opened = await other.session('s');
+    let count = 0;
+    for (const notice of [null, undefined, 7, '', '{', '[]', '"x"', '{"session":7}', 'x'.repeat(10_000), '{"from":1}', Symbol('x'), { session: 's' }]) {
+      count += 1;
+      const heard = hears(session, count);
+      await opened.append(message(String(count)));
+      give(notice);
+      assert.equal((await heard).length, count);
+    }
+    await store.close();
+    assert.equal(give, null);
+    await other.close();
+  });
+});
