@@ -9,7 +9,7 @@
 //   npm run bench -- --sizes 100,1000        other numbers of messages (multiples of 5)
 //   npm run bench -- --json FILE             writes the numbers to a file as well
 //
-// It measures dist/: build first. Times of two machines do not compare; ratios nearly do. Apart from growth no time is asserted: the
+// It measures dist/: build first. The peers that it compares with are in benches/package.json: `npm ci` in benches/. Times of two machines do not compare; ratios nearly do. Apart from growth no time is asserted: the
 // exit code is 1 only if the bench itself fails, or a body is not what was appended.
 
 import { writeFileSync } from 'node:fs';

@@ -94,7 +94,7 @@ pub struct Record {
     pub table: Table,
     /// The key within session and table, at most [`MAX_KEY`].
     pub key: u64,
-    /// The last key of a segment; `key` is the first.
+    /// The last key of a segment; `key` is the first. Only the log has segments.
     pub last_key: Option<u64>,
     /// The indexed fields of an audit row.
     pub index: Option<AuditIndex>,

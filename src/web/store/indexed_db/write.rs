@@ -53,7 +53,8 @@ impl AppendRequest {
     ) -> Vec<(Table, Result<IdbKeyRange, JsValue>)> {
         let mut ranges = Vec::new();
         for record in &self.batch.put {
-            let may_hide = head.widest > 0 || record.last_key.is_some();
+            // Only the log has segments; a request for every record would cost more than the append.
+            let may_hide = record.last_key.is_some() || head.widest > 0 && record.table == Table::Log;
             if may_hide && !self.batch.remove.contains(&(record.table, record.key)) {
                 ranges.push((record.table, keys.range(record.key, record.key)));
             }
