@@ -5,6 +5,7 @@ import { WasmHandle, asyncDispose, dispose } from './wasm-handle.js';
 import { InstancePool } from './instance-pool.js';
 import { program } from './rethread-program.js';
 import { Session } from './session.js';
+import { localStorageDriver } from './stores/local-storage.js';
 
 const instances = new InstancePool(program, 'open the store again and get its sessions from it');
 
@@ -84,7 +85,7 @@ export async function open(options = {}) {
   await program.load();
   const instance = await instances.enter();
   try {
-    return new Rethread(new WasmHandle(instance, await instance.promise(() => instance.exports.openRethread(options))));
+    return new Rethread(new WasmHandle(instance, await instance.promise(() => instance.exports.openRethread(options, localStorageDriver))));
   } catch (error) {
     instances.leave(instance);
     throw error;

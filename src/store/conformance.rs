@@ -6,6 +6,7 @@
 mod appends;
 mod checks;
 mod context;
+mod forks;
 mod segments;
 mod sessions;
 

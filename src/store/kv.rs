@@ -1,18 +1,23 @@
 //! Key-value services: where a browser, a server or a Worker keeps chats without a SQL database.
 //!
 //! A [`KvDriver`] gets, lists and writes values; keys, values and what they mean are here. With [`KvDriver::commit`] every append is one
-//! commit that is applied if the head is as it was read, and [`KvStore`] keeps the whole contract.
+//! commit that is applied if the head is as it was read, and [`KvStore`] keeps the whole contract. Without, [`WriteOnceStore`] keeps what one
+//! writer needs, and detects a second one.
 
 mod append;
+mod append_tree;
 mod directory;
 mod driver;
 mod key;
 mod list;
 mod load;
 mod schema;
+mod stored_append;
 mod value;
+mod write_once;
 
 pub use driver::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
+pub use write_once::WriteOnceStore;
 
 use super::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MAX_KEY, MAX_RECORD_BYTES, Page, Query, Record, SessionRow,

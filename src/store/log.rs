@@ -27,6 +27,8 @@ pub struct SessionLog {
     pub revision: u64,
     /// The revision in the store. It differs from `revision` only if the store lost the head, which was rebuilt.
     pub(super) stored_revision: u64,
+    /// The [`LogStore::lineage`] that was read.
+    pub(super) lineage: u64,
     /// The lowest revision that the next append may have.
     pub(super) min_revision: u64,
     pub(super) survey: LogSurvey,
@@ -110,6 +112,7 @@ impl SessionLog {
             head: SessionHead::new(id, now),
             revision: 0,
             stored_revision: 0,
+            lineage: 0,
             min_revision: 0,
             survey: LogSurvey::default(),
             merge_queue,

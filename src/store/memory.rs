@@ -18,7 +18,7 @@ pub struct MemoryStore {
 
 /// A session, or its tombstone.
 #[derive(Debug, Default)]
-struct StoredSession {
+pub(super) struct StoredSession {
     revision: u64,
     /// None in a tombstone.
     head: Option<Bytes>,
@@ -31,14 +31,36 @@ struct StoredSession {
 }
 
 impl StoredSession {
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(super) fn set_revision(&mut self, revision: u64) {
+        self.revision = revision;
+    }
+
+    pub(super) fn channel(&self) -> Option<&str> {
+        self.channel.as_deref()
+    }
+
+    pub(super) fn operations(&self) -> &Operations {
+        &self.operations
+    }
+
+    /// Makes the session a tombstone, one revision on.
+    pub(super) fn delete(&mut self) {
+        let operations = std::mem::take(&mut self.operations);
+        *self = Self { revision: self.revision.saturating_add(1), operations, ..Self::default() };
+    }
+
     /// Returns the head. It has no bytes if it was lost and records are left.
-    fn head(&self) -> Option<StoredHead> {
+    pub(super) fn head(&self) -> Option<StoredHead> {
         let lost = || (!self.records.is_empty()).then(Bytes::new);
         Some(StoredHead { revision: self.revision, value: self.head.clone().or_else(lost)? })
     }
 
     /// Returns true if a new record would overwrite another.
-    fn is_occupied(&self, batch: &Batch) -> bool {
+    pub(super) fn is_occupied(&self, batch: &Batch) -> bool {
         let taken = |record: &Record| {
             let place = (record.table, record.key);
             self.records.contains_key(&place) && !batch.remove.contains(&place)
@@ -46,7 +68,7 @@ impl StoredSession {
         batch.put.iter().any(taken)
     }
 
-    fn write(&mut self, batch: Batch, operation: &str) -> Appended {
+    pub(super) fn write(&mut self, batch: Batch, operation: &str) -> Appended {
         for place in &batch.remove {
             self.records.remove(place);
         }
@@ -61,7 +83,7 @@ impl StoredSession {
         Appended::Revision(self.revision)
     }
 
-    fn read(&self, query: Query) -> Vec<Record> {
+    pub(super) fn read(&self, query: Query) -> Vec<Record> {
         if query.from > query.to {
             return Vec::new();
         }
@@ -204,12 +226,7 @@ impl LogStore for MemoryStore {
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
             if let Some(stored) = self.sessions.borrow_mut().get_mut(session).filter(|stored| stored.head().is_some()) {
-                let operations = std::mem::take(&mut stored.operations);
-                *stored = StoredSession {
-                    revision: stored.revision.saturating_add(1),
-                    operations,
-                    ..StoredSession::default()
-                };
+                stored.delete();
             }
             Ok(())
         })

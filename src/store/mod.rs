@@ -315,6 +315,19 @@ pub struct SessionRow {
     pub head: StoredHead,
 }
 
+/// A side of a fork that is not the session's history. Only stores without compare-and-append have any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredBranch {
+    /// Names the side; it changes when the side grows.
+    pub id: String,
+    /// Its head.
+    pub head: Bytes,
+    /// The head where the sides part; none if they share nothing.
+    pub fork_head: Option<Bytes>,
+    /// The log records that are on this side alone.
+    pub log: Vec<Record>,
+}
+
 /// The contract of a store. Revision 0 is an absent session. Deleting a session leaves a tombstone whose revision goes on, so that a
 /// stale writer cannot restore the session by appending to the revision that it read last.
 pub trait LogStore {
@@ -329,6 +342,20 @@ pub trait LogStore {
     /// Returns true if an append sends the [notice](Batch::notice) of its batch, in the same transaction.
     fn sends_notices(&self) -> bool {
         false
+    }
+
+    /// Counts how often the session's history was replaced by another side of a fork, as far as this handle has read. Always 0 where
+    /// [`Capabilities::compare_and_append`] is true.
+    fn lineage(&self, _session: &str) -> u64 {
+        0
+    }
+
+    /// Returns the other sides of the session's forks.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn branches<'a>(&'a self, _session: &'a str) -> StoreFuture<'a, Vec<StoredBranch>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 
     /// Releases memory and connections. Calls in progress end; there are none afterwards.

@@ -42,6 +42,7 @@ pub async fn open_session_tail(store: &dyn LogStore, id: &str, seed: Seed, now: 
 async fn open_from(store: &dyn LogStore, (id, now): (&str, Ms), seed: Seed, tail: bool) -> Result<SessionLog> {
     let mut log = SessionLog::new(id, seed, now, MergeQueue::new(store));
     let Some(head) = store.head(id).await? else { return Ok(log) };
+    log.lineage = store.lineage(id);
     match open_record::<SessionHead>(RecordKind::Head, &head.value) {
         Ok(session) => {
             log.set_revision(head.revision);
@@ -124,13 +125,16 @@ pub async fn read_older(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Res
     Ok(())
 }
 
-/// Returns true if the session was deleted since it was opened.
+/// Returns true if the session was deleted since it was opened, or another side of a fork is its history.
 async fn is_another_session(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result<bool> {
     let (id, born) = {
         let log = cell.borrow();
         (log.head.id.clone(), log.head.born)
     };
     let Some(head) = store.head(&id).await? else { return Ok(true) };
+    if store.lineage(&id) != cell.borrow().lineage {
+        return Ok(true);
+    }
     let head = open_record::<SessionHead>(RecordKind::Head, &head.value);
     Ok(head.is_ok_and(|head| head.born != born))
 }
@@ -217,16 +221,20 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
         ));
         return Ok(true);
     };
-    if head.revision == revision && cell.borrow().revision > 0 {
+    let lineage = store.lineage(&id);
+    let is_other_side = cell.borrow().lineage != lineage;
+    if head.revision == revision && cell.borrow().revision > 0 && !is_other_side {
         return Ok(false);
     }
     let Ok(session) = open_record::<SessionHead>(RecordKind::Head, &head.value) else {
         reopen(store, cell).await?;
         return Ok(true);
     };
-    // The session was deleted and created again: what was read belongs to another session.
-    let restarted =
-        (born != 0 && session.born != born) || session.next_record < next || cell.borrow().read_only.is_some();
+    // The session was deleted and created again, or another side of a fork is its history: what was read belongs to another session.
+    let restarted = is_other_side
+        || (born != 0 && session.born != born)
+        || session.next_record < next
+        || cell.borrow().read_only.is_some();
     let from = if restarted { 0 } else { next };
     // All records are read before the log is borrowed: no borrow is held across an await.
     let mut records = Vec::new();
@@ -253,6 +261,7 @@ pub async fn refresh(store: &dyn LogStore, cell: &RefCell<SessionLog>) -> Result
     let changed = restarted || !records.is_empty() || log.head.without_leases() != session.without_leases();
     log.set_head(session);
     log.set_revision(head.revision);
+    log.lineage = lineage;
     Ok(changed)
 }
 

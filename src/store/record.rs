@@ -47,6 +47,8 @@ pub enum RecordKind {
     KvRecord = 7,
     /// The index of a segment.
     Segment = 8,
+    /// Of an append in a key-value store without commits.
+    KvAppend = 9,
 }
 
 /// A type that can be stored in a record.

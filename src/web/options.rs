@@ -28,7 +28,8 @@ impl<'de> Deserialize<'de> for StoreOption {
         match value.as_string().as_deref() {
             Some("indexeddb") => Ok(Self::BuiltIn("indexeddb")),
             Some("memory") => Ok(Self::BuiltIn("memory")),
-            Some(other) => Err(D::Error::unknown_variant(other, &["indexeddb", "memory"])),
+            Some("localstorage") => Ok(Self::BuiltIn("localstorage")),
+            Some(other) => Err(D::Error::unknown_variant(other, &["indexeddb", "localstorage", "memory"])),
             None => Err(D::Error::invalid_type(serde::de::Unexpected::Other("a value"), &"a string or a store")),
         }
     }

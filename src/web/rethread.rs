@@ -3,7 +3,7 @@
 use super::audit::{MAX_PAGE, audit_page};
 use super::change_feed::DriverFeedMembers;
 use super::convert::to_js;
-use super::foreign::member;
+use super::foreign::{member, reason_of};
 use super::journals::pending_runs;
 use super::option_reader::read_optional;
 use super::options::{OpenOptions, PendingRunQuery, SessionQuery, StoreOption, open_options};
@@ -17,7 +17,7 @@ use super::store_context::{DEFAULT_NAME, OpenedStore};
 use crate::error::{Error, ErrorCode, Result};
 use crate::session_head::SessionHead;
 use crate::store::{MemoryStore, RecordKind, open_record, unreadable_head};
-use js_sys::Promise;
+use js_sys::{Function, Promise};
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -27,24 +27,32 @@ pub struct JsRethread {
     inner: Rc<RethreadInner>,
 }
 
-/// Opens a store.
+/// Opens a store. `local_storage` makes the driver of localStorage from its name.
 #[wasm_bindgen(js_name = openRethread, skip_typescript)]
-pub fn open_rethread(options: JsValue) -> Promise {
+pub fn open_rethread(options: JsValue, local_storage: Function) -> Promise {
     promise(async move {
         let options = open_options(&options)?;
-        let opened = open_store(&options).await?;
+        let opened = open_store(&options, &local_storage).await?;
         Ok(JsRethread { inner: RethreadInner::new(opened, options)? }.into())
     })
 }
 
 /// Opens the store that is asked for, or the default of this platform.
-async fn open_store(options: &OpenOptions) -> Result<OpenedStore> {
+async fn open_store(options: &OpenOptions, local_storage: &Function) -> Result<OpenedStore> {
     let durability = options.durability.map(|option| option.0).unwrap_or_default();
+    let is_strict = durability == Durability::Strict;
+    let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
     let kind = match &options.store {
         Some(StoreOption::Object(object)) => {
             let (owned_runs, changes) = (OwnedRuns::of_driver(object)?, DriverFeedMembers::of_driver(object)?);
-            let (store, kind) = open_js_store(object, durability == Durability::Strict).await?;
+            let (store, kind) = open_js_store(object, is_strict).await?;
             return Ok(OpenedStore { store, kind, owned_runs, changes });
+        }
+        Some(StoreOption::BuiltIn("localstorage")) => {
+            let driver = local_storage.call1(&JsValue::NULL, &JsValue::from_str(name));
+            let driver = driver.map_err(|thrown| Error::config(reason_of(&thrown)))?;
+            let (store, kind) = open_js_store(&driver, is_strict).await?;
+            return Ok(OpenedStore { store, kind, owned_runs: None, changes: None });
         }
         Some(StoreOption::BuiltIn(kind)) => *kind,
         None if member(&js_sys::global(), "indexedDB").is_object() => "indexeddb",
@@ -53,7 +61,6 @@ async fn open_store(options: &OpenOptions) -> Result<OpenedStore> {
     if kind == "memory" {
         return Ok(OpenedStore { store: Rc::new(MemoryStore::default()), kind, owned_runs: None, changes: None });
     }
-    let name = options.name.as_deref().unwrap_or(DEFAULT_NAME);
     let store = Rc::new(IndexedDbStore::open(name, durability).await?);
     Ok(OpenedStore { store, kind, owned_runs: None, changes: None })
 }

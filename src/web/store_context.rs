@@ -163,7 +163,7 @@ impl StoreContext {
     /// Returns true if tabs of this browser share the data, and nobody else does. Then the platform's locks and channels tell who
     /// uses it; of a database server they tell nothing.
     pub fn has_tabs(&self) -> bool {
-        self.is_durable() && self.kind == "indexeddb"
+        self.is_durable() && matches!(self.kind, "indexeddb" | "localstorage")
     }
 
     /// # Errors

@@ -7,7 +7,7 @@ mod service;
 
 use rethread::error::{Error, ErrorCode};
 use rethread::store::conformance::{both, check_all, nothing_lost, write_with_retry};
-use rethread::store::kv::{KvLimits, KvStore};
+use rethread::store::kv::{KvLimits, KvStore, WriteOnceStore};
 use rethread::store::{Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoredHead, Table};
 use service::{MemoryKv, block_on};
 use std::rc::Rc;
@@ -203,6 +203,141 @@ fn r49_a_long_id_with_the_hash_of_another_is_refused() {
     let other_key = key(&other);
     service.keys.borrow_mut().insert(other_key, value);
     assert_eq!(block_on(store.head(&other)).unwrap_err().code, ErrorCode::InvalidInput);
+}
+
+fn plain() -> MemoryKv {
+    MemoryKv { is_plain: true, ..MemoryKv::default() }
+}
+
+/// A connection of its own, which may see less than others.
+fn connection(service: &MemoryKv) -> MemoryKv {
+    MemoryKv { hidden: Rc::default(), ..service.clone() }
+}
+
+fn write_once(service: &MemoryKv, writer: &str) -> WriteOnceStore {
+    block_on(WriteOnceStore::open(Rc::new(service.clone()), writer.into())).unwrap()
+}
+
+#[test]
+fn r46_a_service_without_commits_conforms() {
+    let (service, writers) = (plain(), std::cell::Cell::new(0));
+    block_on(check_all("kv", &|| {
+        writers.set(writers.get() + 1);
+        let (driver, writer) = (Rc::new(service.clone()), format!("writer{}", writers.get()));
+        Box::pin(async move { Ok(Rc::new(WriteOnceStore::open(driver, writer).await?) as Rc<dyn LogStore>) })
+    }))
+    .unwrap();
+}
+
+fn put(store: &dyn LogStore, expected: u64, key: u64) -> Appended {
+    let operation = format!("{key} at {expected}");
+    let head = format!("head {key}");
+    block_on(store.append("s", expected, batch(head.as_bytes(), vec![record(Table::Log, key, b"v")]), &operation))
+        .unwrap()
+}
+
+fn keys(store: &dyn LogStore) -> Vec<u64> {
+    block_on(store.read("s", Query::all(Table::Log))).unwrap().iter().map(|record| record.key).collect()
+}
+
+#[test]
+fn r47_a_second_writer_is_detected_and_both_sides_are_kept() {
+    let service = plain();
+    let (near, far) = (connection(&service), connection(&service));
+    let (one, two) = (write_once(&near, "one"), write_once(&far, "two"));
+    assert_eq!(put(&one, 0, 0), Appended::Revision(1));
+    assert_eq!(keys(&two), [0]);
+    // Each writes what the other one does not see: two appends here, one there.
+    assert_eq!(put(&one, 1, 10), Appended::Revision(2));
+    assert_eq!(put(&one, 2, 11), Appended::Revision(3));
+    far.hidden
+        .borrow_mut()
+        .extend(service.keys.borrow().keys().filter(|key| key.contains(":one") && !key.contains("0001:")).cloned());
+    assert_eq!(put(&two, 1, 20), Appended::Revision(2));
+    assert_eq!(keys(&two), [0, 20]);
+    far.hidden.borrow_mut().clear();
+    // The longer side is the history for everybody; the writer of the other one learns of it by a conflict.
+    let third = write_once(&connection(&service), "three");
+    let Appended::Conflict(is) = put(&two, 2, 21) else { panic!("no conflict") };
+    for store in [&one, &two, &third] {
+        assert_eq!(keys(store), [0, 10, 11]);
+        let [branch] = &block_on(store.branches("s")).unwrap()[..] else { panic!("not one branch") };
+        assert_eq!((branch.head.as_ref(), branch.fork_head.as_deref()), (&b"head 20"[..], Some(&b"head 0"[..])));
+        assert_eq!(branch.log.iter().map(|record| record.key).collect::<Vec<_>>(), [20]);
+    }
+    assert_eq!((one.lineage("s"), two.lineage("s")), (0, 1));
+    // For its callers revisions only rise, and it goes on after the history.
+    assert!(is > 2);
+    assert_eq!(put(&two, is, 12), Appended::Revision(is + 1));
+    assert_eq!(keys(&one), [0, 10, 11, 12]);
+    assert_eq!(put(&one, 3, 13), Appended::Conflict(4));
+}
+
+#[test]
+fn r47_of_two_sides_of_one_length_everybody_takes_the_same() {
+    let service = plain();
+    let (near, far) = (connection(&service), connection(&service));
+    let (one, two) = (write_once(&near, "b"), write_once(&far, "a"));
+    assert_eq!(put(&one, 0, 0), Appended::Revision(1));
+    assert_eq!((keys(&two), put(&one, 1, 1)), (vec![0], Appended::Revision(2)));
+    far.hidden.borrow_mut().extend(service.keys.borrow().keys().filter(|key| key.ends_with("2:b")).cloned());
+    assert_eq!(put(&two, 1, 2), Appended::Revision(2));
+    far.hidden.borrow_mut().clear();
+    let third = write_once(&connection(&service), "c");
+    for store in [&one, &two, &third] {
+        assert_eq!(block_on(store.head("s")).unwrap().unwrap().value, "head 2");
+        assert_eq!(block_on(store.branches("s")).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn r48_a_stale_read_shortens_nothing() {
+    let service = plain();
+    let (near, far) = (connection(&service), connection(&service));
+    let (one, two) = (write_once(&near, "one"), write_once(&far, "two"));
+    for revision in 0..3 {
+        assert_eq!(put(&one, revision, revision), Appended::Revision(revision + 1));
+    }
+    assert_eq!(keys(&two), [0, 1, 2]);
+    // What was read once stays, whatever a list shows later.
+    far.hidden.borrow_mut().extend(service.keys.borrow().keys().cloned());
+    assert_eq!((keys(&two), block_on(two.head("s")).unwrap().unwrap().revision), (vec![0, 1, 2], 3));
+    // A new reader whose list lacks the middle says so, and shows no shorter history as if it were whole.
+    let third = connection(&service);
+    let reader = write_once(&third, "three");
+    third.hidden.borrow_mut().extend(service.keys.borrow().keys().filter(|key| key.contains("0002:")).cloned());
+    assert_eq!(block_on(reader.head("s")).unwrap_err().code, ErrorCode::MaybeStale);
+    third.hidden.borrow_mut().clear();
+    assert_eq!(keys(&reader), [0, 1, 2]);
+}
+
+#[test]
+fn r48_a_stale_list_brings_no_deleted_session_back() {
+    let service = plain();
+    let (one, two) = (write_once(&connection(&service), "one"), write_once(&connection(&service), "two"));
+    assert_eq!((put(&one, 0, 0), put(&one, 1, 1)), (Appended::Revision(1), Appended::Revision(2)));
+    let before = service.keys.borrow().clone();
+    assert_eq!(keys(&two), [0, 1]);
+    block_on(one.delete_session("s")).unwrap();
+    service.keys.borrow_mut().extend(before);
+    for store in [&one, &two, &write_once(&connection(&service), "three")] {
+        assert_eq!((block_on(store.head("s")).unwrap(), keys(store)), (None, vec![]));
+        assert_eq!(put(store, 2, 2), Appended::Conflict(3));
+    }
+}
+
+#[test]
+fn r7_a_damaged_append_costs_itself() {
+    let service = plain();
+    let one = write_once(&service, "one");
+    for revision in 0..3 {
+        assert_eq!(put(&one, revision, revision), Appended::Revision(revision + 1));
+    }
+    service.set("append:s:00000000000002:one", b"\x01\0\0\0broken");
+    let two = write_once(&service, "two");
+    assert_eq!(keys(&two), [0, 2]);
+    assert_eq!(block_on(two.head("s")).unwrap(), Some(StoredHead { revision: 3, value: "head 2".into() }));
+    assert_eq!(put(&two, 3, 3), Appended::Revision(4));
 }
 
 /// Operations of one turn, which must not grow with the session.

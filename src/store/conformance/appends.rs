@@ -3,6 +3,7 @@
 use super::context::{
     StoreCheckContext, audit, batch, both, ensure, log, nothing_lost, replacement, segment, summary, write_with_retry,
 };
+use super::forks::two_writers_keep_both_sides;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Appended, Batch, Query, REMEMBERED_OPERATIONS, Record, StoredHead, Table};
 
@@ -106,6 +107,10 @@ pub(super) async fn a_repeated_operation_is_done_once(context: &StoreCheckContex
 }
 
 pub(super) async fn two_writers_lose_nothing(context: &StoreCheckContext) -> Result<()> {
+    if !context.store.capabilities().compare_and_append {
+        // Such a store cannot exclude the second writer.
+        return two_writers_keep_both_sides(context).await;
+    }
     let session = &context.session("s");
     let one = write_with_retry(&*context.store, session, 0, 25);
     let two = write_with_retry(&*context.other, session, 1, 25);

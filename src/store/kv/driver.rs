@@ -87,11 +87,17 @@ pub trait KvDriver {
     /// Returns true if [`commit`](Self::commit) is supported.
     fn has_commit(&self) -> bool;
 
+    /// Returns the value of a key, with its version if commits are supported.
+    ///
+    /// # Errors
+    /// If the service cannot be read.
+    fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>>;
+
     /// Returns the values of these keys, in their order.
     ///
     /// # Errors
     /// If the service cannot be read.
-    fn get(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<KvEntry>>>;
+    fn get_many(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<Bytes>>>;
 
     /// Returns a page of at most `limit` keys that begin with `prefix`.
     ///
@@ -124,11 +130,6 @@ pub trait KvDriver {
     fn close(&self) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
-}
-
-/// Returns the value of one key.
-pub(super) async fn get_one(driver: &dyn KvDriver, key: String) -> Result<Option<KvEntry>> {
-    Ok(driver.get(vec![key]).await?.pop().flatten())
 }
 
 /// How often a read or a write that others interrupted begins again.

@@ -1,13 +1,14 @@
 //! Pages over all sessions, in the order in which the service lists their keys.
 
-use super::driver::KvDriver;
-use super::key::{HEAD_PREFIX, session_key, session_of_key};
+use super::driver::{KvDriver, KvEntry};
+use super::key::{HEAD_PREFIX, session_of_key};
 use super::load::{LoadedSession, MOST_AT_ONCE, get_records, load_by_key, load_session, open_head};
 use crate::error::{Error, Result};
 use crate::store::{AuditQuery, MAX_KEY, PAGE, Page, Record, SessionRow, StoredHead, Table};
 
 /// Where a walk over all sessions stands. A page of a service may change between two reads, so the session itself is part of it.
-struct SessionCursor {
+#[derive(Clone, Default)]
+pub(super) struct SessionCursor {
     /// The service's cursor of the page of keys that has the session.
     page: Option<String>,
     /// The key of the last session that is done; empty before the first.
@@ -19,10 +20,25 @@ impl SessionCursor {
         format!("{}:{}", self.after, self.page.as_deref().unwrap_or_default())
     }
 
-    fn decode(cursor: &str) -> Result<Self> {
+    /// Reads the cursor of a page of sessions.
+    ///
+    /// # Errors
+    /// `invalid_input`.
+    pub(super) fn decode(cursor: Option<&str>) -> Result<Self> {
+        let Some(cursor) = cursor else { return Ok(Self::default()) };
         let (after, page) = cursor.split_once(':').ok_or_else(wrong_cursor)?;
         Ok(Self { page: Some(page.to_owned()).filter(|page| !page.is_empty()), after: after.to_owned() })
     }
+}
+
+/// Reads the cursor of a page of audit rows: the key of the row that goes on, and where the session before its own is.
+///
+/// # Errors
+/// `invalid_input`.
+pub(super) fn decode_audit_cursor(query: &AuditQuery) -> Result<(u64, SessionCursor)> {
+    let Some(cursor) = query.cursor.as_deref() else { return Ok((0, SessionCursor::default())) };
+    let (key, at) = cursor.split_once(':').ok_or_else(wrong_cursor)?;
+    Ok((key.parse().map_err(|_| wrong_cursor())?, SessionCursor::decode(Some(at))?))
 }
 
 fn wrong_cursor() -> Error {
@@ -30,7 +46,7 @@ fn wrong_cursor() -> Error {
 }
 
 /// Goes over all sessions, tombstones included.
-struct SessionWalk<'d> {
+pub(super) struct SessionWalk<'d> {
     driver: &'d dyn KvDriver,
     at: SessionCursor,
     /// The cursor of the next page of keys; none after the last one.
@@ -41,13 +57,28 @@ struct SessionWalk<'d> {
 }
 
 impl<'d> SessionWalk<'d> {
-    fn new(driver: &'d dyn KvDriver, at: SessionCursor, limit: usize) -> Self {
+    pub(super) fn new(driver: &'d dyn KvDriver, at: SessionCursor, limit: usize) -> Self {
         let next = Some(at.page.clone());
         Self { driver, at, next, waiting: Vec::new(), limit: limit.clamp(1, MOST_AT_ONCE) }
     }
 
+    /// Where the walk stands.
+    pub(super) fn position(&self) -> SessionCursor {
+        self.at.clone()
+    }
+
+    /// The position before the session that was returned last, where `before` is the one before it was read: the first session of a
+    /// page of keys has nothing before it in that page.
+    pub(super) fn position_before(&self, before: SessionCursor) -> SessionCursor {
+        let after = if self.at.page == before.page { before.after } else { String::new() };
+        SessionCursor { page: self.at.page.clone(), after }
+    }
+
     /// Returns the next session; none after the last one.
-    async fn next(&mut self) -> Result<Option<LoadedSession>> {
+    ///
+    /// # Errors
+    /// `invalid_input` if the session of the cursor is not there, and the driver's own.
+    pub(super) async fn next(&mut self) -> Result<Option<LoadedSession>> {
         while self.waiting.is_empty() {
             let Some(page) = self.next.take() else { return Ok(None) };
             self.read_page(page).await?;
@@ -76,8 +107,9 @@ impl<'d> SessionWalk<'d> {
         self.at.page = cursor;
         for keys in keys.chunks(MOST_AT_ONCE) {
             let heads = keys.iter().map(|key| format!("{HEAD_PREFIX}{key}")).collect();
-            for (key, entry) in keys.iter().zip(self.driver.get(heads).await?) {
-                let Some(entry) = entry else { continue };
+            for (key, value) in keys.iter().zip(self.driver.get_many(heads).await?) {
+                let Some(value) = value else { continue };
+                let entry = KvEntry { value, version: None };
                 let id = session_of_key(key).unwrap_or_default();
                 let session = match open_head(self.driver, key, &id, entry).await? {
                     Some(session) => session,
@@ -94,8 +126,32 @@ impl<'d> SessionWalk<'d> {
     }
 }
 
-fn page_size(limit: usize) -> usize {
-    if limit == 0 { PAGE } else { limit }
+/// A page of sessions that is being filled.
+pub(super) struct SessionPage {
+    pub(super) limit: usize,
+    items: Vec<SessionRow>,
+    last: Option<String>,
+    is_full: bool,
+}
+
+impl SessionPage {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit: if limit == 0 { PAGE } else { limit }, items: Vec::new(), last: None, is_full: false }
+    }
+
+    /// Adds the session that the walk returned last. Returns false if it has no place any more.
+    pub(super) fn add(&mut self, row: SessionRow, walk: &SessionWalk<'_>) -> bool {
+        self.is_full = self.items.len() >= self.limit;
+        if !self.is_full {
+            self.items.push(row);
+            self.last = Some(walk.at.encode());
+        }
+        !self.is_full
+    }
+
+    pub(super) fn end(self) -> Page<SessionRow> {
+        Page { items: self.items, cursor: self.last.filter(|_| self.is_full) }
+    }
 }
 
 /// Returns a page of sessions.
@@ -105,55 +161,36 @@ pub(super) async fn list_sessions(
     limit: usize,
     channel: Option<&str>,
 ) -> Result<Page<SessionRow>> {
-    let at = cursor.map_or(Ok(SessionCursor { page: None, after: String::new() }), SessionCursor::decode)?;
-    let limit = page_size(limit);
-    let mut walk = SessionWalk::new(driver, at, limit);
-    let mut page = Page { items: Vec::new(), cursor: None };
-    let mut last = None;
+    let mut page = SessionPage::new(limit);
+    let mut walk = SessionWalk::new(driver, SessionCursor::decode(cursor)?, page.limit);
     while let Some(session) = walk.next().await? {
         let is_wanted = channel.is_none_or(|channel| session.head.channel.as_deref() == Some(channel));
         if !session.head.is_live || !is_wanted {
             continue;
         }
-        if page.items.len() == limit {
-            page.cursor = last;
+        let head = StoredHead { revision: session.head.revision, value: session.value };
+        if !page.add(SessionRow { id: session.head.id, head }, &walk) {
             break;
         }
-        let head = StoredHead { revision: session.head.revision, value: session.value };
-        page.items.push(SessionRow { id: session.head.id, head });
-        last = Some(walk.at.encode());
     }
-    Ok(page)
+    Ok(page.end())
 }
 
 /// Returns a page of audit rows. Reads the rows of the query's session, or of all sessions up to the end of the page: a key-value
 /// service has no index of them.
 pub(super) async fn list_invocations(driver: &dyn KvDriver, query: &AuditQuery) -> Result<Page<(String, Record)>> {
-    let (mut from, at) = match query.cursor.as_deref() {
-        None => (0, SessionCursor { page: None, after: String::new() }),
-        Some(cursor) => {
-            let (key, at) = cursor.split_once(':').ok_or_else(wrong_cursor)?;
-            (key.parse().map_err(|_| wrong_cursor())?, SessionCursor::decode(at)?)
-        }
-    };
-    let mut page = AuditPage { query, limit: page_size(query.limit), items: Vec::new() };
+    let (mut from, at) = decode_audit_cursor(query)?;
+    let mut page = AuditPage::new(query);
     if let Some(id) = &query.session {
         let session = load_session(driver, id).await?;
         let rest = page.add_session(driver, &session, from).await?;
-        let place = SessionCursor { page: None, after: session_key(id) };
-        return Ok(page.end(rest, &place));
+        return Ok(page.end(rest, &at));
     }
     let mut walk = SessionWalk::new(driver, at, MOST_AT_ONCE);
-    // The cursor names the session before the one that goes on.
     loop {
-        let before = SessionCursor { page: walk.at.page.clone(), after: walk.at.after.clone() };
+        let before = walk.position();
         let Some(session) = walk.next().await? else { return Ok(page.end(None, &before)) };
-        // The page of keys may have changed.
-        let before = if walk.at.page == before.page {
-            before
-        } else {
-            SessionCursor { page: walk.at.page.clone(), after: String::new() }
-        };
+        let before = walk.position_before(before);
         let rest = page.add_session(driver, &session, from).await?;
         if rest.is_some() {
             return Ok(page.end(rest, &before));
@@ -163,13 +200,29 @@ pub(super) async fn list_invocations(driver: &dyn KvDriver, query: &AuditQuery) 
 }
 
 /// A page of audit rows that is being filled.
-struct AuditPage<'q> {
+pub(super) struct AuditPage<'q> {
     query: &'q AuditQuery,
     limit: usize,
     items: Vec<(String, Record)>,
 }
 
-impl AuditPage<'_> {
+impl<'q> AuditPage<'q> {
+    pub(super) fn new(query: &'q AuditQuery) -> Self {
+        Self { query, limit: if query.limit == 0 { PAGE } else { query.limit }, items: Vec::new() }
+    }
+
+    /// Adds a row if the query selects it. Returns its key if it has no place any more.
+    pub(super) fn add(&mut self, session: &str, row: Record) -> Option<u64> {
+        if !row.index.as_ref().is_some_and(|index| self.query.matches(session, index)) {
+            return None;
+        }
+        if self.items.len() >= self.limit {
+            return Some(row.key);
+        }
+        self.items.push((session.to_owned(), row));
+        None
+    }
+
     /// Adds the rows of a session from a key on. Returns the key of the first row that has no place any more.
     async fn add_session(&mut self, driver: &dyn KvDriver, session: &LoadedSession, from: u64) -> Result<Option<u64>> {
         if !session.head.is_live {
@@ -179,21 +232,17 @@ impl AuditPage<'_> {
         let keys: Vec<_> = keys.filter(|key| *key >= from).collect();
         for keys in keys.chunks(self.limit.clamp(8, MOST_AT_ONCE)) {
             // A row that was removed in between is not found; one that was replaced is the newer one.
-            for record in get_records(driver, session, Table::ToolInvocations, keys).await?.found {
-                let id = &session.head.id;
-                if !record.index.as_ref().is_some_and(|index| self.query.matches(id, index)) {
-                    continue;
+            for row in get_records(driver, session, Table::ToolInvocations, keys).await?.found {
+                if let rest @ Some(_) = self.add(&session.head.id, row) {
+                    return Ok(rest);
                 }
-                if self.items.len() == self.limit {
-                    return Ok(Some(record.key));
-                }
-                self.items.push((id.clone(), record));
             }
         }
         Ok(None)
     }
 
-    fn end(self, rest: Option<u64>, before: &SessionCursor) -> Page<(String, Record)> {
+    /// Ends the page. `rest` is the key of the row that goes on, `before` the position before its session.
+    pub(super) fn end(self, rest: Option<u64>, before: &SessionCursor) -> Page<(String, Record)> {
         Page { items: self.items, cursor: rest.map(|key| format!("{key}:{}", before.encode())) }
     }
 }

@@ -1,7 +1,7 @@
 //! Reads a session: its head, and ranges of its records.
 
 use super::directory::KeyRun;
-use super::driver::{ATTEMPTS, KvDriver, KvEntry, get_one, too_busy};
+use super::driver::{ATTEMPTS, KvDriver, KvEntry, too_busy};
 use super::key::{PartOwner, head_key, part_key, record_key, record_of_key, record_prefix, session_key};
 use super::value::{KvHead, KvRecord, open_value};
 use crate::error::{Error, ErrorCode, Result};
@@ -43,7 +43,7 @@ pub(super) async fn load_session(driver: &dyn KvDriver, id: &str) -> Result<Load
 /// As [`load_session`].
 pub(super) async fn load_by_key(driver: &dyn KvDriver, key: String, id: &str) -> Result<LoadedSession> {
     for _ in 0..ATTEMPTS {
-        let Some(entry) = get_one(driver, head_key(&key)).await? else {
+        let Some(entry) = driver.get(head_key(&key)).await? else {
             let records = driver.list(&record_prefix(&key), None, 1).await?;
             let head = if records.keys.is_empty() { KvHead::new(id) } else { rebuild(driver, &key, id).await? };
             return Ok(LoadedSession { key, version: None, head, value: Bytes::new() });
@@ -93,9 +93,9 @@ async fn join_parts(
     let mut value = BytesMut::from(first.as_ref());
     let keys: Vec<_> = (1..=count).map(|part| part_key(session, owner, revision, part)).collect();
     for keys in keys.chunks(MOST_AT_ONCE) {
-        for part in driver.get(keys.to_vec()).await? {
+        for part in driver.get_many(keys.to_vec()).await? {
             let Some(part) = part else { return Ok(None) };
-            value.extend_from_slice(&part.value);
+            value.extend_from_slice(&part);
         }
     }
     Ok(Some(value.freeze()))
@@ -110,10 +110,10 @@ async fn rebuild(driver: &dyn KvDriver, key: &str, id: &str) -> Result<KvHead> {
     loop {
         let page = driver.list(&prefix, cursor.as_deref(), KEYS_IN_PAGE).await?;
         for keys in page.keys.chunks(MOST_AT_ONCE) {
-            for (key, entry) in keys.iter().zip(driver.get(keys.to_vec()).await?) {
-                let (Some((table, number)), Some(entry)) = (record_of_key(key), entry) else { continue };
+            for (key, value) in keys.iter().zip(driver.get_many(keys.to_vec()).await?) {
+                let (Some((table, number)), Some(value)) = (record_of_key(key), value) else { continue };
                 // A damaged record is in the directory, so that it is reported.
-                let record = open_value::<KvRecord>(&entry.value).map(|(record, _)| record).unwrap_or_default();
+                let record = open_value::<KvRecord>(&value).map(|(record, _)| record).unwrap_or_default();
                 let (segment_last, parts, revision) = (record.last_key, record.parts, record.revision);
                 let revision = if parts > 0 { revision } else { 0 };
                 head.directory_mut(table).insert(KeyRun { segment_last, parts, revision, ..KeyRun::single(number) });
@@ -177,24 +177,23 @@ pub(super) async fn get_records(
 ) -> Result<RecordsRead> {
     let keys = wanted.iter().map(|key| record_key(&loaded.key, table, *key)).collect();
     let mut read = RecordsRead { found: Vec::new(), changed: false };
-    for (key, entry) in wanted.iter().zip(driver.get(keys).await?) {
-        let Some(entry) = entry else {
+    for (key, value) in wanted.iter().zip(driver.get_many(keys).await?) {
+        let Some(value) = value else {
             read.changed = true;
             continue;
         };
-        match open_value::<KvRecord>(&entry.value) {
+        match open_value::<KvRecord>(&value) {
             Ok((record, first)) => {
                 read.changed |= loaded.head.revision > 0 && record.revision > loaded.head.revision;
                 let owner = (PartOwner::Record(table, *key), record.revision);
-                let value = join_parts(driver, &loaded.key, owner, (first, record.parts)).await?;
-                match value {
+                match join_parts(driver, &loaded.key, owner, (first, record.parts)).await? {
                     Some(value) => read.found.push(record.record(table, *key, value)),
                     None => read.changed = true,
                 }
             }
             // The reader of the record reports it.
             Err(error) if error.code == ErrorCode::CorruptRecord => {
-                read.found.push(KvRecord::default().record(table, *key, entry.value));
+                read.found.push(KvRecord::default().record(table, *key, value));
             }
             Err(error) => return Err(error),
         }

@@ -1,6 +1,6 @@
 //! The layout's name and version, in a key of its own.
 
-use super::driver::{KvCheck, KvDriver, KvEntry, KvWrite, get_one};
+use super::driver::{KvCheck, KvDriver, KvEntry, KvWrite};
 use super::key::{SCHEMA_KEY, is_ours};
 use crate::error::{Error, ErrorCode, Result};
 use bytes::Bytes;
@@ -42,7 +42,7 @@ impl Layout {
 pub(super) async fn prepare(driver: &dyn KvDriver) -> Result<()> {
     driver.limits().check()?;
     let layout = Layout::of(driver);
-    if let Some(entry) = get_one(driver, SCHEMA_KEY.into()).await? {
+    if let Some(entry) = driver.get(SCHEMA_KEY.into()).await? {
         return check_marker(driver, layout, &entry);
     }
     let page = driver.list("", None, 16).await?;
@@ -55,7 +55,7 @@ pub(super) async fn prepare(driver: &dyn KvDriver) -> Result<()> {
         let write = KvWrite { key: SCHEMA_KEY.into(), value: Some(value) };
         if !driver.commit(vec![check], vec![write]).await? {
             // Another process was first.
-            let entry = get_one(driver, SCHEMA_KEY.into()).await?;
+            let entry = driver.get(SCHEMA_KEY.into()).await?;
             return entry.map_or(Ok(()), |entry| check_marker(driver, layout, &entry));
         }
         return Ok(());

@@ -1,5 +1,6 @@
 //! Stores that the application passes as an object, told apart by their methods.
 
+use super::js_kv::{JsKvDriver, open_kv_store};
 use super::{JsLogStore, JsSqlDriver};
 use crate::error::{Error, Result};
 use crate::store::LogStore;
@@ -20,6 +21,9 @@ pub async fn open_js_store(object: &JsValue, strict: bool) -> Result<(Rc<dyn Log
         let name = store.dialect().as_str();
         return Ok((Rc::new(store), name));
     }
+    if JsKvDriver::is_driver(object) {
+        return open_kv_store(object, strict).await;
+    }
     if JsLogStore::is_log_store(object) {
         let store = JsLogStore::new(object)?;
         if strict {
@@ -28,6 +32,6 @@ pub async fn open_js_store(object: &JsValue, strict: bool) -> Result<(Rc<dyn Log
         return Ok((Rc::new(store), "custom"));
     }
     Err(Error::config(
-        "`store` is an object with the methods of a `SqlDriver` (`transaction`) or of a `LogStore` (`append`, `read`, …)",
+        "`store` is an object with the methods of a `SqlDriver` (`transaction`), of a `KvStore` (`get`, `put`, …) or of a `LogStore` (`append`, `read`, …)",
     ))
 }

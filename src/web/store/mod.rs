@@ -2,6 +2,7 @@
 
 #[cfg(feature = "web")]
 mod indexed_db;
+mod js_kv;
 mod js_log;
 mod js_record;
 mod js_sql;

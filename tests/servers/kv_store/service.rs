@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rethread::store::StoreFuture;
 use rethread::store::kv::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -47,6 +47,8 @@ pub struct MemoryKv {
     pub is_unordered: bool,
     /// Has no commit.
     pub is_plain: bool,
+    /// Keys that this connection does not see yet.
+    pub hidden: Rc<RefCell<BTreeSet<String>>>,
 }
 
 impl MemoryKv {
@@ -76,14 +78,23 @@ impl KvDriver for MemoryKv {
         !self.is_plain
     }
 
-    fn get(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<KvEntry>>> {
+    fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>> {
         Box::pin(async move {
             let_others_go_first().await;
-            add(&self.traffic.gets, keys.len() as u64);
+            add(&self.traffic.gets, 1);
             let stored = self.keys.borrow();
-            let entry =
-                |(value, version): &(Bytes, u64)| KvEntry { value: value.clone(), version: Some(version.to_string()) };
-            Ok(keys.iter().map(|key| stored.get(key).map(entry)).collect())
+            let found = stored.get(&key).filter(|_| !self.hidden.borrow().contains(&key));
+            Ok(found.map(|(value, version)| KvEntry { value: value.clone(), version: Some(version.to_string()) }))
+        })
+    }
+
+    fn get_many(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<Bytes>>> {
+        Box::pin(async move {
+            let mut values = Vec::new();
+            for key in keys {
+                values.push(self.get(key).await?.map(|entry| entry.value));
+            }
+            Ok(values)
         })
     }
 
@@ -91,7 +102,8 @@ impl KvDriver for MemoryKv {
         Box::pin(async move {
             let_others_go_first().await;
             add(&self.traffic.lists, 1);
-            let all = self.listed(prefix);
+            let mut all = self.listed(prefix);
+            all.retain(|key| !self.hidden.borrow().contains(key));
             let from = cursor.map_or(0, |last| all.iter().position(|key| key == last).map_or(0, |at| at + 1));
             let keys: Vec<_> = all.iter().skip(from).take(limit).cloned().collect();
             let cursor = keys.last().filter(|_| from + keys.len() < all.len()).cloned();

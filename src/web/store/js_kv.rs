@@ -1,0 +1,298 @@
+//! A key-value driver that is a JavaScript object.
+//!
+//! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `KvStore` in the types.
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::store::LogStore;
+use crate::store::StoreFuture;
+use crate::store::kv::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvStore, KvWrite, WriteOnceStore};
+use crate::web::convert::set;
+use crate::web::foreign::{bytes, get, items, member, reason_of, string};
+use crate::web::option_reader::{AtLeastOne, read_optional};
+use crate::web::platform::random_id;
+use crate::web::promise::{await_settled, in_background};
+use crate::web::trap_cleanup::TrapCleanup;
+use bytes::Bytes;
+use js_sys::{Array, Function, Object, Uint8Array};
+use serde::Deserialize;
+use std::rc::Rc;
+use wasm_bindgen::prelude::*;
+
+/// The names that `status()` shows of drivers. Any other driver is a "key-value" store.
+const NAMES: [&str; 6] = ["redis", "localstorage", "workers-kv", "unstorage", "deno-kv", "key-value"];
+
+/// A driver, and what it says of itself.
+pub struct JsKvDriver {
+    driver: JsValue,
+    name: &'static str,
+    limits: KvLimits,
+    get: Function,
+    list: Function,
+    put: Function,
+    delete: Function,
+    get_many: Option<Function>,
+    commit: Option<Function>,
+    close: Option<Function>,
+    _cleanup: Option<TrapCleanup>,
+}
+
+/// `limits`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct KvLimitsOptions {
+    max_value_bytes: Option<AtLeastOne>,
+    min_rewrite_ms: Option<u64>,
+    read_your_writes: Option<bool>,
+}
+
+impl From<KvLimitsOptions> for KvLimits {
+    fn from(options: KvLimitsOptions) -> Self {
+        let usual = Self::default();
+        let most = options.max_value_bytes.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
+        Self {
+            max_value_bytes: most.unwrap_or(usual.max_value_bytes),
+            min_rewrite_ms: options.min_rewrite_ms.unwrap_or(usual.min_rewrite_ms),
+            read_your_writes: options.read_your_writes.unwrap_or(usual.read_your_writes),
+        }
+    }
+}
+
+impl JsKvDriver {
+    /// Returns true if the object has the methods of a key-value driver.
+    pub fn is_driver(value: &JsValue) -> bool {
+        let has = |key: &&str| get(value, key).is_ok_and(|method| method.is_function());
+        value.is_object() && ["get", "list", "put"].iter().all(|key| has(key))
+    }
+
+    /// Reads the members of a driver.
+    ///
+    /// # Errors
+    /// `config_invalid` when one is missing or of another type.
+    pub fn new(driver: &JsValue) -> Result<Self> {
+        let member = |key: &str| get(driver, key).map_err(|error| Error::config(error.into_message()));
+        if member("getWithMetadata")?.is_function() {
+            return Err(Error::config(
+                "`store` is a namespace of Workers KV; pass `workersKv(namespace)` of rethread/cloudflare",
+            ));
+        }
+        let wrong = |key: &str| Error::config(format!("`store`: a key-value driver's `{key}` is a function"));
+        let method = |key: &str| -> Result<Option<Function>> {
+            let value = member(key)?;
+            if value.is_undefined() || value.is_null() {
+                return Ok(None);
+            }
+            value.dyn_into().map(Some).map_err(|_| wrong(key))
+        };
+        let required = |key: &str| method(key)?.ok_or_else(|| wrong(key));
+        let name = member("name")?.as_string().unwrap_or_default();
+        let options: KvLimitsOptions = read_optional("the driver's `limits`", &member("limits")?)
+            .map_err(|error| Error::config(error.into_message()))?;
+        Ok(Self {
+            name: NAMES.into_iter().find(|known| *known == name).unwrap_or("key-value"),
+            limits: options.into(),
+            get: required("get")?,
+            list: required("list")?,
+            put: required("put")?,
+            delete: required("delete")?,
+            get_many: method("getMany")?,
+            commit: method("commit")?,
+            close: method("close")?,
+            driver: driver.clone(),
+            _cleanup: TrapCleanup::closing(driver),
+        })
+    }
+
+    /// Calls a method; returns what it returned or the promise of it, not awaited.
+    fn start(&self, method: &Function, args: &[JsValue]) -> std::result::Result<JsValue, JsValue> {
+        method.apply(&self.driver, &args.iter().collect())
+    }
+
+    /// Awaits what a method returned.
+    async fn settle(&self, started: std::result::Result<JsValue, JsValue>) -> Result<JsValue> {
+        let settled = match started {
+            Ok(returned) => await_settled(returned).await,
+            Err(thrown) => Err(thrown),
+        };
+        settled.map_err(|thrown| self.failure(&thrown))
+    }
+
+    /// The error for what a driver threw.
+    fn failure(&self, thrown: &JsValue) -> Error {
+        let reason = reason_of(thrown);
+        Error::new(code_of(thrown, &reason), format!("the {} store: {reason}", self.name))
+    }
+
+    fn unexpected(&self, what: &str) -> Error {
+        Error::new(ErrorCode::StoreError, format!("the driver of the {} store returned {what}", self.name))
+    }
+
+    fn read_bytes(&self, value: &JsValue) -> Result<Bytes> {
+        let bytes = bytes("a value", value).map_err(|error| self.unexpected(&error.into_message()))?;
+        bytes.map(Bytes::from).ok_or_else(|| self.unexpected("a value that is no Uint8Array"))
+    }
+
+    fn read_entry(&self, entry: &JsValue) -> Result<Option<KvEntry>> {
+        if entry.is_null() || entry.is_undefined() {
+            return Ok(None);
+        }
+        let value = get(entry, "value").map_err(|error| self.unexpected(&error.into_message()))?;
+        let version = string("the version", &member(entry, "version"))?;
+        if self.commit.is_some() && version.is_none() {
+            return Err(self.unexpected("an entry without a `version`, which `commit` checks"));
+        }
+        Ok(Some(KvEntry { value: self.read_bytes(&value)?, version }))
+    }
+
+    fn read_items(&self, what: &str, value: &JsValue) -> Result<Vec<JsValue>> {
+        let list = items(what, value, u32::MAX).map_err(|error| self.unexpected(&error.into_message()))?;
+        list.ok_or_else(|| self.unexpected(&format!("no array of {what}")))
+    }
+
+    fn read_page(&self, page: &JsValue) -> Result<KvPage> {
+        let mut keys = Vec::new();
+        for key in self.read_items("keys", &member(page, "keys"))? {
+            keys.push(key.as_string().ok_or_else(|| self.unexpected("a key that is no string"))?);
+        }
+        Ok(KvPage { keys, cursor: string("the cursor", &member(page, "cursor"))? })
+    }
+}
+
+/// Opens the store of a driver, and returns it with the name that `status()` shows.
+///
+/// # Errors
+/// `config_invalid` for an object that is no driver, or if `strict` demands that what is acknowledged is on the disk, which no
+/// key-value service promises; and the store's own.
+pub async fn open_kv_store(driver: &JsValue, strict: bool) -> Result<(Rc<dyn LogStore>, &'static str)> {
+    let driver = Rc::new(JsKvDriver::new(driver)?);
+    let name = driver.name;
+    if strict {
+        return Err(Error::config(format!(
+            "`durability`: the {name} store cannot promise \"strict\"; open it with \"relaxed\", or take a SQL store"
+        )));
+    }
+    if driver.has_commit() {
+        return Ok((Rc::new(KvStore::open(driver).await?), name));
+    }
+    Ok((Rc::new(WriteOnceStore::open(driver, random_id()).await?), name))
+}
+
+/// What kind of failure a driver threw: an error code of ours, the name that browsers give a full storage, or a sentence of the clients
+/// of Redis.
+fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
+    let code = member(thrown, "code").as_string().unwrap_or_default();
+    let kept = [ErrorCode::Busy, ErrorCode::QuotaExceeded, ErrorCode::Closed, ErrorCode::TooLarge];
+    if let Some(code) = kept.into_iter().find(|kept| kept.as_str() == code) {
+        return code;
+    }
+    let has = |texts: &[&str]| texts.iter().any(|text| reason.contains(text));
+    match member(thrown, "name").as_string().as_deref() {
+        Some("QuotaExceededError") => ErrorCode::QuotaExceeded,
+        _ if has(&["OOM command not allowed"]) => ErrorCode::QuotaExceeded,
+        _ if has(&["Connection is closed", "client is closed", "Socket closed"]) => ErrorCode::Closed,
+        _ => ErrorCode::StoreError,
+    }
+}
+
+fn text(text: &str) -> JsValue {
+    JsValue::from_str(text)
+}
+
+fn text_or_null(value: Option<&str>) -> JsValue {
+    value.map_or(JsValue::NULL, text)
+}
+
+fn bytes_to_js(value: &Bytes) -> JsValue {
+    Uint8Array::from(value.as_ref()).into()
+}
+
+fn check_to_js(check: &KvCheck) -> JsValue {
+    let object = Object::new();
+    set(&object, "key", &text(&check.key));
+    set(&object, "version", &text_or_null(check.version.as_deref()));
+    object.into()
+}
+
+fn write_to_js(write: &KvWrite) -> JsValue {
+    let object = Object::new();
+    set(&object, "key", &text(&write.key));
+    set(&object, "value", &write.value.as_ref().map_or(JsValue::NULL, bytes_to_js));
+    object.into()
+}
+
+impl KvDriver for JsKvDriver {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn limits(&self) -> KvLimits {
+        self.limits
+    }
+
+    fn has_commit(&self) -> bool {
+        self.commit.is_some()
+    }
+
+    fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>> {
+        Box::pin(async move { self.read_entry(&self.settle(self.start(&self.get, &[text(&key)])).await?) })
+    }
+
+    fn get_many(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<Bytes>>> {
+        Box::pin(async move {
+            let mut values = Vec::new();
+            let Some(get_many) = &self.get_many else {
+                // All are started before the first is awaited.
+                let started: Vec<_> = keys.iter().map(|key| self.start(&self.get, &[text(key)])).collect();
+                for entry in started {
+                    values.push(self.read_entry(&self.settle(entry).await?)?.map(|entry| entry.value));
+                }
+                return Ok(values);
+            };
+            let list: Array = keys.iter().map(|key| text(key)).collect();
+            let returned = self.settle(self.start(get_many, &[list.into()])).await?;
+            for value in self.read_items("values", &returned)? {
+                let is_absent = value.is_null() || value.is_undefined();
+                values.push(if is_absent { None } else { Some(self.read_bytes(&value)?) });
+            }
+            if values.len() != keys.len() {
+                return Err(self.unexpected(&format!("{} values for {} keys", values.len(), keys.len())));
+            }
+            Ok(values)
+        })
+    }
+
+    fn list<'a>(&'a self, prefix: &'a str, cursor: Option<&'a str>, limit: usize) -> StoreFuture<'a, KvPage> {
+        Box::pin(async move {
+            let limit = JsValue::from(u32::try_from(limit).unwrap_or(u32::MAX));
+            let args = [text(prefix), text_or_null(cursor), limit];
+            self.read_page(&self.settle(self.start(&self.list, &args)).await?)
+        })
+    }
+
+    fn put(&self, key: String, value: Bytes) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.settle(self.start(&self.put, &[text(&key), bytes_to_js(&value)])).await.map(drop) })
+    }
+
+    fn delete(&self, key: String) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.settle(self.start(&self.delete, &[text(&key)])).await.map(drop) })
+    }
+
+    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            let commit = self.commit.as_ref().ok_or_else(|| self.unexpected("no `commit`"))?;
+            let checks: Array = checks.iter().map(check_to_js).collect();
+            let writes: Array = writes.iter().map(write_to_js).collect();
+            let applied = self.settle(self.start(commit, &[checks.into(), writes.into()])).await?;
+            applied.as_bool().ok_or_else(|| self.unexpected("neither true nor false from `commit`"))
+        })
+    }
+
+    fn close(&self) {
+        let Some(close) = &self.close else { return };
+        // Nobody waits for it: what it fails with concerns nobody any more.
+        if let Ok(returned) = self.start(close, &[]) {
+            in_background(async move {
+                let _ = await_settled(returned).await;
+            });
+        }
+    }
+}
