@@ -1,4 +1,4 @@
-// What the tests of stores on servers need: a Node with node:sqlite, and the programs of PostgreSQL. Installed where they are missing.
+// What the tests of stores on servers need: a Node with node:sqlite, the programs of PostgreSQL, and Redis. Installed where they are missing.
 
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
@@ -21,6 +21,21 @@ export async function nodeWithSqlite() {
   if (!has(program)) throw new Error(`a Node with node:sqlite is needed, from 22.13 on: ${program} is none`);
   console.log(`node: ${NODE} in ${place}`);
   return program;
+}
+
+/** The program of the Redis server, from the system's packages. */
+export async function redisProgram() {
+  if (!which('redis-server')) {
+    const canInstall = process.platform === 'linux' && process.getuid?.() === 0 && which('apt-get');
+    if (!canInstall) throw new Error('Redis is needed: as root on Debian `apt-get install redis-server`, elsewhere install it so that `redis-server` is on PATH');
+    const env = { DEBIAN_FRONTEND: 'noninteractive' };
+    await run('apt-get', ['update', '-q'], { env, minutes: 10 });
+    await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'redis-server'], { env, minutes: 10 });
+  }
+  const found = which('redis-server');
+  if (!found) throw new Error('Redis was installed, and `redis-server` is not on PATH');
+  console.log(`redis: ${found}`);
+  return found;
 }
 
 function findPostgres() {

@@ -126,6 +126,11 @@ export class Session {
     return this.#handle.promise((session) => session.discard(run, options), () => check.runId(run));
   }
 
+  /** @type {PublicSession['branches']} */
+  branches() {
+    return this.#handle.promise((session) => session.branches());
+  }
+
   /** @type {PublicSession['refresh']} */
   refresh() {
     return this.#handle.promise((session) => session.refresh());

@@ -10,6 +10,8 @@ const toText = (bytes) => {
 };
 const toBytes = (text) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 
+const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
 /** A store in localStorage, under the keys `rethread:<name>/…`. Web Locks keep the tabs apart; where there are none, one tab at a time may write. */
 export function localStorageDriver(name) {
   /** @type {Storage | undefined} */
@@ -24,7 +26,41 @@ export function localStorageDriver(name) {
   const prefix = `rethread:${encodeURIComponent(name)}/`;
   const undoKey = `${prefix}undo`;
   const locks = globalThis.navigator?.locks;
-  const locked = async (work) => (locks ? locks.request(`${prefix}write`, async () => work()) : work());
+
+  // Browsers tell a tab of what another one wrote some time later, even if it has waited for the other's lock. So each commit has a
+  // number, which its tab writes last, and holds as the name of a lock: whoever sees that lock waits until it sees the number.
+  const writtenKey = `${prefix}written`;
+  let release = () => {};
+  const hold = (number) => new Promise((held) => {
+    locks.request(`${prefix}written/${number}`, () => new Promise((resolve) => {
+      release();
+      release = () => resolve(undefined);
+      held(undefined);
+    }));
+  });
+  const written = () => Number(items.getItem(writtenKey));
+  const caughtUp = async () => {
+    const { held = [] } = await locks.query();
+    const newest = Math.max(0, ...held.map((lock) => (lock.name?.startsWith(`${writtenKey}/`) ? Number(lock.name.slice(writtenKey.length + 1)) : 0)));
+    for (const until = performance.now() + 10_000; written() < newest;) {
+      if (performance.now() > until) throw new RethreadError('busy', 'what another tab wrote does not arrive here');
+      await pause(2);
+    }
+    return newest;
+  };
+  const locked = async (work) => {
+    if (!locks) return work();
+    return locks.request(`${prefix}lock`, async () => {
+      // A tab that is gone holds no lock any more, and may have written a moment ago.
+      if (!await caughtUp()) await pause(50);
+      const result = work();
+      // Of one length, so that there is room for it in a full storage.
+      const number = written() + 1;
+      items.setItem(writtenKey, String(number).padStart(16, '0'));
+      await hold(number);
+      return result;
+    });
+  };
 
   /** Undoes a commit that a closed tab left half done. */
   const undo = () => {
@@ -36,6 +72,7 @@ export function localStorageDriver(name) {
     items.removeItem(undoKey);
   };
   const settled = async () => {
+    if (locks) await caughtUp();
     if (items.getItem(undoKey) !== null) await locked(undo);
   };
   const apply = (writes) => {
@@ -63,7 +100,7 @@ export function localStorageDriver(name) {
     },
     async list(beginning, cursor, limit) {
       await settled();
-      const all = Object.keys(items).filter((key) => key.startsWith(prefix + beginning) && key !== undoKey);
+      const all = Object.keys(items).filter((key) => key.startsWith(prefix + beginning) && key !== undoKey && key !== writtenKey);
       const rest = all.map((key) => key.slice(prefix.length)).filter((key) => cursor === null || key > cursor).sort();
       const keys = rest.slice(0, limit);
       return { keys, cursor: rest.length > limit ? keys.at(-1) : null };
@@ -76,5 +113,6 @@ export function localStorageDriver(name) {
       apply(writes);
       return true;
     }),
+    close: () => release(),
   };
 }

@@ -70,6 +70,9 @@ export interface Session {
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;
   /** Reads what other tabs and processes have appended. */
   refresh(): Promise<{ revision: number }>;
+  /** The session's history, "main", and the sides that are not: of a store that cannot exclude a second writer (Workers KV, unstorage)
+   *  every reader takes the same side as history and keeps the other one as a "conflict". */
+  branches(): Promise<Branch[]>;
   /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
   subscribe(listener: () => void): () => void;
   [Symbol.dispose](): void;
@@ -111,3 +114,12 @@ export type ViewMessage = Omit<Message, "parts"> & {
   saved: boolean;
   parts: readonly (Exclude<Part, { type: "tool_call" }> | { type: "tool"; call: ToolInvocation })[];
 };
+export interface Branch {
+  branch: string;
+  kind: "main" | "fork" | "conflict";
+  parent: string | null;
+  /** The last message that it shares with its parent; `null` if there is none. */
+  forkedAfter: string | null;
+  createdAt: number;
+  messageCount: number;
+}

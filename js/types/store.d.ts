@@ -1,5 +1,6 @@
 // Opening a store, and what is common to all its sessions.
 
+import type { KvStore } from "../stores/kv-store.js";
 import type { LogStore } from "../stores/log-store.js";
 import type { SqlDriver } from "../stores/sql-driver.js";
 import type { Finding } from "./formats.js";
@@ -12,10 +13,10 @@ import type { Session, SessionOptions } from "./session.js";
 export function open(options?: OpenOptions): Promise<Rethread>;
 
 export interface OpenOptions {
-  /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres", "rethread/cloudflare". One of
-   *  your own: docs/stores.md. */
-  store?: "indexeddb" | "memory" | SqlDriver | LogStore;
-  /** Name of the IndexedDB database. */
+  /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres", "rethread/cloudflare",
+   *  "rethread/redis", "rethread/unstorage". One of your own: docs/stores.md. */
+  store?: "indexeddb" | "localstorage" | "memory" | SqlDriver | KvStore | LogStore;
+  /** Name of the IndexedDB database, or of the keys in localStorage. */
   name?: string;
   /** "relaxed" (default): a write survives the end of the tab, the process and the browser. "strict": it also survives a power failure,
    *  because each write waits for the disk. A store that cannot promise it is refused with `config_invalid`. */

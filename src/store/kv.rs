@@ -48,6 +48,12 @@ impl KvStore {
         if !driver.has_commit() {
             return Err(Error::config(format!("the {} store: its driver has no `commit`", driver.name())));
         }
+        if driver.limits().min_rewrite_ms > 0 {
+            return Err(Error::config(format!(
+                "the {} store: an append writes the head's key again, so a driver with `commit` has no `limits.minRewriteMs`; leave one of them out",
+                driver.name()
+            )));
+        }
         prepare(&*driver).await?;
         Ok(Self { driver, closed: Cell::new(false) })
     }

@@ -13,6 +13,8 @@ mod assembler;
 #[cfg(feature = "web")]
 mod audit;
 #[cfg(feature = "web")]
+mod branches;
+#[cfg(feature = "web")]
 mod change_feed;
 #[cfg(feature = "testing")]
 mod conformance;

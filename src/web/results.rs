@@ -34,6 +34,20 @@ pub struct RevisionResult {
     pub revision: u64,
 }
 
+/// An item of `Session.branches`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BranchResult {
+    pub branch: String,
+    pub kind: &'static str,
+    pub parent: Option<&'static str>,
+    pub forked_after: Option<String>,
+    #[serde(serialize_with = "number")]
+    pub created_at: u64,
+    #[serde(serialize_with = "number")]
+    pub message_count: u64,
+}
+
 /// `Session.owner`.
 #[derive(Serialize)]
 pub struct OwnerResult {

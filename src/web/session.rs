@@ -1,6 +1,7 @@
 //! The class `Session`.
 
 use super::audit::audit_page;
+use super::branches::{MAIN_BRANCH, branches};
 use super::convert::to_json;
 use super::journals::pending_runs;
 use super::message_page::messages;
@@ -53,7 +54,13 @@ impl JsSession {
     /// The branch that is shown.
     #[wasm_bindgen(getter)]
     pub fn branch(&self) -> String {
-        "main".into()
+        MAIN_BRANCH.into()
+    }
+
+    /// Lists the session's history and the other sides of its forks.
+    pub fn branches(&self) -> Promise {
+        let inner = self.inner.clone();
+        self.inner.context.promise(async move { branches(&inner).await })
     }
 
     /// Its title.

@@ -3,9 +3,15 @@
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { createClient } from '@libsql/client';
+import { Redis } from 'ioredis';
 import pg from 'pg';
+import { createClient as createRedisClient } from 'redis';
 import { postgres } from 'rethread/postgres';
+import { redis } from 'rethread/redis';
 import { sqlite } from 'rethread/sqlite';
+import { unstorage } from 'rethread/unstorage';
+import { createStorage } from 'unstorage';
+import fsDriver from 'unstorage/drivers/fs';
 
 const timeout = (database) => {
   database.exec('PRAGMA busy_timeout = 10000');
@@ -32,6 +38,20 @@ const OPEN = {
     client.on('error', () => {});
     await client.connect();
     return { driver: postgres(client), end: () => client.end() };
+  },
+  ioredis: (socket) => {
+    const client = new Redis(socket);
+    return { driver: redis(client), end: () => client.disconnect() };
+  },
+  redis: async (socket) => {
+    const client = createRedisClient({ socket: { path: socket } });
+    client.on('error', () => {}); // the server is stopped at the end
+    await client.connect();
+    return { driver: redis(client), end: () => client.close() };
+  },
+  'unstorage fs': (folder) => {
+    const storage = createStorage({ driver: fsDriver({ base: folder }) });
+    return { driver: unstorage(storage), end: () => storage.dispose() };
   },
 };
 

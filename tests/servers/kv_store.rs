@@ -9,7 +9,7 @@ use rethread::error::{Error, ErrorCode};
 use rethread::store::conformance::{both, check_all, nothing_lost, write_with_retry};
 use rethread::store::kv::{KvLimits, KvStore, WriteOnceStore};
 use rethread::store::{Appended, AuditIndex, AuditQuery, Batch, LogStore, Query, Record, StoredHead, Table};
-use service::{MemoryKv, block_on};
+use service::{MemoryKv, block_on, let_others_go_first};
 use std::rc::Rc;
 
 fn store(service: &MemoryKv) -> KvStore {
@@ -66,6 +66,23 @@ fn r47_two_writers_lose_nothing() {
     let (first, second) = block_on(both(write_with_retry(&one, "s", 0, 200), write_with_retry(&two, "s", 1, 200)));
     assert!(first.unwrap() + second.unwrap() > 0, "they never met");
     block_on(nothing_lost(&one, "s", 200)).unwrap();
+}
+
+#[test]
+fn r47_two_writers_begin_a_session_at_once() {
+    for delay in 0..8 {
+        let service = MemoryKv::default();
+        let (one, two) = (store(&service), store(&service));
+        let late = async {
+            for _ in 0..delay {
+                let_others_go_first().await;
+            }
+            write_with_retry(&two, "s", 1, 3).await
+        };
+        let (first, second) = block_on(both(write_with_retry(&one, "s", 0, 3), late));
+        assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?} after {delay}");
+        block_on(nothing_lost(&one, "s", 3)).unwrap();
+    }
 }
 
 fn record(table: Table, key: u64, value: &[u8]) -> Record {
@@ -183,6 +200,8 @@ fn r48_keys_of_others_and_of_newer_versions_are_refused() {
     }
     let narrow = MemoryKv { limits: KvLimits { max_value_bytes: 100, ..SMALL }, ..MemoryKv::default() };
     assert_eq!(refused(&narrow).code, ErrorCode::ConfigInvalid);
+    let slow = MemoryKv { limits: KvLimits { min_rewrite_ms: 1_000, ..SMALL }, ..MemoryKv::default() };
+    assert_eq!(refused(&slow).code, ErrorCode::ConfigInvalid);
     assert_eq!(refused(&MemoryKv { is_plain: true, ..MemoryKv::default() }).code, ErrorCode::ConfigInvalid);
     let closed = store(&MemoryKv::default());
     block_on(closed.close()).unwrap();

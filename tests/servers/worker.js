@@ -1,8 +1,8 @@
-// A worker that does with D1, or in a Durable Object, what the address says.
+// A worker that does with D1, Workers KV, or in a Durable Object, what the address says.
 
 import { DurableObject } from 'cloudflare:workers';
 import { open } from '../../js/entry/workerd.js';
-import { d1, durableObject } from '../../js/stores/cloudflare.js';
+import { d1, durableObject, workersKv } from '../../js/stores/cloudflare.js';
 import module from '../../dist/testing_bg.wasm';
 import { chat, startTesting } from './testing.mjs';
 
@@ -49,6 +49,51 @@ async function act(driver, wrongDriver, address) {
   }
 }
 
+/** Two writers on Workers KV, of which one does not see what the other one has written: as in two places of the world. */
+async function fork(namespace) {
+  const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
+  const texts = async (session) => (await session.messages()).items.map(({ parts }) => parts[0].text);
+  const hidden = new Set();
+  const far = {
+    getWithMetadata() {},
+    get: async (key, type) => (hidden.has(key) ? null : namespace.get(key, type)),
+    list: async (options) => {
+      const page = await namespace.list(options);
+      return { ...page, keys: page.keys.filter(({ name }) => !hidden.has(name)) };
+    },
+    put: (key, value) => namespace.put(key, value),
+    delete: (key) => namespace.delete(key),
+  };
+  const prefix = `fork-${Math.random()}/`;
+  const at = async (binding) => (await open({ store: workersKv(binding, { prefix }) })).session('s');
+  const [one, two] = [await at(namespace), await at(far)];
+  await one.append(message('first'));
+  await two.refresh();
+  await one.append(message('here'));
+  await one.append(message('here too'));
+  for (const { name } of (await namespace.list({ prefix: `${prefix}append:` })).keys) if (!name.includes(':00000000000001:')) hidden.add(name);
+  await two.append(message('there'));
+  const before = await texts(two);
+  hidden.clear();
+  const third = await at(namespace);
+  const readers = [];
+  for (const session of [one, two, third]) {
+    await session.refresh();
+    readers.push({ texts: await texts(session), branches: (await session.branches()).map(({ kind, messageCount }) => [kind, messageCount]) });
+  }
+  return { before, readers };
+}
+
+/** Keys of others, a newer layout, no namespace, a namespace as it is, a promise that it cannot keep. */
+async function wrongKv(namespace) {
+  const codes = [await codeOf(() => workersKv(undefined)), await codeOf(() => open({ store: namespace }))];
+  await namespace.put('newer/schema', 'rethread appends 2');
+  await namespace.put('other/user', 'somebody');
+  for (const prefix of ['newer/', 'other/']) codes.push(await codeOf(() => open({ store: workersKv(namespace, { prefix }) })));
+  codes.push(await codeOf(() => open({ store: workersKv(namespace), durability: 'strict' })));
+  return { codes, keys: (await namespace.list({ prefix: 'other/' })).keys.length };
+}
+
 export class Chats extends DurableObject {
   async fetch(request) {
     return Response.json(await act(() => durableObject(this.ctx.storage), durableObject, request.url));
@@ -62,6 +107,9 @@ export default {
       const [, store, action] = new URL(request.url).pathname.split('/');
       const name = action === 'foreign' ? 'FOREIGN' : 'DB';
       if (store === 'object') return await env.CHATS.get(env.CHATS.idFromName(name)).fetch(request);
+      if (store === 'kv' && action === 'fork') return Response.json(await fork(env.KV));
+      if (store === 'kv' && action === 'wrong') return Response.json(await wrongKv(env.KV));
+      if (store === 'kv') return Response.json(await act(() => workersKv(env.KV), workersKv, request.url));
       return Response.json(await act(() => d1(env[name]), d1, request.url));
     } catch (error) {
       return new Response(`${error.code} ${error.message} ${error.stack}`, { status: 500 });

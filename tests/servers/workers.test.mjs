@@ -1,4 +1,4 @@
-// r46 r47: rethread/cloudflare in workerd: the SQLite storage of a Durable Object, and D1.
+// r46 r47 r48: rethread/cloudflare in workerd: the SQLite storage of a Durable Object, D1, and Workers KV.
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,6 +24,8 @@ before(() => {
     ],
     d1Databases: { DB: 'chats', FOREIGN: 'foreign' },
     d1Persist: path.join(folder, 'd1'),
+    kvNamespaces: { KV: 'chats' },
+    kvPersist: path.join(folder, 'kv'),
     durableObjects: { CHATS: { className: 'Chats', useSQLite: true } },
     durableObjectsPersist: path.join(folder, 'objects'),
   });
@@ -67,3 +69,26 @@ for (const store of ['d1', 'object']) {
     });
   });
 }
+
+describe('kv', () => {
+  test('a chat is written and read', async () => {
+    assert.deepEqual(await ask('kv/chat'), { store: 'workers-kv' });
+  });
+
+  test('r46 it conforms; of two writers both sides are kept', async () => {
+    const results = await ask('kv/suite');
+    assert.ok(results.length >= 24, `only ${results.length} checks ran`);
+    assert.deepEqual(results.filter(({ error }) => error), []);
+  });
+
+  test('r47 a second writer is reported, both sides are kept, every reader takes the same one', async () => {
+    const { before, readers } = await ask('kv/fork');
+    assert.deepEqual(before, ['first', 'there']);
+    for (const reader of readers) assert.deepEqual(reader, { texts: ['first', 'here', 'here too'], branches: [['main', 3], ['conflict', 2]] });
+  });
+
+  test('r48 what cannot be used is refused, and not written', async () => {
+    const codes = ['config_invalid', 'config_invalid', 'unsupported_version', 'config_invalid', 'config_invalid'];
+    assert.deepEqual(await ask('kv/wrong'), { codes, keys: 1 });
+  });
+});

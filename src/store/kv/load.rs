@@ -45,7 +45,14 @@ pub(super) async fn load_by_key(driver: &dyn KvDriver, key: String, id: &str) ->
     for _ in 0..ATTEMPTS {
         let Some(entry) = driver.get(head_key(&key)).await? else {
             let records = driver.list(&record_prefix(&key), None, 1).await?;
-            let head = if records.keys.is_empty() { KvHead::new(id) } else { rebuild(driver, &key, id).await? };
+            let head = if records.keys.is_empty() {
+                KvHead::new(id)
+            } else if driver.get(head_key(&key)).await?.is_some() {
+                // Another process began the session between the two requests.
+                continue;
+            } else {
+                rebuild(driver, &key, id).await?
+            };
             return Ok(LoadedSession { key, version: None, head, value: Bytes::new() });
         };
         if let Some(loaded) = open_head(driver, &key, id, entry).await? {

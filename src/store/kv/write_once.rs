@@ -196,11 +196,11 @@ impl LogStore for WriteOnceStore {
         self.sessions.borrow().get(session).map_or(0, |tree| tree.lineage)
     }
 
-    fn close(&self) {
-        if !self.closed.replace(true) {
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
             self.sessions.take();
-            self.driver.close();
-        }
+            if self.closed.replace(true) { Ok(()) } else { self.driver.close().await }
+        })
     }
 
     fn head<'a>(&'a self, session: &'a str) -> StoreFuture<'a, Option<StoredHead>> {

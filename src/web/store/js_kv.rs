@@ -2,19 +2,17 @@
 //!
 //! The object is the application's: whatever it throws or returns becomes a typed error. Its shape is `KvStore` in the types.
 
+use super::js_sql::limit;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::LogStore;
 use crate::store::StoreFuture;
 use crate::store::kv::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvStore, KvWrite, WriteOnceStore};
 use crate::web::convert::set;
 use crate::web::foreign::{bytes, get, items, member, reason_of, string};
-use crate::web::option_reader::{AtLeastOne, read_optional};
-use crate::web::platform::random_id;
-use crate::web::promise::{await_settled, in_background};
+use crate::web::promise::await_settled;
 use crate::web::trap_cleanup::TrapCleanup;
 use bytes::Bytes;
 use js_sys::{Array, Function, Object, Uint8Array};
-use serde::Deserialize;
 use std::rc::Rc;
 use wasm_bindgen::prelude::*;
 
@@ -36,32 +34,22 @@ pub struct JsKvDriver {
     _cleanup: Option<TrapCleanup>,
 }
 
-/// `limits`.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct KvLimitsOptions {
-    max_value_bytes: Option<AtLeastOne>,
-    min_rewrite_ms: Option<u64>,
-    read_your_writes: Option<bool>,
-}
-
-impl From<KvLimitsOptions> for KvLimits {
-    fn from(options: KvLimitsOptions) -> Self {
-        let usual = Self::default();
-        let most = options.max_value_bytes.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
-        Self {
-            max_value_bytes: most.unwrap_or(usual.max_value_bytes),
-            min_rewrite_ms: options.min_rewrite_ms.unwrap_or(usual.min_rewrite_ms),
-            read_your_writes: options.read_your_writes.unwrap_or(usual.read_your_writes),
-        }
-    }
+/// Reads `limits`.
+fn read_limits(limits: &JsValue) -> Result<KvLimits> {
+    let usual = KvLimits::default();
+    let read_your_writes = get(limits, "readYourWrites").map_err(|error| Error::config(error.into_message()))?;
+    Ok(KvLimits {
+        max_value_bytes: limit(limits, "maxValueBytes")?.unwrap_or(usual.max_value_bytes),
+        min_rewrite_ms: limit(limits, "minRewriteMs")?.map_or(usual.min_rewrite_ms, |ms| ms as u64),
+        read_your_writes: read_your_writes.as_bool().unwrap_or(usual.read_your_writes),
+    })
 }
 
 impl JsKvDriver {
     /// Returns true if the object has the methods of a key-value driver.
     pub fn is_driver(value: &JsValue) -> bool {
         let has = |key: &&str| get(value, key).is_ok_and(|method| method.is_function());
-        value.is_object() && ["get", "list", "put"].iter().all(|key| has(key))
+        value.is_object() && ["get", "list", "put"].iter().all(has)
     }
 
     /// Reads the members of a driver.
@@ -85,11 +73,9 @@ impl JsKvDriver {
         };
         let required = |key: &str| method(key)?.ok_or_else(|| wrong(key));
         let name = member("name")?.as_string().unwrap_or_default();
-        let options: KvLimitsOptions = read_optional("the driver's `limits`", &member("limits")?)
-            .map_err(|error| Error::config(error.into_message()))?;
         Ok(Self {
             name: NAMES.into_iter().find(|known| *known == name).unwrap_or("key-value"),
-            limits: options.into(),
+            limits: read_limits(&member("limits")?)?,
             get: required("get")?,
             list: required("list")?,
             put: required("put")?,
@@ -173,14 +159,26 @@ pub async fn open_kv_store(driver: &JsValue, strict: bool) -> Result<(Rc<dyn Log
     if driver.has_commit() {
         return Ok((Rc::new(KvStore::open(driver).await?), name));
     }
-    Ok((Rc::new(WriteOnceStore::open(driver, random_id()).await?), name))
+    Ok((Rc::new(WriteOnceStore::open(driver, writer_name()?).await?), name))
+}
+
+/// Returns a name that no other writer has. The suite for stores is a program without the other source of randomness.
+fn writer_name() -> Result<String> {
+    let bytes = Uint8Array::new_with_length(16);
+    let crypto = member(&js_sys::global(), "crypto");
+    let missing =
+        || Error::new(ErrorCode::StoreError, "there is no `crypto.getRandomValues` here, which names the writer");
+    let fill: Function = member(&crypto, "getRandomValues").dyn_into().map_err(|_| missing())?;
+    fill.call1(&crypto, &bytes).map_err(|_| missing())?;
+    Ok(bytes.to_vec().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// What kind of failure a driver threw: an error code of ours, the name that browsers give a full storage, or a sentence of the clients
 /// of Redis.
 fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
     let code = member(thrown, "code").as_string().unwrap_or_default();
-    let kept = [ErrorCode::Busy, ErrorCode::QuotaExceeded, ErrorCode::Closed, ErrorCode::TooLarge];
+    let kept =
+        [ErrorCode::Busy, ErrorCode::QuotaExceeded, ErrorCode::Closed, ErrorCode::TooLarge, ErrorCode::Unavailable];
     if let Some(code) = kept.into_iter().find(|kept| kept.as_str() == code) {
         return code;
     }
@@ -189,6 +187,7 @@ fn code_of(thrown: &JsValue, reason: &str) -> ErrorCode {
         Some("QuotaExceededError") => ErrorCode::QuotaExceeded,
         _ if has(&["OOM command not allowed"]) => ErrorCode::QuotaExceeded,
         _ if has(&["Connection is closed", "client is closed", "Socket closed"]) => ErrorCode::Closed,
+        _ if has(&["ECONNREFUSED", "ECONNRESET", "LOADING "]) => ErrorCode::Unavailable,
         _ => ErrorCode::StoreError,
     }
 }
@@ -286,13 +285,10 @@ impl KvDriver for JsKvDriver {
         })
     }
 
-    fn close(&self) {
-        let Some(close) = &self.close else { return };
-        // Nobody waits for it: what it fails with concerns nobody any more.
-        if let Ok(returned) = self.start(close, &[]) {
-            in_background(async move {
-                let _ = await_settled(returned).await;
-            });
-        }
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(close) = &self.close else { return Ok(()) };
+            self.settle(self.start(close, &[])).await.map(drop)
+        })
     }
 }

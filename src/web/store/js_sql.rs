@@ -176,7 +176,7 @@ fn as_bytes(value: &JsValue) -> JsValue {
     Reflect::construct(&class, &Array::of1(value)).unwrap_or_default()
 }
 
-fn limit(limits: &JsValue, key: &str) -> Result<Option<usize>> {
+pub(super) fn limit(limits: &JsValue, key: &str) -> Result<Option<usize>> {
     let value = get(limits, key).map_err(|error| Error::config(error.into_message()))?;
     if value.is_undefined() || value.is_null() {
         return Ok(None);
@@ -184,7 +184,7 @@ fn limit(limits: &JsValue, key: &str) -> Result<Option<usize>> {
     match value.as_f64() {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= MAX_SAFE => Ok(Some(number as usize)),
-        _ => Err(Error::config(format!("a SQL driver's `limits.{key}` is a whole number, 1 or more"))),
+        _ => Err(Error::config(format!("a driver's `limits.{key}` is a whole number, 1 or more"))),
     }
 }
 

@@ -83,8 +83,12 @@ impl KvDriver for FaultyKv {
         self.service.has_commit()
     }
 
-    fn get(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<KvEntry>>> {
-        Box::pin(async move { fail_by(&self.plan, || self.service.get(keys.clone())).await })
+    fn get(&self, key: String) -> StoreFuture<'_, Option<KvEntry>> {
+        Box::pin(async move { fail_by(&self.plan, || self.service.get(key.clone())).await })
+    }
+
+    fn get_many(&self, keys: Vec<String>) -> StoreFuture<'_, Vec<Option<Bytes>>> {
+        Box::pin(async move { fail_by(&self.plan, || self.service.get_many(keys.clone())).await })
     }
 
     fn list<'a>(&'a self, prefix: &'a str, cursor: Option<&'a str>, limit: usize) -> StoreFuture<'a, KvPage> {

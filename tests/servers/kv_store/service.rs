@@ -19,7 +19,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-async fn let_others_go_first() {
+pub async fn let_others_go_first() {
     let mut waited = false;
     poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }

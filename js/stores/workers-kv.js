@@ -1,0 +1,27 @@
+// Workers KV: no compare-and-set, so keys are written once and one writer a session is expected.
+
+import { RethreadError } from '../error.js';
+
+/** @type {typeof import('./cloudflare.js').workersKv} */
+export function workersKv(binding, { prefix = '' } = {}) {
+  /** @type {any} */
+  const namespace = binding;
+  if (typeof namespace?.getWithMetadata !== 'function' || typeof namespace.list !== 'function') {
+    throw new RethreadError('config_invalid', '`workersKv` takes a KV namespace: a binding of `env`');
+  }
+  if (typeof prefix !== 'string') throw new RethreadError('config_invalid', '`prefix` is a text that begins every key');
+  return {
+    name: 'workers-kv',
+    limits: { maxValueBytes: 25 * 1024 * 1024, minRewriteMs: 1000, readYourWrites: false },
+    async get(key) {
+      const value = await namespace.get(prefix + key, 'arrayBuffer');
+      return value && { value: new Uint8Array(value) };
+    },
+    async list(beginning, cursor, limit) {
+      const page = await namespace.list({ prefix: prefix + beginning, cursor, limit: Math.min(limit, 1000) });
+      return { keys: page.keys.map(({ name }) => name.slice(prefix.length)), cursor: page.list_complete ? null : page.cursor };
+    },
+    put: (key, value) => namespace.put(prefix + key, value),
+    delete: (key) => namespace.delete(prefix + key),
+  };
+}

@@ -1,0 +1,126 @@
+// r46 r47 r48: rethread/unstorage over its drivers for memory and files. No driver has a compare-and-set.
+
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, describe, test } from 'node:test';
+import { open } from 'rethread';
+import { unstorage } from 'rethread/unstorage';
+import { createStorage } from 'unstorage';
+import fsDriver from 'unstorage/drivers/fs';
+import { openDriver } from './drivers.mjs';
+import { assertAllPassed, chat, startTesting } from './testing.mjs';
+
+const folders = [];
+const folder = () => {
+  folders.push(mkdtempSync(path.join(tmpdir(), 'rethread-unstorage-')));
+  return folders.at(-1);
+};
+after(() => { for (const one of folders) rmSync(one, { recursive: true, force: true }); });
+
+const STORAGES = {
+  memory: () => {
+    const storage = createStorage();
+    return () => unstorage(storage);
+  },
+  fs: () => {
+    const base = folder();
+    // Two storages on one folder, as two processes have them.
+    return () => unstorage(createStorage({ driver: fsDriver({ base }) }));
+  },
+};
+
+for (const [name, make] of Object.entries(STORAGES)) {
+  describe(name, () => {
+    test('r46 it conforms; of two writers both sides are kept', async () => {
+      const testing = await startTesting();
+      const results = [];
+      for (const check of testing.checkNames()) {
+        // A storage for each: a list goes over all keys of a storage.
+        const error = await testing.runCheck(check, 'suite', make()).then(() => null, ({ message }) => message);
+        results.push({ check, error });
+      }
+      assertAllPassed(results);
+    });
+
+    test('a chat is written and read', async () => {
+      assert.equal(await chat(open, make()), 'unstorage');
+    });
+  });
+}
+
+const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
+const texts = async (session) => (await session.messages()).items.map(({ parts }) => parts[0].text);
+
+/** A storage that does not see some keys yet, as a service far away. */
+function stale(storage) {
+  const hidden = new Set();
+  const seen = (key) => !hidden.has(key);
+  return {
+    hidden,
+    getItemRaw: async (key) => (seen(key) ? storage.getItemRaw(key) : null),
+    getKeys: async (base) => (await storage.getKeys(base)).filter(seen),
+    setItemRaw: (key, value) => storage.setItemRaw(key, value),
+    removeItem: (key) => storage.removeItem(key),
+  };
+}
+
+test('r47 a second writer is reported, both sides are kept, every reader takes the same one', async () => {
+  const storage = createStorage();
+  const far = stale(storage);
+  const one = await (await open({ store: unstorage(storage) })).session('s');
+  const two = await (await open({ store: unstorage(far) })).session('s');
+  await one.append(message('first'));
+  await two.refresh();
+  await one.append(message('here 1'));
+  await one.append(message('here 2'));
+  for (const key of await storage.getKeys('rethread:append')) if (!key.includes('append:s:00000000000001:')) far.hidden.add(key);
+  await two.append(message('there'));
+  assert.deepEqual(await texts(two), ['first', 'there']);
+
+  far.hidden.clear();
+  await two.append(message('after both'));
+  const third = await (await open({ store: unstorage(storage) })).session('s');
+  await one.refresh();
+  for (const session of [one, two, third]) {
+    assert.deepEqual(await texts(session), ['first', 'here 1', 'here 2', 'after both']);
+    const [main, conflict, ...more] = await session.branches();
+    assert.deepEqual([main.branch, main.kind, main.messageCount], ['main', 'main', 4]);
+    assert.deepEqual([conflict.kind, conflict.parent, conflict.messageCount, more.length], ['conflict', 'main', 2, 0]);
+    assert.equal(conflict.forkedAfter, (await session.messages()).items[0].id);
+  }
+});
+
+test('r48 a list that lacks a part of the session is an error, not a shorter chat', async () => {
+  const storage = createStorage();
+  const far = stale(storage);
+  const one = await (await open({ store: unstorage(storage) })).session('s');
+  for (const text of ['a', 'b', 'c']) await one.append(message(text));
+  for (const key of await storage.getKeys('rethread:append')) if (key.includes(':00000000000002:')) far.hidden.add(key);
+  const two = await open({ store: unstorage(far) });
+  await assert.rejects(two.session('s'), { code: 'maybe_stale' });
+  far.hidden.clear();
+  assert.deepEqual(await texts(await two.session('s')), ['a', 'b', 'c']);
+});
+
+describe('r48 what cannot be used is refused, and not written', () => {
+  test('a newer layout, and keys of somebody else', async () => {
+    const cases = [['rethread:schema', 'rethread appends 2', 'unsupported_version'], ['rethread:schema', 'rethread records 1', 'config_invalid'], ['rethread:user', 'x', 'config_invalid']];
+    for (const [key, value, code] of cases) {
+      const storage = createStorage();
+      await storage.setItemRaw(key, new TextEncoder().encode(value));
+      await assert.rejects(open({ store: unstorage(storage) }), (error) => error.code === code && /unstorage/.test(error.message));
+      assert.deepEqual(await storage.getKeys(), [key]);
+    }
+  });
+
+  test('no storage, a wrong prefix, a promise that it cannot keep', async () => {
+    for (const wrong of [undefined, {}, new Map()]) assert.throws(() => unstorage(wrong), { code: 'config_invalid' });
+    assert.throws(() => unstorage(createStorage(), { prefix: 'a:b' }), { code: 'config_invalid' });
+    await assert.rejects(open({ store: unstorage(createStorage()), durability: 'strict' }), { code: 'config_invalid' });
+    const { driver, end } = await openDriver('unstorage fs', folder());
+    await end();
+    await open({ store: driver });
+  });
+});
