@@ -30,7 +30,7 @@ async function nodeTests(folder, minutes, more = {}, node = process.execPath) {
   const found = files(folder, '.test.mjs');
   if (!found.length) throw new Skip(`no ${folder}/*.test.mjs`);
   const env = { CHROMIUM: chromiumPath() ?? '', CHROMEDRIVER: chromedriverPath() ?? '', ...more };
-  await run(node, ['--test', '--test-reporter=spec', '--test-timeout=180000', ...found], { minutes, env });
+  await run(node, ['--test', '--test-reporter=spec', `--test-timeout=${values.long ? 3_600_000 : 180_000}`, ...found], { minutes, env });
 }
 
 /** The test binaries of this crate that contain wasm tests. A file with `run_in_browser` runs in a browser. */
