@@ -126,7 +126,7 @@ export function noPanic() {
 
 /** Checks the length of files. */
 export function shortFiles() {
-  return [...files('src', '.rs'), ...files('js'), ...files('www')]
+  return [...files('src', '.rs'), ...files('js'), ...files('www'), ...files('examples')]
     .filter((file) => /\.(rs|m?js|d\.ts|ts|css|html)$/.test(file))
     .map((file) => ({ file, count: read(file).trimEnd().split('\n').length }))
     .filter(({ count }) => count > MAX_LINES)

@@ -112,8 +112,8 @@ const STEPS = [
     await Promise.all([build(), npm()]);
     await nodeTests('tests/bindings', 10);
   }],
-  ['servers', 'stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV', async () => {
-    await Promise.all([build(), npm()]);
+  ['servers', 'the examples, and stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV', async () => {
+    await Promise.all([build(), npm(), chromium()]);
     await nodeTests('tests/servers', values.long ? 60 : 15, { POSTGRES_BIN: await postgresPrograms(), REDIS_SERVER: await redisProgram() }, await nodeWithSqlite());
     await nodeTests('tests/better-sqlite3', 10, { BETTER_SQLITE3: await betterSqlite3() });
   }],

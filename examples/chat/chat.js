@@ -1,0 +1,69 @@
+// One chat: its HTTP API and its answers. The same file runs on Node and in a Durable Object; it knows neither the server nor the store.
+
+import { drive } from 'rethread/host';
+import { toolsFor } from './tools.js';
+
+const OPENAI = 'https://api.openai.com/v1/chat/completions';
+const refuse = (status, reason) => new Response(reason, { status });
+
+export class Chat {
+  constructor(session, env) {
+    this.session = session;
+    const provider = { dialect: 'openai-chat', url: env.MODEL_URL || OPENAI, params: { model: env.MODEL || 'gpt-4.1-mini' }, stream: true };
+    this.request = { provider, tools: toolsFor(env) };
+    // Given to `fetch` alone. `request` is stored with a run, so the key must not be in it.
+    this.headers = { authorization: `Bearer ${env.OPENAI_API_KEY}` };
+  }
+
+  /** GET reads the stored messages, or watches the chat as an event stream. POST asks a question. */
+  async fetch(request) {
+    if (request.method === 'POST') return this.ask(request);
+    await this.session.refresh(); // another process may have written
+    if (!request.headers.get('accept')?.includes('text/event-stream')) return Response.json(await this.session.messages());
+    return new Response(this.watch(), { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } });
+  }
+
+  async ask(request) {
+    // A page of another site cannot send this type: the browser asks first.
+    if (request.headers.get('content-type') !== 'application/json') return refuse(415, 'send JSON');
+    if (!(Number(request.headers.get('content-length') ?? NaN) < 20_000)) return refuse(413, 'the question is too long');
+    const input = (await request.json().catch(() => null))?.question;
+    if (typeof input !== 'string' || !input) return refuse(400, '`question` is missing');
+
+    if (await this.resume()) return refuse(409, 'the last answer is not finished');
+    // An answer that failed gives way to the next question.
+    for (const { id } of await this.session.pendingRuns()) await this.session.discard(id);
+    const run = await this.session.run({ ...this.request, input });
+    drive(run, { headers: this.headers }); // not awaited: whoever watches sees how it goes
+    return Response.json({ run: run.id }, { status: 202 }); // question and answer survive a crash from here on
+  }
+
+  /** Continues what a crash cut off; no tool that has returned runs again. True if an answer is under way, here or in another process. */
+  async resume() {
+    for (const { id, state } of await this.session.pendingRuns()) {
+      if (state === 'interrupted') drive(await this.session.resume(id, this.request), { headers: this.headers });
+    }
+    return (await this.session.pendingRuns()).some(({ state }) => state === 'live');
+  }
+
+  /** The chat as server-sent events: at each change the ids of all messages, and those messages that are new or have grown. */
+  watch() {
+    const view = this.session.view();
+    let notify = () => {};
+    let change = Promise.resolve();
+    let sent = new Set();
+    const unsubscribe = view.subscribe(() => notify());
+    return new ReadableStream({
+      async pull(controller) {
+        await change;
+        change = new Promise((resolve) => { notify = resolve; });
+        const { messages, run } = view.getSnapshot();
+        const changed = messages.filter((message) => !sent.has(message)); // an unchanged message is the same object
+        sent = new Set(messages);
+        const event = JSON.stringify({ ids: messages.map(({ id }) => id), changed, run });
+        controller.enqueue(new TextEncoder().encode(`data: ${event}\n\n`));
+      },
+      cancel: unsubscribe,
+    });
+  }
+}

@@ -1,0 +1,127 @@
+// The examples as a project of their own, the services of their tools, and what both examples must do when they are killed.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { startStandIn } from '../stand-in/server.mjs';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+export const KEY = 'sk-example-secret';
+
+/** A copy of examples/ with its dependencies in node_modules. */
+export function exampleProject() {
+  const folder = mkdtempSync(path.join(tmpdir(), 'rethread-example-'));
+  cpSync(path.join(root, 'examples'), folder, { recursive: true, filter: (file) => !/node_modules|\.wrangler|package-lock/.test(file) });
+  mkdirSync(path.join(folder, 'node_modules'));
+  symlinkSync(root, path.join(folder, 'node_modules/rethread'), 'dir');
+  symlinkSync(path.join(root, 'node_modules/pg'), path.join(folder, 'node_modules/pg'), 'dir');
+  return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** The model, and the services of the tools: each call is counted, and waits while its service is held. */
+export async function startServices() {
+  const model = await startStandIn();
+  const calls = { weather: 0, note: 0 };
+  const held = new Set();
+  const waiting = [];
+  const server = http.createServer((request, response) => {
+    const service = request.url.startsWith('/note') ? 'note' : 'weather';
+    calls[service] += 1;
+    const answer = () => response.end(service === 'note' ? 'ok' : '<img src=x onerror="window.owned = true"> 21 °C');
+    if (held.has(service)) waiting.push(answer);
+    else answer();
+  });
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  const url = `http://127.0.0.1:${server.address().port}`;
+  return {
+    calls,
+    env: { OPENAI_API_KEY: KEY, MODEL_URL: `${model.url}/v1/chat/completions`, WEATHER_URL: `${url}/weather`, WEBHOOK_URL: `${url}/note` },
+    hold: (service) => held.add(service),
+    /** Waits for a call that hangs. */
+    async hanging() {
+      while (!waiting.length) await setTimeout(10);
+    },
+    release() {
+      held.clear();
+      for (const answer of waiting.splice(0)) answer();
+    },
+    requests: async () => (await fetch(`${model.url}/control/requests`)).json(),
+    async stop() {
+      server.close();
+      server.closeAllConnections();
+      await model.close();
+    },
+  };
+}
+
+const postJson = (body) => ({ method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+
+/** Watches a chat until it is as wanted; returns it. */
+async function chatWhen(fetchChat, isWanted) {
+  const response = await fetchChat({ headers: { accept: 'text/event-stream' } });
+  const messages = new Map();
+  let text = '';
+  for await (const bytes of response.body.pipeThrough(new TextDecoderStream())) {
+    text += bytes;
+    const events = text.split('\n\n');
+    text = events.pop();
+    for (const event of events) {
+      assert.ok(!event.includes(KEY));
+      const { ids, changed, run } = JSON.parse(event.slice('data: '.length));
+      for (const message of changed) messages.set(message.id, message);
+      const all = ids.map((id) => messages.get(id));
+      const calls = all.flatMap(({ parts }) => parts.filter(({ type }) => type === 'tool').map(({ call }) => call));
+      const chat = { messages: all, calls, run, callOf: (name) => calls.findLast((call) => call.name === name) };
+      if (isWanted(chat)) return chat; // leaving the loop cancels the stream
+    }
+  }
+  return assert.fail('the stream ended');
+}
+
+const isFinished = ({ run, messages }) => (run === null || run.status === 'finished') && messages.length > 0 && messages.every(({ saved }) => saved);
+
+/** Insists that a chat goes on after kills. `start` returns `{ fetch(path, options), kill() }`. */
+export async function checkKills(start, services) {
+  let server = await start();
+  const address = `/chats/${randomUUID()}`;
+  const chat = (options) => server.fetch(address, options);
+  const restart = async () => {
+    await server.kill();
+    services.release();
+    server = await start();
+  };
+
+  // Killed while one tool runs that may run again; the other one has returned.
+  services.hold('weather');
+  const asked = await chat(postJson({ question: 'Weather in Oslo?' }));
+  assert.equal(asked.status, 202, await asked.clone().text());
+  const before = await chatWhen(chat, ({ callOf }) => callOf('post_note')?.status === 'ok');
+  await services.hanging();
+  assert.equal((await chat(postJson({ question: 'And now?' }))).status, 409);
+  await restart();
+  const first = await chatWhen(chat, isFinished);
+  assert.deepEqual(first.messages.slice(0, 2).map(({ id }) => id), before.messages.map(({ id }) => id), 'what was shown is there');
+  assert.deepEqual(first.calls.slice(0, 2).map(({ status }) => status), ['ok', 'ok']);
+  assert.equal(services.calls.note, 1, 'a tool that has returned does not run again');
+  assert.ok(services.calls.weather > 1, 'a tool that says `rerun` does');
+
+  // Killed while a tool runs that must not run twice.
+  services.hold('note');
+  assert.equal((await chat(postJson({ question: 'Weather in Rome?' }))).status, 202);
+  await chatWhen(chat, ({ calls }) => calls.length > first.calls.length && calls.at(-2).status === 'ok');
+  await services.hanging();
+  await restart();
+  const second = await chatWhen(chat, isFinished);
+  assert.equal(services.calls.note, 2, 'a tool that may have run does not run again');
+  assert.equal(second.callOf('post_note').status, 'interrupted');
+  assert.deepEqual(second.messages.slice(0, first.messages.length).map(({ id }) => id), first.messages.map(({ id }) => id));
+  const { items } = await (await chat({})).json();
+  assert.deepEqual(items.filter(({ role }) => role === 'user').map(({ parts }) => parts[0].text), ['Weather in Oslo?', 'Weather in Rome?']);
+  for (const { n, status, error } of await services.requests()) assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
+  return server;
+}
