@@ -87,3 +87,16 @@ export async function vitest() {
   }
   return place;
 }
+
+/** The version that contains the miniflare of package.json. */
+const WRANGLER = '4.86.0';
+
+/** The folder with wrangler in its node_modules: it bundles the example for Workers. */
+export async function wrangler() {
+  const place = path.join(cache, `wrangler-${WRANGLER}`);
+  if (!existsSync(path.join(place, 'node_modules/wrangler/bin/wrangler.js'))) {
+    mkdirSync(place, { recursive: true });
+    await run('npm', ['install', '--prefix', place, '--ignore-scripts', '--no-save', '--no-audit', '--no-fund', `wrangler@${WRANGLER}`], { minutes: 10 });
+  }
+  return place;
+}

@@ -11,7 +11,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from './build.mjs';
 import { checks, componentImports, imports, report } from './checks.mjs';
-import { betterSqlite3, nodeWithSqlite, postgresPrograms, redisProgram, vitest } from './servers.mjs';
+import { betterSqlite3, nodeWithSqlite, postgresPrograms, redisProgram, vitest, wrangler } from './servers.mjs';
 import { files, output, root, run } from './shell.mjs';
 import { buildLaterWasm } from '../tests/evolution/builds.mjs';
 import { chromedriverPath, chromium, chromiumPath, npm, rust, testRunner, wasmPack, wasmtime } from './tools.mjs';
@@ -114,7 +114,8 @@ const STEPS = [
   }],
   ['servers', 'the examples, and stores on servers: SQLite, better-sqlite3, libSQL, PostgreSQL, Redis, unstorage, and in workerd D1, Durable Objects and Workers KV', async () => {
     await Promise.all([build(), npm(), chromium()]);
-    await nodeTests('tests/servers', values.long ? 60 : 15, { POSTGRES_BIN: await postgresPrograms(), REDIS_SERVER: await redisProgram() }, await nodeWithSqlite());
+    const programs = { POSTGRES_BIN: await postgresPrograms(), REDIS_SERVER: await redisProgram(), WRANGLER: await wrangler() };
+    await nodeTests('tests/servers', values.long ? 60 : 15, programs, await nodeWithSqlite());
     await nodeTests('tests/better-sqlite3', 10, { BETTER_SQLITE3: await betterSqlite3() });
   }],
   ['judges', 'the providers\' own clients and the ai package accept what we write, and read streams alike', async () => {

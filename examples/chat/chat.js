@@ -24,15 +24,15 @@ export class Chat {
   }
 
   async ask(request) {
-    // A page of another site cannot send this type: the browser asks first.
-    if (request.headers.get('content-type') !== 'application/json') return refuse(415, 'send JSON');
-    if (!(Number(request.headers.get('content-length') ?? NaN) < 20_000)) return refuse(413, 'the question is too long');
-    const input = (await request.json().catch(() => null))?.question;
-    if (typeof input !== 'string' || !input) return refuse(400, '`question` is missing');
-
+    let text = '';
+    // What is too long is cut, and then no JSON.
+    for await (const part of request.body?.pipeThrough(new TextDecoderStream()) ?? []) text = (text + part).slice(0, 20_000);
+    // Without this a page of another site could send it: the browser would not ask first.
+    const isJson = request.headers.get('content-type') === 'application/json';
+    const input = isJson && (await new Response(text).json().catch(() => null))?.question;
+    if (typeof input !== 'string' || !input) return refuse(400, 'send a short `question` as JSON');
     if (await this.resume()) return refuse(409, 'the last answer is not finished');
-    // An answer that failed gives way to the next question.
-    for (const { id } of await this.session.pendingRuns()) await this.session.discard(id);
+    for (const { id } of await this.session.pendingRuns()) await this.session.discard(id); // failed: it gives way to the next one
     const run = await this.session.run({ ...this.request, input });
     drive(run, { headers: this.headers }); // not awaited: whoever watches sees how it goes
     return Response.json({ run: run.id }, { status: 202 }); // question and answer survive a crash from here on

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -21,6 +21,12 @@ export function exampleProject() {
   symlinkSync(root, path.join(folder, 'node_modules/rethread'), 'dir');
   symlinkSync(path.join(root, 'node_modules/pg'), path.join(folder, 'node_modules/pg'), 'dir');
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/** The number of lines of an example, with what the examples share and without the page. */
+export function exampleLines(...own) {
+  const lines = (file) => readFileSync(path.join(root, 'examples', file), 'utf8').trimEnd().split('\n').length;
+  return ['chat/chat.js', 'chat/tools.js', ...own].map(lines).reduce((sum, count) => sum + count);
 }
 
 /** The model, and the services of the tools: each call is counted, and waits while its service is held. */
@@ -42,6 +48,9 @@ export async function startServices() {
     calls,
     env: { OPENAI_API_KEY: KEY, MODEL_URL: `${model.url}/v1/chat/completions`, WEATHER_URL: `${url}/weather`, WEBHOOK_URL: `${url}/note` },
     hold: (service) => held.add(service),
+    async called(service, times) {
+      while (calls[service] < times) await setTimeout(10);
+    },
     /** Waits for a call that hangs. */
     async hanging() {
       while (!waiting.length) await setTimeout(10);
@@ -104,6 +113,7 @@ export async function checkKills(start, services) {
   await services.hanging();
   assert.equal((await chat(postJson({ question: 'And now?' }))).status, 409);
   await restart();
+  await services.called('weather', 2); // before anybody asks: nothing but the example itself continues the answer
   const first = await chatWhen(chat, isFinished);
   assert.deepEqual(first.messages.slice(0, 2).map(({ id }) => id), before.messages.map(({ id }) => id), 'what was shown is there');
   assert.deepEqual(first.calls.slice(0, 2).map(({ status }) => status), ['ok', 'ok']);

@@ -4,7 +4,7 @@
 // acknowledged turns, restarts what was killed, and returns `{ acknowledged, doubtful }`; `check(acknowledged, doubtful)`, and `end()`.
 
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -14,6 +14,7 @@ import { open } from 'rethread';
 import { checkFound, turn } from './acknowledged.mjs';
 import { openDriver } from './drivers.mjs';
 import { startPostgres } from './postgres-server.mjs';
+import { workerdProcess } from './workerd-process.mjs';
 
 const writerProgram = fileURLToPath(new URL('kill-writer.mjs', import.meta.url));
 
@@ -86,13 +87,6 @@ function serverKilled(store, start, kill) {
       },
     };
   };
-}
-
-/** The process of workerd that this process started last. */
-function workerdProcess() {
-  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' }).split('\n');
-  const own = lines.map((line) => line.trim().split(/\s+/)).filter(([, parent, program]) => Number(parent) === process.pid && /workerd$/.test(program));
-  return Math.max(...own.map(([pid]) => Number(pid)));
 }
 
 /** Kills workerd, with all that runs in it. Of a request that got no answer, any number of its turns may be there. */

@@ -1,0 +1,40 @@
+// A chat in a Worker: each chat is a Durable Object, stored in the SQLite database that belongs to it.
+
+import { DurableObject } from 'cloudflare:workers';
+import { open } from 'rethread';
+import { durableObject } from 'rethread/cloudflare';
+import { Chat } from '../chat/chat.js';
+import page from '../chat/page.html';
+
+export class ChatObject extends DurableObject {
+  async chat() {
+    this.opened ??= open({ store: durableObject(this.ctx.storage) }).then((store) => store.session('chat'));
+    return new Chat(await this.opened, this.env);
+  }
+
+  setAlarm() {
+    return this.ctx.storage.setAlarm(Date.now() + Number(this.env.ALARM_MS ?? 20_000));
+  }
+
+  async fetch(request) {
+    // Before an answer begins: whatever happens to this object then, the alarm starts it again.
+    if (request.method === 'POST') await this.setAlarm();
+    else await this.alarm(); // nobody who comes back has to wait for the alarm
+    return (await this.chat()).fetch(request);
+  }
+
+  /** Continues an answer that an eviction cut off. While one is under way, the next alarm keeps the object alive. */
+  async alarm() {
+    if (await (await this.chat()).resume()) await this.setAlarm();
+  }
+}
+
+export default {
+  async fetch(request, env) {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/') return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8' } });
+    // Check here who asks: as it is, whoever knows a chat's id reads it.
+    const id = /^\/chats\/([\w-]{36})$/.exec(pathname)?.[1];
+    return id ? env.CHATS.get(env.CHATS.idFromName(id)).fetch(request) : new Response('not found', { status: 404 });
+  },
+};
