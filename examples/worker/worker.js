@@ -7,9 +7,13 @@ import { Chat } from '../chat/chat.js';
 import page from '../chat/page.html';
 
 export class ChatObject extends DurableObject {
-  async chat() {
-    this.opened ??= open({ store: durableObject(this.ctx.storage) }).then((store) => store.session('chat'));
-    return new Chat(await this.opened, this.env);
+  constructor(ctx, env) {
+    super(ctx, env);
+    // Requests wait for this; if it fails, the next one gets a new object.
+    ctx.blockConcurrencyWhile(async () => {
+      const store = await open({ store: durableObject(ctx.storage) });
+      this.chat = new Chat(await store.session('chat'), env);
+    });
   }
 
   setAlarm() {
@@ -20,12 +24,12 @@ export class ChatObject extends DurableObject {
     // Before an answer begins: whatever happens to this object then, the alarm starts it again.
     if (request.method === 'POST') await this.setAlarm();
     else await this.alarm(); // nobody who comes back has to wait for the alarm
-    return (await this.chat()).fetch(request);
+    return this.chat.fetch(request);
   }
 
   /** Continues an answer that an eviction cut off. While one is under way, the next alarm keeps the object alive. */
   async alarm() {
-    if (await (await this.chat()).resume()) await this.setAlarm();
+    if (await this.chat.resume()) await this.setAlarm();
   }
 }
 
