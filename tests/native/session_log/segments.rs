@@ -3,6 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 use rethread::store::{MergeOutcome, merge_oldest, split_segment};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 /// A limit of values with which a few records are a segment.
 const SMALL: u64 = 2048;

@@ -2,6 +2,8 @@
 
 use super::*;
 use rethread::store::{merge_oldest, open_session_tail, read_older};
+#[cfg(target_arch = "wasm32")]
+use wasm_bindgen_test::wasm_bindgen_test as test;
 
 fn open_tail(store: &dyn LogStore) -> RefCell<SessionLog> {
     RefCell::new(block_on(open_session_tail(store, "s", SEED, 1)).unwrap())
