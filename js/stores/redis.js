@@ -1,8 +1,12 @@
 // "rethread/redis": a client of ioredis or redis.
 
 import { RethreadError } from '../error.js';
+import { changesOf } from './redis-changes.js';
 
-/** Writes if every checked key has its version, which is the SHA-1 of its value; then the sorted set KEYS[1] has the keys in order. */
+/**
+ * Writes if every checked key has its version, which is the SHA-1 of its value; then the sorted set KEYS[1] has the keys in order. A
+ * notice, the last argument if it is not empty, is sent to the channel before it. A user who may not use the channel may write.
+ */
 const COMMIT = `
 local count = tonumber(ARGV[1])
 for i = 1, count do
@@ -19,6 +23,7 @@ for i = 1, #KEYS - 1 - count do
     redis.call('ZREM', KEYS[1], key)
   end
 end
+if ARGV[#ARGV] ~= '' then redis.pcall('PUBLISH', ARGV[#ARGV - 1], ARGV[#ARGV]) end
 return 1`;
 const GET = `
 local value = redis.call('GET', KEYS[1])
@@ -38,10 +43,11 @@ export function redis(client, { prefix = 'rethread:' } = {}) {
   const call = isIoredis ? (...args) => redisClient.callBuffer(...args) : async (...args) => redisClient.sendCommand(args, BYTES);
   const index = `${prefix}:keys`;
   const bytes = (value) => value && new Uint8Array(value);
-  const commit = async (checks, writes) => {
+  const channel = `${prefix}:changes`;
+  const commit = async (checks, writes, notice = '') => {
     const keys = [...checks, ...writes].map(({ key }) => prefix + key);
     const values = writes.flatMap(({ value }) => (value ? ['1', Buffer.from(value.buffer, value.byteOffset, value.byteLength)] : ['0', '']));
-    return await call('EVAL', COMMIT, String(keys.length + 1), index, ...keys, String(checks.length), ...checks.map(({ version }) => version ?? ''), ...values) === 1;
+    return await call('EVAL', COMMIT, String(keys.length + 1), index, ...keys, String(checks.length), ...checks.map(({ version }) => version ?? ''), ...values, channel, notice) === 1;
   };
   return {
     name: 'redis',
@@ -62,6 +68,7 @@ export function redis(client, { prefix = 'rethread:' } = {}) {
     put: (key, value) => commit([], [{ key, value }]).then(() => {}),
     delete: (key) => commit([], [{ key, value: null }]).then(() => {}),
     commit,
+    changes: typeof redisClient.duplicate === 'function' ? changesOf(redisClient, channel, (notice) => call('PUBLISH', channel, notice)) : undefined,
   };
 }
 

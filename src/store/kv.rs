@@ -87,7 +87,7 @@ impl KvStore {
         commit.bury()?;
         let (checks, writes) = commit.into_commit();
         // If somebody else wrote in between, the caller reads again.
-        self.driver.commit(checks, writes).await.map(drop)
+        self.driver.commit(checks, writes, None).await.map(drop)
     }
 }
 
@@ -100,6 +100,10 @@ impl LogStore for KvStore {
             max_value_bytes: MAX_RECORD_BYTES as u64,
             durable: true,
         }
+    }
+
+    fn sends_notices(&self) -> bool {
+        self.driver.has_change_feed()
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {
@@ -134,7 +138,8 @@ impl LogStore for KvStore {
                 }
                 let revision = commit.append(&batch, operation)?;
                 let (checks, writes) = commit.into_commit();
-                if self.driver.commit(checks, writes).await? {
+                let notice = batch.notice.clone().filter(|_| self.sends_notices());
+                if self.driver.commit(checks, writes, notice).await? {
                     return Ok(Appended::Revision(revision));
                 }
             }

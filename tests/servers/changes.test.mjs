@@ -1,4 +1,4 @@
-// r47: who listens hears of other processes without `refresh`, where the store has a way: PostgreSQL's LISTEN and NOTIFY.
+// r47: who listens hears of other processes without `refresh`, where the store has a way: PostgreSQL's LISTEN and NOTIFY, Redis's PUBLISH and SUBSCRIBE.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -7,11 +7,16 @@ import { after, before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
 import pg from 'pg';
+import { createClient } from 'redis';
 import { open } from 'rethread';
 import { postgres } from 'rethread/postgres';
+import { redis } from 'rethread/redis';
 import { sqlite } from 'rethread/sqlite';
+import { openDriver } from './drivers.mjs';
 import { startPostgres } from './postgres-server.mjs';
+import { startRedis } from './redis-server.mjs';
 import { allTexts } from './texts.mjs';
 
 const message = (text) => [{ role: 'user', parts: [{ type: 'text', text }] }];
@@ -22,6 +27,19 @@ const hears = (session, count) => new Promise((resolve, reject) => {
   const look = () => allTexts(session).then((texts) => { if (texts.length >= count) resolve(texts); }, reject);
   session.subscribe(look);
 });
+
+/** Listens to a session, and resolves when an append of another store was heard. */
+async function subscribed(session, other, text) {
+  // The first append may come before the server has begun to listen: others follow until one is heard.
+  const count = (await allTexts(session)).length + 1;
+  let isHeard = false;
+  const heard = hears(session, count).then((texts) => { isHeard = true; return texts; });
+  while (!isHeard) {
+    await other.append(message(text));
+    await Promise.race([heard, new Promise((resolve) => { setTimeout(resolve, 50); })]);
+  }
+  return heard;
+}
 
 describe('PostgreSQL', () => {
   let server;
@@ -36,17 +54,6 @@ describe('PostgreSQL', () => {
     made.on('error', () => {});
     ends.push(() => made.end());
     return made;
-  };
-  const subscribed = async (session, other, text) => {
-    // The first append may come before the server has begun to listen: others follow until one is heard.
-    const count = (await allTexts(session)).length + 1;
-    let isHeard = false;
-    const heard = hears(session, count).then((texts) => { isHeard = true; return texts; });
-    while (!isHeard) {
-      await other.append(message(text));
-      await Promise.race([heard, new Promise((resolve) => { setTimeout(resolve, 50); })]);
-    }
-    return heard;
   };
 
   for (const [name, make] of Object.entries({
@@ -132,6 +139,117 @@ describe('PostgreSQL', () => {
     assert.throws(() => postgres(pool(), { listen: 'yes' }), { code: 'config_invalid' });
   });
 });
+
+for (const client of ['ioredis', 'redis']) {
+  describe(`Redis, with ${client}`, () => {
+    let server;
+    /** @type {Redis} */
+    let raw;
+    const ends = [];
+    before(async () => {
+      server = await startRedis();
+      raw = new Redis(server.place);
+    });
+    after(async () => {
+      await Promise.all(ends.map((end) => end()));
+      raw.disconnect();
+      await server.stop();
+    });
+    const driver = async (name) => {
+      const opened = await openDriver(client, `${server.place} ${name}:`);
+      ends.push(opened.end);
+      return opened.driver;
+    };
+    const listeners = async () => (await raw.client('LIST', 'TYPE', 'pubsub')).split('\n').filter(Boolean).length;
+    const gone = async () => { while (await listeners() > 0) await setImmediate(); };
+
+    test('r47 a session and a store hear of another process, and of each append once', async () => {
+      const store = await open({ store: await driver('heard') });
+      const session = await store.session('s');
+      const changes = [];
+      store.subscribe((change) => { changes.push(change); });
+      const beside = await open({ store: await driver('heard') });
+      await subscribed(session, await beside.session('s'), 'x');
+      const heard = hears(session, (await allTexts(session)).length + 3);
+      await promisify(execFile)(process.execPath, ['--no-warnings', appender, client, `${server.place} heard:`, 's', '7', '3']);
+      assert.deepEqual((await heard).slice(-3), ['7:0', '7:1', '7:2']);
+      assert.ok(changes.every((change) => change.session === 's' && change.revision > 0 && !('from' in change)));
+      changes.length = 0;
+      const { revision } = await session.append(message('own'));
+      const deleted = new Promise((resolve) => { store.subscribe((change) => { if (change.deleted) resolve(change); }); });
+      await beside.deleteSession('s');
+      assert.deepEqual(await deleted, { session: 's', revision: 0, deleted: true });
+      assert.equal(changes.filter((change) => change.revision === revision).length, 1);
+      await Promise.all([store.close(), beside.close()]);
+      await gone();
+    });
+
+    test('r47 the script of a commit sends the notice, and only to its prefix', async () => {
+      const inner = await driver('commit');
+      const published = [];
+      const heard = [];
+      const end = await inner.changes.subscribe((notice) => heard.push(notice));
+      const store = await open({ store: { ...inner, changes: { ...inner.changes, publish: (notice) => { published.push(notice); } } } });
+      const beside = await open({ store: await driver('beside') });
+      await (await beside.session('s')).append(message('not for this prefix'));
+      const session = await store.session('s');
+      const { revision } = await session.append(message('q'));
+      await store.deleteSession('s');
+      while (heard.length < 1) await setImmediate();
+      assert.deepEqual(heard.map((notice) => { const { from, ...change } = JSON.parse(notice); return change; }), [{ session: 's', revision }]);
+      assert.deepEqual(published.map((notice) => JSON.parse(notice).deleted), [true]);
+      end();
+      await Promise.all([store.close(), beside.close()]);
+      await gone();
+    });
+
+    test('r47 a listening connection that is lost is replaced, and what was missed is read', async () => {
+      const [one, two] = [await open({ store: await driver('lost') }), await open({ store: await driver('lost') })];
+      const [other, session] = [await one.session('s'), await two.session('s')];
+      await subscribed(session, other, 'x');
+      for (const text of ['while nobody listened', 'and again']) {
+        const heard = hears(session, (await allTexts(session)).length + 1);
+        assert.ok(await raw.client('KILL', 'TYPE', 'pubsub') >= 1);
+        await other.append(message(text));
+        assert.equal((await heard).at(-1), text);
+      }
+      // Then it hears again, not only reads again.
+      await subscribed(session, other, 'y');
+      await Promise.all([one.close(), two.close()]);
+      await gone();
+    });
+
+    test('r47 nobody listens before the application does, and closing the store ends the connection', async () => {
+      const store = await open({ store: await driver('closed') });
+      const session = await store.session('s');
+      await session.append(message('q'));
+      assert.equal(await listeners(), 0);
+      session.subscribe(() => {});
+      session.subscribe(() => {});
+      while (await listeners() === 0) await setImmediate();
+      assert.equal(await listeners(), 1);
+      await store.close();
+      await gone();
+    });
+
+    test('who may not use the channel can write', async () => {
+      await raw.call('ACL', 'SETUSER', 'quiet', 'on', 'nopass', '~*', '+@all', 'resetchannels');
+      const made = client === 'ioredis' ? new Redis(server.place, { username: 'quiet', password: 'any' }) : createClient({ socket: { path: server.place }, username: 'quiet', password: 'any' });
+      if (client === 'redis') await made.connect();
+      const warnings = [];
+      const store = await open({ store: redis(made), onWarning: ({ code, message }) => warnings.push(`${code}: ${message}`) });
+      const session = await store.session('s');
+      await session.append(message('q'));
+      assert.deepEqual(await allTexts(session), ['q']);
+      session.subscribe(() => {});
+      while (warnings.length === 0) await setImmediate();
+      assert.match(warnings[0], /^callback_failed: the redis store does not hear of changes/);
+      await store.deleteSession('s');
+      await store.close();
+      made[client === 'ioredis' ? 'disconnect' : 'destroy']();
+    });
+  });
+}
 
 describe('a change feed of an application', () => {
   const withFeed = (changes) => ({ ...sqlite(new DatabaseSync(':memory:')), changes });

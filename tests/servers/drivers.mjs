@@ -18,6 +18,12 @@ const timeout = (database) => {
   return database;
 };
 
+/** The place of a Redis server is its socket, and may name a prefix: "/tmp/redis.sock prefix:". */
+const redisPlace = (place) => {
+  const [socket, prefix] = place.split(' ');
+  return { socket, prefix };
+};
+
 const OPEN = {
   'node:sqlite': (file) => ({ driver: sqlite(file) }),
   DatabaseSync: (file) => {
@@ -39,15 +45,17 @@ const OPEN = {
     await client.connect();
     return { driver: postgres(client), end: () => client.end() };
   },
-  ioredis: (socket) => {
+  ioredis: (place) => {
+    const { socket, ...options } = redisPlace(place);
     const client = new Redis(socket);
-    return { driver: redis(client), end: () => client.disconnect() };
+    return { driver: redis(client, options), end: () => client.disconnect() };
   },
-  redis: async (socket) => {
+  redis: async (place) => {
+    const { socket, ...options } = redisPlace(place);
     const client = createRedisClient({ socket: { path: socket } });
     client.on('error', () => {}); // the server is stopped at the end
     await client.connect();
-    return { driver: redis(client), end: () => client.close() };
+    return { driver: redis(client, options), end: () => client.close() };
   },
   'unstorage fs': (folder) => {
     const storage = createStorage({ driver: fsDriver({ base: folder }) });

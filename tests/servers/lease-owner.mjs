@@ -1,11 +1,12 @@
-// A process that begins a run and waits: node lease-owner.mjs <file> <leaseMs>. It sends the run's id, and on "answer" answers the model
+// A process that begins a run and waits: node lease-owner.mjs <store> <place> <leaseMs>. It sends the run's id, and on "answer" answers the model
 // call and sends how the run ended.
 
 import { open } from 'rethread';
-import { sqlite } from 'rethread/sqlite';
+import { openDriver } from './drivers.mjs';
 
-const [file, leaseMs] = process.argv.slice(2);
-const store = await open({ store: sqlite(file), leaseMs: Number(leaseMs) });
+const [name, place, leaseMs] = process.argv.slice(2);
+const { driver, end } = await openDriver(name, place);
+const store = await open({ store: driver, leaseMs: Number(leaseMs) });
 const session = await store.session('s');
 const provider = { dialect: 'openai-chat', params: { model: 'm' }, url: 'http://localhost/v1/chat/completions' };
 const run = await session.run({ input: 'q', provider });
@@ -14,6 +15,7 @@ const effect = run.effects().find(({ type }) => type === 'call_model');
 process.on('message', async (command) => {
   if (command === 'close') {
     await store.close();
+    await end();
     return;
   }
   const choice = { index: 0, message: { role: 'assistant', content: 'too late' }, finish_reason: 'stop' };

@@ -1,5 +1,5 @@
-// r18: the owner of a run over processes. A run on a SQL store has a lease; the platform's locks tell nothing about other processes, so
-// they are not asked.
+// r18: the owner of a run over processes. A run on a store for servers has a lease; the platform's locks tell nothing about other processes,
+// so they are not asked.
 
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -8,11 +8,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, describe, mock, test } from 'node:test';
+import { after, before, describe, mock, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { open } from 'rethread';
 import { sqlite } from 'rethread/sqlite';
+import { openDriver } from './drivers.mjs';
+import { startRedis } from './redis-server.mjs';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-lease-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -230,12 +232,23 @@ describe('with a clock and timers of the test', () => {
   });
 });
 
-describe('with real processes', () => {
+let redisServer;
+before(async () => { redisServer = await startRedis(); });
+after(() => redisServer?.stop());
+
+for (const name of ['node:sqlite', 'ioredis', 'redis']) describe(`with real processes on ${name}`, () => {
   const program = fileURLToPath(new URL('lease-owner.mjs', import.meta.url));
   const LEASE_MS = 500;
+  const placeOf = (test) => (name === 'node:sqlite' ? place(test) : `${redisServer.place} ${name}-${test}:`);
+  /** Opens the store here; `end` closes it and its client. */
+  const openHere = async (file) => {
+    const { driver, end } = await openDriver(name, file);
+    const store = await open({ store: driver, leaseMs: LEASE_MS });
+    return { store, end: async () => { await store.close(); await end(); } };
+  };
   /** A process that has begun a run. */
   const owner = async (file) => {
-    const child = fork(program, [file, String(LEASE_MS)], { execArgv: ['--no-warnings'] });
+    const child = fork(program, [name, file, String(LEASE_MS)], { execArgv: ['--no-warnings'] });
     const [id] = await once(child, 'message');
     return { child, id };
   };
@@ -252,9 +265,9 @@ describe('with real processes', () => {
   };
 
   test('r18 a process that lives keeps its run; one that is frozen loses it and learns of it when it wakes up', async () => {
-    const file = place('frozen');
+    const file = placeOf('frozen');
     const { child, id } = await owner(file);
-    const store = await open({ store: sqlite(file), leaseMs: LEASE_MS });
+    const { store, end } = await openHere(file);
     const ends = new Set();
     while (ends.size < 8) {
       await assert.rejects(resume(store, id), (error) => {
@@ -273,23 +286,23 @@ describe('with real processes', () => {
     assert.equal((await answer(run, 'of the new owner')).status, 'finished');
     assert.deepEqual(await texts(store), ['q', 'of the new owner']);
     child.kill();
-    await store.close();
+    await end();
   });
 
   test('r18 a killed process loses its run when the lease has run out', async () => {
-    const file = place('killed');
+    const file = placeOf('killed');
     const { child, id } = await owner(file);
     child.kill('SIGKILL');
     await once(child, 'exit');
-    const store = await open({ store: sqlite(file), leaseMs: LEASE_MS });
+    const { store, end } = await openHere(file);
     const { run } = await resumeWhenFree(store, id);
     assert.equal((await answer(run, 'after the kill')).status, 'finished');
     assert.deepEqual(await texts(store), ['q', 'after the kill']);
-    await store.close();
+    await end();
   });
 
   test('r18 a process that closes its store can exit at once, with a run under way', async () => {
-    const { child } = await owner(place('exit'));
+    const { child } = await owner(placeOf('exit'));
     child.send('close');
     child.disconnect();
     const [code] = await once(child, 'exit');

@@ -6,13 +6,15 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { manyWriters } from './many-writers.mjs';
 import { startPostgres } from './postgres-server.mjs';
+import { startRedis } from './redis-server.mjs';
 
 const APPENDS = 200;
 const folder = mkdtempSync(path.join(tmpdir(), 'rethread-processes-'));
 let postgres;
-before(async () => { postgres = await startPostgres(); });
+let redis;
+before(async () => { [postgres, redis] = await Promise.all([startPostgres(), startRedis()]); });
 after(async () => {
-  await postgres?.stop();
+  await Promise.all([postgres?.stop(), redis?.stop()]);
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -21,6 +23,8 @@ const STORES = [
   { name: 'node:sqlite', writers: 2, place: file('node') },
   { name: '@libsql/client', writers: 2, place: file('libsql') },
   { name: 'pg Pool', writers: 4, place: () => JSON.stringify(postgres.place) },
+  { name: 'ioredis', writers: 4, place: () => `${redis.place} ioredis:` },
+  { name: 'redis', writers: 4, place: () => `${redis.place} redis:` },
 ];
 
 describe('r47 processes that append at once lose and double nothing, each in its order', () => {

@@ -26,29 +26,30 @@ after(async () => {
 
 for (const store of ['ioredis', 'redis']) {
   describe(store, () => {
+    // The suite's heads are no sessions, so each test has keys of its own.
+    const place = (name) => `${server.place} ${store}-${name}:`;
+
     test('r46 it conforms', async () => {
       const ends = [];
       const driver = async () => {
-        const opened = await openDriver(store, server.place);
+        const opened = await openDriver(store, place('suite'));
         ends.push(opened.end);
         return opened.driver;
       };
-      assertAllPassed(await testing.checkStore(driver, `suite-${store}`));
+      assertAllPassed(await testing.checkStore(driver, 'suite'));
       await Promise.all(ends.map((end) => end()));
     });
 
     test('r47 two processes of 200 appends each lose nothing', async () => {
-      const conflicts = await twoProcesses(store, server.place, `both-${store}`, 200);
-      const { driver, end } = await openDriver(store, server.place);
-      await testing.nothingLost(driver, `both-${store}`, 200);
+      const conflicts = await twoProcesses(store, place('both'), 'both', 200);
+      const { driver, end } = await openDriver(store, place('both'));
+      await testing.nothingLost(driver, 'both', 200);
       assert.equal(conflicts.length, 2);
       await end();
     });
 
     test('a chat is written and read', async () => {
-      // The suite's heads are no sessions.
-      await raw.flushall();
-      const both = [await openDriver(store, server.place), await openDriver(store, server.place)];
+      const both = [await openDriver(store, place('chat')), await openDriver(store, place('chat'))];
       const drivers = both.map(({ driver }) => driver);
       assert.equal(await chat(open, () => drivers.shift()), 'redis');
       await Promise.all(both.map(({ end }) => end()));

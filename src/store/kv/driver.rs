@@ -117,11 +117,17 @@ pub trait KvDriver {
     /// As [`put`](Self::put).
     fn delete(&self, key: String) -> StoreFuture<'_, ()>;
 
-    /// Applies every write, if each checked key has its version; else applies none and returns false.
+    /// Returns true if a commit sends its notice to the other users of the keys.
+    fn has_change_feed(&self) -> bool {
+        false
+    }
+
+    /// Applies every write, if each checked key has its version, and sends the notice; else applies none and returns false. There is a
+    /// notice only if the driver [has a change feed](Self::has_change_feed).
     ///
     /// # Errors
     /// As [`put`](Self::put). All writes were applied, or none.
-    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool>;
+    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>, notice: Option<String>) -> StoreFuture<'_, bool>;
 
     /// Closes the connection, if the driver opened it.
     ///

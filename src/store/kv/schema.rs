@@ -53,7 +53,7 @@ pub(super) async fn prepare(driver: &dyn KvDriver) -> Result<()> {
     if driver.has_commit() {
         let check = KvCheck { key: SCHEMA_KEY.into(), version: None };
         let write = KvWrite { key: SCHEMA_KEY.into(), value: Some(value) };
-        if !driver.commit(vec![check], vec![write]).await? {
+        if !driver.commit(vec![check], vec![write], None).await? {
             // Another process was first.
             let entry = driver.get(SCHEMA_KEY.into()).await?;
             return entry.map_or(Ok(()), |entry| check_marker(driver, layout, &entry));

@@ -31,6 +31,7 @@ pub struct JsKvDriver {
     get_many: Option<Function>,
     commit: Option<Function>,
     close: Option<Function>,
+    has_change_feed: bool,
     _cleanup: Option<TrapCleanup>,
 }
 
@@ -83,6 +84,7 @@ impl JsKvDriver {
             get_many: method("getMany")?,
             commit: method("commit")?,
             close: method("close")?,
+            has_change_feed: member("changes")?.is_object(),
             driver: driver.clone(),
             _cleanup: TrapCleanup::closing(driver),
         })
@@ -275,12 +277,17 @@ impl KvDriver for JsKvDriver {
         Box::pin(async move { self.settle(self.start(&self.delete, &[text(&key)])).await.map(drop) })
     }
 
-    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool> {
+    fn has_change_feed(&self) -> bool {
+        self.has_change_feed
+    }
+
+    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>, notice: Option<String>) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let commit = self.commit.as_ref().ok_or_else(|| self.unexpected("no `commit`"))?;
             let checks: Array = checks.iter().map(check_to_js).collect();
             let writes: Array = writes.iter().map(write_to_js).collect();
-            let applied = self.settle(self.start(commit, &[checks.into(), writes.into()])).await?;
+            let notice = notice.map_or(JsValue::UNDEFINED, JsValue::from);
+            let applied = self.settle(self.start(commit, &[checks.into(), writes.into(), notice])).await?;
             applied.as_bool().ok_or_else(|| self.unexpected("neither true nor false from `commit`"))
         })
     }

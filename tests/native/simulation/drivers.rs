@@ -103,7 +103,8 @@ impl KvDriver for FaultyKv {
         Box::pin(async move { fail_by(&self.plan, || self.service.delete(key.clone())).await })
     }
 
-    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool> {
-        Box::pin(async move { fail_by(&self.plan, || self.service.commit(checks.clone(), writes.clone())).await })
+    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>, notice: Option<String>) -> StoreFuture<'_, bool> {
+        let apply = move || self.service.commit(checks.clone(), writes.clone(), notice.clone());
+        Box::pin(async move { fail_by(&self.plan, apply).await })
     }
 }

@@ -129,7 +129,7 @@ impl KvDriver for MemoryKv {
         })
     }
 
-    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>) -> StoreFuture<'_, bool> {
+    fn commit(&self, checks: Vec<KvCheck>, writes: Vec<KvWrite>, _: Option<String>) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             let_others_go_first().await;
             add(&self.traffic.commits, 1);
