@@ -44,6 +44,26 @@ test('r47 two tabs append 100 times each at once: nothing is lost', async () => 
   for (const page of both) assert.deepEqual(page.complaints, []);
 });
 
+test('r47 a tab hears of another one by what its listener gets alone', async () => {
+  const context = await world.context();
+  const [listening, writing] = [await world.page(context), await world.page(context)];
+  await listening.evaluate(async () => {
+    const session = await (await rethread.open({ store: 'localstorage', name: 'heard' })).session('s');
+    globalThis.heard = new Promise((resolve) => {
+      session.subscribe(async () => {
+        const { items } = await session.messages();
+        if (items.length === 2) resolve(items.map(({ parts }) => parts[0].text));
+      });
+    });
+  });
+  await writing.evaluate(async () => {
+    const session = await (await rethread.open({ store: 'localstorage', name: 'heard' })).session('s');
+    for (const content of ['one', 'two']) await session.append({ messages: [{ role: 'user', content }] }, 'openai-chat');
+  });
+  assert.deepEqual(await listening.evaluate(() => globalThis.heard), ['one', 'two']);
+  for (const page of [listening, writing]) assert.deepEqual(page.complaints, []);
+});
+
 test('r48 a commit that a closed tab left half done is undone', async () => {
   const page = await world.page();
   const seen = await page.evaluate(async () => {
