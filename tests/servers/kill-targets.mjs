@@ -14,14 +14,15 @@ import { open } from 'rethread';
 import { checkFound, turn } from './acknowledged.mjs';
 import { openDriver } from './drivers.mjs';
 import { startPostgres } from './postgres-server.mjs';
+import { startRedis } from './redis-server.mjs';
 import { workerdProcess } from './workerd-process.mjs';
 
 const writerProgram = fileURLToPath(new URL('kill-writer.mjs', import.meta.url));
 
 /** Kills the process that appends. It may have appended one turn more than it could say. */
-function writerKilled(store, placeIn) {
+function writerKilled(store, start) {
   return async (folder) => {
-    const { place, end } = await placeIn(folder);
+    const { place, stop } = await start(folder);
     return {
       async round(writer, appends) {
         const child = spawn(process.execPath, ['--no-warnings', writerProgram, store, place, 's', writer], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -42,7 +43,7 @@ function writerKilled(store, placeIn) {
         await close();
         return found;
       },
-      end,
+      end: stop,
     };
   };
 }
@@ -51,7 +52,7 @@ function writerKilled(store, placeIn) {
 function serverKilled(store, start, kill) {
   return async (folder) => {
     const server = await start(folder);
-    const { driver, end } = await openDriver(store, JSON.stringify(server.place));
+    const { driver, end } = await openDriver(store, server.place);
     const client = await open({ store: driver });
     const session = await client.session('s');
     return {
@@ -76,7 +77,7 @@ function serverKilled(store, start, kill) {
         return { acknowledged, doubtful };
       },
       async check(acknowledged, doubtful) {
-        const other = await openDriver(store, JSON.stringify(server.place));
+        const other = await openDriver(store, server.place);
         const found = await checkFound(await open({ store: other.driver }), 's', acknowledged, doubtful);
         await other.end();
         return found;
@@ -141,18 +142,33 @@ function workerdKilled(address) {
   };
 }
 
-const file = async (folder) => ({ place: path.join(folder, 'chat.sqlite'), end: () => {} });
-const postgresPlace = async () => {
-  const server = await startPostgres();
-  return { place: JSON.stringify(server.place), end: () => server.stop() };
+const file = async (folder) => ({ place: path.join(folder, 'chat.sqlite'), stop: () => {} });
+const postgresServer = async (options) => {
+  const server = await startPostgres(options);
+  return { ...server, place: JSON.stringify(server.place) };
+};
+// Redis has a command on the disk before it answers.
+const SAFE = ['--appendfsync', 'always'];
+const redisServer = async () => {
+  let server = await startRedis({ settings: SAFE });
+  return {
+    place: server.place,
+    async crash() {
+      await server.kill();
+      server = await startRedis({ folder: server.folder, settings: SAFE });
+    },
+    stop: () => server.stop(),
+  };
 };
 
 export const TARGETS = {
   'node:sqlite, its process': writerKilled('node:sqlite', file),
   '@libsql/client, its process': writerKilled('@libsql/client', file),
-  'PostgreSQL, the writing process': writerKilled('pg Pool', postgresPlace),
-  'PostgreSQL, the server': serverKilled('pg Pool', () => startPostgres({ fsync: true }), (server) => server.crash()),
-  'PostgreSQL, the backend': serverKilled('pg Pool', () => startPostgres({ fsync: true }), (server) => server.crashBackends()),
+  'PostgreSQL, the writing process': writerKilled('pg Pool', () => postgresServer()),
+  'PostgreSQL, the server': serverKilled('pg Pool', () => postgresServer({ fsync: true }), (server) => server.crash()),
+  'PostgreSQL, the backend': serverKilled('pg Pool', () => postgresServer({ fsync: true }), (server) => server.crashBackends()),
+  'Redis, the writing process': writerKilled('ioredis', redisServer),
+  'Redis, the server': serverKilled('ioredis', redisServer, (server) => server.crash()),
   'Durable Object, workerd': workerdKilled('object'),
   'D1, workerd': workerdKilled('d1'),
 };
