@@ -310,6 +310,15 @@ fn r47_of_two_sides_of_one_length_everybody_takes_the_same() {
 }
 
 #[test]
+fn r47_two_appends_of_one_process_at_once_have_keys_of_their_own() {
+    let service = plain();
+    let store = write_once(&service, "one");
+    let (first, second) = block_on(both(write_with_retry(&store, "s", 0, 20), write_with_retry(&store, "s", 1, 20)));
+    assert!(first.unwrap() + second.unwrap() > 0, "they never met");
+    block_on(nothing_lost(&write_once(&service, "two"), "s", 20)).unwrap();
+}
+
+#[test]
 fn r48_a_stale_read_shortens_nothing() {
     let service = plain();
     let (near, far) = (connection(&service), connection(&service));

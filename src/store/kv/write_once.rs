@@ -20,7 +20,9 @@ use crate::store::{
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::{Poll, Waker};
 
 /// Room for the description of an append beside its largest record, in bytes.
 const DESCRIPTION_BYTES: u64 = 64 * 1024;
@@ -37,7 +39,22 @@ pub struct WriteOnceStore {
     /// Unique among all writers.
     writer: String,
     sessions: RefCell<BTreeMap<String, AppendTree>>,
+    /// The sessions that are being written to, each with the writes that wait for it.
+    writing: RefCell<BTreeMap<String, Vec<Waker>>>,
     closed: Cell<bool>,
+}
+
+/// A write to a session. Until it is dropped there is no other one by this process: both would have the same key.
+struct SessionWrite<'a> {
+    store: &'a WriteOnceStore,
+    session: &'a str,
+}
+
+impl Drop for SessionWrite<'_> {
+    fn drop(&mut self) {
+        let waiting = self.store.writing.borrow_mut().remove(self.session);
+        waiting.into_iter().flatten().for_each(Waker::wake);
+    }
 }
 
 impl WriteOnceStore {
@@ -48,7 +65,8 @@ impl WriteOnceStore {
     /// narrow, and the driver's own. Nothing is written then.
     pub async fn open(driver: Rc<dyn KvDriver>, writer: String) -> Result<Self> {
         prepare(&*driver).await?;
-        Ok(Self { driver, writer, sessions: RefCell::default(), closed: Cell::new(false) })
+        let (sessions, writing) = (RefCell::default(), RefCell::default());
+        Ok(Self { driver, writer, sessions, writing, closed: Cell::new(false) })
     }
 
     fn check_open(&self) -> Result<()> {
@@ -139,6 +157,21 @@ impl WriteOnceStore {
         Ok(())
     }
 
+    /// Waits for the writes to the session that this process has begun.
+    async fn begin_write<'a>(&'a self, session: &'a str) -> SessionWrite<'a> {
+        poll_fn(|context| {
+            let mut writing = self.writing.borrow_mut();
+            if let Some(waiting) = writing.get_mut(session) {
+                waiting.push(context.waker().clone());
+                return Poll::Pending;
+            }
+            writing.insert(session.to_owned(), Vec::new());
+            Poll::Ready(())
+        })
+        .await;
+        SessionWrite { store: self, session }
+    }
+
     /// Writes an append after the tip.
     async fn write(&self, session: &str, append: StoredAppend, revision: u64) -> Result<()> {
         let id = AppendId { revision, writer: self.writer.clone() };
@@ -219,6 +252,7 @@ impl LogStore for WriteOnceStore {
     ) -> StoreFuture<'a, Appended> {
         Box::pin(async move {
             batch.check(operation, self.capabilities().max_value_bytes)?;
+            let _write = self.begin_write(session).await;
             self.refresh_newest(session).await?;
             let (offset, parent, refused) = self.with_tree(session, |tree| {
                 let (stored, offset) = (tree.folded(), tree.offset);
@@ -296,6 +330,7 @@ impl LogStore for WriteOnceStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(async move {
+            let _write = self.begin_write(session).await;
             self.refresh(session).await?;
             let tip = self.with_tree(session, |tree| tree.tip().cloned().filter(|_| tree.folded().head().is_some()));
             let Some(tip) = tip else { return Ok(()) };
