@@ -64,7 +64,7 @@ impl SqlDriver for FaultySqlite {
     }
 }
 
-/// A key-value service whose calls fail. Its commits are atomic, as the contract says.
+/// A key-value service whose calls fail. Its commits are atomic, as the contract says; a service without them may write a part of a value.
 pub struct FaultyKv {
     pub service: MemoryKv,
     pub plan: Rc<FaultPlan>,
@@ -96,7 +96,25 @@ impl KvDriver for FaultyKv {
     }
 
     fn put(&self, key: String, value: Bytes) -> StoreFuture<'_, ()> {
-        Box::pin(async move { fail_by(&self.plan, || self.service.put(key.clone(), value.clone())).await })
+        Box::pin(async move {
+            let tear = |value: &Bytes| value.slice(..self.plan.position(value.len()));
+            match self.plan.next() {
+                None => self.service.put(key, value).await,
+                Some(Fault::Before) => Err(self.plan.error(Fault::Before)),
+                Some(Fault::During) => {
+                    self.service.put(key, tear(&value)).await?;
+                    Err(self.plan.error(Fault::During))
+                }
+                Some(Fault::After) => {
+                    self.service.put(key, value).await?;
+                    Err(self.plan.error(Fault::After))
+                }
+                Some(Fault::Twice) => {
+                    self.service.put(key.clone(), value.clone()).await?;
+                    self.service.put(key, value).await
+                }
+            }
+        })
     }
 
     fn delete(&self, key: String) -> StoreFuture<'_, ()> {

@@ -5,7 +5,7 @@ use super::faults::{Fault, FaultPlan};
 use super::service::MemoryKv;
 use super::sqlite::{SqliteDriver, block_on};
 use rethread::error::Result;
-use rethread::store::kv::{KvLimits, KvStore};
+use rethread::store::kv::{KvLimits, KvStore, WriteOnceStore};
 use rethread::store::sql::{SqlLimits, SqlStore};
 use rethread::store::{
     Appended, AuditQuery, Batch, Capabilities, LogStore, MemoryStore, Page, Query, Record, SessionRow, StoreFuture,
@@ -25,6 +25,9 @@ pub enum Backend {
     Sqlite,
     /// The key-value store over a service with commits. The service's calls fail.
     Kv,
+    /// The write-once store over a service without commits. The service's calls fail, and a write that is interrupted leaves a part of
+    /// the value.
+    WriteOnce,
     /// The memory store with a defect.
     Broken(Defect),
 }
@@ -61,7 +64,7 @@ impl Defect {
 }
 
 /// So small that a few records fill a segment.
-const MAX_VALUE_BYTES: u64 = 4096;
+const MAX_VALUE_BYTES: u64 = 2048;
 
 type OpenHandle = Box<dyn Fn() -> Result<Rc<dyn LogStore>>>;
 
@@ -99,6 +102,17 @@ impl SimulatedStore {
                 Box::new(move || {
                     let driver = FaultyKv { service: service.clone(), plan: plan.clone() };
                     Ok(Rc::new(block_on(KvStore::open(Rc::new(driver)))?))
+                })
+            }
+            Backend::WriteOnce => {
+                // An append is one value here, of records that are as large as everywhere in the simulation.
+                let limits = KvLimits { max_value_bytes: 128 * 1024, ..KvLimits::default() };
+                let service = MemoryKv { limits, is_plain: true, ..MemoryKv::default() };
+                let (plan, writers) = (plan.clone(), Cell::new(0));
+                Box::new(move || {
+                    writers.set(writers.get() + 1);
+                    let driver = FaultyKv { service: service.clone(), plan: plan.clone() };
+                    Ok(Rc::new(block_on(WriteOnceStore::open(Rc::new(driver), format!("writer{}", writers.get())))?))
                 })
             }
             Backend::Broken(defect) => {
@@ -202,6 +216,10 @@ impl LogStore for SimulatedStore {
 
     fn delete_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(self.operate(move |store| async move { store.delete_session(session).await }))
+    }
+
+    fn lineage(&self, session: &str) -> u64 {
+        self.handle.borrow().lineage(session)
     }
 }
 
