@@ -48,6 +48,7 @@ const OPEN = {
   ioredis: (place) => {
     const { socket, ...options } = redisPlace(place);
     const client = new Redis(socket);
+    client.on('error', () => {}); // the server is stopped at the end
     return { driver: redis(client, options), end: () => client.disconnect() };
   },
   redis: async (place) => {

@@ -169,6 +169,7 @@ export const TARGETS = {
   'PostgreSQL, the backend': serverKilled('pg Pool', () => postgresServer({ fsync: true }), (server) => server.crashBackends()),
   'Redis, the writing process': writerKilled('ioredis', redisServer),
   'Redis, the server': serverKilled('ioredis', redisServer, (server) => server.crash()),
+  'Redis with the other client, the server': serverKilled('redis', redisServer, (server) => server.crash()),
   'Durable Object, workerd': workerdKilled('object'),
   'D1, workerd': workerdKilled('d1'),
 };
