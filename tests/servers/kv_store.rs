@@ -340,6 +340,27 @@ fn r48_a_stale_read_shortens_nothing() {
 }
 
 #[test]
+fn r48_a_lost_reply_and_a_stale_list_overwrite_nothing() {
+    let service = plain();
+    let near = connection(&service);
+    let (one, two) = (write_once(&near, "one"), write_once(&connection(&service), "two"));
+    assert_eq!(put(&one, 0, 0), Appended::Revision(1));
+    service.loses_replies.set(true);
+    let lost = batch(b"lost", vec![record(Table::Log, 1, b"v")]);
+    assert_eq!(block_on(one.append("s", 1, lost, "lost")).unwrap_err().code, ErrorCode::StoreError);
+    service.loses_replies.set(false);
+    assert_eq!(keys(&two), [0, 1]);
+    near.hidden.borrow_mut().extend(service.keys.borrow().keys().filter(|key| key.contains("0002:")).cloned());
+    assert_eq!(put(&one, 1, 2), Appended::Revision(2));
+    near.hidden.borrow_mut().clear();
+    // What was acknowledged is the history for everybody, and the other one is kept beside it.
+    for store in [&one, &two, &write_once(&connection(&service), "three")] {
+        assert_eq!(keys(store), [0, 2]);
+        assert_eq!(block_on(store.branches("s")).unwrap().len(), 1);
+    }
+}
+
+#[test]
 fn r48_a_stale_list_brings_no_deleted_session_back() {
     let service = plain();
     let (one, two) = (write_once(&connection(&service), "one"), write_once(&connection(&service), "two"));

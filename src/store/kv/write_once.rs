@@ -41,6 +41,8 @@ pub struct WriteOnceStore {
     sessions: RefCell<BTreeMap<String, AppendTree>>,
     /// The sessions that are being written to, each with the writes that wait for it.
     writing: RefCell<BTreeMap<String, Vec<Waker>>>,
+    /// Of each session the last append that may be written although the service returned an error, and its operation.
+    unanswered: RefCell<BTreeMap<String, (AppendId, String)>>,
     closed: Cell<bool>,
 }
 
@@ -65,8 +67,8 @@ impl WriteOnceStore {
     /// narrow, and the driver's own. Nothing is written then.
     pub async fn open(driver: Rc<dyn KvDriver>, writer: String) -> Result<Self> {
         prepare(&*driver).await?;
-        let (sessions, writing) = (RefCell::default(), RefCell::default());
-        Ok(Self { driver, writer, sessions, writing, closed: Cell::new(false) })
+        let (sessions, writing, unanswered) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Ok(Self { driver, writer, sessions, writing, unanswered, closed: Cell::new(false) })
     }
 
     fn check_open(&self) -> Result<()> {
@@ -172,16 +174,30 @@ impl WriteOnceStore {
         SessionWrite { store: self, session }
     }
 
+    /// Returns the writer's name for an append. An unanswered one of another operation may have the revision, unseen by a stale list: the
+    /// new one gets another name, which comes first in order, and overwrites nothing.
+    fn writer_of(&self, session: &str, revision: u64, operation: &str) -> String {
+        match self.unanswered.borrow().get(session) {
+            Some((id, of)) if id.revision == revision && of == operation => id.writer.clone(),
+            Some((id, _)) if id.revision == revision => format!("-{}", id.writer),
+            _ => self.writer.clone(),
+        }
+    }
+
     /// Writes an append after the tip.
     async fn write(&self, session: &str, append: StoredAppend, revision: u64) -> Result<()> {
-        let id = AppendId { revision, writer: self.writer.clone() };
+        let id = AppendId { revision, writer: self.writer_of(session, revision, &append.operation) };
         let value = append.seal(session, self.driver.limits().max_value_bytes)?;
         if append.parent.is_none() {
             // By this key the session is listed. It always has the same value.
             let (marker, _) = seal_value(&mut KvHead::new(session), &Bytes::new(), usize::MAX)?;
             self.driver.put(head_key(&session_key(session)), marker).await?;
         }
-        self.driver.put(id.key(session), value).await?;
+        if let Err(error) = self.driver.put(id.key(session), value).await {
+            self.unanswered.borrow_mut().insert(session.to_owned(), (id, append.operation));
+            return Err(error);
+        }
+        self.unanswered.borrow_mut().remove(session);
         self.with_tree(session, |tree| {
             tree.add(id, append);
             tree.settle();

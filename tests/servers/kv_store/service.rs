@@ -1,6 +1,7 @@
 //! A key-value service in memory, which lets others go first at every call.
 
 use bytes::Bytes;
+use rethread::error::{Error, ErrorCode};
 use rethread::store::StoreFuture;
 use rethread::store::kv::{KvCheck, KvDriver, KvEntry, KvLimits, KvPage, KvWrite};
 use std::cell::{Cell, RefCell};
@@ -49,6 +50,8 @@ pub struct MemoryKv {
     pub is_plain: bool,
     /// Keys that this connection does not see yet.
     pub hidden: Rc<RefCell<BTreeSet<String>>>,
+    /// Writes are applied, and return an error.
+    pub loses_replies: Rc<Cell<bool>>,
 }
 
 impl MemoryKv {
@@ -117,6 +120,9 @@ impl KvDriver for MemoryKv {
             add(&self.traffic.commits, 1);
             add(&self.traffic.written_bytes, value.len() as u64);
             self.set(&key, &value);
+            if self.loses_replies.get() {
+                return Err(Error::new(ErrorCode::StoreError, "the reply was lost"));
+            }
             Ok(())
         })
     }
