@@ -41,8 +41,6 @@ mod message_page;
 #[cfg(feature = "web")]
 mod offered_effects;
 #[cfg(feature = "web")]
-mod older_read;
-#[cfg(feature = "web")]
 mod older_records;
 #[cfg(feature = "formats")]
 #[cfg_attr(not(feature = "web"), allow(dead_code))]
@@ -86,6 +84,8 @@ mod run_saves;
 mod session;
 #[cfg(feature = "web")]
 mod session_inner;
+#[cfg(feature = "web")]
+mod shared_task;
 #[cfg(feature = "web")]
 mod state_bag;
 #[cfg(any(feature = "web", feature = "testing"))]

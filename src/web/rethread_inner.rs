@@ -125,6 +125,8 @@ impl RethreadInner {
         if session.runs_changed() && session.update_unfinished().await {
             session.notify();
         }
+        // Another caller may be reading them: the first view of every caller has them.
+        session.unfinished_update.ended().await;
         Ok(session)
     }
 

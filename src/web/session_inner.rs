@@ -2,9 +2,9 @@
 
 use super::listeners::Listeners;
 use super::live_run::LiveRun;
-use super::older_read::OlderRead;
 use super::platform::random_id;
 use super::promise::{deferred, in_background};
+use super::shared_task::SharedTask;
 use super::store_context::StoreContext;
 use super::unfinished_run::{TurnSource, UnfinishedRun};
 use super::view_state::ViewState;
@@ -50,14 +50,15 @@ pub struct SessionInner {
     pub unfinished: RefCell<Vec<UnfinishedRun>>,
     /// The head's runs when [`update_unfinished`](Self::update_unfinished) last read them.
     pub runs_at_last_update: RefCell<Vec<RunEntry>>,
-    pub updating_unfinished: Cell<bool>,
+    pub unfinished_update: SharedTask,
     pub update_unfinished_again: Cell<bool>,
     /// Live runs of other tabs whose release this tab waits for.
     pub awaited_runs: RefCell<BTreeSet<String>>,
     /// Another change was announced while `refreshing`.
     refresh_again: Cell<bool>,
     refreshing: Cell<bool>,
-    pub older_read: OlderRead,
+    /// The read of the records before the end of the log.
+    pub older_read: SharedTask,
     /// A background task merges old records, or waits for the session to be idle.
     pub is_merging: Cell<bool>,
     /// Resolve functions of `run` calls that wait for the run before them.
@@ -101,13 +102,13 @@ impl SessionInner {
             hold: RefCell::default(),
             unfinished: RefCell::default(),
             runs_at_last_update: RefCell::default(),
-            updating_unfinished: Cell::new(false),
+            unfinished_update: SharedTask::default(),
             update_unfinished_again: Cell::new(false),
             awaited_runs: RefCell::default(),
             refreshing: Cell::new(false),
             refresh_again: Cell::new(false),
             is_merging: Cell::new(false),
-            older_read: OlderRead::default(),
+            older_read: SharedTask::default(),
             queued_runs: RefCell::default(),
             is_starting_run: Cell::new(false),
         })

@@ -71,7 +71,7 @@ impl SessionInner {
 
     /// Updates the list of unfinished runs, their states and their journals. Returns true if anything changed.
     pub async fn update_unfinished(&self) -> bool {
-        if self.updating_unfinished.replace(true) {
+        if !self.unfinished_update.try_begin() {
             self.update_unfinished_again.set(true);
             return false;
         }
@@ -83,7 +83,7 @@ impl SessionInner {
                 break;
             }
         }
-        self.updating_unfinished.set(false);
+        self.unfinished_update.end();
         changed
     }
 

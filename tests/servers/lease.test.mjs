@@ -220,6 +220,21 @@ describe('with a clock and timers of the test', () => {
     await third.close();
   });
 
+  withTimers('r69 of two calls that open a session at once, both see its interrupted run in their first view', async () => {
+    const file = place('two-views');
+    const owner = await clocked(file);
+    const { run } = await start(owner);
+    await owner.close();
+    const other = await clocked(file);
+    const shown = async () => {
+      const session = await other.session('s');
+      const view = session.view();
+      return [view.getSnapshot().run?.id, view.getSnapshot().run?.status];
+    };
+    assert.deepEqual(await Promise.all([shown(), shown()]), [[run.id, 'interrupted'], [run.id, 'interrupted']]);
+    await other.close();
+  });
+
   withTimers('r18 only one of two that resume at once owns the run', async () => {
     const file = place('race');
     const owner = await clocked(file);
