@@ -120,10 +120,11 @@ function workerdKilled(address) {
         const count = 10;
         await worker.ready;
         const pid = workerdProcess();
+        let killing;
         for (let first = 0; !doubtful.length; first += count) {
           const asked = ask(`append?writer=${writer}&first=${first}&count=${count}`);
           // In the middle of a request, not before it has arrived.
-          if (acknowledged.length >= appends) setTimeout(Math.random() * 40).then(() => process.kill(pid, 'SIGKILL'), () => {});
+          if (acknowledged.length >= appends) killing ??= setTimeout(Math.random() * 40).then(() => process.kill(pid, 'SIGKILL'));
           try {
             acknowledged.push(...(await asked).tokens);
           } catch (error) {
@@ -132,6 +133,7 @@ function workerdKilled(address) {
           }
           if (acknowledged.length > appends + 10 * count) await setTimeout(50);
         }
+        await killing;
         await worker.dispose().catch(() => {}); // its process is gone
         worker = start();
         return { acknowledged, doubtful };

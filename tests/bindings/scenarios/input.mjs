@@ -11,7 +11,7 @@ const ofPackage = ({ rethread }, env) => {
   return [
     ['open: options of another type', 'invalid_input', () => open('memory')],
     ['open: an unknown store', 'config_invalid', () => open({ store: 'sqlite' })],
-    ['open: a store that is not built', 'config_invalid', () => open({ store: 'localstorage' })],
+    ['open: a known store in other letters', 'config_invalid', () => open({ store: 'localStorage' })],
     ['open: a store object', 'config_invalid', () => open({ store: { get() {} } })],
     ['open: encryption', 'config_invalid', () => open({ store, encryption: { key: {} } })],
     ['open: an empty name', 'config_invalid', () => open({ store, name: '' })],
