@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r05_names_are_stable_and_spread() {
+    fn r05_derived_ids_are_stable_and_evenly_distributed() {
         assert_eq!(short_name("call_1", 25), "9gD2DimctxN68PmpqJzxfgGvD");
         assert_eq!(short_name("call_1", 9), short_name("call_1", 9));
         let mut names: Vec<_> = (0..10_000).map(|n| short_name(&format!("call_{n}"), 9)).collect();

@@ -116,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn a_value_that_is_cut_off_is_an_error(text in any::<String>(), at in any::<prop::sample::Index>()) {
+    fn a_truncated_value_is_an_error(text in any::<String>(), at in any::<prop::sample::Index>()) {
         let bytes = encoded(&Message::from_text(Role::User, &text));
         prop_assert!(decoded::<Message>(&bytes[..at.index(bytes.len())]).is_err());
     }
@@ -146,7 +146,7 @@ fn r67_a_message_is_encoded_as_documented() {
 }
 
 #[test]
-fn a_list_that_claims_more_than_the_record_has_is_not_preallocated() {
+fn a_declared_length_beyond_the_record_is_not_preallocated() {
     // A log record whose list of entries claims 2^60 items, and has none.
     let mut bytes = vec![0xa1, 0x04, 0x9b];
     bytes.extend_from_slice(&(1_u64 << 60).to_be_bytes());

@@ -103,7 +103,7 @@ fn r02_rounds_and_places() {
 }
 
 #[test]
-fn r02_appended_in_pieces_it_is_the_same() {
+fn r02_appending_in_parts_gives_the_same_history() {
     let pieces = [
         USER.to_owned(),
         calls(&["a", "b"]),
@@ -128,7 +128,7 @@ fn r02_appended_in_pieces_it_is_the_same() {
 }
 
 #[test]
-fn r02_a_result_may_come_before_its_call_or_rounds_later() {
+fn r02_a_result_can_come_before_its_call_or_rounds_later() {
     let (history, report) = chat(&[&list(&[USER, &result("a", "ra"), &calls(&["a"]), TEXT])]);
     assert_eq!(rows(&history), [row("a", 0, 0, 0, Some("ra"))]);
     assert!(report.is_empty());
@@ -141,7 +141,7 @@ fn r02_a_result_may_come_before_its_call_or_rounds_later() {
 }
 
 #[test]
-fn r02_what_belongs_to_nothing_is_kept_apart_with_its_text() {
+fn r02_unassignable_items_are_set_aside_with_their_text() {
     let (history, report) = chat(&[&list(&[
         USER,
         &result("ghost", "boo"),
@@ -160,7 +160,7 @@ fn r02_what_belongs_to_nothing_is_kept_apart_with_its_text() {
 }
 
 #[test]
-fn r61_an_item_that_is_none_of_the_dialects_is_refused_with_all_beside_it() {
+fn r61_an_item_of_another_format_rejects_the_whole_append() {
     for item in [r#"{"role":"alien","x":1e400}"#, r#"{"role":"alien","content":"x"}"#, "7", "null", r#"["human","hi"]"#]
     {
         let body = list(&[USER, item, TEXT]);
@@ -171,7 +171,7 @@ fn r61_an_item_that_is_none_of_the_dialects_is_refused_with_all_beside_it() {
 }
 
 #[test]
-fn r02_a_stored_call_takes_one_result_and_the_first_one_counts() {
+fn r02_a_stored_call_keeps_the_first_of_its_results() {
     let (history, report) = chat(&[
         &list(&[USER, &calls(&["a"])]),
         &list(&[&result("a", "one"), &result("a", "two")]),
@@ -183,7 +183,7 @@ fn r02_a_stored_call_takes_one_result_and_the_first_one_counts() {
 }
 
 #[test]
-fn r02_an_id_of_two_rounds_is_paired_in_its_round() {
+fn r02_an_id_used_in_two_rounds_is_paired_within_each_round() {
     let one = list(&[
         USER,
         &calls(&["x"]),
@@ -218,7 +218,7 @@ fn r02_an_id_twice_in_one_round_is_paired_by_place() {
 }
 
 #[test]
-fn r02_a_late_result_goes_to_the_newest_open_round_of_its_id() {
+fn r02_a_late_result_is_assigned_to_the_newest_open_call_of_its_id() {
     let (history, _) = chat(&[
         &list(&[USER, &calls(&["x"]), TEXT, USER, &calls(&["x"])]),
         &list(&[&result("x", "new")]),
@@ -237,7 +237,7 @@ fn r02_a_late_result_goes_to_the_newest_open_round_of_its_id() {
 }
 
 #[test]
-fn r05_empty_ids_get_one_each_and_always_the_same() {
+fn r05_each_empty_id_is_replaced_deterministically() {
     let body = list(&[USER, &calls(&["", ""]), &result("", "first"), &result("", "second"), TEXT]);
     let (history, report) = chat(&[&body]);
     assert_eq!(rows(&history).iter().map(|row| row.4.as_deref()).collect::<Vec<_>>(), [Some("first"), Some("second")]);
@@ -249,7 +249,7 @@ fn r05_empty_ids_get_one_each_and_always_the_same() {
 }
 
 #[test]
-fn r02_prose_and_lists_and_errors_stay() {
+fn r02_text_lists_and_error_results_are_kept() {
     let body = r#"[{"role":"user","content":"q"},
         {"role":"assistant","content":[{"type":"text","text":"Let me"},{"type":"tool_use","id":"a","name":"f","input":{"n":1}},{"type":"text","text":"see"},{"type":"tool_use","id":"b","name":"f","input":{}}]},
         {"role":"user","content":[{"type":"tool_result","tool_use_id":"b","is_error":true,"content":"no"},{"type":"tool_result","tool_use_id":"a","content":[{"type":"text","text":"1"},{"type":"text","text":"2"}]}]}]"#;
@@ -267,7 +267,7 @@ fn r02_prose_and_lists_and_errors_stay() {
 }
 
 #[test]
-fn an_entry_that_is_applied_twice_counts_once() {
+fn an_entry_applied_twice_counts_once() {
     let items =
         decode_body(Dialect::OpenAiChat, JsonRef::parse(&list(&[USER, &calls(&["a"]), &result("a", "x")])).unwrap())
             .unwrap();
@@ -280,7 +280,7 @@ fn an_entry_that_is_applied_twice_counts_once() {
 }
 
 #[test]
-fn r18_a_real_result_takes_the_place_of_the_note_that_nothing_is_known() {
+fn r18_a_real_result_replaces_the_interrupted_placeholder() {
     let (mut history, _) = chat(&[&list(&[USER, &calls(&["a"])])]);
     let id = history.invocations()[0].id.clone();
     let told = |status, text: &str| {

@@ -29,7 +29,7 @@ mod tests {
     use wasm_bindgen_test::wasm_bindgen_test as test;
 
     #[test]
-    fn r62_a_text_of_many_items_takes_more_memory_than_a_long_one() {
+    fn r62_a_text_of_many_items_needs_more_memory_than_one_long_string() {
         assert!(fits_memory(&vec![b'x'; 64 << 20]));
         assert!(!fits_memory(&vec![b','; 64 << 20]));
         assert!(fits_memory(&vec![b','; 4 << 20]));

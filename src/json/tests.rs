@@ -23,7 +23,7 @@ fn survives_deep_nesting() {
 }
 
 #[test]
-fn reads_members_in_order_and_the_last_of_doubled() {
+fn reads_members_in_order_and_the_last_of_duplicates() {
     let json = Json::parse(r#" {"a" : 1 , "b":[ 1, "x" ,{}], "a":9007199254740993} "#).unwrap();
     let keys: Vec<_> = json.view().entries().map(|(k, v)| format!("{}={}", k.as_raw(), v.as_raw())).collect();
     assert_eq!(keys, ["\"a\"=1", "\"b\"=[ 1, \"x\" ,{}]", "\"a\"=9007199254740993"]);
@@ -35,7 +35,7 @@ fn reads_members_in_order_and_the_last_of_doubled() {
 }
 
 #[test]
-fn keeps_a_lone_surrogate_and_reads_pairs() {
+fn keeps_an_unpaired_surrogate_and_decodes_pairs() {
     let token = JsonStr::from_token(r#""a\ud83d\ude00\ud800\u00e9\/""#).unwrap();
     assert_eq!(token.token(), r#""a\ud83d\ude00\ud800\u00e9\/""#);
     assert_eq!(token.decode(), "a😀\u{fffd}é/");
@@ -44,7 +44,7 @@ fn keeps_a_lone_surrogate_and_reads_pairs() {
 }
 
 #[test]
-fn reads_whole_numbers_in_any_dress() {
+fn reads_whole_numbers_in_any_notation() {
     let number = |text: &str| JsonRef::parse(text).unwrap().as_u64();
     for (text, want) in
         [("0", 0), ("-0", 0), ("0.000", 0), ("0e9", 0), ("1.0", 1), ("12e3", 12_000), ("1.25E2", 125), ("120e-1", 12)]
@@ -58,7 +58,7 @@ fn reads_whole_numbers_in_any_dress() {
 
 proptest! {
     #[test]
-    fn escapes_and_reads_back(text in any::<String>()) {
+    fn escaped_text_reads_back_equal(text in any::<String>()) {
         let token = JsonStr::new(&text);
         prop_assert_eq!(token.decode(), text.as_str());
         prop_assert_eq!(token.token(), serde_json::to_string(&text).unwrap().replace("\\u007f", "\u{7f}"));
@@ -66,7 +66,7 @@ proptest! {
     }
 
     #[test]
-    fn judges_as_serde_json_does(text in r#"[\[\]{},:"a1\-\.e \\un]{0,24}"#) {
+    fn agrees_with_serde_json(text in r#"[\[\]{},:"a1\-\.e \\un]{0,24}"#) {
         let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
         prop_assert_eq!(check(&text).is_ok(), theirs, "{}", text);
     }

@@ -90,7 +90,7 @@ fn messages(history: &History, dialect: Dialect) -> String {
 const TALK: &str = r#"[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"assistant","content":"x"}]"#;
 
 #[test]
-fn rendered_twice_it_is_the_same_bytes_and_all_of_them_stable() {
+fn rendering_twice_gives_the_same_bytes_and_a_full_stable_prefix() {
     let history = history_of(CHAT, TALK);
     for dialect in [CHAT, CLAUDE] {
         let mut renderer = Renderer::default();
@@ -139,7 +139,7 @@ fn the_prefix_is_stable_until_a_pass_drops_something() {
 }
 
 #[test]
-fn a_result_that_comes_later_is_seen() {
+fn a_later_result_invalidates_the_cached_encoding() {
     let ids = CountingIds::default();
     let mut history = History::new(Seed(1));
     append(
@@ -158,7 +158,7 @@ fn a_result_that_comes_later_is_seen() {
 }
 
 #[test]
-fn settings_that_change_the_bytes_encode_anew_and_those_that_do_not_keep() {
+fn only_settings_that_change_the_bytes_invalidate_the_cache() {
     let history = history_of(
         CHAT,
         r#"[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","reasoning_content":"hm","content":"x"}]"#,
@@ -183,7 +183,7 @@ fn settings_that_change_the_bytes_encode_anew_and_those_that_do_not_keep() {
 }
 
 #[test]
-fn a_dialect_keeps_its_own() {
+fn each_dialect_has_its_own_cache() {
     let history = history_of(CHAT, TALK);
     let mut renderer = Renderer::default();
     let (chat, claude) = (provider(CHAT, "{}"), provider(CLAUDE, r#"{"max_tokens":9}"#));
@@ -239,7 +239,7 @@ fn r45_input_survives_byte_for_byte_in_anthropic() {
 }
 
 #[test]
-fn r45_what_is_untouched_keeps_order_numbers_and_doubled_keys() {
+fn r45_unchanged_messages_keep_order_digits_and_duplicate_keys() {
     let bodies = [
         r#"[{"name":"u","x":1.0,"role":"user","content":[{"text":"q","type":"text","cache_control":{"a":1,"a":2}},{"type":"image_url","image_url":{"detail":"low","url":"data:image\/png;base64,AA=="}}]},{"content":"x","role":"assistant","annotations":[1e2],"refusal":null}]"#,
         r#"[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"f"},"index":0,"id":"a","type":"function"}],"content":""},{"content":"r","tool_call_id":"a","role":"tool","name":"f"}]"#,
@@ -311,7 +311,7 @@ fn head(dialect: Dialect, params: &str, tools: &[ToolDefinition]) -> Result<(Str
 }
 
 #[test]
-fn r55_tools_go_out_in_the_dialects_own_shape() {
+fn r55_tools_are_encoded_in_the_dialects_form() {
     let tools = [tool("look", Some(r#"{"type":"object","properties":{"n":{"maximum":1E2}}}"#)), tool("find", None)];
     let chat = r#"{"tools":[{"type":"function","function":{"name":"look","description":"does \"it\"","parameters":{"type":"object","properties":{"n":{"maximum":1E2}}}}},{"type":"function","function":{"name":"find","parameters":{"type":"object","properties":{}}}}]}"#;
     assert_eq!(head(CHAT, "{}", &tools).unwrap().0, chat);
@@ -357,7 +357,7 @@ fn r55_tool_choice_is_translated() {
 }
 
 #[test]
-fn r55_a_name_that_is_there_twice_or_cannot_be_is_refused() {
+fn r55_duplicate_and_invalid_tool_names_are_rejected() {
     let refused = |dialect, params: &str, tools: &[ToolDefinition]| {
         let error = head(dialect, params, tools).unwrap_err();
         assert_eq!(error.code, ErrorCode::ConfigInvalid);
@@ -378,7 +378,7 @@ fn r55_a_name_that_is_there_twice_or_cannot_be_is_refused() {
 }
 
 #[test]
-fn r55_what_the_target_refuses_is_left_out_and_told() {
+fn r55_parameters_that_the_target_rejects_are_removed_and_reported() {
     let (text, found) =
         head(CLAUDE, r#"{"model":"m","max_tokens":9,"seed":1,"stop":["x"],"parallel_tool_calls":true,"top_k":5}"#, &[])
             .unwrap();
@@ -404,7 +404,7 @@ fn r55_what_the_target_refuses_is_left_out_and_told() {
 }
 
 #[test]
-fn a_stream_asks_for_its_usage_unless_told_otherwise() {
+fn a_streamed_request_asks_for_usage_unless_params_set_it() {
     let mut request = ProviderRequest { stream: true, ..provider(CHAT, r#"{"stream":false}"#) };
     let history = history_of(CHAT, r#"[{"role":"user","content":"q"}]"#);
     let text = |request: &ProviderRequest| body(&mut Renderer::default(), &history, request).0;
@@ -416,7 +416,7 @@ fn a_stream_asks_for_its_usage_unless_told_otherwise() {
 }
 
 #[test]
-fn a_credential_is_refused_where_it_would_be_stored_and_never_quoted() {
+fn r68_a_credential_in_a_stored_field_is_rejected_and_never_quoted() {
     const KEY: &str = "hunter2-secret-value";
     let check =
         |url: String, headers: Vec<(String, String)>| ProviderRequest { url, headers, ..provider(CHAT, "{}") }.check();

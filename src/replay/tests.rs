@@ -186,7 +186,7 @@ fn fresh(age: i64, policy: &Policy) -> bool {
 }
 
 #[test]
-fn r10_the_window_is_inclusive_and_zero_is_never() {
+fn r10_the_window_is_inclusive_and_zero_never_sends() {
     let policy = global(window(300_000.0));
     for (age, want) in
         [(100_000, true), (299_999, true), (300_000, true), (300_001, false), (300_900, false), (400_000, false)]
@@ -202,7 +202,7 @@ fn r10_the_window_is_inclusive_and_zero_is_never() {
 }
 
 #[test]
-fn r10_built_in_is_five_minutes() {
+fn r10_the_built_in_window_is_five_minutes() {
     assert!(fresh(300_000, &Policy::default()));
     let history = Chat::new().user("q").round(&[("a", 300_001)]).says("done").history();
     let (out, report) = shown(&history, &Policy::default());
@@ -210,7 +210,7 @@ fn r10_built_in_is_five_minutes() {
 }
 
 #[test]
-fn r10_a_window_that_is_no_number_of_milliseconds_is_refused() {
+fn r10_an_invalid_window_is_rejected() {
     for bad in [-1.0, -0.5, f64::NAN, f64::NEG_INFINITY] {
         assert_eq!(Window::from_millis(bad).unwrap_err().code, ErrorCode::ConfigInvalid, "{bad}");
     }
@@ -220,7 +220,7 @@ fn r10_a_window_that_is_no_number_of_milliseconds_is_refused() {
 }
 
 #[test]
-fn r10_a_clock_may_be_a_minute_off_and_no_more() {
+fn r10_clock_skew_up_to_a_minute_is_tolerated() {
     let policy = global(window(1_000.0));
     for (ahead, want) in [(30_000, true), (60_000, true), (60_001, false), (86_400_000, false)] {
         let history = Chat::new().user("q").round(&[("a", -ahead)]).says("done").history();
@@ -231,7 +231,7 @@ fn r10_a_clock_may_be_a_minute_off_and_no_more() {
 }
 
 #[test]
-fn r10_without_a_stamp_it_is_stale() {
+fn r10_a_result_without_a_timestamp_is_stale() {
     let history = Chat::new().user("q").round(&[("a", 0)]).says("done").at("a", None).history();
     assert_eq!(shown(&history, &global(window(1e9))), (vec!["user".into(), "text".into()], vec!["stale"]));
     assert_eq!(shown(&history, &global(window(f64::INFINITY))).0.len(), 3);
@@ -241,7 +241,7 @@ fn r10_without_a_stamp_it_is_stale() {
 }
 
 #[test]
-fn r10_it_counts_from_the_finish() {
+fn r10_age_counts_from_the_end_of_the_execution() {
     let mut chat = Chat::new().user("q").round(&[("a", 100)]).says("done");
     chat.started.push("a".into());
     let mut history = chat.history();
@@ -251,7 +251,7 @@ fn r10_it_counts_from_the_finish() {
 }
 
 #[test]
-fn r10_who_speaks_last_by_level() {
+fn r10_the_innermost_level_that_sets_a_field_is_used() {
     let chat = Chat::new().user("q").round(&[("a", 1_000)]).says("done").history();
     let with = |levels: [Option<f64>; 5]| {
         let [call, tool, session, channel, global] = levels;
@@ -298,7 +298,7 @@ fn r10_who_speaks_last_by_level() {
 }
 
 #[test]
-fn r11_errors_have_their_own_window_if_they_are_given_one() {
+fn r11_error_results_can_have_their_own_window() {
     let mut chat = Chat::new().user("q").round(&[("a", 1_000), ("b", 1_000)]).says("done");
     chat.errors.push("a".into());
     let history = chat.history();
@@ -314,7 +314,7 @@ fn r11_errors_have_their_own_window_if_they_are_given_one() {
 }
 
 #[test]
-fn r11_what_goes_when_one_is_stale() {
+fn r11_a_stale_result_drops_its_call_round_or_turn() {
     let history = Chat::new()
         .user("q")
         .round(&[("a", 10), ("b", 9_999)])
@@ -335,7 +335,7 @@ fn r11_what_goes_when_one_is_stale() {
 }
 
 #[test]
-fn r11_all_rounds_stale_leaves_the_words() {
+fn r11_when_all_rounds_are_stale_the_text_is_kept() {
     // Prose has no age. A round goes, the next one stays.
     let history = Chat::new().user("q").round(&[("a", 9_999)]).round(&[("b", 9_999)]).says("shipped").history();
     assert_eq!(shown(&history, &global(window(1_000.0))).0, ["user", "text"]);
@@ -356,7 +356,7 @@ fn r11_a_placeholder_keeps_call_and_result_together() {
 }
 
 #[test]
-fn r10_the_running_turn_is_never_stale() {
+fn r10_the_live_turn_is_never_stale() {
     // Results were appended, the model has not had its last word.
     let history = Chat::new().user("q").round(&[("a", 9_999)]).says("x").user("q").round(&[("b", 9_999)]).history();
     assert_eq!(shown(&history, &global(window(1.0))).0, ["user", "text", "user", "b=ok"]);
@@ -376,7 +376,7 @@ fn r10_the_running_turn_is_never_stale() {
 }
 
 #[test]
-fn r04_open_calls() {
+fn r04_open_calls_are_closed_or_omitted() {
     let with = |run: Option<&str>, open: &[&str], started: &[&str]| {
         let mut chat = Chat::new().user("q").round(&[("a", 1), ("b", 1)]).says("x");
         chat.run = run.map(str::to_owned);
@@ -403,13 +403,13 @@ fn r04_open_calls() {
 }
 
 #[test]
-fn r03_rounds_come_before_the_answer_in_their_order() {
+fn r03_rounds_precede_the_answer_in_order() {
     let history = Chat::new().user("q").round(&[("a", 0), ("b", 0)]).round(&[("c", 0)]).says("x").history();
     assert_eq!(shown(&history, &Policy::default()).0, ["user", "a=ok b=ok", "c=ok", "text"]);
 }
 
 #[test]
-fn a_pass_changes_no_history_and_gives_the_same_again() {
+fn replay_is_deterministic_and_changes_no_history() {
     let history = Chat::new().user("q").round(&[("a", 10), ("b", 9_999)]).says("x").history();
     let before = (history.messages().to_vec(), history.invocations().to_vec());
     let policy = global(window(1_000.0));
@@ -420,7 +420,7 @@ fn a_pass_changes_no_history_and_gives_the_same_again() {
 
 proptest! {
     #[test]
-    fn r04_r11_whatever_goes_every_call_has_one_result_and_nothing_is_empty(
+    fn r04_r11_after_freshness_every_call_has_one_result_and_no_message_is_empty(
         rounds in proptest::collection::vec((proptest::collection::vec((0_u8..4, 0_i64..3_000, 0_u8..5), 1..4), any::<bool>()), 0..6),
         unit in 0_u8..3, placeholder: bool, omit: bool, freshness in 0.0_f64..3_000.0, run: bool,
     ) {

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r68_values_of_the_request_and_keys_of_a_known_form_are_removed_wherever_they_stand() {
+    fn r68_request_credentials_and_keys_of_known_forms_are_removed_everywhere() {
         let text = CredentialFilter { values: vec!["hunter2hunter2".into()] };
         for (before, after) in [("", ""), ("\n", "."), ("\t", "\t"), ("=", "&"), (",", ","), ("\"", "\""), ("/", "/")] {
             for key in ["hunter2hunter2", "sk-abcdefghij", "AIzaabcdefghij", "gsk_abcdefghij", "xai-ab*****ij"] {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn r68_values_of_the_request_are_removed_in_addresses_and_in_json_too() {
+    fn r68_request_credentials_are_removed_in_urls_and_json_escapes() {
         let provider = ProviderRequest {
             dialect: crate::message::Dialect::Anthropic,
             url: "https://h".into(),

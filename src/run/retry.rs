@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn r60_reads_what_the_provider_asks_for() {
+    fn r60_retry_delays_of_the_provider_are_parsed() {
         let headers = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
         assert_eq!(requested_wait(&headers("Retry-After", "2"), 0), Some(2_000));
         assert_eq!(requested_wait(&headers("retry-after", "0.25"), 0), Some(250));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn r60_backs_off_and_ends() {
+    fn r60_backoff_doubles_and_ends() {
         let policy = RetryPolicy { attempts: 4, backoff_ms: 100 };
         assert_eq!(
             [1, 2, 3, 4].map(|attempt| policy.wait_after(attempt, None)),

@@ -183,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn checks_as_everybody_does() {
+    fn checksums_match_the_reference_value() {
         // The check value of CRC-32/ISO-HDLC: "123456789", of which the first three stand for kind and versions.
         let mut bytes = b"123----".to_vec();
         bytes.extend_from_slice(b"456789");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn r67_a_record_of_a_newer_build_is_read_if_it_may_be() {
+    fn r67_a_newer_builds_record_is_read_if_it_permits_this_version() {
         let value = (1_u32, "two".to_owned());
         assert_eq!(
             open_record::<(u32, String)>(RecordKind::Log, &seal_record(RecordKind::Log, &value)).unwrap(),

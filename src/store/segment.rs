@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_no_larger_than_the_plan_of_a_merge_assumes() {
+    fn a_segment_is_at_most_as_large_as_a_merge_plan_assumes() {
         let keys = (0..MAX_SEGMENT_RECORDS).map(|at| crate::store::MAX_KEY - MAX_SEGMENT_RECORDS + at);
         let records: Vec<_> = keys.map(|key| log(key, &[7; 70_000])).collect();
         let bytes: u64 = records.iter().map(|record| record.value.len() as u64 + INDEX_ENTRY_BYTES).sum();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn r67_the_layout_is_the_documented_one() {
+    fn r67_the_layout_of_a_segment_is_as_documented() {
         let (one, two) = (log(3, b"one"), log(5, b"three"));
         let segment = seal_segment(&[one.clone(), two.clone()]).unwrap();
         let (index, rest) = segment.value.split_at(16);
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_segment_contains_the_records_as_they_were(
+        fn a_segment_contains_its_records_unchanged(
             payloads in proptest::collection::vec((1_u64..1 << 40, proptest::collection::vec(any::<u8>(), 0..50)), 2..30),
         ) {
             let mut key = 0;
@@ -167,7 +167,7 @@ mod tests {
         }
 
         #[test]
-        fn r48_a_flipped_bit_costs_one_record_or_is_reported(at in any::<proptest::sample::Index>(), bit in 0_u8..8) {
+        fn r48_a_flipped_bit_loses_one_record_or_is_reported(at in any::<proptest::sample::Index>(), bit in 0_u8..8) {
             let records: Vec<_> = (0..20).map(|key| log(key, &[u8::try_from(key).unwrap_or(0); 30])).collect();
             let segment = seal_segment(&records).unwrap();
             let mut bytes = segment.value.to_vec();

@@ -33,7 +33,7 @@ test('the title of a session is null until it is set', async () => {
   await store.close();
 });
 
-test('r57 neutral messages come back as they were given, and go out in every dialect', async () => {
+test('r57 neutral messages are returned as appended, and are encoded in every dialect', async () => {
   const store = await open({ store: 'memory', now: () => 2000 });
   const session = await store.session('s');
   const { messageIds } = await session.append(given(), { source: { type: 'history', id: 'old' } });
@@ -56,7 +56,7 @@ test('r57 neutral messages come back as they were given, and go out in every dia
   await store.close();
 });
 
-test('r57 values that change after the call of `append` are stored as they were, in the order of the calls', async () => {
+test('r57 values that change after `append` was called are stored as they were, in the order of the calls', async () => {
   const store = await open({ store: 'memory' });
   const session = await store.session('s');
   const messages = [{ role: 'user', parts: [{ type: 'text', text: 'one' }, { type: 'image', data: new Blob(['x']), mediaType: 'image/png' }] }];
@@ -69,7 +69,7 @@ test('r57 values that change after the call of `append` are stored as they were,
   await store.close();
 });
 
-test('r57 what a session gives is what it takes', async () => {
+test('r57 messages of a session can be appended to another one', async () => {
   const store = await open({ store: 'memory' });
   const from = await store.session('from');
   await from.append(given());

@@ -27,7 +27,7 @@ const FORMS = {
   'in HTML, by hexadecimal numbers': everyChar((char) => `&#x${hex(char, 2)};`),
 };
 
-test('r68: the exact value is found in every form and in every place', () => {
+test('r68: the exact value is removed in every encoding and every field', () => {
   const credentials = of({ 'x-api-key': KEY });
   for (const [name, form] of Object.entries(FORMS)) {
     for (const [before, after] of [['', ''], ['key ', ' is wrong'], ['\n', '\n'], ['\t', '\t'], ['api_key=', '&x=1'], ['a,', ',b'], ['{"k":"', '"}'], ['https://h/?k=', '#x'], ['word', 'word'], [`${form}x`, `x${form}`]]) {
@@ -55,7 +55,7 @@ test('r68: the token of a scheme, the parts of a Basic pair and the values of co
   }
 });
 
-test('r68: common and short values, and headers that hold no credential, destroy no text', () => {
+test('r68: common and short values, and headers without credentials, are not removed from text', () => {
   const credentials = of({
     'x-a': '1', 'x-b': 'true', 'x-c': 'application/json', 'x-d': '2023-06-01', 'x-e': 'abc', 'x-f': 'none', 'x-g': '', 'x-h': undefined, 'x-i': 'text/plain; charset=utf-8',
     'anthropic-version': 'bedrock-2023-05-31', 'OpenAI-Organization': 'org-1234567890', 'user-agent': 'my-application/1.0', 'x-stainless-runtime': 'node-is-what-it-is',
@@ -68,7 +68,7 @@ test('r68: common and short values, and headers that hold no credential, destroy
   assert.ok(PLAIN_HEADERS.has('x-title') && !PLAIN_HEADERS.has('x-api-key'));
 });
 
-test('headers of every kind are read, and other values are rejected', () => {
+test('`headers` of every type are read, and other values are rejected', () => {
   assert.deepEqual(headerPairs({ 'X-A': 'b', c: null }), [['x-a', 'b']]);
   assert.deepEqual(headerPairs(new Map([['A', 1]])), [['a', '1']]);
   assert.throws(() => headerPairs('Bearer x'), TypeError);
@@ -101,7 +101,7 @@ test('r68: the key is removed from an error response however it is split, in eve
   assert.ok(!filtered(utf16, 3, { isSingleValue: true, isError: () => true }).replaceAll('\0', '').includes(KEY));
 });
 
-test('r68: of a stream the event that is an error loses the key, and every other event stays to the byte', () => {
+test('r68: the key is removed from error events of a stream, and every other event is unchanged', () => {
   for (const end of ['\n', '\r\n', '\r']) {
     const event = (name) => `event: ${name}${end}data: {"${name}":${JSON.stringify(KEY)}}${end}${end}`;
     const stream = `\ufeff: hello${end}${end}` + ['text', 'error', 'text', 'text', 'error'].map(event).join('') + `data: ${KEY.slice(0, 5)}`;
@@ -110,7 +110,7 @@ test('r68: of a stream the event that is an error loses the key, and every other
   }
 });
 
-test('r68: bytes without a key pass at once, as they are', () => {
+test('r68: bytes without a key pass at once and unchanged', () => {
   const filter = new ResponseFilter({ credentials: of({ 'x-api-key': KEY }), isSingleValue: false, isError: () => true });
   for (const piece of ['data: {"a"', ':1}\n\nda', 'ta: 2']) {
     const bytes = bytesOf(piece);
@@ -120,7 +120,7 @@ test('r68: bytes without a key pass at once, as they are', () => {
   assert.equal(textOf([filter.push(bytesOf('!\n\n'))]), `${KEY.slice(0, 4)}!\n\n`);
 });
 
-test('r68: a body that is JSON is judged as a whole', () => {
+test('r68: a JSON body is filtered as a whole', () => {
   const body = `[{"text":${JSON.stringify(KEY)}},\n\n{"text":"more"}]`;
   for (const size of [1, 4, 1000]) {
     assert.equal(filtered(body, size), body);
@@ -128,7 +128,7 @@ test('r68: a body that is JSON is judged as a whole', () => {
   }
 });
 
-test('an error contains the messages of its causes, of whatever type they are', () => {
+test('an error contains the messages of its causes, whatever their type', () => {
   assert.deepEqual(errorWords(new TypeError('fetch failed', { cause: Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }) })), { code: 'ECONNREFUSED', message: 'fetch failed (refused)' });
   assert.deepEqual(errorWords('text'), { message: 'text' });
   assert.equal(errorWords(undefined).message, 'it failed without a message');

@@ -33,7 +33,7 @@ async function chat(store) {
 
 test('r46 a chat in a store of the application', () => chat(new MemoryLogStore()));
 
-test('a store that only writes what a batch puts, whatever is there', async () => {
+test('a store that writes the `put` records of a batch unconditionally', async () => {
   const store = new MemoryLogStore();
   const { append } = store;
   store.append = async (id, expected, { head, put, remove }, operation) => {
@@ -43,13 +43,13 @@ test('a store that only writes what a batch puts, whatever is there', async () =
   await chat(store);
 });
 
-test('the store of docs/stores.md is the one under test', () => {
+test('the store in docs/stores.md is the one tested here', () => {
   const page = readFileSync(new URL('../../docs/stores.md', import.meta.url), 'utf8');
   const file = readFileSync(new URL('../packaging/projects/store/memory-log-store.js', import.meta.url), 'utf8');
   assert.ok(page.includes(`\`\`\`js\n${file}\`\`\``));
 });
 
-describe('r48 a store is refused that', () => {
+describe('r48 a store is rejected that', () => {
   for (const method of METHODS) {
     test(`has no ${method}`, async () => {
       for (const wrong of [undefined, 7, {}]) {
@@ -62,7 +62,7 @@ describe('r48 a store is refused that', () => {
   for (const [what, more] of Object.entries({
     compareAndAppend: false, atomicBatch: false, readYourWrites: false, maxValueBytes: 100, durable: 'yes',
   })) {
-    test(`says ${what}: ${more}`, async () => {
+    test(`reports ${what}: ${more}`, async () => {
       for (const wrong of [more, null, 'x']) {
         const store = new MemoryLogStore();
         const capabilities = { ...store.capabilities(), [what]: wrong };
@@ -72,7 +72,7 @@ describe('r48 a store is refused that', () => {
     });
   }
 
-  test('throws, or does not promise what is asked for', async () => {
+  test('throws, or lacks a requested guarantee', async () => {
     const throwing = Object.assign(new MemoryLogStore(), { capabilities: () => { throw new Error('no'); } });
     await assert.rejects(open({ store: throwing }), { code: 'config_invalid', message: /custom store: `capabilities` threw: no/ });
     await assert.rejects(open({ store: new MemoryLogStore(), durability: 'strict' }), { code: 'config_invalid', message: /custom store.*strict/ });
@@ -146,7 +146,7 @@ describe('r48 what a store returns is checked', () => {
     store.read = (...query) => change(read.apply(store, query));
     await assert.rejects((await open({ store })).session('s'), { code: 'store_error', message: /custom store: `read` returned/ });
   };
-  test('records that were not asked for, or in another order', async () => {
+  test('records that were not requested, or in another order', async () => {
     await records((list) => list.map((record) => ({ ...record, table: 'runs' })));
     await records((list) => list.map((record) => ({ ...record, key: 2 ** 52 })));
     await records((list) => list.map((record) => ({ ...record, key: -1 })));
@@ -155,7 +155,7 @@ describe('r48 what a store returns is checked', () => {
     await records((list) => list.map((record) => ({ ...record, value: [...record.value] })));
   });
 
-  test('rows that were not asked for, pages that never end', async () => {
+  test('rows that were not requested, pages that never end', async () => {
     const store = new MemoryLogStore();
     const opened = await open({ store });
     await (await opened.session('s')).append(exchange);
@@ -171,7 +171,7 @@ describe('r48 what a store returns is checked', () => {
     await assert.rejects((await opened.session('u')).append(question), { code: 'store_error', message: /`append` returned a conflict/ });
   });
 
-  test('what a store throws keeps its code', async () => {
+  test('an error that a store throws keeps its code', async () => {
     for (const code of ['busy', 'quota_exceeded', 'closed', 'too_large', 'unavailable', 'evicted', 'corrupt_record', 'unsupported_version']) {
       const store = Object.assign(new MemoryLogStore(), { head: () => { throw Object.assign(new Error('no'), { code }); } });
       await assert.rejects((await open({ store })).session('s'), { code, message: 'the custom store: `head` failed: no' });
@@ -207,7 +207,7 @@ describe('r48 a lost reply', () => {
     });
   }
 
-  test('that stays lost, or of an append that certainly failed, is the caller\'s', async () => {
+  test('that stays lost, or of an append that certainly failed, is reported to the caller', async () => {
     for (const [store, outcome] of [[losing('unknown', false, 2), 'unknown'], [losing('none', false), 'none']]) {
       const session = await (await open({ store })).session('s');
       await assert.rejects(session.append(question), (error) => {

@@ -32,12 +32,12 @@ async function start() {
   return { client, session };
 }
 
-describe('r62 a run that is disposed is given up', { timeout: 30_000 }, () => {
+describe('r62 a disposed run ends and can be resumed', { timeout: 30_000 }, () => {
   const unhandled = [];
   const note = (error) => unhandled.push(error);
   process.on('unhandledRejection', note);
 
-  test('r62 drive ends, the run can be resumed, the queue moves on', async () => {
+  test('r62 drive ends, the run can be resumed, and the queued run starts', async () => {
     const { client, session } = await start();
     const { state, fetch } = silent();
     const run = await session.run({ input: 'first', provider });
@@ -71,7 +71,7 @@ describe('r62 a run that is disposed is given up', { timeout: 30_000 }, () => {
     await client.close();
   });
 
-  test('r62 before anything was done, in a tool, in a wait, and after the end', async () => {
+  test('r62 before the first effect, during a tool, during a wait, and after the end', async () => {
     const calls = async () => streamed(chunk({ role: 'assistant', tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }), chunk({}, 'tool_calls'), 'data: [DONE]\n\n');
     const busy = async () => new Response('{}', { status: 503 });
     let release;
@@ -117,7 +117,7 @@ describe('r62 a run that is disposed is given up', { timeout: 30_000 }, () => {
   });
 });
 
-test('r62 a run is driven once at a time', async () => {
+test('r62 a run can be driven once at a time', async () => {
   const { client, session } = await start();
   const run = await session.run({ input: 'x', provider });
   const first = drive(run, { fetch: done });

@@ -22,7 +22,7 @@ async function chat(name, steps) {
 const GATED = [{ text: 'One two three.', gate: 'go', atPiece: 1 }];
 const tool = (execute) => ({ f: { parameters: { type: 'object', properties: {} }, execute } });
 
-test('close during a run rejects the promises of that run and of the run that is queued after it', { timeout: 10_000 }, async () => {
+test('closing the store during a run rejects the promises of that run and of the queued one', { timeout: 10_000 }, async () => {
   const { lane, client, session, provider } = await chat('close', GATED);
   const driven = drive(await session.run({ input: 'x', provider }));
   const queued = session.run({ input: 'y', provider, whenBusy: 'queue' });
@@ -34,7 +34,7 @@ test('close during a run rejects the promises of that run and of the run that is
   await until(async () => (await lane.requests())[0].ended === 'client-closed');
 });
 
-test('a listener that cancels the run at each call cancels it once', { timeout: 10_000 }, async () => {
+test('a listener that cancels the run at every event cancels it once', { timeout: 10_000 }, async () => {
   const { session, provider } = await chat('listener');
   let run;
   let calls = 0;
@@ -48,7 +48,7 @@ test('a listener that cancels the run at each call cancels it once', { timeout: 
   assert.ok(calls < 20, `called ${calls} times`);
 });
 
-test('the user aborts while the key is looked up: nothing is sent, nothing is left unhandled', { timeout: 10_000 }, async () => {
+test('an abort while `headers` is pending sends nothing and leaves no unhandled rejection', { timeout: 10_000 }, async () => {
   const { lane, session, provider } = await chat('headers');
   const stop = new AbortController();
   const headers = async () => {
@@ -62,7 +62,7 @@ test('the user aborts while the key is looked up: nothing is sent, nothing is le
   assert.deepEqual(await lane.requests(), []);
 });
 
-test('headers of the host reach the model and nothing else; the function is called for each model call', async () => {
+test('`headers` are sent to the model and nowhere else; the function is called for each model call', async () => {
   const { lane, session, provider } = await chat('key', [{ calls: [{ name: 'f', arguments: {} }] }, { text: 'Done.' }]);
   const asked = [];
   const driven = drive(await session.run({ input: 'x', provider, tools: tool(() => 1) }), { headers: (about) => { asked.push(about); return { authorization: 'Bearer sk-secret-of-the-host' }; } });
@@ -75,7 +75,7 @@ test('headers of the host reach the model and nothing else; the function is call
 });
 
 for (const [most, want] of [[2, 2], [0, 1], [undefined, 6]]) {
-  test(`toolConcurrency ${most}: ${want} at once`, { timeout: 10_000 }, async () => {
+  test(`toolConcurrency ${most}: ${want} tools at once`, { timeout: 10_000 }, async () => {
     const { session, provider } = await chat(`tools-${most}`, [{ calls: Array.from({ length: 6 }, (_, n) => ({ name: 'f', arguments: { n } })) }, { text: 'Done.' }]);
     let now = 0;
     let seen = 0;
@@ -103,7 +103,7 @@ test('a tool without execute waits for the application; endsRun ends the run wit
   assert.deepEqual([row.status, row.result], ['ok', { content: { name: 'Ada' }, isError: false }]);
 });
 
-test('a run that is over is driven to its end at once', async () => {
+test('drive of a finished run ends at once', async () => {
   const { session, provider } = await chat('over');
   const run = await session.run({ input: 'x', provider });
   await drive(run).result;
@@ -112,7 +112,7 @@ test('a run that is over is driven to its end at once', async () => {
   assert.equal((await again.result).status, 'finished');
 });
 
-test('callbacks that call back find everything in order', { timeout: 10_000 }, async () => {
+test('callbacks can call the session and the run', { timeout: 10_000 }, async () => {
   const { lane } = await chat('callbacks');
   let session;
   let client;

@@ -8,14 +8,14 @@ const read = (file) => readFileSync(new URL(`../../${file}`, import.meta.url), '
 const strings = (text) => [...text.matchAll(/"([a-z_]+)"/g)].map(([, code]) => code).toSorted();
 const between = (text, start, end) => text.slice(text.indexOf(start)).split(end)[0];
 
-test('`ErrorCode` is the list of codes that Rust has', () => {
+test('`ErrorCode` lists the codes of Rust', () => {
   const rust = strings(between(read('src/error.rs'), 'pub fn as_str(self)', '\n    }\n'));
   const types = strings(between(read('js/types/error.d.ts'), 'export type ErrorCode =', ';'));
   assert.ok(rust.length >= 21, `${rust.length} codes are read`);
   assert.deepEqual(types, rust);
 });
 
-test('the details that the types name are those that Rust writes', () => {
+test('the types of error details match what Rust writes', () => {
   const types = between(read('js/types/error.d.ts'), 'interface KnownDetails', '\n}\n');
   const named = new Set([...types.matchAll(/^\s+(?:\w+: \{ )?(\w+)\?:|; (\w+)\?:/gm)].map(([, first, next]) => first ?? next));
   assert.ok(named.size >= 8, [...named].join());

@@ -33,7 +33,7 @@ async function effectsGiven(count, options) {
   return given;
 }
 
-test('r63: drive receives each of many parallel calls once, and one event at the end', async () => {
+test('r63: drive receives each of many parallel calls once, and one final event', async () => {
   for (const options of [{}, { toolConcurrency: 3 }]) {
     for (const count of [20, 200]) {
       const given = await effectsGiven(count, options);
@@ -54,7 +54,7 @@ test('r63: a second drive continues with the open effects of a run whose first d
   await client.close();
 });
 
-test('r63: pages with payload are those of the store, whatever is written between them', async () => {
+test('r63: pages with payload are consistent with writes between them', async () => {
   const client = await open({ store: 'memory' });
   const session = await client.session('s');
   const other = await client.session('t');

@@ -87,7 +87,7 @@ async function works(session) {
   assert.equal((await session.messages()).items.length, before + 3);
 }
 
-describe('r62 what is given', { timeout: 60_000 }, () => {
+describe('r62 hostile arguments', { timeout: 60_000 }, () => {
   for (const [name, value] of Object.entries(VALUES)) {
     test(`r62 ${name}`, async () => {
       const calls = [
@@ -165,7 +165,7 @@ describe('r62 hostile thrown values', { timeout: 60_000 }, () => {
   }
 });
 
-test('r62 what callbacks give is no more trusted than what is given', { timeout: 60_000 }, async () => {
+test('r62 hostile return values of callbacks', { timeout: 60_000 }, async () => {
   for (const [name, value] of Object.entries(VALUES)) {
     const client = await open({ store: 'memory', newId: value, now: value });
     const session = await client.session('s');

@@ -35,7 +35,7 @@ async function withLinearMemory(work) {
   }
 }
 
-test('r62 1,000 sessions, opened and closed: what nobody holds is dropped from memory', { timeout: 170_000 }, () => withLinearMemory(async (linear) => {
+test('r62 of 1,000 sessions, opened and closed, those that nothing holds leave memory', { timeout: 170_000 }, () => withLinearMemory(async (linear) => {
   const client = await open({ store: 'memory' });
   const messages = Array.from({ length: 40 }, (_, at) => ({ role: at % 2 ? 'assistant' : 'user', content: `text ${at}` }));
   const each = async (work) => {
@@ -66,7 +66,7 @@ test('r62 1,000 sessions, opened and closed: what nobody holds is dropped from m
   await client.close();
 }));
 
-test('r62 a session that is listened to, or has values that are not stored, stays', async () => {
+test('r62 a session with listeners or unsaved values stays in memory', async () => {
   const client = await open({ store: 'memory' });
   let changes = 0;
   const end = (await client.session('heard')).subscribe(() => { changes += 1; });

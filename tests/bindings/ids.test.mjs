@@ -38,7 +38,7 @@ for (const [name, source] of Object.entries(sources)) {
       await client.close();
     });
 
-    test('a call and its result find each other, in every append', async () => {
+    test('a result is assigned to its call, in every append', async () => {
       const client = await open({ store: 'memory', newId: source() });
       const session = await client.session('s');
       const turn = (n) => ({ messages: [
@@ -75,7 +75,7 @@ for (const [name, source] of Object.entries(sources)) {
       await client.close();
     });
 
-    test('simultaneous runs of two sessions are independent', async () => {
+    test('concurrent runs of two sessions are independent', async () => {
       const lane = laneOf(standIn.url, `two-${name}`);
       await lane.script([{ text: 'One two.', gate: 'one', atPiece: 1 }, { text: 'Three four.', gate: 'one', atPiece: 1 }]);
       const client = await open({ store: 'memory', newId: source() });

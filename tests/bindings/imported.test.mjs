@@ -33,7 +33,7 @@ const chatTurn = [
 ];
 const openTurn = chatTurn.slice(0, 2);
 
-test('r10 a result takes its time from `finishedAt`, else the message\'s `createdAt`, else `at`, else now', async () => {
+test('r10 the time of a result comes from `finishedAt`, else the message\'s `createdAt`, else `at`, else now', async () => {
   const { store, session } = await clocked();
   const text = { type: 'text', text: 'done' };
   await session.append([user('q'), answer([tool('own', { result: 1, finishedAt: 111 })], { createdAt: 222 }), answer([text])], { at: 333 });
@@ -46,7 +46,7 @@ test('r10 a result takes its time from `finishedAt`, else the message\'s `create
   await store.close();
 });
 
-test('r10 an imported result is as old as its message says, and the built-in window says once what it dropped', async () => {
+test('r10 the age of an imported result comes from its message, and the built-in window reports once what it dropped', async () => {
   const { warnings, store, session } = await clocked();
   const turn = (id, createdAt) => [user('q', { createdAt }), answer([tool(id, { result: `of ${id}` }), { type: 'text', text: 'done' }], { createdAt })];
   await session.append([...turn('old', NOW - 6 * MINUTE), ...turn('new', NOW - 4 * MINUTE)]);
@@ -57,7 +57,7 @@ test('r10 an imported result is as old as its message says, and the built-in win
   await store.close();
 });
 
-test('r10 `append(…, { freshness })` is kept with what was appended: over the levels below it, and under the request\'s own', async () => {
+test('r10 `append(…, { freshness })` applies to what was appended: above the lower levels, below the request\'s own', async () => {
   const { clock, warnings, store, session } = await clocked({ replay: { freshness: 0 } });
   await session.append({ messages: chatTurn }, 'openai-chat', { freshness: Infinity, at: 1 });
   await session.append([user('q'), answer([tool('n1', { result: 'neutral', finishedAt: 5 }), { type: 'text', text: 'done' }])], { freshness: Infinity });
@@ -119,7 +119,7 @@ test('r57 a neutral tool message answers an imported open call, with its time', 
   await store.close();
 });
 
-test('r61 a neutral result that answers no open call is refused, and nothing of the append is stored', async () => {
+test('r61 a neutral result without an open call rejects the append, and nothing is stored', async () => {
   const { store, session } = await clocked();
   await session.append([user('q'), answer([tool('c1'), tool('c2', { result: 2 })])]);
   const { revision } = session;
@@ -157,7 +157,7 @@ test('r04 `session.answer` answers an imported open call, by its call id or its 
   await store.close();
 });
 
-test('r04 `session.answer` takes the newest open call of an id, and refuses what it cannot answer', async () => {
+test('r04 `session.answer` answers the newest open call of an id, and rejects other ids', async () => {
   const { store, session } = await clocked();
   for (const round of [1, 2]) await session.append([user(`q${round}`), answer([tool('same')]), answer([{ type: 'text', text: 'never mind' }])]);
   await session.answer('same', { type: 'tool_result', content: 'new' });
@@ -179,7 +179,7 @@ test('r04 `session.answer` takes the newest open call of an id, and refuses what
   await store.close();
 });
 
-test('r57 two rounds of calls with a step-start between them stay two rounds', async () => {
+test('r57 two rounds of calls separated by a step-start stay two rounds', async () => {
   const { store, session } = await clocked();
   const step = { type: 'step-start' };
   const { messageIds } = await session.append([user('q'), answer([

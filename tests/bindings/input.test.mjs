@@ -18,7 +18,7 @@ const envOf = (name, dialect = 'openai-chat') => {
   return { store: 'memory', name, dialect, lane: { base, chat, messages } };
 };
 
-test('every wrong call has its code and a sentence, and changes nothing', async () => {
+test('every invalid call fails with a code and a message, and changes nothing', async () => {
   const { facts, same, listed } = await input.misuse(kit, envOf('misuse'));
   assert.deepEqual(facts.filter(({ right }) => !right).map(({ what, want, code, message, name, value }) => ({ what, want, code, message, name, value })), []);
   assert.equal(same, true);
@@ -26,7 +26,7 @@ test('every wrong call has its code and a sentence, and changes nothing', async 
 });
 
 for (const dialect of ['openai-chat', 'anthropic']) {
-  test(`wrong answers to effects, over ${dialect}`, async () => {
+  test(`invalid outcomes of effects, over ${dialect}`, async () => {
     const facts = await input.protocol(kit, envOf(`protocol-${dialect}`, dialect));
     assert.deepEqual(facts.codes, {
       'unknown effect': 'unknown_effect', 'an id that is none': 'invalid_input', 'no answer': 'invalid_input', 'a type that is none': 'invalid_input', 'no status': 'invalid_input',
@@ -41,7 +41,7 @@ for (const dialect of ['openai-chat', 'anthropic']) {
   });
 }
 
-test('calls of a disposed object reject with closed, and pending work continues', async () => {
+test('methods of a disposed object reject with closed, and pending work continues', async () => {
   const client = await rethread.open({ store: 'memory' });
   const session = await client.session('s');
   const writing = session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat');
@@ -57,7 +57,7 @@ test('calls of a disposed object reject with closed, and pending work continues'
   await assert.rejects(client.sessions(), { code: 'closed' });
 });
 
-test('appends that are not awaited are stored in their order, each after the one before', async () => {
+test('appends that are not awaited are stored in order', async () => {
   const warnings = [];
   const client = await rethread.open({ store: 'memory', onWarning: ({ code }) => warnings.push(code) });
   const session = await client.session('s');

@@ -9,7 +9,7 @@ const named = (letter) => parsing.filter(({ name }) => name.startsWith(`${letter
 /** A body that is accepted if the value is JSON. */
 const bodyWith = (value) => `{"messages":[{"role":"user","content":"Hi."}],"value":${value}}`;
 
-test('r45 every value that a parser must read is accepted and comes back byte for byte', () => {
+test('r45 every value that a parser must accept is accepted and returned byte for byte', () => {
   const cases = named('y');
   assert.ok(cases.length >= 90, `${cases.length} cases`);
   for (const { name, input } of cases) {
@@ -19,7 +19,7 @@ test('r45 every value that a parser must read is accepted and comes back byte fo
   }
 });
 
-test('r41 every text that a parser must refuse is refused, and comes back as it was', () => {
+test('r41 every text that a parser must reject is rejected and returned unchanged', () => {
   const cases = named('n');
   assert.ok(cases.length >= 180, `${cases.length} cases`);
   for (const { name, input } of cases) {
@@ -30,7 +30,7 @@ test('r41 every text that a parser must refuse is refused, and comes back as it 
   }
 });
 
-test('r45 a number that JavaScript cannot hold keeps its digits', () => {
+test('r45 a number that JavaScript cannot represent keeps its digits', () => {
   const cases = named('i').filter(({ name }) => name.startsWith('i_number_'));
   assert.ok(cases.length >= 10, `${cases.length} cases`);
   for (const { name, input } of cases) assert.equal(repair(bodyWith(input), 'openai-chat').body, bodyWith(input), name);

@@ -68,7 +68,7 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     }
   }
 
-  test('r62 bytes that are held because they quote a credential count', async () => {
+  test('r62 bytes that are held back by the credential filter count', async () => {
     const { run, client } = await start({ provider: provider(true), maxResponseBytes: 1_000_000 });
     const { taken, fetch } = endless(encode(`data: secret-token-123 ${'x'.repeat(100_000)}`), sse);
     const { status, error } = await drive(run, { fetch, headers: { authorization: 'Bearer secret-token-123' } }).result;
@@ -77,7 +77,7 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     await client.close();
   });
 
-  test('r62 a declared length is enough; a whole response is measured before it is read', async () => {
+  test('r62 a declared length above the limit is enough; a whole response is measured before it is read', async () => {
     const { run, client } = await start({ provider: provider(false), maxResponseBytes: 1000 });
     const { taken, fetch } = endless(encode('x'), { headers: { 'content-length': '1001' } });
     assert.equal((await drive(run, { fetch }).result).error.code, 'too_large');
@@ -104,7 +104,7 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
     await keeping.client.close();
   });
 
-  test('r62 the option is a number of bytes', async () => {
+  test('r62 the option must be a number of bytes', async () => {
     const client = await open({ store: 'memory' });
     const session = await client.session('s');
     for (const maxResponseBytes of [0, -1, Infinity, '1', 2 ** 40]) {
@@ -115,7 +115,7 @@ describe('r62 a response has a limit', { timeout: 60_000 }, () => {
   });
 });
 
-describe('r62 what does not fit into memory is too large before any work', { timeout: 60_000 }, () => {
+describe('r62 input that does not fit into memory is too_large before any work', { timeout: 60_000 }, () => {
   const MB = 1024 * 1024;
   const items = `{"messages":[${'[],'.repeat(6 * MB)}[]]}`;
   const cases = { 'too many bytes': () => new Uint8Array(257 * MB), 'too many items': () => items };
@@ -135,7 +135,7 @@ describe('r62 what does not fit into memory is too large before any work', { tim
     });
   }
 
-  test('r62 a response of more items than there is memory for', async () => {
+  test('r62 a response with more items than fit into memory', async () => {
     const { session, run, client } = await start({ provider: provider(false) });
     const { status, error } = await drive(run, { fetch: async () => new Response(items, json) }).result;
     assert.deepEqual([status, error.code], ['failed', 'too_large']);

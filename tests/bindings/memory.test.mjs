@@ -37,7 +37,7 @@ async function megabytes() {
   return process.memoryUsage().rss / 2 ** 20;
 }
 
-test('r62 2,000 stores, opened and closed: their memory does not add up, though all their objects are held', { timeout: 170_000 }, async () => {
+test('r62 the memory of 2,000 closed stores does not add up, though their objects are still referenced', { timeout: 170_000 }, async () => {
   const held = [];
   for (let at = 0; at < 20; at += 1) held.push(await openAndClose(at));
   const before = await megabytes();

@@ -98,7 +98,7 @@ for (const [kind, cases] of Object.entries({ unknown: UNKNOWN, wrong: WRONG })) 
   });
 }
 
-test('options may be inherited, undefined, null, or members of an instance of a class', async () => {
+test('options can be inherited, undefined, null, or members of a class instance', async () => {
   const other = await client.session('inherited', Object.create({ title: 'T' }, { channel: { value: 'web' } }));
   assert.equal(other.title, 'T');
   await client.session('undefined', { title: undefined, channel: null, unknown: undefined });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { open } from 'rethread';
 
-test('without a source of randomness `open` rejects with a clear error, and works as soon as there is one', async () => {
+test('without a source of randomness `open` rejects with store_error, and works once there is one', async () => {
   const crypto = Object.getOwnPropertyDescriptor(globalThis, 'crypto');
   const broken = { getRandomValues() { throw new Error('broken'); } };
   try {

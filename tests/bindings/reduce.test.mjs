@@ -37,7 +37,7 @@ async function shown(session, ...reducers) {
   return { short, report, messages };
 }
 
-test('r36 the reducers that need nobody', async () => {
+test('r36 the reducers without callbacks', async () => {
   const { session } = await filled();
   assert.deepEqual((await shown(session, { type: 'sliding_turns', turns: 1 })).short, ['s', 'u3', 'call1', 'result:2003', 'a3']);
   assert.deepEqual((await shown(session, { type: 'message_count', count: 4 })).short, ['s', 'a2', 'u3', 'call1', 'result:2003', 'a3']);
@@ -57,7 +57,7 @@ test('r36 settings of `open` apply to every session; those of a call replace the
   assert.equal(await render({ reducers: [] }), 17);
 });
 
-test('r14 a counter gets one batch a render, and nothing twice', async () => {
+test('r14 a counter gets one batch per render, and no text twice', async () => {
   const { session } = await filled();
   const batches = [];
   const count = async (texts) => {
@@ -74,7 +74,7 @@ test('r14 a counter gets one batch a render, and nothing twice', async () => {
   assert.deepEqual(batches.slice(1), [['new']]);
 });
 
-test('r36 a summary is asked for with a body, and stands in for what it covers', async () => {
+test('r36 a summary is requested with a body, and replaces the messages that it covers', async () => {
   const { session } = await filled();
   const bodies = [];
   const summarize = async (body) => {
@@ -91,7 +91,7 @@ test('r36 a summary is asked for with a body, and stands in for what it covers',
   assert.equal(bodies.length, 1);
 });
 
-test('r36 custom: the application chooses, and cannot lose the newest question', async () => {
+test('r36 custom: the application chooses, but cannot drop the newest question', async () => {
   const { session } = await filled();
   const reduce = (messages) => {
     assert.equal(messages.length, 1 + 3 * TURNS);
@@ -101,7 +101,7 @@ test('r36 custom: the application chooses, and cannot lose the newest question',
   assert.deepEqual((await shown(session, { type: 'custom', reduce })).short, ['first', 'u3', 'shorter']);
 });
 
-test('r36 a callback that throws is told of, and nothing is lost', async () => {
+test('r36 a callback that throws is reported, and nothing is lost', async () => {
   const { session, warnings } = await filled();
   const boom = () => { throw new Error('boom'); };
   for (const reducer of [
@@ -116,7 +116,7 @@ test('r36 a callback that throws is told of, and nothing is lost', async () => {
   }
 });
 
-test('r36 in a run: asked before each call; cancelled while it thinks', { timeout: 10_000 }, async () => {
+test('r36 in a run: called before each model call, and cancelled while pending', { timeout: 10_000 }, async () => {
   const lane = laneOf(standIn.url, 'reduce-run');
   await lane.script([{ calls: [{ name: 'f', arguments: {} }] }, { text: 'Done.' }]);
   const client = await open({ store: 'memory' });
@@ -189,7 +189,7 @@ for (const [name, persist, warns] of [
   ['a proxy that shows no members', () => new Proxy({}, { ownKeys() { throw new Error('no'); } }), true],
   ['a member whose toJSON throws', () => ({ arguments: { toJSON() { throw new Error('no'); } } }), true],
 ]) {
-  test(`r12 persist gives ${name}: nothing of the call is stored, its sibling stays`, async () => {
+  test(`r12 persist returns ${name}: nothing of the call is stored, its sibling is kept`, async () => {
     const { stored, rows, text, report, warnings } = await secretive(`persist-${name.replaceAll(' ', '-')}`, persist);
     assert.doesNotMatch(stored + text, new RegExp(SECRET));
     assert.doesNotMatch(text, /login/);

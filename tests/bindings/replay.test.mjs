@@ -22,9 +22,9 @@ const envOf = (name, dialect = 'openai-chat') => {
 for (const dialect of ['openai-chat', 'anthropic']) {
   describe(dialect, () => {
     test('r01 r13 rows of the audit table', async () => judge.audit(await replay.audit(kit, envOf('audit', dialect))));
-    test('r20 streamed or not, the same is stored', async () => judge.streamedOrNot(await replay.streamedOrNot(kit, envOf('stream', dialect))));
+    test('r20 streamed and whole answers are stored equally', async () => judge.streamedOrNot(await replay.streamedOrNot(kit, envOf('stream', dialect))));
     for (const stream of [true, false]) {
-      test(`r45 arguments go back as the model wrote them, ${stream ? '' : 'not '}streamed`, async () => {
+      test(`r45 arguments are sent back as the model wrote them, ${stream ? '' : 'not '}streamed`, async () => {
         const env = envOf(`exact-${stream}`, dialect);
         judge.exactAnswer(await replay.exactAnswer(kit, env, stream), env.dialect, stream);
       });
@@ -32,10 +32,10 @@ for (const dialect of ['openai-chat', 'anthropic']) {
   });
 }
 
-test('r10 freshness, level by level', async () => judge.freshness(await replay.freshness(kit, envOf('freshness'))));
-test('r08 r09 citations and the numbers of sources', async () => judge.citations(await replay.citations(kit, envOf('citations'))));
-test('r55 tools in the shape of each dialect', async () => judge.shapes(await replay.shapes(kit, envOf('shapes'))));
-test('r45 text in, text out', async () => {
+test('r10 each level of freshness', async () => judge.freshness(await replay.freshness(kit, envOf('freshness'))));
+test('r08 r09 citations and source numbers', async () => judge.citations(await replay.citations(kit, envOf('citations'))));
+test('r55 tools in the form of each dialect', async () => judge.shapes(await replay.shapes(kit, envOf('shapes'))));
+test('r45 text is returned byte for byte', async () => {
   const env = envOf('text');
   judge.exact(await replay.readExact(kit, env, await replay.storeExact(kit, env)));
 });

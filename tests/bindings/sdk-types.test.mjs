@@ -21,7 +21,7 @@ const withSession = async (work) => {
   await store.close();
 };
 
-test('r57 the SDKs\' requests are appended whole', async () => {
+test('r57 requests of the SDKs are appended completely', async () => {
   for (const [dialect, request] of Object.entries(REQUESTS)) {
     await withSession(async (session) => {
       await session.append(request, dialect);
@@ -31,7 +31,7 @@ test('r57 the SDKs\' requests are appended whole', async () => {
   }
 });
 
-test('r55 the SDKs\' requests are `params`, once what the session writes is left out', async () => {
+test('r55 requests of the SDKs are accepted as `params` without the members that the session writes', async () => {
   for (const [dialect, request] of Object.entries(REQUESTS)) {
     await withSession(async (session) => {
       const { [listOf(dialect)]: _, ...params } = request;
@@ -48,7 +48,7 @@ test('r55 the SDKs\' requests are `params`, once what the session writes is left
   }
 });
 
-test('r57 what the type of `@google/genai` takes as contents and as config is read, and loses nothing', async () => {
+test('r57 every form of contents and config of `@google/genai` is read without loss', async () => {
   const config = {
     systemInstruction: ['Be', { text: 'brief.' }], temperature: 0, topK: 4, tools: [{ functionDeclarations: [{ name: 'f', parametersJsonSchema: { type: 'object' } }] }],
     httpOptions: { headers: { 'x-goog-api-key': 'secret' } },

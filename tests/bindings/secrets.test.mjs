@@ -25,7 +25,7 @@ function holdsNone(text, key, what) {
 const look = (given) => seen({ rethread, drive }, { store: 'memory', name: 'secrets', ...given });
 
 for (const dialect of DIALECTS) {
-  describe(`r68: ${dialect}: what the server quotes of a key is nowhere`, { concurrency: 4 }, () => {
+  describe(`r68: ${dialect}: a key that the server quotes appears nowhere`, { concurrency: 4 }, () => {
     for (const name of Object.keys(CASES)) {
       test(name, { timeout: 20_000 }, async () => {
         for (const [form, key] of Object.entries(KEYS)) {
@@ -39,7 +39,7 @@ for (const dialect of DIALECTS) {
       });
     }
 
-    test('the redacted error still says what happened', async () => {
+    test('the redacted error still states the reason', async () => {
       const facts = await look({ dialect, url: `${echo.url}/case/${dialect}/json`, headers: { 'x-api-key': KEYS.plain } });
       assert.match(facts.message, /the provider answered 400: Incorrect API key: \[redacted\]\./);
       assert.deepEqual(facts.details, { status: 400, providerCode: '[redacted]' });
@@ -48,7 +48,7 @@ for (const dialect of DIALECTS) {
       assert.ok(streamed.events.includes('error') && streamed.events.includes('message_started'));
     });
 
-    test('an answer of the model stays as it is, streamed or not', async () => {
+    test('an answer of the model is unchanged, streamed or not', async () => {
       for (const key of Object.values(KEYS)) {
         for (const stream of [true, false]) {
           const { status, answer } = await look({ dialect, stream, url: `${echo.url}/answer/${dialect}`, headers: { 'x-api-key': key } });
@@ -60,7 +60,7 @@ for (const dialect of DIALECTS) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`r68: ${dialect}: members of params that hold credentials are sent, stored nowhere, and given again at a resume`, async () => {
+  test(`r68: ${dialect}: credentials in params are sent, stored nowhere, and required again at a resume`, async () => {
     for (const key of [KEYS.plain, KEYS.known, KEYS.escaped]) {
       const facts = await resumed({ rethread, drive }, { store: 'memory', dialect, url: `${echo.url}/v1`, key });
       checkResumed(assert, facts, dialect);
@@ -69,7 +69,7 @@ for (const dialect of DIALECTS) {
   });
 }
 
-test('r68: `provider.headers` takes what is known to hold no credential, and others that are named', async () => {
+test('r68: `provider.headers` accepts headers known to hold no credential, and those in `allowHeaders`', async () => {
   const client = await rethread.open({ store: 'memory' });
   const session = await client.session('s');
   const asked = (headers, more) => session.run({ input: 'x', provider: { ...provider('/answer/openai-chat'), headers, ...more } });
@@ -86,7 +86,7 @@ test('r68: `provider.headers` takes what is known to hold no credential, and oth
   await client.close();
 });
 
-test('r68: an address with a credential or a fragment is refused, and not quoted', async () => {
+test('r68: a URL with a credential or a fragment is rejected and not quoted', async () => {
   const client = await rethread.open({ store: 'memory' });
   const session = await client.session('s');
   for (const url of [`https://me:${KEYS.plain}@h/v1`, `https:${KEYS.plain}@h`, `https://h/v1?appKey=${KEYS.plain}`, `https://h/v1?x=1#${KEYS.plain}`, `https://h/v1?%74oken=${KEYS.plain}`, `https://h/\n@${KEYS.plain}`]) {
@@ -113,7 +113,7 @@ async function driven(path, options, request = {}) {
 }
 
 for (const status of [301, 302, 303, 307, 308]) {
-  test(`r68: a redirect by ${status} to another host is not followed, and the error says so`, async () => {
+  test(`r68: a redirect by ${status} to another host is not followed, and the error reports it`, async () => {
     const before = echo.other.length;
     for (const headers of Object.values(HEADERS)) {
       const { result, text } = await driven(`/redirect/${status}`, { headers: headers(KEYS.plain) }, { retry: { attempts: 3, backoffMs: 1 } });
@@ -127,14 +127,14 @@ for (const status of [301, 302, 303, 307, 308]) {
   });
 }
 
-test('r68: where a platform gives the redirect as the response, that is the error', async () => {
+test('r68: a redirect that the platform returns as a response is the same error', async () => {
   for (const response of [new Response(null, { status: 302, headers: { location: 'https://h/' } }), { type: 'opaqueredirect', status: 0, headers: [], body: null }]) {
     const { result } = await driven('/', { headers: { 'x-api-key': KEYS.plain }, fetch: async () => response });
     assert.match(result.error.message, /the server answered with a redirect: no redirect is followed/);
   }
 });
 
-test('a fetch that yields chunks that are not bytes fails the run', async () => {
+test('a response with chunks that are not bytes fails the run', async () => {
   for (const piece of ['data: x\n\n', undefined, 5, [1, 2]]) {
     const body = () => new ReadableStream({ start: (controller) => { controller.enqueue(piece); controller.close(); } });
     const fetch = async () => ({ status: 200, headers: [], body: body() });
@@ -146,7 +146,7 @@ test('a fetch that yields chunks that are not bytes fails the run', async () => 
   }
 });
 
-test('r12: where a call is redacted, the error of a pending run quotes no provider', async () => {
+test('r12: if a call is redacted, the error of a pending run does not quote the provider', async () => {
   const calling = async (url, init) => {
     if (new TextDecoder().decode(init.body).includes('tool_call_id')) return new Response(JSON.stringify({ error: { message: 'wrong: pin pin-of-eva' } }), { status: 400 });
     const delta = { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{"pin":"pin-of-eva"}' } }] };
@@ -165,7 +165,7 @@ test('r12: where a call is redacted, the error of a pending run quotes no provid
   await client.close();
 });
 
-test('r68: a fetch whose error quotes the key, in its causes too', async () => {
+test('r68: the key is removed from an error of fetch and from its causes', async () => {
   const headers = { authorization: `Bearer ${KEYS.plain}` };
   const failing = async (url, init) => {
     const error = new TypeError(`bad header ${init.headers.authorization}`, { cause: new Error(`of ${KEYS.plain}`, { cause: `\n${KEYS.plain}` }) });
@@ -180,7 +180,7 @@ test('r68: a fetch whose error quotes the key, in its causes too', async () => {
   holdsNone(invalid.text, KEYS.plain, 'a header that is none');
 });
 
-test('r68: of an error of `headers` only plain words are repeated: nobody knows yet what in it is the key', async () => {
+test('r68: only plain words of an error of `headers` are repeated, since the key is not known yet', async () => {
   for (const key of Object.values(KEYS)) {
     const headers = async () => { throw Object.assign(new RangeError(`not signed in: no token for ${key} (${key})`), { cause: `\n${key}` }); };
     const { result, text } = await driven('/answer/openai-chat', { headers });
@@ -194,7 +194,7 @@ test('r68: of an error of `headers` only plain words are repeated: nobody knows 
   }
 });
 
-test('r68: an error of a tool that quotes the key', async () => {
+test('r68: the key is removed from the error of a tool', async () => {
   const calling = async (url, init) => {
     const isFirst = !new TextDecoder().decode(init.body).includes('tool_call_id');
     const delta = isFirst ? { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] } : { content: 'Done.' };

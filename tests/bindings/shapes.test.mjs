@@ -49,7 +49,7 @@ const foreign = [
 
 describe('r61 messages of another SDK', () => {
   for (const [name, messages, word, shape] of foreign) {
-    test(`${name}: append stores nothing and says what they are`, async () => {
+    test(`${name}: append stores nothing and names their format`, async () => {
       const store = await open({ store: 'memory' });
       for (const dialect of Object.keys(LISTS)) {
         const session = await store.session(dialect);
@@ -66,7 +66,7 @@ describe('r61 messages of another SDK', () => {
       await store.close();
     });
 
-    test(`${name}: validate finds them, repair and convert throw`, () => {
+    test(`${name}: validate reports them, repair and convert throw`, () => {
       for (const dialect of Object.keys(LISTS)) {
         const body = bodyOf(dialect, messages);
         const before = JSON.stringify(body);
@@ -89,7 +89,7 @@ const own = {
   'openai-responses': [{ role: 'user', content: 'q' }, { type: 'function_call', call_id: 'c1', name: 'look', arguments: '{}' }, { type: 'function_call_output', call_id: 'c1', output: 'x' }],
 };
 
-test('r61 another dialect under the wrong name is recognized, and the error names the right one', () => {
+test('r61 a body of another dialect is recognized, and the error names that dialect', () => {
   for (const [from, items] of Object.entries(own)) {
     for (const named of Object.keys(own).filter((dialect) => dialect !== from)) {
       for (const body of [bodyOf(from, items), bodyOf(named, items), items]) {
@@ -130,7 +130,7 @@ test('r61 no result is synthesized for a call whose id occurs elsewhere in the b
   assert.equal(report[0].action, 'synthesized');
 });
 
-test('r61 a new block type of the provider is kept with a warning, one of another shape is an error', () => {
+test('r61 an unknown block type is kept with a warning, one of another format is an error', () => {
   const body = (block) => ({ model: 'm', max_tokens: 9, messages: [...own.anthropic, { role: 'assistant', content: [{ type: 'text', text: 'x' }, block] }, { role: 'user', content: 'p' }] });
   const shapes = (block) => validate(body(block), 'anthropic').filter(({ code }) => code === 'unknown_shape');
   for (const type of ['nonsense', 'some_new_block']) {
@@ -145,7 +145,7 @@ test('r61 a new block type of the provider is kept with a warning, one of anothe
   }
 });
 
-test('r61 text and bytes are rejected as objects are', () => {
+test('r61 text and bytes are rejected in the same way as objects', () => {
   const text = JSON.stringify({ messages: ui });
   for (const body of [text, new TextEncoder().encode(text)]) assert.throws(() => repair(body, 'openai-chat'), { code: 'invalid_input', message: /UIMessage/ });
 });

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import { conformance } from 'rethread/testing';
 import { MemoryLogStore } from '../packaging/projects/store/memory-log-store.js';
 
-describe('r46 a store of JavaScript conforms', () => {
+describe('r46 a store in JavaScript conforms', () => {
   const store = new MemoryLogStore();
   const cases = conformance(() => Promise.resolve(store));
   assert.ok(cases.length >= 24, `only ${cases.length} cases`);
@@ -118,7 +118,7 @@ async function failures(openStore) {
   return sentences;
 }
 
-describe('the suite finds', () => {
+describe('the suite detects', () => {
   for (const [bug, methods] of Object.entries(BUGS)) {
     test(bug, async (context) => {
       const store = Object.assign(new MemoryLogStore(), methods);

@@ -50,7 +50,7 @@ async function calls(tool, given, options) {
   return { result, events, told, session, tool: requests[0].body.tools[0], run };
 }
 
-test('r55 the model is told the JSON Schema that a schema writes, in each dialect', async () => {
+test('r55 the request contains the JSON Schema of a Standard Schema, in each dialect', async () => {
   const { store, session: own } = await session();
   for (const [library, parameters] of Object.entries(LIBRARIES)) {
     for (const [dialect, schemaOf] of Object.entries({
@@ -68,7 +68,7 @@ test('r55 the model is told the JSON Schema that a schema writes, in each dialec
 });
 
 for (const [library, parameters] of Object.entries(LIBRARIES)) {
-  test(`r55 ${library}: valid arguments reach \`execute\` as the schema gives them, invalid ones are told to the model and the tool does not run`, { timeout: 10_000 }, async () => {
+  test(`r55 ${library}: valid arguments reach \`execute\` as the schema gives them, invalid ones are reported to the model and the tool does not run`, { timeout: 10_000 }, async () => {
     const ran = [];
     const tool = defineTool({ parameters, execute: (args, { argumentsText }) => ran.push([args, argumentsText]) && `${args.city}: ${args.days}` });
     const { told, events, result, session, tool: sent, run } = await calls(tool, [{ city: 'Rome', days: '3' }, { city: 'X' }, { days: '3' }]);
@@ -86,7 +86,7 @@ for (const [library, parameters] of Object.entries(LIBRARIES)) {
   });
 }
 
-test('r55 validation may be asynchronous, may fail, and may take too long', { timeout: 10_000 }, async () => {
+test('r55 validation can be asynchronous, fail, and time out', { timeout: 10_000 }, async () => {
   const known = z.object({ id: z.string().refine(async (id) => {
     await new Promise((resolve) => setTimeout(resolve, 5));
     if (id === 'slow') await new Promise(() => {});
@@ -112,7 +112,7 @@ test('r55 an issue is reported with its path, and of a thousand issues only the 
   assert.ok(told[1].length < 3000);
 });
 
-test('r55 a call that the application answers itself is validated as well', { timeout: 10_000 }, async () => {
+test('r55 a call that the application answers is validated as well', { timeout: 10_000 }, async () => {
   const { session, provider, lane } = await chat([{ calls: [{ name: 'form', arguments: {} }] }, { calls: [{ name: 'form', arguments: { ask: 'name' } }] }, { text: 'Done.' }]);
   const run = await session.run({ input: 'x', provider, tools: { form: { parameters: z.object({ ask: z.string() }) } } });
   const driven = drive(run);
@@ -138,7 +138,7 @@ test('r55 a tool of a class keeps its methods and its private members', { timeou
   assert.equal((await session.invocations({ payload: true })).items[0].result.content, '(gone)');
 });
 
-test('r55 a resumed run validates, too', { timeout: 10_000 }, async () => {
+test('r55 a resumed run validates as well', { timeout: 10_000 }, async () => {
   const { session, provider, lane } = await chat([{ calls: [{ name: 'f', arguments: { city: 'X' } }] }, { status: 400, text: 'no' }, { calls: [{ name: 'f', arguments: { city: 'Y' } }] }, { text: 'Done.' }]);
   const ran = [];
   const tools = { f: { parameters: LIBRARIES.zod, execute: (args) => ran.push(args) } };
@@ -166,7 +166,7 @@ test('r55 `jsonSchema` replaces a schema without a JSON Schema', { timeout: 10_0
   assert.match(told[1], /^Error: the arguments are not valid.*city/);
 });
 
-test('r55 a schema that cannot be told to a model is `config_invalid`, which says what to pass', async () => {
+test('r55 a schema without a JSON Schema is `config_invalid`, and the message says what to pass', async () => {
   const { store, session: own } = await session();
   const standard = (extra) => ({ '~standard': { version: 1, vendor: 'own', validate: (value) => ({ value }), ...extra } });
   const throws = () => { throw new Error('not today'); };
@@ -192,7 +192,7 @@ test('r55 a schema that cannot be told to a model is `config_invalid`, which say
   await store.close();
 });
 
-test('r62 no schema keeps a run from going on', { timeout: 10_000 }, async () => {
+test('r62 a hostile schema does not stop a run', { timeout: 10_000 }, async () => {
   const json = { jsonSchema: { input: () => JSON_TEXT } };
   const standard = (validate) => ({ '~standard': { version: 1, vendor: 'own', validate, ...json } });
   for (const validate of [

@@ -28,7 +28,7 @@ after(async () => {
   assert.deepEqual(uncaught, []);
 });
 
-test('r62 functions of bodies go on by themselves after their memory ran out', () => {
+test('r62 validate, repair and convert recover after their memory ran out', () => {
   for (let times = 0; times < 5; times += 1) {
     for (const call of [() => validate(large(9 * MB), 'openai-chat'), () => repair(large(9 * MB), 'anthropic'), () => convert(large(5 * MB), 'openai-chat', 'gemini')]) {
       assert.throws(call, { name: 'RethreadError', code: 'internal' });
@@ -38,7 +38,7 @@ test('r62 functions of bodies go on by themselves after their memory ran out', (
   }
 });
 
-test('r62 an assembler that ran out of memory is the end of none of another kind', async () => {
+test('r62 an assembler that ran out of memory stops nothing else', async () => {
   const client = await open({ store: 'memory' });
   const session = await client.session('s');
   const one = new StreamAssembler('openai-chat');
@@ -51,13 +51,13 @@ test('r62 an assembler that ran out of memory is the end of none of another kind
   await client.close();
 });
 
-describe('r62 a store that ran out of memory', { timeout: 30_000 }, () => {
+describe('r62 a store whose memory ran out', { timeout: 30_000 }, () => {
   const ways = {
     'in the call itself': (session) => session.append(large(9 * MB), 'openai-chat'),
     'later, in work that goes on': (session) => session.append(neutral(3 * MB)),
   };
   for (const [name, exhaust] of Object.entries(ways)) {
-    test(`r62 ${name}: all that waits is told, other stores live, and it can be opened again`, async () => {
+    test(`r62 ${name}: pending calls reject, other stores work, and it can be opened again`, async () => {
       const [client, other] = [await open({ store: 'memory' }), await open({ store: 'memory' })];
       const [session, neighbour] = [await client.session('s'), await other.session('s')];
       await session.append(say('kept'), 'openai-chat');
@@ -97,7 +97,7 @@ describe('r62 a store that ran out of memory', { timeout: 30_000 }, () => {
   }
 });
 
-describe('r62 a stack that ran out', { timeout: 60_000 }, () => {
+describe('r62 a stack overflow', { timeout: 60_000 }, () => {
   /** Calls from each depth of an exhausted stack, from the deepest on. */
   function fromEachDepth(call) {
     const ends = { done: 0 };
@@ -119,7 +119,7 @@ describe('r62 a stack that ran out', { timeout: 60_000 }, () => {
     return ends;
   }
 
-  test('r62 in getSnapshot: the session works afterwards, and so does the next paint', async () => {
+  test('r62 in getSnapshot: the session and the next snapshot work afterwards', async () => {
     const client = await open({ store: 'memory' });
     const session = await client.session('s');
     const view = session.view();
@@ -133,7 +133,7 @@ describe('r62 a stack that ran out', { timeout: 60_000 }, () => {
     await client.close();
   });
 
-  test('r62 in functions of bodies: the next call works', () => {
+  test('r62 in validate, repair and convert: the next call works', () => {
     const ends = fromEachDepth(() => validate('{"messages":[]}', 'openai-chat'));
     assert.ok(ends.done > 0);
     assert.deepEqual(validate(say('x'), 'openai-chat'), []);

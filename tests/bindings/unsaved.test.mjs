@@ -39,7 +39,7 @@ test('r69 an arriving message is "streaming" until it is complete; unchanged mes
   assert.equal(view.getSnapshot().run, null);
 });
 
-test('r69 a stopped run is no error; it is shown until it is discarded, and its journal goes with the next run', async () => {
+test('r69 a stopped run has no error and is shown until it is discarded; the next run removes its journal', async () => {
   const { client, session, view, shown, provider } = await chat('stopped', [GATED, GATED, { text: 'Whole.' }]);
   for (const end of ['discard', 'next run']) {
     const driven = drive(await session.run({ input: 'Count.', provider }));
@@ -64,7 +64,7 @@ test('r69 a stopped run is no error; it is shown until it is discarded, and its 
   assert.equal(session.revision, 1);
 });
 
-test('r69 a stopped run can be kept: the question and what there was of the answer', async () => {
+test('r69 a stopped run can keep the question and the partial answer', async () => {
   const { session, shown, view, provider } = await chat('kept', [GATED]);
   const run = await session.run({ input: 'Count.', provider });
   const driven = drive(run);
@@ -91,7 +91,7 @@ test('r69 a failed run keeps its text on the screen and in pendingRuns; resumed,
   assert.deepEqual(shown(), ['complete true Count.', 'complete true Whole.']);
 });
 
-test('r69 a disposed run is shown as interrupted, and is the reason of one change more', async () => {
+test('r69 a disposed run is shown as interrupted, with one more change', async () => {
   const { session, view, shown, provider } = await chat('disposed', [GATED, { text: 'Whole.' }]);
   const run = await session.run({ input: 'Count.', provider });
   const driven = drive(run);

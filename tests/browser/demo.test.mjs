@@ -19,7 +19,7 @@ const reloading = /net::ERR|Failed to load resource/;
 // Side by side: most of their time is waiting for the model and the tools.
 describe('the demo', { concurrency: 4 }, () => {
   describe('a question', () => {
-    test('is answered by two calls at once, one more round, then streamed text; a reload brings it back', async () => {
+    test('is answered by two parallel calls, another round, then streamed text, and is shown again after a reload', async () => {
       const guest = await Guest.visit(demo, 'ask');
       const { page } = guest;
       await guest.hold('get_weather');
@@ -64,7 +64,7 @@ describe('the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave(), CLEAN);
     });
 
-    test('goes to Anthropic as well, in one piece too', async () => {
+    test('works with Anthropic as well, streamed and whole', async () => {
       const guest = await Guest.visit(demo, 'anthropic');
       await guest.settings({ dialect: 'anthropic', model: 'claude-stand-in' });
       await guest.ask(QUESTION);
@@ -83,7 +83,7 @@ describe('the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave(), CLEAN);
     });
 
-    test('may get a tool that fails and one whose output is hostile: both are text', async () => {
+    test('shows a failing tool and hostile tool output as text', async () => {
       const guest = await Guest.visit(demo, 'hostile');
       const { page } = guest;
       await page.getByRole('button', { name: 'hostile web page' }).click();
@@ -109,8 +109,8 @@ describe('the demo', { concurrency: 4 }, () => {
     });
   });
 
-  describe('a run that was cut off', () => {
-    test('by a reload is offered and resumed: a finished tool is not run again, an interrupted one is reported', async () => {
+  describe('an interrupted run', () => {
+    test('after a reload is offered and resumed: a finished tool is not run again, an interrupted one is reported', async () => {
       const guest = await Guest.visit(demo, 'reload');
       const { page } = guest;
       await guest.hold('get_time');
@@ -141,7 +141,7 @@ describe('the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
 
-    test('in the middle of the text is asked again, and can be discarded', async () => {
+    test('during the text is requested again, and can be discarded', async () => {
       const guest = await Guest.visit(demo, 'text');
       const { page } = guest;
       await guest.control('script', { steps: [{ text: 'one two three four five six', gate: 'rest', atPiece: 3 }] });
@@ -163,7 +163,7 @@ describe('the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
 
-    test('by the user leaves the history as it was, and the question on the screen; it can be resumed, and the next question works', async () => {
+    test('stopped by the user leaves history unchanged and the question on the screen; it can be resumed, and the next question works', async () => {
       const guest = await Guest.visit(demo, 'stop');
       const { page } = guest;
       await guest.hold('get_weather');
@@ -195,7 +195,7 @@ describe('the demo', { concurrency: 4 }, () => {
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
 
-    test('by a failing model says why, survives a reload, and is retried', async () => {
+    test('of a failing model shows the reason, survives a reload, and is retried', async () => {
       const guest = await Guest.visit(demo, 'fail');
       const { page } = guest;
       await guest.control('script', { steps: [{ brain: true }, ...Array(3).fill({ status: 500, message: 'the model has a cold' })] });
@@ -217,7 +217,7 @@ describe('the demo', { concurrency: 4 }, () => {
   });
 
   describe('two tabs', () => {
-    test('see each other: a run that lives there, its messages, and its end', async () => {
+    test('see each other's live run, its messages, and its end', async () => {
       const guest = await Guest.visit(demo, 'tabs');
       const { page } = guest;
       await guest.ask(QUESTION);
@@ -306,7 +306,7 @@ describe('the demo', { concurrency: 4 }, () => {
   describe('a real endpoint', () => {
     const KEY = 'sk-secret-0123456789-abcdef';
 
-    test('takes a key that is sent in a header, and is in no body and no storage', async () => {
+    test('accepts a key, which is sent in a header and is in no body and no storage', async () => {
       const far = await startStandIn();
       const guest = await Guest.visit(demo, 'key');
       const { page } = guest;
@@ -345,7 +345,7 @@ describe('the demo', { concurrency: 4 }, () => {
       }
     });
 
-    test('that cannot be reached, or that cannot be one, says so', async () => {
+    test('that cannot be reached, or is not a valid address, shows an error', async () => {
       const guest = await Guest.visit(demo, 'nowhere');
       const { page } = guest;
       await guest.settings({ endpoint: 'http://localhost:9/v1/chat/completions' });

@@ -27,4 +27,4 @@ for (const dialect of ['openai-chat', 'anthropic']) {
   });
 }
 
-test('nothing was complained of', () => assert.deepEqual(page.complaints, []));
+test('the pages reported no error', () => assert.deepEqual(page.complaints, []));

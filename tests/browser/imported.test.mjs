@@ -23,7 +23,7 @@ const opened = async (name, context) => {
   return page;
 };
 
-test('r10 a window that came with an append outlives the page, with its results and with calls that are answered later', async () => {
+test('r10 the freshness of an append survives a reload, for its results and for calls that are answered later', async () => {
   const context = await world.context();
   const one = await opened('freshness', context);
   await one.evaluate(async () => {
@@ -50,7 +50,7 @@ test('r10 a window that came with an append outlives the page, with its results 
   assert.deepEqual(three.complaints, []);
 });
 
-test('r47 two tabs answer the same calls at once: each call is answered once, and the loser learns of it', async () => {
+test('r47 of two tabs that answer the same calls at once, one succeeds and the other gets an error', async () => {
   const context = await world.context();
   const one = await opened('answers', context);
   const count = 10;

@@ -29,7 +29,7 @@ async fn r46_indexed_db_conforms_without_get_all_records() {
 }
 
 #[wasm_bindgen_test]
-async fn r46_what_was_written_is_there_when_opened_again() {
+async fn r46_data_survives_reopening() {
     let store = fresh("r46-again").await;
     let records: Vec<_> = (0..20).map(|key| log(key, &[7; 100])).collect();
     assert_eq!(store.append("s", 0, batch(records.clone()), "one").await.unwrap(), Appended::Revision(1));
@@ -42,7 +42,7 @@ async fn r46_what_was_written_is_there_when_opened_again() {
 }
 
 #[wasm_bindgen_test]
-async fn r49_no_session_reaches_another() {
+async fn r49_sessions_are_isolated() {
     delete_database("r49").await.unwrap();
     let (name, check) = CHECKS.iter().find(|(name, _)| *name == "no_session_reaches_another").unwrap();
     let open = || -> StoreFuture<'static, Rc<dyn LogStore>> {
@@ -66,7 +66,7 @@ async fn r47_two_connections_lose_nothing() {
 }
 
 #[wasm_bindgen_test]
-async fn r47_one_connection_serves_calls_that_overlap() {
+async fn r47_overlapping_calls_on_one_connection_all_succeed() {
     let store = fresh("r47-overlap").await;
     let (first, second) = both(write_with_retry(&store, "s", 0, 50), write_with_retry(&store, "s", 1, 50)).await;
     first.unwrap();
@@ -75,7 +75,7 @@ async fn r47_one_connection_serves_calls_that_overlap() {
 }
 
 #[wasm_bindgen_test]
-async fn the_browser_tells_of_its_storage() {
+async fn storage_estimate_and_persistence_come_from_the_browser() {
     let status = storage_status().await;
     assert!(status.quota.unwrap() > 0.0 && status.usage.is_some() && status.persisted.is_some(), "{status:?}");
 }

@@ -17,7 +17,7 @@ use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 wasm_bindgen_test_configure!(run_in_browser);
 
 #[wasm_bindgen_test]
-async fn r48_a_connection_closed_behind_our_back_is_opened_again() {
+async fn r48_a_connection_that_the_browser_closed_is_reopened() {
     let store = fresh("r48-closed").await;
     for at in 0..5_u64 {
         store.lose_connection();
@@ -35,7 +35,7 @@ async fn r48_a_connection_closed_behind_our_back_is_opened_again() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_database_taken_away_is_told_once() {
+async fn r48_a_deleted_database_is_reported_once() {
     let store = fresh("r48-evicted").await;
     store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
     // Does not have to wait: the store closes when another tab wants the database.
@@ -55,7 +55,7 @@ async fn r48_a_database_taken_away_is_told_once() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_newer_database_is_left_alone() {
+async fn r48_a_newer_database_is_rejected_and_unchanged() {
     let store = fresh("r48-newer").await;
     store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
     let newer = open("r48-newer", 2).await.unwrap();
@@ -72,7 +72,7 @@ async fn r48_a_newer_database_is_left_alone() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_blocked_open_says_so_and_leaves_nothing_open() {
+async fn r48_a_blocked_open_is_an_error_and_leaves_no_connection() {
     drop(fresh("r48-blocked").await);
     // A tab that does not give way, and one that wants the database gone: whoever opens now has to wait.
     let stubborn = open("r48-blocked", 1).await.unwrap();
@@ -90,7 +90,7 @@ async fn r48_a_blocked_open_says_so_and_leaves_nothing_open() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_blocked_deletion_says_so() {
+async fn r48_a_blocked_deletion_is_an_error() {
     drop(fresh("r48-deletion").await);
     let stubborn = open("r48-deletion", 1).await.unwrap();
     let error = delete_database("r48-deletion").await.unwrap_err();
@@ -100,7 +100,7 @@ async fn r48_a_blocked_deletion_says_so() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_lock_that_is_held_gives_busy_and_writes_nothing() {
+async fn r48_a_held_lock_is_busy_and_nothing_is_written() {
     let store = fresh_with("r48-busy", hasty()).await;
     store.append("s", 0, batch(vec![log(0, b"v")]), "one").await.unwrap();
     let other = open("r48-busy", 1).await.unwrap();
@@ -116,7 +116,7 @@ async fn r48_a_lock_that_is_held_gives_busy_and_writes_nothing() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_damaged_row_costs_that_row_alone() {
+async fn r48_a_damaged_row_affects_no_other_row() {
     let store = fresh("r48-damaged").await;
     store.append("s", 0, batch((0..8).map(|key| log(key, b"v")).collect()), "one").await.unwrap();
     let raw = open("r48-damaged", 1).await.unwrap();
@@ -147,7 +147,7 @@ async fn r48_a_damaged_row_costs_that_row_alone() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_head_that_is_gone_hides_no_session() {
+async fn r48_a_session_with_a_missing_head_is_still_listed() {
     let store = fresh("r48-headless").await;
     let raw = open("r48-headless", 1).await.unwrap();
     let ids: Vec<String> = (10..40).map(|at| format!("s{at}")).collect();
@@ -224,7 +224,7 @@ async fn r48_a_failure_within_the_transaction_rolls_all_of_it_back() {
 }
 
 #[wasm_bindgen_test]
-async fn r48_a_call_that_is_dropped_leaves_the_store_whole() {
+async fn r48_a_dropped_future_leaves_the_store_consistent() {
     let store = fresh("r48-dropped").await;
     let mut revision = 0;
     for polls in 0..8_u64 {
@@ -255,7 +255,7 @@ async fn r48_a_call_that_is_dropped_leaves_the_store_whole() {
 
 /// A value above what one message between a browser's processes holds, 128 MB in Chromium.
 #[wasm_bindgen_test]
-async fn r48_a_huge_value_is_kept_or_refused() {
+async fn r48_a_huge_value_is_stored_or_rejected() {
     let store = fresh("r48-huge").await;
     let huge = vec![7; 150_000_000];
     match store.append("s", 0, batch(vec![log(0, &huge)]), "one").await {

@@ -32,7 +32,7 @@ test('before init a synchronous function throws not_initialized', async () => {
   assert.deepEqual(facts.after, []);
 });
 
-test('every wrong call has its code and a sentence, and changes nothing', async () => {
+test('every invalid call fails with a code and a message, and changes nothing', async () => {
   const { facts, same, listed } = await page.evaluate(async (env) => {
     await rethread.init();
     return scenarios.input.misuse({ rethread, drive }, env);
@@ -42,7 +42,7 @@ test('every wrong call has its code and a sentence, and changes nothing', async 
   assert.deepEqual(listed, ['s']);
 });
 
-test('session ids are any text, and never reach into one another', async () => {
+test('r49 session ids can be any text and never reach another session', async () => {
   const { state, listed, paged, left, neighbours } = await page.evaluate((env) => scenarios.input.ids({ rethread }, env), envOf('ids'));
   for (const id of IDS) {
     assert.deepEqual(state[`id:${id}`], [true, 2, `of ${id.slice(0, 40)}`, 1, true, id.slice(0, 40), id.length, id.slice(0, 5), '__proto__,own'], JSON.stringify(id.slice(0, 40)));
@@ -54,7 +54,7 @@ test('session ids are any text, and never reach into one another', async () => {
 });
 
 describe('stored input', () => {
-  test('r45 comes back byte for byte after a reload, text in, text out', async () => {
+  test('r45 returns byte for byte after a reload', async () => {
     const context = await world.context();
     const env = envOf('exact');
     const first = await world.page(context);
@@ -140,7 +140,7 @@ async function damaged(name) {
 }
 
 describe('damage', () => {
-  test('a log record that does not decode is reported, its neighbours are read, and the session stays usable', async () => {
+  test('a log record that cannot be decoded is reported, other records are read, and the session stays usable', async () => {
     await damaged('flip-log');
     const facts = await page.evaluate(async () => {
       await touch('log', ['s', 2], flipped);
@@ -157,7 +157,7 @@ describe('damage', () => {
     assert.doesNotMatch(facts.rendered.value, /"m2"/);
   });
 
-  test('a log record that is missing, or is not bytes, is reported', async () => {
+  test('a log record that is missing or not bytes is reported', async () => {
     await damaged('gone-log');
     const facts = await page.evaluate(async () => {
       await touch('log', ['s', 1], () => null);
@@ -169,7 +169,7 @@ describe('damage', () => {
     assert.equal(facts.append.code, null);
   });
 
-  test('an audit row that does not decode is reported, its neighbours are read', async () => {
+  test('an audit row that cannot be decoded is reported, other rows are read', async () => {
     await damaged('flip-audit');
     const facts = await page.evaluate(async () => {
       await touch('tool_invocations', ['s', 2], flipped);
@@ -182,7 +182,7 @@ describe('damage', () => {
     assert.deepEqual(facts.texts, ['m0', 'm1', 'm2', 'm3', 'm4']);
   });
 
-  test('r07 a head that does not decode is rebuilt from its log, and the session can be gone on with', async () => {
+  test('r07 a head that cannot be decoded is rebuilt from its log, and the session stays usable', async () => {
     await damaged('flip-head');
     const facts = await page.evaluate(async () => {
       await touch('heads', 's', flipped);
@@ -216,4 +216,4 @@ describe('damage', () => {
   }
 });
 
-test('nothing was complained of', () => assert.deepEqual(page.complaints, []));
+test('the pages reported no error', () => assert.deepEqual(page.complaints, []));

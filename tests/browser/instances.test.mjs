@@ -41,7 +41,7 @@ test('r62 has 300 stores open at once, each with its own sessions', async () => 
   assert.deepEqual(titles, Array.from({ length: 300 }, (_, at) => `chat of ${at}`));
 });
 
-test('r62 a store that is closed answers so, while another one uses its instance', async () => {
+test('r62 a closed store rejects with closed while another store uses its instance', async () => {
   const page = await world.page();
   const facts = await page.evaluate(async (message) => {
     const first = await rethread.open({ store: 'memory' });

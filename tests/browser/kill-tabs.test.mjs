@@ -45,7 +45,7 @@ const startsOf = ({ lane }, tool) => lane.tools.filter(({ name, phase }) => name
 const rounds = ({ lane }) => lane.requests.map(roundOf);
 const goOn = (scene, turn) => { scene.lane.script = STEPS.slice(turn).map((one) => ({ ...one })); };
 
-test('a run that lives in another tab is live there, and busy', async (t) => {
+test('the live run of another tab is shown as live and is busy', async (t) => {
   const scene = await stage(t);
   const history = await approach({ ...scene, point: RUNS });
   const other = await world.tab(scene.browser);
@@ -72,7 +72,7 @@ test('a run that lives in another tab is live there, and busy', async (t) => {
   checkRefused(scene.lane);
 });
 
-test('two tabs that resume the same run at once: one gets it, the other is rejected with busy', async (t) => {
+test('of two tabs that resume a run at once, one succeeds and the other is rejected with busy', async (t) => {
   const first = await stage(t);
   for (let i = 0; i < REPEATS; i += 1) {
     // One browser after the other on the same profile, each with a session more.
@@ -105,7 +105,7 @@ test('two tabs that resume the same run at once: one gets it, the other is rejec
   }
 });
 
-test('asked for at any moment, the list of unfinished runs is whole, though runs begin and end in another tab', async (t) => {
+test('the list of unfinished runs is complete at any moment while runs begin and end in another tab', async (t) => {
   const scene = await stage(t);
   const TURNS = 40;
   const other = await world.tab(scene.browser);
@@ -152,7 +152,7 @@ for (const [how, end] of [
 }
 
 for (const [keep, dialect] of [[false, 'openai-chat'], [true, 'openai-chat'], [true, 'anthropic']]) {
-  test(`a run that was cut off is given up${keep ? ` and kept, ${dialect}` : ''}`, async (t) => {
+  test(`an interrupted run is discarded${keep ? ` and kept, ${dialect}` : ''}`, async (t) => {
     const scene = await stage(t, { dialect });
     const history = await killedAt(scene, pointOf('alpha answered, beta runs'));
     const { page } = scene.browser;
@@ -177,7 +177,7 @@ for (const [keep, dialect] of [[false, 'openai-chat'], [true, 'openai-chat'], [t
 }
 
 for (const onInterrupted of ['report', 'rerun']) {
-  test(`killed again and again while it is resumed, it is finished at last (${onInterrupted})`, async (t) => {
+  test(`a run killed repeatedly while it is resumed is finished in the end (${onInterrupted})`, async (t) => {
     const scene = await stage(t, { onInterrupted });
     const history = await killedAt(scene, RUNS);
     const rerun = onInterrupted === 'rerun';

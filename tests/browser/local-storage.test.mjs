@@ -44,7 +44,7 @@ test('r47 two tabs append 100 times each at once: nothing is lost', async () => 
   for (const page of both) assert.deepEqual(page.complaints, []);
 });
 
-test('r47 a tab hears of another one by what its listener gets alone', async () => {
+test('r47 a tab reads the appends of another one from its listener alone, without a refresh', async () => {
   const context = await world.context();
   const [listening, writing] = [await world.page(context), await world.page(context)];
   await listening.evaluate(async () => {
@@ -64,7 +64,7 @@ test('r47 a tab hears of another one by what its listener gets alone', async () 
   for (const page of [listening, writing]) assert.deepEqual(page.complaints, []);
 });
 
-test('r48 a commit that a closed tab left half done is undone', async () => {
+test('r48 an unfinished commit of a closed tab is undone', async () => {
   const page = await world.page();
   const seen = await page.evaluate(async () => {
     const texts = async (store) => (await (await store.session('s')).messages()).items.map(({ parts }) => parts[0].text);
@@ -85,7 +85,7 @@ test('r48 a commit that a closed tab left half done is undone', async () => {
   assert.deepEqual(seen, { ...seen, undone: ['first'], after: ['first', 'third'], undo: null });
 });
 
-test('r48 a full localStorage is told and loses nothing', async () => {
+test('r48 a full localStorage is reported and loses nothing', async () => {
   const page = await world.page();
   const seen = await page.evaluate(async () => {
     const session = await (await rethread.open({ store: 'localstorage', name: 'full' })).session('s');
@@ -105,7 +105,7 @@ test('r48 a full localStorage is told and loses nothing', async () => {
   assert.deepEqual(seen.numbers, Array.from({ length: seen.appended }, (_, n) => n));
 });
 
-test('r48 what it cannot promise is refused, and keys of others are left alone', async () => {
+test('r48 promises that it cannot keep are rejected, and keys of other applications are not touched', async () => {
   const page = await world.page();
   const codes = await page.evaluate(async () => {
     const codeOf = (options) => rethread.open({ store: 'localstorage', ...options }).then(() => null, ({ code, message }) => `${code} ${message.includes('localstorage')}`);

@@ -24,7 +24,7 @@ async function tab(context, name, counting = false) {
 }
 
 describe('deleted or evicted', () => {
-  test('r48 deleted in another tab: session(id) gives a fresh one', async () => {
+  test('r48 after a deletion in another tab, session(id) creates a new session', async () => {
     const context = await world.context();
     const [one, two] = [await tab(context, 'gone'), await tab(context, 'gone')];
     await one.evaluate(async () => {
@@ -49,7 +49,7 @@ describe('deleted or evicted', () => {
     assert.deepEqual(await two.evaluate(async () => textsOf(await client.session('s'))), ['new']);
   });
 
-  test('r48 deleted in another tab, and nothing was tried in between: session(id) knows', async () => {
+  test('r48 after a deletion in another tab, session(id) creates a new session without a failed call before', async () => {
     const context = await world.context();
     const [one, two] = [await tab(context, 'gone-unseen'), await tab(context, 'gone-unseen')];
     await one.evaluate(async () => { await (await client.session('s')).append(says('old'), 'openai-chat'); });
@@ -63,7 +63,7 @@ describe('deleted or evicted', () => {
   });
 
   for (const first of ['append', 'session']) {
-    test(`r48 the database was taken away, and ${first} notices: it says so once, and session(id) gives a fresh one`, async () => {
+    test(`r48 after the database was deleted, ${first} reports it once, and session(id) creates a new session`, async () => {
       const page = await tab(undefined, 'evicted');
       const facts = await page.evaluate(async (first) => {
         const old = await client.session('s');
@@ -82,10 +82,10 @@ describe('deleted or evicted', () => {
   }
 });
 
-describe('r47 newId counts from the start after a reload', () => {
+describe('r47 newId starts again after a reload', () => {
   const counting = true;
 
-  test('acknowledged writes are there', async () => {
+  test('acknowledged writes are kept', async () => {
     const context = await world.context();
     const want = [];
     for (const reload of [1, 2, 3]) {
@@ -184,7 +184,7 @@ describe('damaged heads', () => {
   const rebuilt = { pending: [['interrupted', 's', 'third']], texts: turns, status: 'degraded', told: ['malformed'] };
   const gone = { ends: ['finished', 'finished'], texts: ['first', 'One.', 'second', 'Two.', 'third', 'Three.', 'fourth', 'Four.'], audit: ['mild', 'mild', 'mild'] };
 
-  test('r07 a flipped byte: nothing is hidden, it is said, and the next turn heals it', async () => {
+  test('r07 a flipped byte hides no message, is reported, and is repaired by the next turn', async () => {
     const page = await damaged('flipped');
     const facts = await page.evaluate(async () => {
       await raw(async (heads, settled) => {
@@ -208,7 +208,7 @@ describe('damaged heads', () => {
     assert.deepEqual([facts.healed.status, facts.healed.told, facts.healed.listed], ['ready', [], [['s', 'Title', 11, 0], ['t', null, 1, 0]]]);
   });
 
-  test('r07 the row is gone: it is rebuilt from log and journal, and nothing is written over', async () => {
+  test('r07 a missing row is rebuilt from log and journal, and nothing is overwritten', async () => {
     const page = await damaged('rowless');
     const facts = await page.evaluate(async () => {
       await raw((heads, settled) => settled(heads.delete('s')));
@@ -220,7 +220,7 @@ describe('damaged heads', () => {
     assert.deepEqual(facts.later, gone);
   });
 
-  test('r47 the row is deleted under an open session: its next append overwrites nothing', async () => {
+  test('r47 after the row of an open session is deleted, its next append overwrites nothing', async () => {
     const page = await damaged('under');
     const facts = await page.evaluate(async () => {
       await reopen();
@@ -235,7 +235,7 @@ describe('damaged heads', () => {
     assert.deepEqual(facts, { texts: [...turns, 'after'], pending: 1, metadata: { k: 1 } });
   });
 
-  test('r47 an earlier head in its place: the next append overwrites nothing', async () => {
+  test('r47 after the row is replaced by an earlier head, the next append overwrites nothing', async () => {
     const page = await damaged('earlier');
     const facts = await page.evaluate(async () => {
       let early;
@@ -253,7 +253,7 @@ describe('damaged heads', () => {
   });
 
   for (const [what, row] of Object.entries({ number: 7, null: null, text: 'text', array: [1, 2], members: { r: '1', v: 'no bytes', d: 5 }, empty: {} })) {
-    test(`r48 a row of a wrong shape (${what}) costs that session alone, and can be deleted`, async () => {
+    test(`r48 a row of a wrong shape (${what}) affects that session alone, which can be deleted`, async () => {
       const page = await damaged(`shape-${what}`);
       const facts = await page.evaluate(async (row) => {
         await raw((heads, settled) => settled(heads.put(row, 's')));

@@ -8,7 +8,7 @@ let world;
 before(async () => { world = await openWorld(); });
 after(() => world?.close());
 
-test('r48 a full disk is told and loses nothing', async () => {
+test('r48 a full disk is reported and loses nothing', async () => {
   const page = await world.page();
   const cdp = await page.context().newCDPSession(page);
   // Before the database is opened: what is left is asked once and remembered.

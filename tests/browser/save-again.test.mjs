@@ -8,7 +8,7 @@ let world;
 before(async () => { world = await openWorld(); });
 after(() => world?.close());
 
-test('r58 an answer that the full disk refuses is stored by save()', async () => {
+test('r58 an answer that failed on a full disk is stored by save()', async () => {
   const page = await world.page();
   const lane = world.lane('save-again');
   await lane.script([{ text: 'paid for' }]);

@@ -39,7 +39,7 @@ async function opened(context) {
   return page;
 }
 
-test('r46 old records are merged while the session is idle, under the eyes of another tab', { timeout: 120_000 }, async () => {
+test('r46 old records are merged while the session is idle and open in another tab', { timeout: 120_000 }, async () => {
   const context = await world.context();
   const page = await opened(context);
   const facts = await page.evaluate(async () => {
@@ -70,7 +70,7 @@ test('r46 old records are merged while the session is idle, under the eyes of an
   assert.deepEqual([facts.state, facts.findings, facts.revision], ['ready', [], 302]);
 });
 
-test('r56 a large session shows its newest messages first, and all of them soon', { timeout: 120_000 }, async () => {
+test('r56 a large session shows its newest messages first, then all of them', { timeout: 120_000 }, async () => {
   const page = await opened();
   const facts = await page.evaluate(async () => {
     const client = await rethread.open({ name: 'newest' });

@@ -37,7 +37,7 @@ async function tabs(name) {
 const inBoth = (both, work, argument) => Promise.all(both.map((page) => page.evaluate(work, argument)));
 
 describe('two tabs', () => {
-  test('append 100 times each at once: nothing is lost, both see all 200', async () => {
+  test('two tabs append 100 times each at once: nothing is lost, both read all 200', async () => {
     const both = await tabs('appends');
     await inBoth(both, async () => {
       await Promise.all(Array.from({ length: 100 }, (_, n) => session.append({ messages: [{ role: 'user', content: `tab ${tab} message ${n}` }] }, 'openai-chat')));
@@ -59,7 +59,7 @@ describe('two tabs', () => {
   });
 
   for (const dialect of ['openai-chat', 'anthropic']) {
-    test(`r15 run a turn each at once, over ${dialect}: both turns are whole, one after the other`, async () => {
+    test(`r15 two tabs run a turn each at once, over ${dialect}: both turns are whole, one after the other`, async () => {
       const both = await tabs(`turns-${dialect}`);
       const lanes = [0, 1].map((tab) => world.lane(`turns-${dialect}-${tab}`));
       const results = await Promise.all(both.map((page, tab) => page.evaluate(async ([dialect, url, tab]) => {
@@ -97,7 +97,7 @@ describe('two tabs', () => {
     });
   }
 
-  test('a turn and appends from the other tab: what was appended meanwhile stays outside the turn', async () => {
+  test('appends of another tab during a run stay outside its turn', async () => {
     const [one, two] = await tabs('mixed');
     const lane = world.lane('mixed');
     await lane.script([{ text: 'A slow answer.', gate: 'go', atPiece: 1 }]);
@@ -117,7 +117,7 @@ describe('two tabs', () => {
     assert.deepEqual(seen[1], seen[0]);
   });
 
-  test('the run of another tab is live: seen, and busy to resume or discard', async () => {
+  test('the run of another tab is live: it is visible, and busy for resume and discard', async () => {
     const [one, two] = await tabs('live');
     const lane = world.lane('live');
     await lane.script([{ text: 'One two three.', gate: 'go', atPiece: 1 }]);
@@ -143,7 +143,7 @@ describe('two tabs', () => {
     assert.deepEqual(await two.evaluate(() => session.pendingRuns()), []);
   });
 
-  test('a client that is closed during a run releases it: it can be resumed at once', async () => {
+  test('closing the store during a run releases the run: it can be resumed at once', async () => {
     const [page] = await tabs('closed');
     const lane = world.lane('closed');
     await lane.script([{ text: 'One two three.', gate: 'never', atPiece: 1 }, { text: 'Again.' }]);
@@ -162,7 +162,7 @@ describe('two tabs', () => {
     assert.deepEqual(facts, { end: 'closed', states: ['interrupted'], resumed: { code: null, value: 'finished' }, messages: 2 });
   });
 
-  test('subscribe hears of the other tab: of a session, and of all', async () => {
+  test('subscribe reports changes of another tab, for one session and for all', async () => {
     const [one, two] = await tabs('listen');
     await two.evaluate(() => {
       globalThis.heard = [];
@@ -188,7 +188,7 @@ describe('two tabs', () => {
     assert.equal(await two.evaluate(async () => (await until(async () => (await textsOf()).length === 2)) && heard.length), facts.kept, 'ended means ended');
   });
 
-  test('a session deleted in one tab: the other one reads nothing and appends nothing', async () => {
+  test('after a session is deleted in one tab, another one reads nothing and appends nothing', async () => {
     const [one, two] = await tabs('deleted');
     await two.evaluate(() => session.append({ messages: [{ role: 'user', content: 'old' }] }, 'openai-chat'));
     await one.evaluate(() => client.deleteSession('s'));
@@ -213,7 +213,7 @@ describe('two tabs', () => {
     assert.ok(read > 0, 'what was begun anew is shown');
   });
 
-  test('expectedRevision: the second tab is rejected with conflict', async () => {
+  test('with expectedRevision the second tab is rejected with conflict', async () => {
     const [one, two] = await tabs('expected');
     const append = (expectedRevision) => session.append({ messages: [{ role: 'user', content: 'x' }] }, 'openai-chat', { expectedRevision });
     assert.equal((await one.evaluate(append, 0)).revision, 1);
@@ -223,7 +223,7 @@ describe('two tabs', () => {
     assert.equal((await two.evaluate(append, 1)).revision, 2);
   });
 
-  test('a tool result appended in one tab finds its call from the other', async () => {
+  test('a tool result appended in one tab is assigned to a call of another tab', async () => {
     const [one, two] = await tabs('result');
     await one.evaluate(() => session.append({ messages: [{ role: 'user', content: 'q' }, { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }] }] }, 'openai-chat'));
     await two.evaluate(() => session.append({ messages: [{ role: 'tool', tool_call_id: 'call_1', content: 'r' }] }, 'openai-chat'));

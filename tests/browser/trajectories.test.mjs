@@ -103,7 +103,7 @@ test('no recorded conversation was lost', () => {
   assert.ok(conversations.length >= LEAST_CONVERSATIONS, `${conversations.length} conversations, ${LEAST_CONVERSATIONS} at least`);
 });
 
-describe('r03 every conversation, through IndexedDB and a reload', () => {
+describe('r03 every conversation survives IndexedDB and a reload', () => {
   for (const { file, body } of conversations) {
     test(file, () => {
       const { chat, back, report, sent } = out.get(file);

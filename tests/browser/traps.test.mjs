@@ -19,7 +19,7 @@ async function littlePage() {
   return world.page(context);
 }
 
-test('r62 memory ran out in a run: the page opens its store again, and the run can be resumed', async () => {
+test('r62 after memory ran out in a run, the page opens its store again and resumes the run', async () => {
   const page = await littlePage();
   const facts = await page.evaluate(async () => {
     const provider = { dialect: 'openai-chat', url: 'https://model.example/v1', params: { model: 'm' }, stream: true };
@@ -69,7 +69,7 @@ test('r62 memory ran out in a run: the page opens its store again, and the run c
   assert.deepEqual(page.complaints, []);
 });
 
-test('r62 the stack ran out in getSnapshot: the page paints on', async () => {
+test('r62 after the stack ran out in getSnapshot, the page renders again', async () => {
   const page = await world.page();
   const facts = await page.evaluate(async () => {
     const client = await rethread.open({ name: 'stack' });
@@ -103,7 +103,7 @@ test('r62 the stack ran out in getSnapshot: the page paints on', async () => {
   assert.deepEqual(page.complaints, []);
 });
 
-test('r62 a run that is disposed is free for another tab at once', async () => {
+test('r62 a disposed run can be resumed by another tab at once', async () => {
   const context = await world.context();
   const [one, two] = [await world.page(context), await world.page(context)];
   const id = await one.evaluate(async () => {

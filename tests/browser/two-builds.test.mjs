@@ -49,7 +49,7 @@ const tables = ['heads', 'log', 'tool_invocations', 'runs'];
 const allStored = (page) => page.evaluate(async (names) => Promise.all(names.map((name) => stored(name))), tables);
 
 describe('r67 two builds in one browser', () => {
-  test('r67 in IndexedDB each build reads what the other wrote, and loses nothing when it writes', async () => {
+  test('r67 in IndexedDB each build reads the other one's records and loses nothing when it writes', async () => {
     const { now, later } = await bothTabs('beside');
     await now.evaluate(async () => {
       await session.update({ title: 'Title' });
@@ -85,7 +85,7 @@ describe('r67 two builds in one browser', () => {
     assert.deepEqual([now.complaints, later.complaints], [[], []]);
   });
 
-  test('r67 in IndexedDB a variant that a build does not know makes the session read-only there, and nothing is written', async () => {
+  test('r67 in IndexedDB an unknown variant makes the session read-only, and nothing is written', async () => {
     const { now, later } = await bothTabs('variant');
     await now.evaluate(() => appendTurn('a'));
     await later.evaluate(() => appendTurn('b', { source: { type: 'plugin' } }));

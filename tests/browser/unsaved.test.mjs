@@ -77,7 +77,7 @@ async function scene(name, steps) {
 }
 
 describe('r69 the view alone', () => {
-  test('after a reload in mid-run: the question, the finished round and the calls, unsaved; nothing is in history', async () => {
+  test('after a reload during a run the view has the question, the finished round and the calls as unsaved; history has none of them', async () => {
     const { lane, page } = await scene('reload', [CALL, HANGS]);
     await page.evaluate((url) => ask(url), lane.chat);
     assert.ok(await page.evaluate(() => until(() => look().messages.some((text) => text.includes('get_weather ok mild, get_time pending')))));
@@ -104,7 +104,7 @@ describe('r69 the view alone', () => {
     assert.deepEqual(page.complaints, []);
   });
 
-  test('an interrupted run is shown until the next turn is sent; then it waits in pendingRuns', async () => {
+  test('an interrupted run is shown until the next turn begins, and then stays in pendingRuns', async () => {
     const { lane, page } = await scene('superseded', [HANGS, { text: 'New answer.' }]);
     await page.evaluate((url) => ask(url), lane.chat);
     assert.ok(await page.evaluate(() => until(() => look().messages.some((text) => text.includes('get_time pending')))));
@@ -124,7 +124,7 @@ describe('r69 the view alone', () => {
     });
   });
 
-  test('after Stop: question, round and the text so far stay, stopped and no error; also after a reload; until it is resumed', async () => {
+  test('after Stop the question, the round and the partial text stay, marked stopped without an error, also after a reload, until the run is resumed', async () => {
     const { lane, page } = await scene('stop', [CALL, GROWS, { text: 'The whole answer.' }]);
     await page.evaluate((url) => ask(url), lane.chat);
     const growing = await page.evaluate(async () => {
@@ -159,7 +159,7 @@ describe('r69 the view alone', () => {
     assert.deepEqual(page.complaints, []);
   });
 
-  test('after a failure: question, round and the text so far stay, with the error; also after a reload', async () => {
+  test('after a failure the question, the round and the partial text stay, with the error, also after a reload', async () => {
     const { lane, page } = await scene('fail', [CALL, { text: 'one two three four five six', cut: 3 }]);
     await page.evaluate((url) => ask(url, 'And in Oslo?', { retry: { attempts: 1 } }), lane.chat);
     const failed = await page.evaluate(async () => {
@@ -178,7 +178,7 @@ describe('r69 the view alone', () => {
     }), failed.view);
   });
 
-  test('a network failure leaves the question on the screen', async () => {
+  test('a network failure keeps the question in the view', async () => {
     const { page } = await scene('network', []);
     const facts = await page.evaluate(async () => {
       await ask('http://localhost:9/v1/chat/completions', 'And in Oslo?', { retry: { attempts: 1 } });
@@ -188,7 +188,7 @@ describe('r69 the view alone', () => {
     assert.deepEqual(facts, { revision: 0, run: { status: 'failed', error: 'model_error', ours: false }, messages: [ASKED] });
   });
 
-  test('the guard of the README imports after a crash: the revision counts history alone', async () => {
+  test('the README's check of the revision imports after a crash: the revision counts history alone', async () => {
     const { lane, page } = await scene('revision', [CALL, HANGS]);
     await page.evaluate((url) => ask(url), lane.chat);
     assert.ok(await page.evaluate(() => until(() => look().messages.some((text) => text.includes('get_time pending')))));
@@ -219,7 +219,7 @@ describe('r69 a second tab', () => {
   }
 
   for (const late of [false, true]) {
-    test(`${late ? 'opened in the middle of it' : 'open before it'} sees a live run grow, and its end`, async () => {
+    test(`${late ? 'opened during the run' : 'open before the run'} sees a live run grow, and its end`, async () => {
       const name = `grow-${late}`;
       const { context, lane, page: one } = await scene(name, [CALL, GROWS]);
       let two = late ? null : await opened(name, context);
@@ -247,7 +247,7 @@ describe('r69 a second tab', () => {
     });
   }
 
-  test('says interrupted when the first tab dies, and tells its subscribers; what it saw stays', async () => {
+  test('shows the run as interrupted when the first tab is closed, and notifies subscribers; the partial answer stays', async () => {
     const { lane, one, two } = await tabs('dies', [CALL, GROWS]);
     await one.evaluate((url) => ask(url), lane.chat);
     assert.ok(await two.evaluate(() => until(() => texts().at(-1) === 'one two three')));
@@ -275,7 +275,7 @@ describe('r69 a second tab', () => {
     assert.deepEqual(two.complaints, []);
   });
 
-  test('is told of the changes of pendingRuns: answered, stopped, discarded', async () => {
+  test('is notified when pendingRuns changes: answered, stopped, discarded', async () => {
     const { lane, one, two } = await tabs('notified', [HANGS]);
     const changed = (what) => two.evaluate(async (what) => {
       const test = new Function(`return ${what}`);
@@ -293,7 +293,7 @@ describe('r69 a second tab', () => {
     assert.ok(counts.every((count, at) => at === 0 || count > counts[at - 1]), String(counts));
   });
 
-  test('of which one is closed while three watch: each resumes at most once, and the rest sees it live', async () => {
+  test('is closed while three others watch: each resumes at most once, and the others see the run live', async () => {
     const { context, lane, page: one } = await scene('many', [HANGS]);
     const others = [await opened('many', context), await opened('many', context), await opened('many', context)];
     await one.evaluate((url) => ask(url), lane.chat);

@@ -61,7 +61,7 @@ test('r56 the snapshot is one object between changes, and so is every unchanged 
   assert.deepEqual(page.complaints, []);
 });
 
-test('r56 changes of another tab arrive without asking; what did not change keeps its identity', async () => {
+test('r56 changes of another tab arrive without a refresh; unchanged messages keep their identity', async () => {
   const context = await world.context();
   const [one, two] = [await opened('tabs', context), await opened('tabs', context)];
   await one.evaluate(() => session.append(user('first'), 'openai-chat'));
@@ -84,7 +84,7 @@ test('r56 changes of another tab arrive without asking; what did not change keep
 });
 
 for (const dialect of ['openai-chat', 'anthropic']) {
-  test(`r56 the running answer grows, its calls are joined, and history stays still, over ${dialect}`, async () => {
+  test(`r56 the streaming answer grows, its calls are joined, and messages of history keep their identity, over ${dialect}`, async () => {
     const page = await opened(`growing-${dialect}`);
     const lane = world.lane(`growing-${dialect}`);
     await lane.script([
@@ -139,7 +139,7 @@ for (const dialect of ['openai-chat', 'anthropic']) {
   });
 }
 
-test('r56 a failed turn shows as such, with its question', async () => {
+test('r56 a failed turn is shown as failed, with its question', async () => {
   const page = await opened('failed');
   const lane = world.lane('view-failed');
   await lane.script([{ status: 400, message: 'no' }]);
@@ -154,7 +154,7 @@ test('r56 a failed turn shows as such, with its question', async () => {
   assert.equal(facts.run.status, 'failed');
 });
 
-test('r56 a wait for a retry says until when', async () => {
+test('r56 a wait for a retry states its end', async () => {
   const page = await opened('retry');
   const lane = world.lane('view-retry');
   await lane.script([{ status: 429, headers: { 'retry-after': '20' } }]);
@@ -209,7 +209,7 @@ test('r56 older() pages back through 260 messages, and messages() by cursor', as
   assert.deepEqual(facts.pages.reverse().flat(), Array.from({ length: 260 }, (_, n) => `m${n}`));
 });
 
-test('title, channel, metadata and the state bag survive a reload', async () => {
+test('r35 title, channel, metadata and the state bag survive a reload', async () => {
   const context = await world.context();
   const first = await opened('kept', context, { title: 'First', channel: 'chat', metadata: { tags: ['a'] } });
   const before = await first.evaluate(async () => {
@@ -243,7 +243,7 @@ test('title, channel, metadata and the state bag survive a reload', async () => 
   assert.deepEqual([facts.cleared.title, facts.cleared.channel, facts.cleared.metadata], [null, null, null]);
 });
 
-test('sessions() by page and by channel; status() and persist()', async () => {
+test('r39 sessions() by page and by channel; status() and persist()', async () => {
   const page = await opened('many');
   const facts = await page.evaluate(async () => {
     for (let n = 0; n < 25; n += 1) {

@@ -32,13 +32,13 @@ after(() => remove());
 const check = (file, ...more) => rethread(['check', file, ...more], { cwd: folder });
 
 describe('r54_check', () => {
-  test('a clean body ends with 0', async () => {
+  test('a body without findings: the exit code is 0', async () => {
     const { code, out } = await check('clean.json', '--dialect', 'openai-chat');
     assert.equal(code, 0);
     assert.match(out, /^clean\.json: openai-chat, 4 messages, nothing wrong\n$/);
   });
 
-  test('errors end with 1, each on a line with its pointer, grouped by message, in the provider\'s words', async () => {
+  test('errors: the exit code is 1; each is on a line with its pointer, grouped by message, with the provider\'s sentence', async () => {
     const { code, out } = await check('open.json', '-d', 'openai-chat');
     assert.equal(code, 1);
     const lines = out.trimEnd().split('\n');
@@ -54,7 +54,7 @@ describe('r54_check', () => {
     ]);
   });
 
-  test('warnings alone end with 0', async () => {
+  test('warnings alone: the exit code is 0', async () => {
     const { code, out } = await check('twice.json', '-d', 'openai-chat');
     assert.equal(code, 0);
     assert.match(out, /1 warning\n/);
@@ -95,7 +95,7 @@ describe('r54_check', () => {
     assert.match(err, /cannot be recognized; pass --dialect openai-chat, openai-responses, anthropic, gemini or mistral/);
   });
 
-  test('another dialect than the shape\'s gets a hint', async () => {
+  test('a dialect that does not fit the body gets a hint', async () => {
     const { code, err } = await check('anthropic.json', '-d', 'gemini');
     assert.equal(code, 1);
     assert.match(err, /it looks like anthropic/);
@@ -117,7 +117,7 @@ describe('r54_check', () => {
     for (const [stream, env] of [[{ isTTY: true }, { NO_COLOR: '1' }], [{ isTTY: true }, { TERM: 'dumb' }], [{}, {}]]) assert.equal(red(stream, env), 'x');
   });
 
-  test('no colour into a pipe', async () => {
+  test('no colour in a pipe', async () => {
     assert.ok(!(await check('open.json')).out.includes('\u001b'));
   });
 
@@ -128,7 +128,7 @@ describe('r54_check', () => {
   });
 });
 
-describe('r54_misuse ends with 2 and a sentence that helps', () => {
+describe('r54_misuse: the exit code is 2, with a message that says what to do', () => {
   const cases = [
     ['no command', [], /name a command: check/],
     ['an unknown command', ['chekc', 'clean.json'], /"chekc" is not a command/],
@@ -155,7 +155,7 @@ describe('r54_misuse ends with 2 and a sentence that helps', () => {
   }
 });
 
-test('r54_help and version are answers', async () => {
+test('r54_--help and --version print to standard output', async () => {
   const help = await rethread(['--help']);
   assert.deepEqual([help.code, help.err], [0, '']);
   for (const word of ['check', 'repair', 'convert', '--dialect', '--json', 'NO_COLOR', 'Exit code']) assert.ok(help.out.includes(word), word);

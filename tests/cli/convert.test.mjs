@@ -41,14 +41,14 @@ describe('r54_convert', () => {
     assert.ok(made.includes('tool_result') && !made.includes('nowhere'));
   });
 
-  test('a file of messages stays one', async () => {
+  test('a file of messages stays a file of messages', async () => {
     const list = JSON.parse((await convert('list.json', '--to', 'anthropic')).out);
     assert.deepEqual(list.map(({ role }) => role), ['user', 'assistant', 'user']);
     const { out } = await convert('lines.jsonl', '--to', 'anthropic');
     assert.deepEqual(out.trimEnd().split('\n').map((line) => JSON.parse(line)), list);
   });
 
-  test('unless a part of it is outside of the messages there: then a body is written, and a note says so', async () => {
+  test('unless the target keeps a part of it outside of messages: then a body is written, with a note', async () => {
     const { out, err } = await convert('system.json', '--from', 'openai-chat', '--to', 'anthropic');
     assert.ok(JSON.stringify(JSON.parse(out).system).includes('be kind'));
     assert.match(err, /is outside of the messages, in `system`, so a whole body is written/);

@@ -17,7 +17,7 @@ test('r66 explain of one dialect prints that page alone', async () => {
   assert.deepEqual(out.match(/^## .*$/gm), ['## empty_tool_calls']);
 });
 
-test('r66 explain names the rules when a code is not one of them', async () => {
+test('r66 explain of an unknown code lists the codes', async () => {
   const { code, out, err } = await rethread(['explain', 'nonsense']);
   assert.deepEqual([code, out], [2, '']);
   assert.match(err, /there is no rule "nonsense": the rules are dangling_call, duplicate_call_id/);

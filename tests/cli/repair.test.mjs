@@ -39,7 +39,7 @@ describe('r54_repair', () => {
     }
   });
 
-  test('a bare array stays one', async () => {
+  test('a bare array stays an array', async () => {
     const { out } = await repair('list.json');
     const again = JSON.parse(out);
     assert.deepEqual(again.map(({ role }) => role), ['user', 'assistant', 'tool', 'user']);
@@ -69,7 +69,7 @@ describe('r54_repair', () => {
     assert.ok(readFileSync(at('over.json'), 'utf8').includes('well?'));
   });
 
-  test('a place that cannot be written ends with 2', async () => {
+  test('a file that cannot be written: the exit code is 2', async () => {
     const { code, err } = await repair('open.json', '-o', 'nowhere/out.json');
     assert.equal(code, 2);
     assert.match(err, /nowhere\/out\.json cannot be written/);

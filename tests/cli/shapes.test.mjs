@@ -33,7 +33,7 @@ const run = (...args) => rethread(args, { cwd: folder });
 
 describe('r61_cli', () => {
   for (const [file, word] of Object.entries(SHAPES)) {
-    test(`${file}: check says which shape it is, and ends with 1`, async () => {
+    test(`${file}: check names its format, and the exit code is 1`, async () => {
       const { code, out } = await run('check', file);
       assert.equal(code, 1);
       assert.match(out, word);
@@ -48,7 +48,7 @@ describe('r61_cli', () => {
       }
     });
 
-    test(`${file}: repair and convert write nothing, and say why`, async () => {
+    test(`${file}: repair and convert write nothing and report the reason`, async () => {
       const commands = [['repair', file], ['repair', file, '-d', 'openai-responses'], ['convert', file, '--to', 'anthropic'], ['convert', file, '--from', 'gemini', '--to', 'openai-chat']];
       for (const command of commands) {
         const { code, out, err } = await run(...command, '-o', 'made.json');
@@ -61,7 +61,7 @@ describe('r61_cli', () => {
     });
   }
 
-  test('parts alone are no sign of gemini; parts with its data and no type are', async () => {
+  test('parts alone are not recognized as gemini; parts with its members and no type are', async () => {
     const parts = await run('check', 'parts.json');
     assert.notEqual(parts.code, 0);
     assert.ok(!/read as gemini/.test(parts.err + parts.out));

@@ -8,7 +8,7 @@ import { databaseFile, twoBuilds } from './builds.mjs';
 const run = twoBuilds();
 const OK = { code: null };
 
-test('r67 each build reads what the other wrote, and loses nothing when it writes', () => {
+test('r67 each build reads the other one's records and loses nothing when it writes', () => {
   const file = databaseFile('beside');
   assert.deepEqual(run('now', file, 'append', 'a'), OK);
   // A field that the later build removed is skipped.
@@ -21,7 +21,7 @@ test('r67 each build reads what the other wrote, and loses nothing when it write
   assert.deepEqual(run('later', file, 'show'), { texts: ['a', 'b', 'c'], readOnly: null, findings: 0, title: null, parents: 0, calls: [], moods: 2, mood: 'bright' });
 });
 
-test('r67 an audit row that another build writes again keeps the fields that this build does not know', () => {
+test('r67 an audit row rewritten by an older build keeps the fields that it does not know', () => {
   const file = databaseFile('audit');
   assert.deepEqual(run('later', file, 'append-call'), OK);
   assert.deepEqual(run('later', file, 'show').calls, ['pending, calm']);
@@ -30,7 +30,7 @@ test('r67 an audit row that another build writes again keeps the fields that thi
   assert.deepEqual(run('later', file, 'show').calls, ['ok, calm']);
 });
 
-test('r67 a variant that a build does not know makes the session read-only there, and nothing is written', () => {
+test('r67 an unknown variant makes the session read-only, and nothing is written', () => {
   const file = databaseFile('variant');
   assert.deepEqual(run('now', file, 'append', 'a'), OK);
   assert.deepEqual(run('later', file, 'append-variant', 'b'), OK);
@@ -42,7 +42,7 @@ test('r67 a variant that a build does not know makes the session read-only there
   assert.deepEqual(run('later', file, 'show').texts, ['a', 'b']);
 });
 
-test('r67 a journal with fields of the later build is resumed by no other, which would lose them', () => {
+test('r67 a journal with fields of a newer build is not resumed by an older one, which would lose them', () => {
   const file = databaseFile('journal');
   run('later', file, 'write-journal');
   assert.deepEqual(run('now', file, 'read-journal'), { code: 'unsupported_version' });

@@ -108,21 +108,21 @@ describe('r64: addresses', () => {
   }
   for (const url of ELSEWHERE) test(`not by itself: ${url}`, async () => assert.equal(await repairedAs(url), null));
 
-  test('a name as common as /responses wants a model or a prompt', async () => {
+  test('a common path such as /responses also needs a model or a prompt', async () => {
     const { fetch, calls } = spy();
     const init = { method: 'POST', body: JSON.stringify({ input: BROKEN['openai-responses'].input }) };
     await repairing({ fetch })('https://survey.example/api/responses', init);
     assert.equal(calls[0][1], init);
   });
 
-  test('a request whose bytes are signed is left alone', async () => {
+  test('a request with a signed body is not changed', async () => {
     const url = CHAT.anthropic.at(-1);
     assert.equal(await repairedAs(url, {}, { authorization: 'Bearer key' }), 'anthropic');
     assert.equal(await repairedAs(url, {}, { authorization: 'AWS4-HMAC-SHA256 Credential=…' }), null);
     assert.equal(await repairedAs(url, { dialect: 'anthropic' }, { 'x-amz-content-sha256': 'abc' }), null);
   });
 
-  test('Gemini 3 is known by its address: a call without its signature is given the placeholder', async () => {
+  test('Gemini 3 is recognized by its URL: a call without its signature gets the placeholder', async () => {
     const body = { contents: [{ role: 'user', parts: [{ text: 'q' }] }, { role: 'model', parts: [{ functionCall: { name: 'f', args: {} } }] }, { role: 'user', parts: [{ functionResponse: { name: 'f', response: {} } }] }] };
     const sent = async (model) => {
       const { fetch, calls } = spy();

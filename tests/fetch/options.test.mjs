@@ -23,7 +23,7 @@ async function warnings(work) {
 }
 
 describe('r64: modes', () => {
-  test('report: sends it as it is, and tells', async () => {
+  test('report: sends the body unchanged and calls onRepair', async () => {
     const { fetch, calls } = spy();
     const told = [];
     const init = post();
@@ -79,7 +79,7 @@ describe('r64: dialects', () => {
     });
   }
 
-  test('a function sees address and body; null leaves alone, undefined leaves it to the address', async () => {
+  test('a function gets URL and body; null passes the body unchanged, undefined leaves the choice to the URL', async () => {
     const asked = [];
     for (const [answer, isRepaired] of [[null, false], [undefined, true]]) {
       const { fetch, calls } = spy();
@@ -89,7 +89,7 @@ describe('r64: dialects', () => {
     assert.deepEqual(asked[0], { url: `${OPENAI}?api-version=1`, body: BROKEN['openai-chat'] });
   });
 
-  test('the value wins over the address', async () => {
+  test('the option takes precedence over the URL', async () => {
     const { fetch, calls } = spy();
     await repairing({ fetch, dialect: 'mistral' })('http://localhost:8000/v1/chat/completions', post());
     assert.match(JSON.parse(calls[0][1].body).messages[1].tool_calls[0].id, /^[a-zA-Z0-9]{9}$/);
@@ -103,11 +103,11 @@ describe('r64: dialects', () => {
   });
 });
 
-describe('r61 r64: messages of another shape', () => {
+describe('r61 r64: messages of another format', () => {
   const kwargs = { content: 'hello', additional_kwargs: {} };
   const langChain = JSON.stringify({ model: 'gpt-4.1', messages: [{ lc: 1, type: 'constructor', id: ['langchain_core', 'messages', 'HumanMessage'], kwargs }] });
 
-  test('go out as they are, never emptied', async () => {
+  test('are sent unchanged, never emptied', async () => {
     const { fetch, calls } = spy();
     const told = [];
     const init = post(langChain);
@@ -166,7 +166,7 @@ describe('r64: no failure inside fails a request', () => {
     await assert.rejects(repairing({ fetch: async () => { throw failure; } })(OPENAI, post()), failure);
   });
 
-  test('the answer is passed on', async () => {
+  test('the response is passed on', async () => {
     const response = new Response('x');
     assert.equal(await repairing({ fetch: async () => response })(OPENAI, post()), response);
   });

@@ -113,7 +113,7 @@ describe('r64: bodies', () => {
     }
   });
 
-  test('what is too large passes, a stream from its first byte on', async () => {
+  test('a body that is too large passes, a stream from its first byte', async () => {
     const large = `${broken.slice(0, -1)},"pad":"${'x'.repeat(33 * 1024 * 1024)}"}`;
     for (const body of [large, bytes(large), new Blob([large])]) {
       const { fetch, calls } = spy();
@@ -158,7 +158,7 @@ describe('r64: bodies', () => {
 
 describe('r64: a content-length that the client has set', () => {
   for (const form of ['a string', 'a ReadableStream', 'a Request']) {
-    test(`is right for ${form}`, async () => {
+    test(`is correct for ${form}`, async () => {
       const lengthOf = async (text) => {
         const { fetch, calls } = spy();
         const headers = { ...json, 'Content-Length': String(Buffer.byteLength(text)) };

@@ -44,7 +44,7 @@ for (const [name, sdk] of Object.entries(SDKS)) {
     for (const stream of [false, true]) {
       const kind = stream ? 'streamed' : 'whole';
 
-      test(`${kind}: a whole tool loop is not touched`, async () => {
+      test(`${kind}: a complete tool loop passes unchanged`, async () => {
         const own = lane();
         await own.control('options', { delayMs: 0 });
         const given = [];
@@ -75,7 +75,7 @@ for (const [name, sdk] of Object.entries(SDKS)) {
         }
       });
 
-      test(`${kind}: a broken history is refused without it, and taken with it`, async () => {
+      test(`${kind}: a broken history is rejected without repairing() and accepted with it`, async () => {
         const history = sdk.broken(QUESTION, await firstAnswer(sdk, { stream }));
         const plain = lane();
         await assert.rejects(sdk.ask(plain.fetch, history, { stream }), (error) => statusOf(error) === 400);

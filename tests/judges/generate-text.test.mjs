@@ -94,7 +94,7 @@ async function judge(t, dialect, bodies, from = dialect) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`r41 ${dialect}: every broken body is taken once it is repaired`, async (t) => {
+  test(`r41 ${dialect}: every broken body is accepted after repair`, async (t) => {
     t.diagnostic(`RETHREAD_SEED=${SEED}`);
     const bodies = Array.from({ length: CASES }, (_, at) => ({ name: `seed ${SEED + at}`, body: brokenBody(dialect, SEED + at) }));
     const { before } = await judge(t, dialect, bodies);
@@ -102,14 +102,14 @@ for (const dialect of DIALECTS) {
     assert.ok(before.length > CASES / 10, 'the bodies are not broken enough');
   });
 
-  test(`r40 ${dialect}: every recorded request is taken`, async (t) => {
+  test(`r40 ${dialect}: every recorded request is accepted`, async (t) => {
     const recorded = requests(dialect);
     assert.ok(recorded.length >= LEAST[dialect], `${recorded.length} recorded requests, ${LEAST[dialect]} at least`);
     await judge(t, dialect, recorded);
   });
 
   for (const from of DIALECTS.filter((other) => other !== dialect)) {
-    test(`r42 ${dialect}: what comes from ${from} is taken`, async (t) => {
+    test(`r42 ${dialect}: a conversion from ${from} is accepted`, async (t) => {
       const broken = Array.from({ length: CASES / 8 }, (_, at) => ({ name: `seed ${SEED + at}`, body: brokenBody(from, SEED + at) }));
       await judge(t, dialect, [...broken, ...requests(from)], from);
     });

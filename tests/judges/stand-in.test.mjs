@@ -29,7 +29,7 @@ function asRead(dialect, body) {
 const sentenceOf = (refused) => JSON.stringify(refused.error.error?.message ?? refused.error.message);
 
 for (const dialect of Object.keys(DIALECTS)) {
-  test(`r41 r64: ${dialect}, repaired, is taken by rules that share no code with the core`, (t) => {
+  test(`r41 r64: ${dialect}, repaired bodies are accepted by rules that share no code with the core`, (t) => {
     const { check } = DIALECTS[dialect];
     let mended = 0;
     for (let seed = 1; seed <= CASES; seed += 1) {

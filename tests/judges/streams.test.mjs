@@ -51,7 +51,7 @@ function ours(dialect, bytes) {
 }
 
 for (const dialect of Object.keys(LEAST)) {
-  test(`r44 ${dialect}: the provider's own client and ours read the same`, async (t) => {
+  test(`r44 ${dialect}: the provider's own client and StreamAssembler read the same message`, async (t) => {
     const used = new Set();
     const wrong = [];
     let same = 0;

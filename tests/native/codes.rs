@@ -24,7 +24,7 @@ fn assert_same(types: &'static str, name: &str, declared: impl Iterator<Item = &
 }
 
 #[test]
-fn error_codes_are_those_of_the_types() {
+fn error_codes_match_the_typescript_types() {
     assert_same(
         include_str!("../../js/types/error.d.ts"),
         "ErrorCode",
@@ -33,7 +33,7 @@ fn error_codes_are_those_of_the_types() {
 }
 
 #[test]
-fn finding_codes_are_those_of_the_types() {
+fn finding_codes_match_the_typescript_types() {
     assert_same(
         include_str!("../../js/types/formats.d.ts"),
         "FindingCode",

@@ -47,7 +47,7 @@ fn chat() -> Value {
 }
 
 #[test]
-fn r42_everything_is_still_said_in_every_other_dialect() {
+fn r42_all_text_is_kept_in_every_other_dialect() {
     for to in dialects() {
         let (body, _) = turn(&chat().to_string(), Dialect::OpenAiChat, to);
         let text = body.to_string();
@@ -69,7 +69,7 @@ fn r42_everything_is_still_said_in_every_other_dialect() {
 }
 
 #[test]
-fn r42_one_call_at_a_time_is_asked_for_elsewhere_or_reported() {
+fn r42_the_setting_against_parallel_calls_is_translated_or_reported() {
     let body = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "q"}],
         "tools": [{"name": "f", "input_schema": {"type": "object"}}],
         "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}});
@@ -84,7 +84,7 @@ fn r42_one_call_at_a_time_is_asked_for_elsewhere_or_reported() {
 }
 
 #[test]
-fn r42_a_choice_with_another_dialects_member_loses_it_with_a_finding() {
+fn r42_a_tool_choice_loses_another_dialects_member_with_a_finding() {
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "q"}],
         "tools": [{"type": "function", "function": {"name": "f"}}],
         "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}});
@@ -99,7 +99,7 @@ fn r42_a_choice_with_another_dialects_member_loses_it_with_a_finding() {
 }
 
 #[test]
-fn r42_there_and_back_is_the_same_conversation() {
+fn r42_a_conversion_and_back_gives_the_same_conversation() {
     let given = chat();
     for to in dialects() {
         let (there, _) = turn(&given.to_string(), Dialect::OpenAiChat, to);
@@ -129,7 +129,7 @@ fn r42_there_and_back_is_the_same_conversation() {
 }
 
 #[test]
-fn r42_the_model_that_stays_behind_is_reported() {
+fn r42_the_source_models_name_in_the_body_is_reported() {
     let found = |given: &str, from, to| -> Vec<(String, Option<String>)> {
         let (body, report) = turn(given, from, to);
         let told: Vec<_> = report.into_iter().filter(|found| found.code.as_str() == "foreign_model").collect();
@@ -158,7 +158,7 @@ fn r42_the_model_that_stays_behind_is_reported() {
 }
 
 #[test]
-fn r42_parameters_take_the_targets_names_and_the_rest_is_reported() {
+fn r42_parameters_are_renamed_for_the_target_and_the_rest_is_reported() {
     let (body, report) = turn(&chat().to_string(), Dialect::OpenAiChat, Dialect::Anthropic);
     assert_eq!(body["max_tokens"], json!(99));
     assert_eq!(body["stop_sequences"], json!(["END"]));
@@ -182,7 +182,7 @@ fn r42_parameters_take_the_targets_names_and_the_rest_is_reported() {
 }
 
 #[test]
-fn r42_what_is_broken_is_mended_first_and_named_by_its_place() {
+fn r42_a_broken_body_is_repaired_first_and_findings_point_into_it() {
     let given = r#"{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"user","content":"And?"}]}"#;
     for to in dialects() {
         let (_, report) = turn(given, Dialect::OpenAiChat, to);
@@ -223,7 +223,7 @@ fn r42_ids_that_a_target_shortens_do_not_collide() {
 }
 
 #[test]
-fn r42_a_tool_that_the_provider_runs_itself_stays_behind() {
+fn r42_a_server_tool_is_not_converted() {
     let given = r#"{"max_tokens":5,"tools":[{"type":"web_search_20250305","name":"web_search"},{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"Hi"}]}"#;
     let (body, report) = turn(given, Dialect::Anthropic, Dialect::OpenAiChat);
     assert_eq!(body["tools"].as_array().unwrap().len(), 1);
@@ -234,7 +234,7 @@ fn r42_a_tool_that_the_provider_runs_itself_stays_behind() {
 }
 
 #[test]
-fn r42_r43_reasoning_of_another_provider_goes_and_is_told() {
+fn r42_r43_reasoning_of_another_provider_is_removed_and_reported() {
     let given = r#"{"max_tokens":5,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"secret thoughts","signature":"c2ln"},{"type":"text","text":"Hello."}]},{"role":"user","content":"And?"}]}"#;
     for to in dialects().into_iter().filter(|to| *to != Dialect::Anthropic) {
         let (body, report) = turn(given, Dialect::Anthropic, to);
@@ -263,7 +263,7 @@ fn part(part: Value, from: Dialect, to: Dialect) -> (Value, usize) {
 }
 
 #[test]
-fn r42_a_file_that_one_provider_holds_goes_to_no_other() {
+fn r42_a_file_stored_at_one_provider_is_sent_to_no_other() {
     use Dialect::{Anthropic, Gemini, Mistral, OpenAiChat, OpenAiResponses};
     let google = "https://generativelanguage.googleapis.com/v1beta/files/abc";
     let held = [
@@ -293,7 +293,7 @@ fn r42_a_file_that_one_provider_holds_goes_to_no_other() {
 }
 
 #[test]
-fn r42_what_a_tool_showed_by_an_id_is_said_where_it_cannot_be_shown() {
+fn r42_a_file_id_in_a_result_becomes_a_text_for_other_dialects() {
     let given = json!({"input": [
         {"role": "user", "content": "Look"},
         {"type": "function_call", "call_id": "c1", "name": "shoot", "arguments": "{}"},
@@ -314,7 +314,7 @@ fn r42_what_a_tool_showed_by_an_id_is_said_where_it_cannot_be_shown() {
 }
 
 #[test]
-fn r42_media_go_in_forms_that_the_target_takes() {
+fn r42_media_are_sent_in_forms_that_the_target_accepts() {
     use Dialect::{Anthropic, Gemini, OpenAiChat, OpenAiResponses};
     let inline = |kind: &str| json!({"inlineData": {"mimeType": kind, "data": "AAAA"}});
     for kind in ["audio/wav", "video/mp4", "text/plain", "image/svg+xml"] {
@@ -351,7 +351,7 @@ fn r42_a_block_that_only_its_provider_knows_is_reported() {
 }
 
 #[test]
-fn r42_a_choice_among_tools_names_what_went_along_or_goes() {
+fn r42_a_choice_among_tools_names_converted_tools_or_is_removed() {
     let of = |tools: Value| {
         json!({"model": "m", "input": [{"role": "user", "content": "q"}],
             "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}, {"type": "custom", "name": "g"}, {"type": "web_search"}],
@@ -369,7 +369,7 @@ fn r42_a_choice_among_tools_names_what_went_along_or_goes() {
 }
 
 #[test]
-fn r42_the_type_of_an_image_is_read_however_it_is_spelled() {
+fn r42_media_types_are_read_in_any_spelling() {
     for (spelled, read) in
         [("image/jpg", "image/jpeg"), ("image/PNG", "image/png"), ("image/png;charset=utf-8", "image/png")]
     {
@@ -380,7 +380,7 @@ fn r42_the_type_of_an_image_is_read_however_it_is_spelled() {
 }
 
 #[test]
-fn r42_what_is_no_json_is_an_error() {
+fn r42_text_that_is_not_json_is_an_error() {
     let error = convert(b"{", Dialect::OpenAiChat, Dialect::Anthropic, &RepairOptions::default()).unwrap_err();
     assert_eq!(error.code.as_str(), "invalid_input");
 }
@@ -427,7 +427,7 @@ proptest! {
 }
 
 #[test]
-fn r42_r55_a_choice_among_tools_is_said_in_the_form_of_the_target() {
+fn r42_r55_a_choice_among_tools_is_written_in_the_targets_form() {
     let (chat, responses) = (Dialect::OpenAiChat, Dialect::OpenAiResponses);
     let nested = json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [
         {"type": "function", "function": {"name": "look_up"}}]}});
@@ -459,7 +459,7 @@ fn chat_with(name: &str, value: Value) -> Value {
 }
 
 #[test]
-fn r42_r55_strict_goes_along_or_is_reported() {
+fn r42_r55_strict_is_converted_or_reported() {
     let (chat, responses) = (Dialect::OpenAiChat, Dialect::OpenAiResponses);
     let mut given = chat_with("stream", json!(false));
     given["tools"][0]["function"]["strict"] = json!(true);
@@ -481,7 +481,7 @@ fn r42_r55_strict_goes_along_or_is_reported() {
 }
 
 #[test]
-fn r42_parameters_that_mistral_has_too_stay() {
+fn r42_parameters_that_mistral_has_as_well_are_kept() {
     let more = [
         ("reasoning_effort", json!("high")),
         ("metadata", json!({"a": "b"})),

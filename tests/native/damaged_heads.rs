@@ -150,7 +150,7 @@ fn r07_a_lost_head_is_rebuilt_after_every_write_of_a_run() {
 }
 
 #[test]
-fn r18_owners_before_the_damage_stay_owners() {
+fn r18_run_owners_survive_a_damaged_head() {
     let store = MemoryStore::default();
     filled(&store, Some(3));
     let mut second = Host::open(&store, "s", "second");
@@ -164,7 +164,7 @@ fn r18_owners_before_the_damage_stay_owners() {
 }
 
 #[test]
-fn r18_a_run_that_failed_waits_with_its_error() {
+fn r18_a_failed_run_stays_pending_with_its_error() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let outcome = host.ask(setup("one", CHAT, false), "Go", |_| Answer::Status(400, Vec::new(), "{}".into()));
@@ -176,7 +176,7 @@ fn r18_a_run_that_failed_waits_with_its_error() {
 }
 
 #[test]
-fn r47_the_next_append_overwrites_nothing() {
+fn r47_after_a_damaged_head_the_next_append_overwrites_nothing() {
     // The head is as it was a turn ago: whole, and behind its log.
     let store = MemoryStore::default();
     filled(&store, None);
@@ -199,7 +199,7 @@ fn r47_the_next_append_overwrites_nothing() {
 }
 
 #[test]
-fn r47_a_tab_that_knew_the_lost_head_goes_on() {
+fn r47_a_tab_that_had_read_the_lost_head_continues() {
     let store = MemoryStore::default();
     filled(&store, None);
     let (one, two) = (open(&store), open(&store));
@@ -235,7 +235,7 @@ fn r47_a_tab_that_knew_the_lost_head_goes_on() {
 }
 
 #[test]
-fn r07_numbering_goes_on_where_head_and_last_record_are_lost() {
+fn r07_numbering_continues_after_the_head_and_the_last_record_are_lost() {
     let store = MemoryStore::default();
     filled(&store, None);
     let mut last = records(&store, Table::Log).pop().unwrap();
@@ -257,7 +257,7 @@ fn r07_numbering_goes_on_where_head_and_last_record_are_lost() {
 }
 
 #[test]
-fn r07_what_is_no_head_at_all_can_be_deleted() {
+fn r07_a_session_with_an_unreadable_head_can_be_deleted() {
     for bytes in [Vec::new(), vec![0; 3], b"not a head of ours".to_vec()] {
         let store = MemoryStore::default();
         filled(&store, Some(2));
@@ -274,7 +274,7 @@ fn r07_what_is_no_head_at_all_can_be_deleted() {
 }
 
 #[test]
-fn r07_a_head_of_a_newer_build_is_read_only_and_shows_everything() {
+fn r07_a_head_of_a_newer_build_makes_the_session_readable_and_read_only() {
     let store = MemoryStore::default();
     filled(&store, Some(4));
     set_head(&store, |head| {

@@ -132,7 +132,7 @@ fn difference(name: &str, got: &(Value, Value), want: &(Value, Value)) -> String
 }
 
 #[test]
-fn r43_r45_every_accepted_request_comes_back() {
+fn r43_r45_every_accepted_request_returns_unchanged() {
     for wire in &WIRES {
         let (mut same, mut bytes, mut tidied, mut refused, mut wrong) = (0, 0, 0, 0, Vec::new());
         for exchange in exchanges(wire.dialect) {

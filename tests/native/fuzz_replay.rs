@@ -50,7 +50,7 @@ fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn r43_r44_nothing_that_fuzzing_kept_breaks_a_promise() {
+fn r43_r44_the_kept_fuzz_inputs_pass() {
     for (target, judge) in judge::TARGETS {
         let inputs = inputs(target);
         println!("{target}: {} inputs", inputs.len());
@@ -71,6 +71,6 @@ fn every_fuzz_target_has_a_judge() {
 }
 
 #[test]
-fn base64_is_read() {
+fn base64_is_decoded() {
     assert_eq!(base64("AP+hYg=="), [0, 0xff, 0xa1, b'b']);
 }

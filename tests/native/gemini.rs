@@ -88,7 +88,7 @@ const SAY: &str = r#"{"role":"model","parts":[{"text":"a"}]}"#;
 // ---- R43, R45: what came returns
 
 #[test]
-fn r45_every_shape_of_a_content_returns() {
+fn r45_every_form_of_a_content_returns_unchanged() {
     returns(&[
         r#"{"parts":[{"text":"\u0041"}]}"#,
         r#"{"parts":[{"text":"a","thought":true,"thoughtSignature":"c2ln"},{"thought":true},{"text":""},{"thoughtSignature":"x","text":"b"}],"role":"model"}"#,
@@ -100,7 +100,7 @@ fn r45_every_shape_of_a_content_returns() {
 }
 
 #[test]
-fn r43_r45_calls_and_results_return_to_the_byte() {
+fn r43_r45_calls_and_results_return_byte_for_byte() {
     returns(&[
         ASK,
         r#"{"role":"model","parts":[{"text":"t"},{"functionCall":{"name":"f","args":{"n":1.10,"n":1E+5,"s":"\ud800\/"}},"thoughtSignature":"c2ln"},{"functionCall":{"id":"7","name":"default_api:g","args":{}}},{"function_call":{"args":{},"name":"h"},"thought_signature":"x"}]}"#,
@@ -113,7 +113,7 @@ fn r43_r45_calls_and_results_return_to_the_byte() {
 }
 
 #[test]
-fn r43_r45_words_beside_results_keep_their_places() {
+fn r43_r45_text_beside_results_keeps_its_position() {
     let calls =
         r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}},{"functionCall":{"name":"g","args":{}}}]}"#;
     let [f, g] =
@@ -130,7 +130,7 @@ fn r43_r45_words_beside_results_keep_their_places() {
 }
 
 #[test]
-fn r43_r45_roles_in_capitals_are_the_same_roles() {
+fn r43_r45_roles_in_capitals_are_accepted() {
     let call = r#"{"role":"MODEL","parts":[{"functionCall":{"name":"f","args":{}}}]}"#;
     let result = r#"{"role":"USER","parts":[{"functionResponse":{"name":"f","response":{"output":1}}}]}"#;
     returns(&[r#"{"parts":[{"text":"q"}],"role":"User"}"#, call, result, r#"{"role":"USER","parts":[{"text":"q"}]}"#]);
@@ -140,7 +140,7 @@ fn r43_r45_roles_in_capitals_are_the_same_roles() {
 }
 
 #[test]
-fn r45_results_stay_in_their_order_and_those_that_were_apart_come_together() {
+fn r45_results_keep_their_order_and_separate_ones_are_joined() {
     let calls = r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":1}}},{"functionCall":{"name":"g","args":{}}},{"functionCall":{"name":"f","args":{"a":2}}}]}"#;
     let response = |name: &str, text: &str| {
         format!(r#"{{"functionResponse":{{"name":"{name}","response":{{"output":"{text}"}}}}}}"#)
@@ -162,7 +162,7 @@ fn r45_results_stay_in_their_order_and_those_that_were_apart_come_together() {
 }
 
 #[test]
-fn r45_answers_in_a_row_and_one_content_of_results() {
+fn r45_consecutive_answers_then_one_content_of_results() {
     let call =
         |id: &str| format!(r#"{{"role":"model","parts":[{{"functionCall":{{"id":"{id}","name":"f","args":{{}}}}}}]}}"#);
     let results = |ids: &[&str]| {
@@ -194,7 +194,7 @@ fn pairs(session: &Session) -> Vec<(String, Option<String>)> {
 }
 
 #[test]
-fn r05_without_ids_name_and_order_pair() {
+fn r05_without_ids_results_are_paired_by_name_and_order() {
     let calls = r#"[{"role":"model","parts":[{"functionCall":{"name":"f","args":{"a":1}}},{"functionCall":{"name":"g","args":{"a":2}}},{"functionCall":{"name":"f","args":{"a":3}}}]}]"#;
     let results = r#"[{"parts":[{"functionResponse":{"name":"g","response":{"output":2}}},{"functionResponse":{"name":"f","response":{"output":1}}},{"functionResponse":{"name":"f","response":{"output":3}}}]}]"#;
     let want: Vec<(String, Option<String>)> = (1..4).map(|n| (format!("{{\"a\":{n}}}"), Some(n.to_string()))).collect();
@@ -224,7 +224,7 @@ fn r05_without_ids_name_and_order_pair() {
 }
 
 #[test]
-fn r05_ids_that_only_one_side_has() {
+fn r05_ids_on_only_one_side_of_a_pair() {
     let call =
         |id: &str| format!(r#"[{{"role":"model","parts":[{{"functionCall":{{{id}"name":"f","args":{{}}}}}}]}}]"#);
     let result =
@@ -247,7 +247,7 @@ fn r05_ids_that_only_one_side_has() {
 // ---- to other dialects
 
 #[test]
-fn r42_results_are_said_as_what_they_are() {
+fn r42_results_are_encoded_by_their_type() {
     let list = r#"[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"hm","thought":true},{"functionCall":{"name":"a","args":{}},"thoughtSignature":"c2ln"},{"functionCall":{"name":"b","args":{}}},{"functionCall":{"name":"c","args":{}}},{"functionCall":{"name":"d","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"a","response":{"output":"plain"}}},{"functionResponse":{"name":"b","response":{"error":"it broke"}}},{"functionResponse":{"name":"c","response":{"temperature":1.50,"unit":"C"}}},{"functionResponse":{"name":"d","response":{"result":[1,2]},"parts":[{"inlineData":{"mimeType":"image/png","data":"AA=="}}]}}]}]"#;
     let session = Session::of(GEMINI, &[list]);
     let claude = session.value(CLAUDE);
@@ -267,7 +267,7 @@ fn r42_results_are_said_as_what_they_are() {
 // ---- from other dialects
 
 #[test]
-fn r42_r45_images_of_a_foreign_result_do_not_move_the_words_beside_it() {
+fn r42_r45_images_of_a_foreign_result_do_not_move_the_text_beside_it() {
     let call = r#"[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{}}}]}]"#;
     let image = r#"{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}}"#;
     let foreign = format!(
@@ -284,7 +284,7 @@ fn r42_r45_images_of_a_foreign_result_do_not_move_the_words_beside_it() {
 }
 
 #[test]
-fn r42_what_a_system_text_cannot_hold_is_reported() {
+fn r42_content_that_a_system_message_cannot_have_is_reported() {
     let image = r#"{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}"#;
     let body = format!(
         r#"[{{"role":"system","content":[{{"type":"text","text":"Be brief."}},{image}]}},{{"role":"user","content":"Hi"}}]"#
@@ -299,7 +299,7 @@ fn r42_what_a_system_text_cannot_hold_is_reported() {
 }
 
 #[test]
-fn r42_chat_in_gemini() {
+fn r42_openai_chat_messages_in_gemini() {
     let body = r#"{"messages":[{"role":"system","content":"s"},{"role":"developer","content":"d"},{"role":"user","content":[{"type":"text","text":"q"},{"type":"text","text":""},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA=="}},{"type":"image_url","image_url":{"url":"https://x/y.jpg?z"}},{"type":"file","file":{"file_id":"f"}}]},{"role":"assistant","content":"","tool_calls":[{"id":"a b","type":"function","function":{"name":"f","arguments":""}},{"id":"c","type":"function","function":{"name":"g.x","arguments":"[1]"}}]},{"role":"tool","tool_call_id":"c","content":"two"},{"role":"tool","tool_call_id":"a b","content":""},{"role":"assistant","content":null,"refusal":"no"},{"role":"user","content":"?"}]}"#;
     let session = Session::of(CHAT, &[body]);
     let (text, report) = session.render(GEMINI, "https://x", "{}", &[]);
@@ -318,7 +318,7 @@ fn r42_chat_in_gemini() {
 }
 
 #[test]
-fn r42_r45_unsigned_calls_are_signed_for_a_model_that_asks() {
+fn r42_r45_unsigned_calls_get_the_placeholder_signature_for_models_that_require_one() {
     let call =
         |more: &str| format!(r#"{{"role":"model","parts":[{{"functionCall":{{"name":"f","args":{{}}}}{more}}}]}}"#);
     let result = r#"{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":1}}}]}"#;
@@ -338,14 +338,14 @@ fn r42_r45_unsigned_calls_are_signed_for_a_model_that_asks() {
 }
 
 #[test]
-fn r41_r43_a_part_with_two_data_goes_out_as_two() {
+fn r41_r43_a_part_with_two_data_members_is_sent_as_two() {
     let body = r#"[{"role":"user","parts":[{"text":"q","inlineData":{"mimeType":"image/png","data":"AA=="}}]},{"role":"model","parts":[{"text":"t","functionCall":{"name":"f","args":{}}}]}]"#;
     let session = Session::of(GEMINI, &[body]);
     assert_eq!(session.value(GEMINI)[1]["parts"].as_array().unwrap().len(), 2);
 }
 
 #[test]
-fn r42_anthropic_in_gemini() {
+fn r42_anthropic_messages_in_gemini() {
     let list = r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"tool_use","id":"a","name":"f","input":{"n":1.10}},{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"bad","is_error":true},{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"one"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"text","text":"two"}]},{"type":"text","text":"and?"}]}]"#;
     let (text, report) = Session::of(CLAUDE, &[list]).render(GEMINI, "gemini-2.5", "{}", &[]);
     assert_eq!(
@@ -369,7 +369,7 @@ fn r42_anthropic_in_gemini() {
 }
 
 #[test]
-fn r41_case_41_and_54_where_a_body_may_begin_and_end() {
+fn r41_case_41_and_54_valid_first_and_last_contents() {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
     let result = r#"{"role":"tool","tool_call_id":"a","content":"r"}"#;
     let says = r#"{"role":"assistant","content":"x"}"#;
@@ -384,7 +384,7 @@ fn r41_case_41_and_54_where_a_body_may_begin_and_end() {
 // ---- R55: what is asked beside the messages
 
 #[test]
-fn r55_parameters_tools_and_choice() {
+fn r55_parameters_tools_and_tool_choice() {
     let session = Session::of(
         GEMINI,
         &[&format!(r#"{{"system_instruction":{{"role":"user","parts":[{{"text":"s"}}]}},"contents":[{ASK}]}}"#)],
@@ -433,7 +433,7 @@ fn r55_parameters_tools_and_choice() {
 }
 
 #[test]
-fn r55_both_spellings_of_a_setting_are_read() {
+fn r55_settings_are_read_in_camel_case_and_snake_case() {
     let session = Session::of(GEMINI, &[&format!("[{ASK}]")]);
     let of = |params: &str| serde_json::from_str::<Value>(&session.render(GEMINI, "https://x", params, &[]).0).unwrap();
     let body = of(
@@ -452,7 +452,7 @@ fn r55_both_spellings_of_a_setting_are_read() {
 }
 
 #[test]
-fn r42_r55_snake_case_settings_in_another_dialect() {
+fn r42_r55_snake_case_settings_are_converted() {
     let body = format!(
         r#"{{"contents":[{ASK}],"tools":[{{"function_declarations":[{{"name":"f"}}]}}],"tool_config":{{"function_calling_config":{{"mode":"ANY","allowed_function_names":["f"]}}}},"generation_config":{{"max_output_tokens":5,"temperature":0,"stop_sequences":["E"]}}}}"#
     );
@@ -466,7 +466,7 @@ fn r42_r55_snake_case_settings_in_another_dialect() {
 }
 
 #[test]
-fn r42_r55_a_name_begins_with_a_letter_or_an_underscore() {
+fn r42_r55_a_tool_name_begins_with_a_letter_or_an_underscore() {
     let body = r#"{"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"1f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"}],"tool_choice":{"type":"function","function":{"name":"1f"}},"tools":[{"type":"function","function":{"name":"1f"}}]}"#;
     let convert = |body: &str| rethread::render::convert(body.as_bytes(), CHAT, GEMINI, &RepairOptions::default());
     let out = String::from_utf8(convert(body).unwrap().0).unwrap();

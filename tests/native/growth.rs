@@ -115,7 +115,7 @@ fn body(dialect: Dialect, count: usize, answered: bool) -> Value {
 }
 
 #[test]
-fn r63_parallel_calls_are_repaired_in_proportion() {
+fn r63_parallel_calls_are_repaired_in_linear_time() {
     for dialect in DIALECTS {
         for answered in [true, false] {
             grows_in_proportion(&format!("repair {dialect:?}"), |count| {
@@ -127,7 +127,7 @@ fn r63_parallel_calls_are_repaired_in_proportion() {
 }
 
 #[test]
-fn r63_parallel_calls_are_converted_in_proportion() {
+fn r63_parallel_calls_are_converted_in_linear_time() {
     for from in DIALECTS {
         for to in DIALECTS {
             grows_in_proportion(&format!("convert {from:?} to {to:?}"), |count| {
@@ -139,7 +139,7 @@ fn r63_parallel_calls_are_converted_in_proportion() {
 }
 
 #[test]
-fn r63_parallel_calls_are_joined_in_proportion() {
+fn r63_parallel_calls_are_joined_in_linear_time() {
     for dialect in DIALECTS {
         grows_in_proportion(&format!("join {dialect:?}"), |count| {
             let text = body(dialect, count, true).to_string();
@@ -166,7 +166,7 @@ fn assembles(dialect: Dialect, name: &str, events: &dyn Fn(usize) -> Vec<Value>)
 }
 
 #[test]
-fn r63_calls_in_a_stream_are_assembled_in_proportion() {
+fn r63_calls_in_a_stream_are_assembled_in_linear_time() {
     assembles(Dialect::OpenAiResponses, "responses by item_id", &|count| {
         let item = |at: usize, arguments: &str| json!({ "id": format!("fc_{at}"), "type": "function_call", "call_id": format!("call_{at}"), "name": "look", "arguments": arguments });
         let added = (0..count).map(|at| json!({ "type": "response.output_item.added", "item": item(at, "") }));

@@ -161,7 +161,7 @@ fn failing(flaw: Flaw) -> Vec<&'static str> {
 }
 
 #[test]
-fn r46_the_suite_sees_what_a_broken_store_does() {
+fn r46_the_suite_detects_broken_stores() {
     assert_eq!(failing(Flaw::None), Vec::<&str>::new());
     let cases = [
         (Flaw::NoCompare, "two_writers_lose_nothing"),
@@ -181,7 +181,7 @@ fn r46_the_suite_sees_what_a_broken_store_does() {
 }
 
 #[test]
-fn r47_two_writers_in_turn_lose_nothing() {
+fn r47_two_alternating_writers_lose_nothing() {
     let data = MemoryStore::default();
     let (one, two) = (Flawed(data.clone(), Flaw::None), Flawed(data, Flaw::None));
     let (first, second) = block_on(both(write_with_retry(&one, "s", 0, 100), write_with_retry(&two, "s", 1, 100)));

@@ -107,7 +107,7 @@ fn results_in(body: &Value) -> BTreeMap<String, String> {
 
 proptest! {
     #[test]
-    fn r41_a_result_that_names_its_call_is_the_one_that_stays(items in items()) {
+    fn r41_a_result_with_the_calls_id_is_preferred(items in items()) {
         for (dialect, body) in [(Dialect::OpenAiChat, chat_of(&items)), (Dialect::OpenAiResponses, responses_of(&items))] {
             let (repaired, report) = repair(body.to_string().as_bytes(), dialect, &RepairOptions::default()).unwrap();
             prop_assert!(validate(&repaired, dialect).iter().all(|finding| finding.severity != Severity::Error));
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn r02_the_join_gives_a_call_the_result_that_names_it(items in items(), split in any::<prop::sample::Index>()) {
+    fn r02_the_join_prefers_the_result_with_the_calls_id(items in items(), split in any::<prop::sample::Index>()) {
         // In Gemini a result without an id names its tool; the calls here have ids, and all call one tool.
         let contents: Vec<_> = items.iter().map(|item| match item {
             Item::User => json!({ "role": "user", "parts": [{ "text": "go" }] }),
@@ -157,7 +157,7 @@ proptest! {
 
     /// A simple reference for results in order: with as many nameless results as calls without ids, each gets its own.
     #[test]
-    fn r02_calls_without_ids_are_answered_in_their_order(sizes in prop::collection::vec(1_usize..6, 1..5)) {
+    fn r02_calls_without_ids_are_paired_in_order(sizes in prop::collection::vec(1_usize..6, 1..5)) {
         let (mut contents, mut count) = (Vec::new(), 0);
         for size in sizes {
             let numbers = count..count + size;

@@ -146,7 +146,7 @@ fn pp_51_message_count_keeps_the_newest() {
 }
 
 #[test]
-fn pp_52_a_summary_is_made_past_the_threshold() {
+fn pp_52_a_summary_is_requested_above_the_threshold() {
     shows("u 0; a 1; u 2; a 3; u 4; a 5; u 6", &[summarize(5, 2)], nobody, "u 0; a 1; u 2; a 3; u 4; a 5; u 6");
     let want = "a SUM in short; u 3; a 4; u 5; a 6; u 7";
     shows("u 0; u 1; a 2; u 3; a 4; u 5; a 6; u 7", &[summarize(5, 2)], sums_up, want);
@@ -168,7 +168,7 @@ fn whole(steps: &str) {
 }
 
 #[test]
-fn pp_53_a_cut_inside_a_round_keeps_or_covers_it_whole() {
+fn pp_53_a_summary_limit_inside_a_round_keeps_or_covers_the_whole_round() {
     for from in Dialect::ALL {
         let session = Session::of(from, ROUNDS);
         for target in 1..12 {
@@ -194,7 +194,7 @@ fn pp_53_a_cut_inside_a_round_keeps_or_covers_it_whole() {
 }
 
 #[test]
-fn pp_54_a_call_and_its_results_go_or_stay_together() {
+fn pp_54_a_call_and_its_results_are_kept_or_dropped_together() {
     for from in Dialect::ALL {
         let session = Session::of(from, ROUNDS);
         let mut seen = Vec::new();
@@ -220,7 +220,7 @@ fn pp_54_a_call_and_its_results_go_or_stay_together() {
 }
 
 #[test]
-fn pp_55_reasoning_goes_and_stays_with_the_call_behind_it() {
+fn pp_55_reasoning_is_kept_or_dropped_with_the_call_after_it() {
     // Stored as messages of their own.
     let think = json!([{ "role": "assistant", "content": null, "reasoning_content": "hm" }]);
     let session = Session::of(Dialect::OpenAiChat, "u 0; a 1; u 2")
@@ -263,7 +263,7 @@ fn pp_55_reasoning_goes_and_stays_with_the_call_behind_it() {
 }
 
 #[test]
-fn pp_56_an_orphan_result_is_dropped_and_told() {
+fn pp_56_an_orphan_result_is_dropped_and_reported() {
     for from in Dialect::ALL {
         let session = Session::of(from, "u 0; r z=9; a 1; u 2");
         assert!(
@@ -282,7 +282,7 @@ fn pp_56_an_orphan_result_is_dropped_and_told() {
 }
 
 #[test]
-fn pp_57_a_late_result_finds_its_call() {
+fn pp_57_a_late_result_is_assigned_to_its_call() {
     shows("u 0; c a; u 1; r a=1; a 2; u 3", &[], nobody, "u 0; c 1; r 1=1; u 1; a 2; u 3");
     // A call that was left out while it was open is shown again with its result.
     let omit = Policy {
@@ -303,7 +303,7 @@ fn pp_57_a_late_result_finds_its_call() {
 }
 
 #[test]
-fn pp_58_a_call_id_that_is_used_again_makes_two_pairs() {
+fn pp_58_a_reused_call_id_makes_two_pairs() {
     let again = "u 0; c a; r a=1; a 1; u 2; c a; r a=2; a 3; u 4";
     shows(again, &[], nobody, "u 0; c 1; r 1=1; a 1; u 2; c 2; r 2=2; a 3; u 4");
     shows(again, &[Reducer::SlidingTurns { turns: 2 }], nobody, "u 2; c 1; r 1=2; a 3; u 4");
@@ -319,7 +319,7 @@ fn pp_58_a_call_id_that_is_used_again_makes_two_pairs() {
 }
 
 #[test]
-fn pp_59_a_summary_that_fails_leaves_everything() {
+fn pp_59_a_failed_summary_drops_nothing() {
     let talk = "u 0; a 1; u 2; a 3; u 4; a 5; u 6; a 7; u 8";
     for wrong in [ReducerReply::Failed("boom".into()), ReducerReply::Summary("  ".into())] {
         for from in Dialect::ALL {
@@ -350,7 +350,7 @@ fn pp_60_one_oversized_group_is_still_kept() {
 }
 
 #[test]
-fn pp_61_made_twice_it_is_the_same() {
+fn pp_61_the_result_is_deterministic() {
     let long = "y".repeat(900);
     let talk = format!("u 0; c a; r a={long}; a 1; u 2; c b; r b={long}; a 3; u 4");
     let cut = || Reducer::ToolResults { keep_newest_turns: 1, max_bytes: 100 };

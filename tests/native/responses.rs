@@ -161,7 +161,7 @@ fn everything() -> Value {
 }
 
 #[test]
-fn r43_r45_every_kind_of_item_comes_back_in_its_place() {
+fn r43_r45_every_item_type_returns_in_its_position() {
     let given = everything();
     assert_eq!(Session::of(OWN, &json!({ "input": given })).input().to_string(), given.to_string());
     let with_reference = json!([user("Hi"), {"type": "item_reference", "id": "msg_9"}, user("Go on")]);
@@ -209,7 +209,7 @@ fn r02_consecutive_items_of_the_model_are_one_message() {
 }
 
 #[test]
-fn r20_an_answers_items_are_one_message_and_go_back_as_they_came() {
+fn r20_an_answers_items_are_one_message_and_are_sent_unchanged() {
     let items = json!([reasoning("rs_1"), {"type": "shell_call", "call_id": "s", "action": {}, "environment": {"type": "container_auto"}},
         {"type": "shell_call_output", "call_id": "s", "output": []}, said("msg_1", "Look:"), call("a", "f"),
         {"type": "custom_tool_call", "call_id": "b", "name": "sql", "input": "SELECT 1"}]);
@@ -227,7 +227,7 @@ fn r20_an_answers_items_are_one_message_and_go_back_as_they_came() {
 }
 
 #[test]
-fn case44_reasoning_goes_with_what_followed_it() {
+fn case44_reasoning_is_dropped_with_the_item_that_followed_it() {
     let body = json!([
         user("Hi"),
         reasoning("rs_1"),
@@ -256,7 +256,7 @@ fn case44_reasoning_goes_with_what_followed_it() {
 }
 
 #[test]
-fn case43_reasoning_that_parallel_calls_share_stays_with_the_one_that_is_left() {
+fn case43_reasoning_shared_by_parallel_calls_is_kept_with_the_remaining_one() {
     let body = json!([
         user("Hi"),
         reasoning("rs_1"),
@@ -277,7 +277,7 @@ fn r43_reasoning_at_the_end_or_before_the_user_is_left_out() {
 }
 
 #[test]
-fn case45_what_has_lost_its_reasoning_loses_its_id_and_no_call_id() {
+fn case45_an_item_without_its_reasoning_loses_its_item_id_but_not_its_call_id() {
     let mut short = said("msg_1", "I look.");
     short.as_object_mut().unwrap().shift_remove("id");
     let body = json!([user("Hi"), reasoning("rs_1"), short, call("a", "f"), output("a", "1")]);
@@ -297,7 +297,7 @@ fn case46_a_call_id_is_never_sent_as_an_items_id() {
 }
 
 #[test]
-fn r43_reasoning_that_nobody_keeps_is_not_sent_back_by_a_run() {
+fn r43_reasoning_without_id_or_encrypted_content_is_not_sent() {
     let bare = json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]});
     let items =
         json!([bare, {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}]);
@@ -311,7 +311,7 @@ fn r43_reasoning_that_nobody_keeps_is_not_sent_back_by_a_run() {
 }
 
 #[test]
-fn case36_reasoning_and_items_of_servers_go_when_the_provider_changes() {
+fn case36_reasoning_and_server_items_are_dropped_when_the_provider_changes() {
     let session = Session::of(OWN, &json!({ "input": everything() }));
     for dialect in [CHAT, CLAUDE] {
         let (out, ..) = session.render(dialect, None, always());
@@ -356,7 +356,7 @@ fn r45_the_input_of_a_custom_tool_is_free_text() {
 }
 
 #[test]
-fn r04_calls_of_openais_own_tools_pair_where_both_are_there() {
+fn r04_calls_of_openais_own_tools_are_paired_with_their_outputs() {
     let shell = json!({"type": "local_shell_call", "id": "lsh_1", "call_id": "a", "action": {"type": "exec", "command": ["ls"]}, "status": "completed"});
     let shown = json!({"type": "local_shell_call_output", "call_id": "a", "output": "x"});
     let computer = json!({"type": "computer_call", "call_id": "b", "action": {"type": "screenshot"}});
@@ -382,7 +382,7 @@ fn r04_calls_of_openais_own_tools_pair_where_both_are_there() {
 }
 
 #[test]
-fn r04_calls_of_openais_own_tools_that_nobody_answered_are_closed() {
+fn r04_open_calls_of_openais_own_tools_are_closed() {
     let shell = json!({"type": "shell_call", "id": "sh_1", "call_id": "a", "action": {"commands": ["ls"]}, "environment": null, "status": "completed"});
     let shown = json!({"type": "shell_call_output", "call_id": "a", "output": []});
     let computer = json!({"type": "computer_call", "call_id": "a", "actions": [{"type": "screenshot"}]});
@@ -415,7 +415,7 @@ fn r04_calls_of_openais_own_tools_that_nobody_answered_are_closed() {
 }
 
 #[test]
-fn r45_a_computer_is_told_several_actions_at_once() {
+fn r45_a_computer_call_can_have_several_actions() {
     let screen = json!({"type": "computer_call_output", "call_id": "b", "output": {"type": "computer_screenshot", "image_url": "https://x/y.png"}});
     let actions = json!([{"type": "click", "x": 1, "y": 2}, {"type": "screenshot"}]);
     for call in [
@@ -435,7 +435,7 @@ fn r45_a_computer_is_told_several_actions_at_once() {
 }
 
 #[test]
-fn r40_text_alone_and_instructions_are_a_body_too() {
+fn r40_a_body_can_be_text_or_instructions_alone() {
     let session = Session::of(OWN, &json!({"instructions": "Be brief.", "input": "Hi"}));
     let (out, ..) = session.render(OWN, None, always());
     assert_eq!((&out["instructions"], &out["input"]), (&json!("Be brief."), &json!([user("Hi")])));
@@ -458,7 +458,7 @@ fn r40_text_alone_and_instructions_are_a_body_too() {
 }
 
 #[test]
-fn r42_what_came_in_another_dialect_is_said_in_items() {
+fn r42_messages_of_another_dialect_are_encoded_as_items() {
     let body = json!([
         user("Hi"),
         {"role": "assistant", "content": [{"type": "text", "text": "First "}, {"type": "text", "text": "this."}, {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"n": 1}},
@@ -482,14 +482,14 @@ fn r42_what_came_in_another_dialect_is_said_in_items() {
 }
 
 #[test]
-fn case50_a_refusal_stays_one() {
+fn case50_a_refusal_stays_a_refusal() {
     let body = json!([user("Hi"), {"role": "assistant", "content": null, "refusal": "No."}, user("Please")]);
     let (out, ..) = Session::of(CHAT, &body).render(OWN, None, always());
     assert_eq!(out["input"][1], json!({"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}));
 }
 
 #[test]
-fn case22_an_id_that_is_too_long_is_shortened_in_both_places() {
+fn case22_a_long_id_is_shortened_in_call_and_result() {
     let long = format!("call_{}", "x".repeat(78));
     let body = json!([user("Hi"), {"role": "assistant", "tool_calls": [{"id": long, "type": "function", "function": {"name": "f", "arguments": ""}}]},
         {"role": "tool", "tool_call_id": long, "content": "1"}]);
@@ -500,7 +500,7 @@ fn case22_an_id_that_is_too_long_is_shortened_in_both_places() {
 }
 
 #[test]
-fn case04_a_call_without_an_output_is_closed_or_left_out() {
+fn case04_a_call_without_an_output_is_closed_or_omitted() {
     let session = Session::of(OWN, &json!([user("Hi"), reasoning("rs_1"), call("a", "f"), user("Well?")]));
     let input = session.input();
     assert_eq!((&input[3]["type"], &input[3]["call_id"]), (&json!("function_call_output"), &json!("a")));
@@ -543,7 +543,7 @@ fn r55_tools_and_their_choice_are_flat() {
 }
 
 #[test]
-fn r55_keys_of_other_endpoints_are_left_out_and_told() {
+fn r55_parameters_of_other_endpoints_are_removed_and_reported() {
     let (body, report) = head(
         r#"{"model":"m","max_tokens":5,"stop":["x"],"n":1,"stream_options":{"include_usage":true},"max_output_tokens":7,"include":["reasoning.encrypted_content"],"store":false}"#,
         &[],
@@ -560,7 +560,7 @@ fn r55_keys_of_other_endpoints_are_left_out_and_told() {
 }
 
 #[test]
-fn params_that_name_history_held_by_the_server_are_refused() {
+fn params_that_refer_to_server_side_history_are_rejected() {
     for member in ["input", "instructions", "previous_response_id", "conversation"] {
         let error = provider(OWN, &format!(r#"{{"{member}":"x"}}"#)).check().unwrap_err();
         assert_eq!(error.code.as_str(), "config_invalid", "{member}");
@@ -568,7 +568,7 @@ fn params_that_name_history_held_by_the_server_are_refused() {
 }
 
 #[test]
-fn case13_an_id_used_again_after_its_output_is_another_responses() {
+fn case13_an_id_reused_after_its_output_belongs_to_another_response() {
     let body =
         json!({"input": [user("Hi"), call("a", "f"), output("a", "1"), call("a", "f"), output("a", "2")]}).to_string();
     let found = validate(body.as_bytes(), OWN);
@@ -581,7 +581,7 @@ fn case13_an_id_used_again_after_its_output_is_another_responses() {
 }
 
 #[test]
-fn r40_ids_of_another_server_stay_with_it() {
+fn r40_an_item_id_in_another_servers_form_is_not_sent() {
     let own = "75873264-3611-4961-a7d5-2aaeb9ba4102";
     let session = Session::of(OWN, &json!([user("Hi"), said(own, "Yes."), user("And?")]));
     let policy = Policy { call: always(), ..Policy::default() };
@@ -600,7 +600,7 @@ fn r40_ids_of_another_server_stay_with_it() {
 }
 
 #[test]
-fn r02_an_output_beside_references_answers_the_call_that_is_stored() {
+fn r02_an_output_beside_references_answers_the_stored_call() {
     let reference = json!({"type": "item_reference", "id": "msg_1"});
     let session =
         Session::of(OWN, &json!([user("Hi"), call("a", "f")])).append(OWN, &json!([reference, output("a", "1")]));

@@ -78,7 +78,7 @@ fn all_examples() -> Vec<Example> {
 }
 
 #[test]
-fn r66_every_example_does_what_its_page_says() {
+fn r66_every_example_behaves_as_its_page_states() {
     let examples = all_examples();
     assert!(examples.len() >= 80, "the pages hold {} examples", examples.len());
     for example in examples {

@@ -86,7 +86,7 @@ fn reopened<'s>(host: &Host<'s>) -> Host<'s> {
 }
 
 #[test]
-fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
+fn r01_r15_a_tool_loop_is_one_append_with_rounds_and_places() {
     for (dialect, stream) in WAYS {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -140,7 +140,7 @@ fn r01_r15_a_tool_loop_is_one_append_of_records_in_their_rounds_and_places() {
 }
 
 #[test]
-fn r01_a_message_has_no_copy_of_a_call() {
+fn r01_a_message_refers_to_its_calls_and_copies_none() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let model = |body: &serde_json::Value| {
@@ -160,7 +160,7 @@ fn r01_a_message_has_no_copy_of_a_call() {
 }
 
 #[test]
-fn r03_the_next_request_begins_with_the_bytes_of_the_last_one() {
+fn r03_the_next_request_begins_with_the_bytes_of_the_previous_one() {
     for (dialect, stream) in WAYS {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -196,7 +196,7 @@ fn r03_the_next_request_begins_with_the_bytes_of_the_last_one() {
 }
 
 #[test]
-fn r20_streamed_or_whole_the_records_are_the_same_bytes() {
+fn r20_streamed_and_whole_answers_are_stored_as_the_same_bytes() {
     for dialect in [CHAT, CLAUDE, RESPONSES] {
         let mut all = Vec::new();
         for (stream, piece) in [(false, 0), (true, 1), (true, 7), (true, 1_000_000)] {
@@ -214,7 +214,7 @@ fn r20_streamed_or_whole_the_records_are_the_same_bytes() {
 }
 
 #[test]
-fn r02_results_go_to_their_calls_in_whatever_order_they_come() {
+fn r02_results_are_assigned_to_their_calls_in_any_order() {
     for dialect in [CHAT, CLAUDE, RESPONSES] {
         let bodies: Vec<_> = [0_usize, 1]
             .into_iter()
@@ -234,7 +234,7 @@ fn r02_results_go_to_their_calls_in_whatever_order_they_come() {
 }
 
 #[test]
-fn r15_a_turn_stands_whole_behind_what_another_writer_appended_meanwhile() {
+fn r15_a_turn_is_stored_whole_after_the_appends_of_another_writer() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut other = Host::open(&store, "s", "o");
@@ -266,7 +266,7 @@ fn r15_a_turn_stands_whole_behind_what_another_writer_appended_meanwhile() {
 }
 
 #[test]
-fn r15_an_expected_revision_is_about_history_and_not_about_journals() {
+fn r15_an_expected_revision_ignores_journal_writes() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.ask(setup("one", CHAT, false), "Hi", |_| Answer::Say(text("Hello.")));
@@ -332,7 +332,7 @@ fn r18_a_tool_that_ends_the_run_ends_it() {
 }
 
 #[test]
-fn r18_an_interrupted_tool_runs_again_where_that_is_said() {
+fn r18_an_interrupted_tool_runs_again_if_its_tool_allows_it() {
     let store = MemoryStore::default();
     let mut setup = setup("run", CHAT, false);
     setup
@@ -368,7 +368,7 @@ fn r18_an_interrupted_tool_runs_again_where_that_is_said() {
 
 /// The input of a custom tool is free text: no JSON, and no reason to refuse the call.
 #[test]
-fn r44_a_custom_tool_is_given_its_text_and_its_output_goes_back() {
+fn r44_a_custom_tool_gets_its_text_and_its_output_is_sent() {
     let chat = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": { "role": "assistant", "content": null,
         "tool_calls": [{ "id": "c1", "type": "custom", "custom": { "name": "look", "input": "SELECT 1" } }] } }] });
     let responses = json!({ "status": "completed", "output": [{ "type": "custom_tool_call", "id": "ctc_1", "call_id": "c1", "name": "look", "input": "SELECT 1" }] });

@@ -115,7 +115,7 @@ fn three_turns() -> MemoryStore {
 }
 
 #[test]
-fn r06_an_empty_session_costs_one_read_of_its_head() {
+fn r06_opening_an_empty_session_reads_only_its_head() {
     let spy = Spy::default();
     let log = open(&spy, "s");
     assert_eq!((spy.heads.get(), spy.reads.get()), (1, 0));
@@ -134,7 +134,7 @@ fn r06_an_empty_session_costs_one_read_of_its_head() {
 }
 
 #[test]
-fn r06_opening_reads_no_more_often_than_its_bytes_ask_for() {
+fn r06_the_number_of_reads_at_opening_is_bounded_by_the_bytes() {
     for (count, size) in [(1, 10), (1, 3_000_000), (40, 100_000), (300, 2_000)] {
         let store = MemoryStore::default();
         let log = open(&store, "s");
@@ -156,7 +156,7 @@ fn r06_opening_reads_no_more_often_than_its_bytes_ask_for() {
 }
 
 #[test]
-fn r07_a_corrupt_record_costs_that_record_alone() {
+fn r07_a_corrupt_record_affects_no_other_record() {
     for broken in 0..3 {
         let store = three_turns();
         let mut record = log_record(&store, broken);
@@ -186,7 +186,7 @@ fn r07_a_corrupt_record_costs_that_record_alone() {
 }
 
 #[test]
-fn r07_a_record_that_is_gone_is_told_of() {
+fn r07_a_missing_record_is_reported() {
     for gone in 0..3 {
         let store = three_turns();
         let stale = open(&store, "s");
@@ -203,7 +203,7 @@ fn r07_a_record_that_is_gone_is_told_of() {
 }
 
 #[test]
-fn r07_a_tail_that_is_gone_when_another_tab_looks_is_told_of() {
+fn r07_a_missing_last_record_is_reported_to_another_tab() {
     let store = MemoryStore::default();
     let log = open(&store, "s");
     append(&store, &log, "a", &said("a")).unwrap();
@@ -250,7 +250,7 @@ fn r07_a_newer_schema_is_read_only_and_readable() {
 }
 
 #[test]
-fn r48_a_store_that_cannot_be_read_is_an_error_and_no_empty_chat() {
+fn r48_an_unreadable_store_is_an_error_not_an_empty_chat() {
     let spy = Spy::new(&three_turns());
     spy.reading_fails.set(true);
     assert_eq!(block_on(open_session(&spy, "s", SEED, 1)).err().unwrap().code, ErrorCode::StoreError);
@@ -268,7 +268,7 @@ fn r48_a_store_that_cannot_be_read_is_an_error_and_no_empty_chat() {
 }
 
 #[test]
-fn r48_a_write_that_is_refused_changes_nothing() {
+fn r48_a_rejected_write_changes_nothing() {
     let spy = Spy::new(&three_turns());
     let log = open(&spy, "s");
     let before = block_on(spy.data.read("s", Query::all(Table::Log))).unwrap();
@@ -283,7 +283,7 @@ fn r48_a_write_that_is_refused_changes_nothing() {
 }
 
 #[test]
-fn r47_a_reply_that_was_lost_doubles_nothing() {
+fn r47_a_lost_reply_duplicates_nothing() {
     let spy = Spy::new(&three_turns());
     let log = open(&spy, "s");
     let change = change(&log, "d", &said("d"));
@@ -308,7 +308,7 @@ fn in_turn(one: impl Future<Output = ()>, two: impl Future<Output = ()>) {
 }
 
 #[test]
-fn r47_two_writers_lose_and_double_nothing() {
+fn r47_two_writers_lose_and_duplicate_nothing() {
     let data = MemoryStore::default();
     let (one, two) = (Spy::new(&data), Spy::new(&data));
     one.slow.set(true);
@@ -354,7 +354,7 @@ fn r47_two_writers_lose_and_double_nothing() {
 }
 
 #[test]
-fn r47_the_loser_of_an_expected_revision_learns_of_it() {
+fn r47_a_writer_with_an_outdated_expected_revision_gets_conflict() {
     let store = three_turns();
     let (one, two) = (open(&store, "s"), open(&store, "s"));
     let expecting = |log: &RefCell<SessionLog>, name: &str, expected| Change {
@@ -392,7 +392,7 @@ fn r47_the_loser_of_an_expected_revision_learns_of_it() {
 }
 
 #[test]
-fn r48_a_deleted_session_is_not_brought_back_by_who_had_it_open() {
+fn r48_an_open_handle_does_not_restore_a_deleted_session() {
     let store = three_turns();
     let stale = open(&store, "s");
     block_on(store.delete_session("s")).unwrap();
@@ -409,7 +409,7 @@ fn r48_a_deleted_session_is_not_brought_back_by_who_had_it_open() {
 }
 
 #[test]
-fn r48_a_session_that_was_begun_anew_is_another_one() {
+fn r48_a_recreated_session_is_a_different_session() {
     let store = three_turns();
     let (writer, reader) = (open(&store, "s"), open(&store, "s"));
     block_on(store.delete_session("s")).unwrap();
@@ -429,7 +429,7 @@ fn r48_a_session_that_was_begun_anew_is_another_one() {
 }
 
 #[test]
-fn r05_an_id_that_another_writer_used_meanwhile_is_told_apart() {
+fn r05_an_id_that_another_writer_used_meanwhile_is_replaced() {
     let store = MemoryStore::default();
     let (one, two) = (open(&store, "s"), open(&store, "s"));
     let turn = r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_0","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_0","content":"r"},{"role":"assistant","content":"done"}]"#;
@@ -447,7 +447,7 @@ fn r05_an_id_that_another_writer_used_meanwhile_is_told_apart() {
 }
 
 #[test]
-fn r01_a_result_that_comes_later_changes_its_audit_row() {
+fn r01_a_later_result_updates_its_audit_row() {
     let store = MemoryStore::default();
     let log = open(&store, "s");
     append(&store, &log, "one", r#"[{"role":"user","content":"go"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}]"#).unwrap();
@@ -474,7 +474,7 @@ fn repeating(log: &RefCell<SessionLog>, operation: &str, messages: &str) -> Chan
 }
 
 #[test]
-fn r47_ids_that_another_writer_used_lose_nothing() {
+fn r47_ids_that_another_writer_used_are_replaced_and_nothing_is_lost() {
     let store = MemoryStore::default();
     let (one, two) = (open(&store, "s"), open(&store, "s"));
     let call = |id: &str, result: &str| {
@@ -503,7 +503,7 @@ fn r47_ids_that_another_writer_used_lose_nothing() {
 }
 
 #[test]
-fn r47_an_id_that_the_caller_chose_is_rejected_and_not_replaced() {
+fn r47_a_duplicate_id_given_by_the_caller_is_rejected_not_replaced() {
     let store = MemoryStore::default();
     let (one, two) = (open(&store, "s"), open(&store, "s"));
     let named = |log: &RefCell<SessionLog>, operation: &str| {
@@ -520,7 +520,7 @@ fn r47_an_id_that_the_caller_chose_is_rejected_and_not_replaced() {
 }
 
 #[test]
-fn r47_a_reply_that_was_lost_doubles_nothing_after_other_writers() {
+fn r47_a_lost_reply_duplicates_nothing_after_other_writers() {
     let spy = Spy::new(&three_turns());
     let log = open(&spy, "s");
     let change = change(&log, "d", &said("d"));

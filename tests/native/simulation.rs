@@ -79,22 +79,22 @@ fn run_seeds(backend: Backend) {
 }
 
 #[test]
-fn r48_random_faults_lose_and_double_nothing_in_memory() {
+fn r48_random_faults_lose_and_duplicate_nothing_in_memory() {
     run_seeds(Backend::Memory);
 }
 
 #[test]
-fn r48_random_faults_lose_and_double_nothing_in_sqlite() {
+fn r48_random_faults_lose_and_duplicate_nothing_in_sqlite() {
     run_seeds(Backend::Sqlite);
 }
 
 #[test]
-fn r48_random_faults_lose_and_double_nothing_in_a_key_value_store() {
+fn r48_random_faults_lose_and_duplicate_nothing_in_a_key_value_store() {
     run_seeds(Backend::Kv);
 }
 
 #[test]
-fn r48_random_faults_lose_and_double_nothing_in_a_write_once_store() {
+fn r48_random_faults_lose_and_duplicate_nothing_in_a_write_once_store() {
     run_seeds(Backend::WriteOnce);
 }
 
@@ -129,28 +129,28 @@ fn fail_at_each_operation(backend: Backend, steps: usize) {
 }
 
 #[test]
-fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_memory() {
+fn r48_a_fault_at_each_operation_loses_and_duplicates_nothing_in_memory() {
     fail_at_each_operation(Backend::Memory, if is_long() { 120 } else { 20 });
 }
 
 #[test]
-fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_sqlite() {
+fn r48_a_fault_at_each_operation_loses_and_duplicates_nothing_in_sqlite() {
     fail_at_each_operation(Backend::Sqlite, if is_long() { 60 } else { 6 });
 }
 
 #[test]
-fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_a_key_value_store() {
+fn r48_a_fault_at_each_operation_loses_and_duplicates_nothing_in_a_key_value_store() {
     fail_at_each_operation(Backend::Kv, if is_long() { 60 } else { 8 });
 }
 
 #[test]
-fn r48_a_fault_at_each_operation_loses_and_doubles_nothing_in_a_write_once_store() {
+fn r48_a_fault_at_each_operation_loses_and_duplicates_nothing_in_a_write_once_store() {
     fail_at_each_operation(Backend::WriteOnce, if is_long() { 60 } else { 8 });
 }
 
 /// The simulation is worth as much as what it finds.
 #[test]
-fn a_store_with_a_defect_is_found_out() {
+fn the_simulation_detects_defective_stores() {
     for defect in Defect::ALL {
         let finds = |seed: &u64| catch_unwind(|| of_seed(Backend::Broken(defect), *seed).run()).is_err();
         let found = (0..SEEDS.0).find(finds);

@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(config(2_000))]
 
     #[test]
-    fn r04_r41_a_log_cut_and_shuffled_is_valid_in_every_dialect(
+    fn r04_r41_a_truncated_and_shuffled_log_is_valid_in_every_dialect(
         pieces in session(), changes in changes(), policy in policy(), now in 0_u64..1_500_000,
     ) {
         check(&fold(&changed(log_of(&pieces, 0), &changes)), None, &policy, now)?;
@@ -253,7 +253,7 @@ proptest! {
     }
 
     #[test]
-    fn r03_what_is_fresh_stays_whatever_is_appended(pieces in session()) {
+    fn r03_fresh_results_are_kept_whatever_is_appended(pieces in session()) {
         check(&fold(&log_of(&pieces, 0)), None, &always(), 1_000_000)?;
     }
 }
@@ -271,7 +271,7 @@ proptest! {
     #![proptest_config(config(1_000))]
 
     #[test]
-    fn r47_tabs_of_any_age_come_to_hold_and_to_send_the_same(
+    fn r47_tabs_opened_at_any_time_converge_to_the_same_history_and_request(
         acts in prop::collection::vec((0_usize..3, act()), 1..12), policy in policy(),
     ) {
         tabs::check_tabs(&acts, &policy)?;
@@ -299,7 +299,7 @@ proptest! {
 
     /// What is kept between bodies is only ever a shortcut.
     #[test]
-    fn r03_r41_a_renderer_that_lives_as_long_as_its_session_writes_what_a_new_one_writes(
+    fn r03_r41_a_long_lived_renderer_gives_the_same_bodies_as_a_new_one(
         pieces in session(), changes in changes(), policies in prop::collection::vec(policy(), 1..4),
         steps in prop::collection::vec((any::<Index>(), 0_usize..5, any::<Index>(), 0_u64..1_500_000), 1..12),
     ) {
@@ -312,7 +312,7 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn r04_r41_trimmed_at_every_index_from_both_ends(pieces in session(), policy in policy(), now in 0_u64..1_500_000) {
+    fn r04_r41_histories_trimmed_at_every_index_from_both_ends_are_valid(pieces in session(), policy in policy(), now in 0_u64..1_500_000) {
         let log = log_of(&pieces, 0);
         for at in 0..=log.len() {
             check(&fold(&log[at..]), None, &policy, now)?;

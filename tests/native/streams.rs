@@ -84,7 +84,7 @@ fn wire_of(assembled: &Assembled) -> &str {
 }
 
 #[test]
-fn garbage_and_nothing() {
+fn invalid_and_empty_streams() {
     for dialect in Dialect::ALL {
         for body in [
             "",
@@ -163,7 +163,7 @@ fn pieces() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn r44_no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn r44_no_stream_causes_a_panic(body in prop::collection::vec(any::<u8>(), 0..400)) {
         for dialect in Dialect::ALL {
             let _ = read_response(dialect, &body);
             let mut assembler = StreamAssembler::new(dialect);
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn r44_fragments_of_any_text_are_read_alike(
+    fn r44_fragments_of_any_text_give_the_same_message(
         fragments in prop::collection::vec(r#"[a-z"\\{}\u{1}é]{0,5}"#, 1..12),
         end in prop::sample::select(vec!["}}]}", "},\"finish_reason\":\"stop\"}]}", "},\"index\":0}]}"]),
     ) {
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn r44_any_split_of_anything_gives_the_same(
+    fn r44_any_split_of_any_stream_gives_the_same_message(
         parts in prop::collection::vec(pieces(), 0..14),
         cuts in prop::collection::vec(1_usize..40, 1..60),
         plain in any::<bool>(),

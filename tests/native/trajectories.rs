@@ -94,7 +94,7 @@ fn normal(messages: &Value) -> Value {
 }
 
 #[test]
-fn r03_every_conversation_comes_back_as_it_was() {
+fn r03_every_conversation_returns_unchanged() {
     let all = conversations();
     for (file, conversation) in &all {
         let body = serde_json::to_string(conversation).unwrap();
@@ -123,7 +123,7 @@ fn r03_every_conversation_comes_back_as_it_was() {
 }
 
 #[test]
-fn r03_through_anthropic_and_back_nothing_said_is_lost() {
+fn r03_a_conversion_to_anthropic_and_back_loses_no_text() {
     for (file, conversation) in conversations() {
         let body = serde_json::to_string(&conversation).unwrap();
         let there = render(Dialect::Anthropic, &history_of(Dialect::OpenAiChat, &body));

@@ -42,14 +42,14 @@ async function assertChat(answer, lane) {
 }
 
 describe('the tarball', () => {
-  test('holds the package and nothing else', () => {
+  test('contains the package and nothing else', () => {
     const stray = packed.files.filter((file) => !/^(dist|js|docs\/rules)\/|^(package\.json|README\.md|LICENSE-(MIT|APACHE))$/.test(file));
     assert.deepEqual(stray, []);
     assert.deepEqual(packed.files.filter((file) => file.endsWith('.wasm')), ['dist/formats_bg.wasm', 'dist/rethread_bg.wasm', 'dist/testing_bg.wasm']);
     for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) assert.ok(packed.files.includes(licence));
   });
 
-  test('holds every file that its exports name', () => {
+  test('contains every file that its exports name', () => {
     const { exports, sideEffects } = JSON.parse(readFileSync(path.join(repository, 'package.json'), 'utf8'));
     const targets = Object.values(exports).flatMap((target) => (typeof target === 'string' ? [target] : Object.values(target)));
     for (const target of targets) assert.ok(packed.files.includes(target.replace('./', '')), target);
@@ -92,13 +92,13 @@ describe('Node', () => {
     assert.match((await npx('check', 'chat.json')).stdout, /3 messages, nothing wrong/);
   });
 
-  test('slim gets its wasm from the caller', async () => {
+  test('slim loads the wasm that the caller passes', async () => {
     const project = install(packed, 'slim');
     assert.deepEqual(JSON.parse(await node(['main.js'], project)), { before: 'not_initialized', after: 0 });
   });
 });
 
-test('a plain page under a content policy, with IndexedDB', async () => {
+test('a plain page with a content security policy and IndexedDB', async () => {
   const project = install(packed, 'page');
   const server = await serve({ folders: { '/': project } });
   const browser = await launchBrowser();

@@ -51,7 +51,7 @@ function assertAnswered({ lines, requests }) {
   for (const { n, status, error } of requests) assert.equal(status, 200, `request ${n} was refused: ${JSON.stringify(error)}`);
 }
 
-describe('r64: the line that it opens with', () => {
+describe('r64: the line at the top of the README', () => {
   const broken = [
     { role: 'user', content: 'What is the weather in Lisbon?' },
     { role: 'assistant', content: null, tool_calls: [{ id: 'call_1', type: 'function', function: { name: 'get_weather', arguments: '{}' } }] },
@@ -67,9 +67,9 @@ console.log(answer.status ?? answer.choices[0].message.content);`);
     return (await exec(process.execPath, [file], { cwd: project, timeout: 60_000, env })).stdout.trim();
   }
 
-  test('makes the client send a body that is accepted', async () => assert.match(await ask('one-line', oneLine), /^You said: "Hello\?"/));
+  test('the client sends a body that is accepted', async () => assert.match(await ask('one-line', oneLine), /^You said: "Hello\?"/));
 
-  test('without it, the request is rejected', async () => {
+  test('without repairing() the request is rejected', async () => {
     assert.match(oneLine, /\{ fetch: repairing\(\) \}/);
     assert.equal(await ask('without', oneLine.replace('{ fetch: repairing() }', '{}')), '400');
   });
@@ -86,7 +86,7 @@ describe('the example', () => {
     assert.match((await response.json()).error.message, /tool_calls/);
   });
 
-  test('runs as it stands', async () => {
+  test('runs unchanged', async () => {
     const ran = await run('example', example);
     assertAnswered(ran);
     assert.equal(ran.lines[0], 'dangling_call: synthesized');
@@ -144,7 +144,7 @@ describe('the table of repairs', () => {
   };
   const written = [...readme.matchAll(/^\| (.+?) \| .+? \|(?: `(\w+)`(?: \(warning\))?)? \|$/gm)].filter(([, row]) => Object.hasOwn(ROWS, row)).map(([, row, code]) => [row, code]);
 
-  test('has every row that is tested here', () => assert.deepEqual(written.map(([row]) => row).sort(), Object.keys(ROWS).sort()));
+  test('contains every row that is tested here', () => assert.deepEqual(written.map(([row]) => row).sort(), Object.keys(ROWS).sort()));
 
   for (const [row, code] of written) {
     test(row, async () => {

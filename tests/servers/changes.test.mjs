@@ -65,7 +65,7 @@ describe('PostgreSQL', () => {
       return postgres(client);
     },
   })) {
-    test(`r47 with ${name} a session and a store hear of another process`, async () => {
+    test(`r47 with ${name} a session and a store are notified by another process`, async () => {
       const id = `heard by ${name}`;
       const store = await open({ store: await make() });
       const session = await store.session(id);
@@ -90,14 +90,14 @@ describe('PostgreSQL', () => {
     });
   }
 
-  test('r47 a session whose id is longer than a notice is heard of', async () => {
+  test('r47 a session whose id is longer than a notice is notified', async () => {
     const id = 'long '.repeat(2000);
     const [one, two] = [await open({ store: postgres(pool()) }), await open({ store: postgres(pool()) })];
     assert.deepEqual((await subscribed(await two.session(id), await one.session(id), 'x'))[0], 'x');
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('r47 a listening connection that is lost is replaced, and what was missed is read', async () => {
+  test('r47 a lost listening connection is replaced, and missed changes are read', async () => {
     const [one, two] = [await open({ store: postgres(pool({ application_name: 'writes' })) }), await open({ store: postgres(pool({ application_name: 'listens' })) })];
     const session = await two.session('lost');
     const other = await one.session('lost');
@@ -111,7 +111,7 @@ describe('PostgreSQL', () => {
     await Promise.all([one.close(), two.close()]);
   });
 
-  test('r47 a pool of one connection, and `listen: false`, work without; closing gives every connection back', async () => {
+  test('r47 a pool of one connection, and `listen: false`, work without; closing returns every connection', async () => {
     const single = pool({ max: 1 });
     const quiet = pool();
     for (const [of, driver] of [[single, postgres(single)], [quiet, postgres(quiet, { listen: false })]]) {
@@ -135,7 +135,7 @@ describe('PostgreSQL', () => {
     await writer.close();
   });
 
-  test('a wrong `listen` is refused', () => {
+  test('a wrong `listen` is rejected', () => {
     assert.throws(() => postgres(pool(), { listen: 'yes' }), { code: 'config_invalid' });
   });
 });
@@ -163,7 +163,7 @@ for (const client of ['ioredis', 'redis']) {
     const listeners = async () => (await raw.client('LIST', 'TYPE', 'pubsub')).split('\n').filter(Boolean).length;
     const gone = async () => { while (await listeners() > 0) await setImmediate(); };
 
-    test('r47 a session and a store hear of another process, and of each append once', async () => {
+    test('r47 a session and a store are notified by another process, once for each append', async () => {
       const store = await open({ store: await driver('heard') });
       const session = await store.session('s');
       const changes = [];
@@ -203,7 +203,7 @@ for (const client of ['ioredis', 'redis']) {
       await gone();
     });
 
-    test('r47 a listening connection that is lost is replaced, and what was missed is read', async () => {
+    test('r47 a lost listening connection is replaced, and missed changes are read', async () => {
       const [one, two] = [await open({ store: await driver('lost') }), await open({ store: await driver('lost') })];
       const [other, session] = [await one.session('s'), await two.session('s')];
       await subscribed(session, other, 'x');
@@ -219,7 +219,7 @@ for (const client of ['ioredis', 'redis']) {
       await gone();
     });
 
-    test('r47 nobody listens before the application does, and closing the store ends the connection', async () => {
+    test('r47 the connection opens with the first listener, and closing the store ends it', async () => {
       const store = await open({ store: await driver('closed') });
       const session = await store.session('s');
       await session.append(message('q'));
@@ -232,7 +232,7 @@ for (const client of ['ioredis', 'redis']) {
       await gone();
     });
 
-    test('who may not use the channel can write', async () => {
+    test('a client without permission for the channel can write', async () => {
       await raw.call('ACL', 'SETUSER', 'quiet', 'on', 'nopass', '~*', '+@all', 'resetchannels');
       const made = client === 'ioredis' ? new Redis(server.place, { username: 'quiet', password: 'any' }) : createClient({ socket: { path: server.place }, username: 'quiet', password: 'any' });
       if (client === 'redis') await made.connect();
@@ -254,14 +254,14 @@ for (const client of ['ioredis', 'redis']) {
 describe('a change feed of an application', () => {
   const withFeed = (changes) => ({ ...sqlite(new DatabaseSync(':memory:')), changes });
 
-  test('one of a wrong type is refused', async () => {
+  test('a value of a wrong type is rejected', async () => {
     const throwing = { get subscribe() { throw new Error('no'); } };
     for (const changes of [7, 'x', {}, { subscribe: 1 }, { subscribe() {}, publish: 1 }, throwing]) {
       await assert.rejects(open({ store: withFeed(changes) }), (error) => error.code === 'config_invalid');
     }
   });
 
-  test('one that fails is a warning, never a trap', async () => {
+  test('a failing feed is a warning, never a trap', async () => {
     for (const subscribe of [() => { throw new Error('no way'); }, () => Promise.reject(new Error('no way')), () => 7, async () => undefined]) {
       const warnings = [];
       const store = await open({ store: withFeed({ subscribe, publish() { throw new Error('no'); } }), onWarning: (warning) => warnings.push(warning.code) });
@@ -274,7 +274,7 @@ describe('a change feed of an application', () => {
     }
   });
 
-  test('a notice that cannot be read makes all sessions read again', async () => {
+  test('an unreadable notice makes all sessions read again', async () => {
     const database = new DatabaseSync(':memory:');
     let give;
     const feed = { subscribe(listener) { give = listener; return () => { give = null; }; } };

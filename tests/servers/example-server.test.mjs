@@ -55,7 +55,7 @@ const STORES = {
 };
 
 for (const [name, env] of Object.entries(STORES)) {
-  test(`r48 the example on ${name} goes on after SIGKILL, and no tool runs twice unless it may`, async () => {
+  test(`r48 the example on ${name} continues after SIGKILL, and no tool runs twice unless it may`, async () => {
     services.calls.weather = 0;
     services.calls.note = 0;
     const server = await checkKills(() => start(env()), services);
@@ -63,7 +63,7 @@ for (const [name, env] of Object.entries(STORES)) {
   });
 }
 
-test('the example refuses what is no question, and keeps its key to itself', async () => {
+test('the example rejects requests without a question, and never reveals its key', async () => {
   const server = await start(STORES.SQLite());
   const post = async (type, body) => (await server.fetch('/chats/00000000-0000-0000-0000-000000000000', { method: 'POST', headers: { 'content-type': type }, body })).status;
   assert.deepEqual([await post('text/plain', '{"question":"?"}'), await post('application/json', '{'), await post('application/json', '{"question":""}')], [400, 400, 400]);
@@ -74,7 +74,7 @@ test('the example refuses what is no question, and keeps its key to itself', asy
   for (const file of [sqliteFile(), `${sqliteFile()}-wal`]) assert.ok(!readFileSync(file).includes(KEY));
 });
 
-test('the page of the examples shows an answer as it grows, and the output of tools as text', async () => {
+test('the page of the examples shows the streaming answer, and the output of tools as text', async () => {
   const server = await start(STORES.SQLite());
   const browser = await launchBrowser();
   try {

@@ -32,7 +32,7 @@ async function bundle(config) {
   return out;
 }
 
-test('r48 the example in workerd goes on after SIGKILL by its alarm, and no tool runs twice unless it may', async () => {
+test('r48 the example in workerd continues after SIGKILL by its alarm, and no tool runs twice unless it may', async () => {
   const config = path.join(project.folder, 'worker/wrangler.jsonc');
   const settings = JSON.parse(readFileSync(config, 'utf8').replace(/^\s*\/\/.*$/gm, ''));
   const [{ name, class_name: className }] = settings.durable_objects.bindings;

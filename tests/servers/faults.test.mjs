@@ -237,7 +237,7 @@ for (const store of ['node:sqlite', '@libsql/client', 'pg Pool']) {
   });
 }
 
-describe('r48 row 6: a lock that another one holds is busy, and free when it is gone', () => {
+describe('r48 row 6: a lock held elsewhere is busy, and free when its holder ends', () => {
   test('a frozen process on a SQLite file', async () => {
     const file = path.join(folder, 'frozen.sqlite');
     const database = new DatabaseSync(file);

@@ -92,7 +92,7 @@ test('r21 without flushMs everything acknowledged is in the journal; with it, at
   }
 });
 
-test('r21 closing the store and giving the run up write what was deferred', async () => {
+test('r21 closing the store and disposing the run write the deferred entries', async () => {
   for (const end of ['close', 'dispose']) {
     const { store, again } = await counted();
     const run = await (await store.session('s', { flushMs: 60_000 })).run({ input: 'q', provider, tools });
@@ -107,7 +107,7 @@ test('r21 closing the store and giving the run up write what was deferred', asyn
   }
 });
 
-test('r21 a store that is away when the writes are due loses none of them', async () => {
+test('r21 a store that is unavailable when deferred writes are due loses none of them', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const { store, count, again } = await counted();
@@ -130,7 +130,7 @@ test('r21 a store that is away when the writes are due loses none of them', asyn
   }
 });
 
-test('r21 a wrong flushMs is refused', async () => {
+test('r21 a wrong flushMs is rejected', async () => {
   const store = await open({ store: 'memory' });
   for (const flushMs of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, '100', 60_001, {}, true]) {
     await assert.rejects(store.session('s', { flushMs }), (error) => error.code === 'config_invalid' && /flushMs/.test(error.message), String(flushMs));

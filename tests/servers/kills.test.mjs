@@ -12,7 +12,7 @@ const KILLS = LONG ? 20 : 2;
 const APPENDS = LONG ? 300 : 60;
 
 for (const [name, prepare] of Object.entries(TARGETS)) {
-  test(`r48 SIGKILL: ${name}: what was acknowledged is found`, { timeout: LONG ? 900_000 : 180_000 }, async () => {
+  test(`r48 SIGKILL: ${name}: acknowledged appends are found`, { timeout: LONG ? 900_000 : 180_000 }, async () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'rethread-kills-'));
     const target = await prepare(folder);
     const acknowledged = [];

@@ -36,12 +36,12 @@ fn tiny() -> MemoryKv {
 }
 
 #[test]
-fn r46_it_conforms() {
+fn r46_a_key_value_store_conforms() {
     conforms(&MemoryKv::default());
 }
 
 #[test]
-fn r46_it_conforms_with_small_values_and_keys_in_any_order() {
+fn r46_a_key_value_store_with_small_values_and_unordered_keys_conforms() {
     let service = MemoryKv { limits: SMALL, is_unordered: true, ..MemoryKv::default() };
     // Sessions are listed in the service's order, which one check does not expect.
     let failures = block_on(check_all("kv", &|| {
@@ -109,7 +109,7 @@ fn log_keys(store: &KvStore, session: &str) -> Vec<u64> {
 }
 
 #[test]
-fn large_values_leave_no_parts_behind() {
+fn large_values_leave_no_orphaned_parts() {
     let (service, large) = (tiny(), [7; 5_000]);
     let store = store(&service);
     append(&store, "s", 0, batch(&large, vec![record(Table::Log, 1, &large), record(Table::Runs, 1, &large)]));
@@ -138,7 +138,7 @@ fn a_session_of_many_records_is_removed_in_several_commits() {
 }
 
 #[test]
-fn r7_a_damaged_head_costs_no_record() {
+fn r07_a_damaged_head_loses_no_record() {
     for damage in ["lost", "flipped"] {
         let service = tiny();
         let store = store(&service);
@@ -173,7 +173,7 @@ fn r7_a_damaged_head_costs_no_record() {
 }
 
 #[test]
-fn r7_a_damaged_or_missing_record_costs_itself() {
+fn r07_a_damaged_or_missing_record_affects_no_other_record() {
     let service = MemoryKv::default();
     let store = store(&service);
     append(&store, "s", 0, batch(b"h", (0..5).map(|key| record(Table::Log, key, b"v")).collect()));
@@ -183,7 +183,7 @@ fn r7_a_damaged_or_missing_record_costs_itself() {
 }
 
 #[test]
-fn r48_keys_of_others_and_of_newer_versions_are_refused() {
+fn r48_keys_of_other_applications_and_newer_versions_are_rejected() {
     let cases: [(&str, &[u8], ErrorCode); 5] = [
         ("schema", b"rethread records 2", ErrorCode::UnsupportedVersion),
         ("schema", b"rethread appends 1", ErrorCode::ConfigInvalid),
@@ -209,7 +209,7 @@ fn r48_keys_of_others_and_of_newer_versions_are_refused() {
 }
 
 #[test]
-fn r49_a_long_id_with_the_hash_of_another_is_refused() {
+fn r49_a_long_id_with_the_hash_of_another_is_rejected() {
     let service = MemoryKv::default();
     let store = store(&service);
     let (long, other) = ("a".repeat(300), "b".repeat(300));
@@ -293,7 +293,7 @@ fn r47_a_second_writer_is_detected_and_both_sides_are_kept() {
 }
 
 #[test]
-fn r47_of_two_sides_of_one_length_everybody_takes_the_same() {
+fn r47_of_two_equally_long_sides_every_reader_chooses_the_same() {
     let service = plain();
     let (near, far) = (connection(&service), connection(&service));
     let (one, two) = (write_once(&near, "b"), write_once(&far, "a"));
@@ -310,7 +310,7 @@ fn r47_of_two_sides_of_one_length_everybody_takes_the_same() {
 }
 
 #[test]
-fn r47_two_appends_of_one_process_at_once_have_keys_of_their_own() {
+fn r47_two_appends_of_one_process_at_once_use_different_keys() {
     let service = plain();
     let store = write_once(&service, "one");
     let (first, second) = block_on(both(write_with_retry(&store, "s", 0, 20), write_with_retry(&store, "s", 1, 20)));
@@ -319,7 +319,7 @@ fn r47_two_appends_of_one_process_at_once_have_keys_of_their_own() {
 }
 
 #[test]
-fn r48_a_stale_read_shortens_nothing() {
+fn r48_a_stale_read_never_shortens_the_history() {
     let service = plain();
     let (near, far) = (connection(&service), connection(&service));
     let (one, two) = (write_once(&near, "one"), write_once(&far, "two"));
@@ -361,7 +361,7 @@ fn r48_a_lost_reply_and_a_stale_list_overwrite_nothing() {
 }
 
 #[test]
-fn r48_a_stale_list_brings_no_deleted_session_back() {
+fn r48_a_stale_list_does_not_restore_a_deleted_session() {
     let service = plain();
     let (one, two) = (write_once(&connection(&service), "one"), write_once(&connection(&service), "two"));
     assert_eq!((put(&one, 0, 0), put(&one, 1, 1)), (Appended::Revision(1), Appended::Revision(2)));
@@ -376,7 +376,7 @@ fn r48_a_stale_list_brings_no_deleted_session_back() {
 }
 
 #[test]
-fn r7_a_damaged_append_costs_itself() {
+fn r07_a_damaged_append_affects_no_other_append() {
     let service = plain();
     let one = write_once(&service, "one");
     for revision in 0..3 {

@@ -49,7 +49,7 @@ const texts = async (store) => {
   return items.map(({ parts }) => parts.map(({ text }) => text).join(''));
 };
 
-test('r18 a run of another process is live until its lease has run out', async () => {
+test('r18 a run of another process is live until its lease expires', async () => {
   // As in a Node that has Web Locks: nobody holds one, and nothing may be concluded from that.
   const asked = [];
   const locks = { request: async (name) => { asked.push(name); }, query: async () => { asked.push('query'); return { held: [], pending: [] }; } };
@@ -77,7 +77,7 @@ test('r18 a run of another process is live until its lease has run out', async (
   }
 });
 
-describe('with a clock and timers of the test', () => {
+describe('with a simulated clock and timers', () => {
   let now;
   const clocked = async (file, more) => open({ store: sqlite(file), now: () => now, ...more });
   /** Lets time pass in steps of a second, and the work that it causes. */
@@ -290,7 +290,7 @@ for (const name of ['node:sqlite', 'ioredis', 'redis']) describe(`with real proc
     }
   };
 
-  test('r18 a process that lives keeps its run; one that is frozen loses it and learns of it when it wakes up', async () => {
+  test('r18 a living process keeps its run; a frozen one loses it and notices when it wakes up', async () => {
     const file = placeOf('frozen');
     const { child, id } = await owner(file);
     const { store, end } = await openHere(file);
@@ -315,7 +315,7 @@ for (const name of ['node:sqlite', 'ioredis', 'redis']) describe(`with real proc
     await end();
   });
 
-  test('r18 a killed process loses its run when the lease has run out', async () => {
+  test('r18 a killed process loses its run when the lease expires', async () => {
     const file = placeOf('killed');
     const { child, id } = await owner(file);
     child.kill('SIGKILL');
@@ -327,7 +327,7 @@ for (const name of ['node:sqlite', 'ioredis', 'redis']) describe(`with real proc
     await end();
   });
 
-  test('r18 a process that closes its store can exit at once, with a run under way', async () => {
+  test('r18 a process that closes its store during a run can exit at once', async () => {
     const { child } = await owner(placeOf('exit'));
     child.send('close');
     child.disconnect();
@@ -339,7 +339,7 @@ for (const name of ['node:sqlite', 'ioredis', 'redis']) describe(`with real proc
 describe('r18 a database that only one process can have open', () => {
   const exclusive = (database, ownedRuns) => ({ ...sqlite(database), ownedRuns });
 
-  test('a run that is not under way here is resumed at once; one that is under way is busy', async () => {
+  test('a run that is not active here is resumed at once; an active one is busy', async () => {
     const database = new DatabaseSync(':memory:');
     const now = () => 1_000_000;
     const former = new Set();
@@ -360,7 +360,7 @@ describe('r18 a database that only one process can have open', () => {
     await Promise.all([first, beside, next].map((store) => store.close()));
   });
 
-  test('a set that is none is an error, one that throws is no trap', async () => {
+  test('an `ownedRuns` that is not a set is an error, and one that throws is not a trap', async () => {
     const database = new DatabaseSync(':memory:');
     for (const wrong of [7, 'x', {}, [], { has: 1 }]) {
       await assert.rejects(open({ store: exclusive(database, wrong) }), (error) => error.code === 'config_invalid' && /ownedRuns/.test(error.message));
@@ -372,7 +372,7 @@ describe('r18 a database that only one process can have open', () => {
   });
 });
 
-test('r18 a wrong leaseMs is refused', async () => {
+test('r18 a wrong leaseMs is rejected', async () => {
   for (const leaseMs of [0, 99, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 86_400_001, '30000', {}, true]) {
     await assert.rejects(open({ store: 'memory', leaseMs }), (error) => error.code === 'config_invalid' && /leaseMs/.test(error.message), String(leaseMs));
   }

@@ -37,7 +37,7 @@ const ask = async (address) => {
   return JSON.parse(text);
 };
 
-test('r47 two requests at once lose and double nothing, each in its order', async (context) => {
+test('r47 two concurrent requests lose and duplicate nothing, each in its order', async (context) => {
   await Promise.all([0, 1].map((writer) => ask(`append?writer=${writer}&count=${APPENDS}`)));
   const texts = await ask('texts?session=shared');
   assertNothingLost(texts, 2, APPENDS);
@@ -52,7 +52,7 @@ test('r18 a run is busy in its instance, and a new instance of the object resume
   assert.deepEqual(await ask('texts?session=run'), ['q', 'after the eviction']);
 });
 
-test('r47 a store hears what another store of the object appends and deletes', async () => {
+test('r47 a store is notified of what another store of the object appends and deletes', async () => {
   assert.deepEqual(await ask('hear'), {
     texts: ['hello'],
     changes: [{ session: 'heard', revision: 1 }, { session: 'heard', revision: 0, deleted: true }],

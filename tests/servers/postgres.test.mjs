@@ -100,14 +100,14 @@ test('long ids and names', async () => {
   assert.equal(new Set(items.map(({ sessionId, session }) => sessionId ?? session)).size, 4);
 });
 
-describe('r48 what cannot be used is refused, and not written', () => {
+describe('r48 an unusable store is rejected and unchanged', () => {
   const refused = async (given, expected) => {
     const error = await open({ store: postgres(given) }).then(() => assert.fail('it was opened'), (thrown) => thrown);
     assert.equal(error.code, expected, error.message);
     assert.match(error.message, /postgres/);
   };
 
-  test('a newer schema, and one of somebody else', async () => {
+  test('a newer schema, and one of another application', async () => {
     const clientPool = pool(await database('versions'));
     await open({ store: postgres(clientPool) });
     await clientPool.query('UPDATE rethread_schema SET version = 2');
@@ -121,7 +121,7 @@ describe('r48 what cannot be used is refused, and not written', () => {
     }
   });
 
-  test('a role that may only read', async () => {
+  test('a role without write permission', async () => {
     const place = await database('reading');
     const store = await open({ store: postgres(pool(place)) });
     await (await store.session('s')).append(message('q'));
@@ -132,7 +132,7 @@ describe('r48 what cannot be used is refused, and not written', () => {
     await refused(pool({ ...(await database('empty')), options: '-c default_transaction_read_only=on' }), 'store_error');
   });
 
-  test('a role without rights', async () => {
+  test('a role without permissions', async () => {
     const place = await database('rights');
     const owner = pool(place);
     const store = await open({ store: postgres(owner) });
@@ -166,7 +166,7 @@ describe('r48 what cannot be used is refused, and not written', () => {
     await refused(client, 'closed');
   });
 
-  test('a promise that the server does not keep', async () => {
+  test('a guarantee that the server does not give', async () => {
     const store = postgres(pool(await database('unsafe')));
     await assert.rejects(open({ store, durability: 'strict' }), { code: 'config_invalid', message: /postgres.*fsync = off/ });
     await (await open({ store, durability: 'relaxed' })).close();
@@ -174,14 +174,14 @@ describe('r48 what cannot be used is refused, and not written', () => {
   });
 });
 
-describe('r48 a server that is away', () => {
+describe('r48 a server that is unavailable', () => {
   const unavailable = (outcome) => (error) => {
     assert.deepEqual([error.name, error.code, error.details], ['RethreadError', 'unavailable', { outcome }], error.message);
     assert.match(error.message, /postgres/);
     return true;
   };
 
-  test('stopped, or never there', async () => {
+  test('stopped, or never started', async () => {
     const stopped = await startPostgres();
     const clientPool = new pg.Pool(stopped.place);
     clientPool.on('error', () => {});
@@ -197,7 +197,7 @@ describe('r48 a server that is away', () => {
     }
   });
 
-  test('connections that the server ends are replaced', async () => {
+  test('connections that the server closed are replaced', async () => {
     const place = await database('ending');
     const session = await (await open({ store: postgres(pool(place)) })).session('s');
     await session.append(message('q'));
@@ -208,7 +208,7 @@ describe('r48 a server that is away', () => {
     assert.deepEqual(items.map(({ parts }) => parts[0].text).filter((text) => text !== 'r'), ['q', 's']);
   });
 
-  test('a connection that is lost in a commit: written once, or not and said so', async () => {
+  test('a connection lost during a commit: written once, or reported as not written', async () => {
     const place = await database('cut');
     const proxy = await cuttingProxy(place);
     const clientPool = pool(proxy.place);

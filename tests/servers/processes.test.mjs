@@ -27,7 +27,7 @@ const STORES = [
   { name: 'redis', writers: 4, place: () => `${redis.place} redis:` },
 ];
 
-describe('r47 processes that append at once lose and double nothing, each in its order', () => {
+describe('r47 processes that append at once lose and duplicate nothing, each in its order', () => {
   for (const { name, writers, place } of STORES) {
     test(`${writers} processes, ${name}`, async (context) => {
       context.diagnostic(JSON.stringify(await manyWriters(name, place(), writers, APPENDS)));

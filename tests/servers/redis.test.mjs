@@ -57,7 +57,7 @@ for (const store of ['ioredis', 'redis']) {
   });
 }
 
-test('prefixes are apart, and keys are listed by their prefix', async () => {
+test('prefixes are separate, and keys are listed by their prefix', async () => {
   const [one, two] = ['a:', 'a*['].map((prefix) => redis(raw, { prefix }));
   const message = [{ role: 'user', parts: [{ type: 'text', text: 'q' }] }];
   const first = await open({ store: one });
@@ -69,7 +69,7 @@ test('prefixes are apart, and keys are listed by their prefix', async () => {
   assert.deepEqual((await raw.keys('a:*')).sort(), ['a::keys', 'a:head:s', 'a:schema']);
 });
 
-describe('r48 what cannot be used is refused, and not written', () => {
+describe('r48 an unusable store is rejected and unchanged', () => {
   const refused = async (prefix, code) => {
     const before = await raw.dbsize();
     const error = await open({ store: redis(raw, { prefix }) }).then(() => assert.fail('it was opened'), (thrown) => thrown);
@@ -78,7 +78,7 @@ describe('r48 what cannot be used is refused, and not written', () => {
     assert.equal(await raw.dbsize(), before);
   };
 
-  test('a newer layout, and keys of somebody else', async () => {
+  test('a newer layout, and keys of another application', async () => {
     await raw.set('newer:schema', 'rethread records 2');
     await refused('newer:', 'unsupported_version');
     await raw.set('other:schema', 'something');
@@ -89,7 +89,7 @@ describe('r48 what cannot be used is refused, and not written', () => {
     await refused('list:', 'store_error');
   });
 
-  test('a wrong client, a closed client, a promise that Redis cannot keep', async () => {
+  test('a wrong client, a closed client, a guarantee that Redis cannot give', async () => {
     for (const wrong of [undefined, {}, 'redis://localhost']) assert.throws(() => redis(wrong), { code: 'config_invalid' });
     assert.throws(() => redis(raw, { prefix: '' }), { code: 'config_invalid' });
     await assert.rejects(open({ store: redis(raw), durability: 'strict' }), { code: 'config_invalid' });

@@ -89,7 +89,7 @@ fn check_filled(store: &SqlStore) {
 }
 
 #[test]
-fn what_is_stored_outlives_the_connection() {
+fn stored_data_survives_the_connection() {
     let folder = TestFolder::new();
     let file = folder.file("chat.sqlite");
     let first = store(&SqliteDriver::open(&file));
@@ -261,7 +261,7 @@ fn r48_a_lost_head_is_reported_and_listed() {
 }
 
 #[test]
-fn a_batch_that_is_occupied_far_behind_leaves_no_head() {
+fn a_batch_rejected_as_occupied_at_its_last_record_writes_no_head() {
     let driver = SqliteDriver::in_memory(SqlLimits { max_params: 24, ..SqlLimits::default() });
     let store = store(&driver);
     let all = |first: u64| Batch { put: (first..60).map(|key| record(key * 2, b"v")).collect(), ..Batch::default() };
@@ -273,7 +273,7 @@ fn a_batch_that_is_occupied_far_behind_leaves_no_head() {
 }
 
 #[test]
-fn bad_databases_are_refused_and_not_written() {
+fn unusable_databases_are_rejected_and_unchanged() {
     let folder = TestFolder::new();
     let foreign = [
         "CREATE TABLE rethread_log (id INTEGER)",
@@ -304,7 +304,7 @@ fn bad_databases_are_refused_and_not_written() {
 }
 
 #[test]
-fn a_read_only_file_is_read_and_not_written() {
+fn a_read_only_file_can_be_read_but_not_written() {
     let folder = TestFolder::new();
     let file = folder.file("chat.sqlite");
     fill(&store(&SqliteDriver::open(&file)));
@@ -321,7 +321,7 @@ fn a_read_only_file_is_read_and_not_written() {
 }
 
 #[test]
-fn other_drivers_are_refused() {
+fn unusable_drivers_are_rejected() {
     assert_eq!(SqlDialect::from_name("sqlite").unwrap(), SqlDialect::Sqlite);
     let error = SqlDialect::from_name("mysql").unwrap_err();
     assert_eq!((error.code, error.message.contains("mysql")), (ErrorCode::ConfigInvalid, true));
@@ -336,7 +336,7 @@ fn other_drivers_are_refused() {
 }
 
 #[test]
-fn audit_queries_are_answered_by_an_index() {
+fn audit_queries_use_an_index() {
     let folder = TestFolder::new();
     let driver = SqliteDriver::open(&folder.file("chat.sqlite"));
     let store = store(&driver);

@@ -79,7 +79,7 @@ async function asNobody(action) {
 }
 
 for (const name of STORES) {
-  describe(`r48 ${name}: what cannot be used is refused, and not written`, () => {
+  describe(`r48 ${name}: an unusable store is rejected and unchanged`, () => {
     const using = async (file, action) => {
       const { driver, end } = await openDriver(name, file);
       try {
@@ -105,7 +105,7 @@ for (const name of STORES) {
       }
     });
 
-    test('a schema of somebody else', async () => {
+    test('a schema of another application', async () => {
       const schemas = ['CREATE TABLE rethread_log (id INTEGER)', 'CREATE TABLE rethread_schema (id INTEGER)', 'CREATE VIEW rethread_heads AS SELECT 1'];
       for (const [at, sql] of schemas.entries()) {
         const file = place(`${name} foreign ${at}`);
@@ -132,7 +132,7 @@ for (const name of STORES) {
       });
     });
 
-    test('a file that may only be read', async () => {
+    test('a read-only file', async () => {
       const file = place(`${name} mode`);
       await using(file, async (driver) => (await (await open({ store: driver })).session('s')).append(question));
       chmodSync(folder, 0o777); // a reader of a file in WAL mode has files of its own beside it
@@ -162,7 +162,7 @@ for (const name of STORES) {
   });
 }
 
-describe('r48 what cannot be used is refused, and not written', () => {
+describe('r48 an unusable store is rejected and unchanged', () => {
   test('a read-only database', async () => {
     const file = place('read-only');
     const writable = await open({ store: sqlite(file) });
@@ -181,7 +181,7 @@ describe('r48 what cannot be used is refused, and not written', () => {
     for (const wrong of [undefined, null, 7, {}, []]) assert.throws(() => sqlite(wrong), { code: 'config_invalid' });
   });
 
-  test('another connection that keeps the lock', async () => {
+  test('another connection that holds the lock', async () => {
     const file = place('busy');
     const store = await open({ store: sqlite(new DatabaseSync(file)) });
     const session = await store.session('s');
@@ -237,7 +237,7 @@ test('closing waits for the driver, and reports its failure', async () => {
   await assert.rejects(failing.close(), { code: 'store_error', message: /sqlite store: it hangs/ });
 });
 
-describe('drivers that are wrong are errors, never traps', () => {
+describe('invalid drivers are errors, never traps', () => {
   const odd = async (driver, code) => {
     await assert.rejects(async () => open({ store: driver }), (error) => {
       assert.equal(error.name, 'RethreadError', String(error));
@@ -265,7 +265,7 @@ describe('drivers that are wrong are errors, never traps', () => {
     'a getter for then': () => ({ get then() { throw new Error('no'); } }),
   })) test(name, () => odd(members({ transaction }), 'store_error'));
 
-  test('what a driver throws keeps its kind', async () => {
+  test('an error that a driver throws keeps its kind', async () => {
     for (const code of ['busy', 'quota_exceeded', 'closed', 'too_large']) {
       await odd(members({ transaction: () => { throw Object.assign(new Error('no'), { code }); } }), code);
     }

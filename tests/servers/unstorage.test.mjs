@@ -33,7 +33,7 @@ const STORAGES = {
 
 for (const [name, make] of Object.entries(STORAGES)) {
   describe(name, () => {
-    test('r46 it conforms; of two writers both sides are kept', async () => {
+    test('r46 it conforms, and both sides of two writers are kept', async () => {
       const testing = await startTesting();
       const results = [];
       for (const check of testing.checkNames()) {
@@ -66,7 +66,7 @@ function stale(storage) {
   };
 }
 
-test('r47 a second writer is reported, both sides are kept, every reader takes the same one', async () => {
+test('r47 a second writer is reported, both sides are kept, every reader chooses the same one', async () => {
   const storage = createStorage();
   const far = stale(storage);
   const one = await (await open({ store: unstorage(storage) })).session('s');
@@ -92,7 +92,7 @@ test('r47 a second writer is reported, both sides are kept, every reader takes t
   }
 });
 
-test('r48 a list that lacks a part of the session is an error, not a shorter chat', async () => {
+test('r48 an incomplete list of keys is an error, not a shorter chat', async () => {
   const storage = createStorage();
   const far = stale(storage);
   const one = await (await open({ store: unstorage(storage) })).session('s');
@@ -104,8 +104,8 @@ test('r48 a list that lacks a part of the session is an error, not a shorter cha
   assert.deepEqual(await texts(await two.session('s')), ['a', 'b', 'c']);
 });
 
-describe('r48 what cannot be used is refused, and not written', () => {
-  test('a newer layout, and keys of somebody else', async () => {
+describe('r48 an unusable store is rejected and unchanged', () => {
+  test('a newer layout, and keys of another application', async () => {
     const cases = [['rethread:schema', 'rethread appends 2', 'unsupported_version'], ['rethread:schema', 'rethread records 1', 'config_invalid'], ['rethread:user', 'x', 'config_invalid']];
     for (const [key, value, code] of cases) {
       const storage = createStorage();
@@ -115,7 +115,7 @@ describe('r48 what cannot be used is refused, and not written', () => {
     }
   });
 
-  test('no storage, a wrong prefix, a promise that it cannot keep', async () => {
+  test('no storage, a wrong prefix, a guarantee that it cannot give', async () => {
     for (const wrong of [undefined, {}, new Map()]) assert.throws(() => unstorage(wrong), { code: 'config_invalid' });
     assert.throws(() => unstorage(createStorage(), { prefix: 'a:b' }), { code: 'config_invalid' });
     await assert.rejects(open({ store: unstorage(createStorage()), durability: 'strict' }), { code: 'config_invalid' });

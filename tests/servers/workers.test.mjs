@@ -59,11 +59,11 @@ for (const store of ['d1', 'object']) {
       assert.deepEqual(await ask(`${store}/written`), {});
     });
 
-    test('strict durability is promised', async () => {
+    test('strict durability is guaranteed', async () => {
       assert.deepEqual(await ask(`${store}/strict`), { code: null });
     });
 
-    test('r48 what cannot be used is refused', async () => {
+    test('r48 an unusable store is rejected', async () => {
       assert.deepEqual(await ask(`${store}/wrong`), { codes: ['config_invalid', 'config_invalid', 'unsupported_version'] });
       assert.deepEqual(await ask(`${store}/foreign`), { code: 'config_invalid', tables: ['rethread_log'] });
     });
@@ -75,19 +75,19 @@ describe('kv', () => {
     assert.deepEqual(await ask('kv/chat'), { store: 'workers-kv' });
   });
 
-  test('r46 it conforms; of two writers both sides are kept', async () => {
+  test('r46 it conforms, and both sides of two writers are kept', async () => {
     const results = await ask('kv/suite');
     assert.ok(results.length >= 24, `only ${results.length} checks ran`);
     assert.deepEqual(results.filter(({ error }) => error), []);
   });
 
-  test('r47 a second writer is reported, both sides are kept, every reader takes the same one', async () => {
+  test('r47 a second writer is reported, both sides are kept, every reader chooses the same one', async () => {
     const { before, readers } = await ask('kv/fork');
     assert.deepEqual(before, ['first', 'there']);
     for (const reader of readers) assert.deepEqual(reader, { texts: ['first', 'here', 'here too'], branches: [['main', 3], ['conflict', 2]] });
   });
 
-  test('r48 what cannot be used is refused, and not written', async () => {
+  test('r48 an unusable store is rejected and unchanged', async () => {
     const codes = ['config_invalid', 'config_invalid', 'unsupported_version', 'config_invalid', 'config_invalid'];
     assert.deepEqual(await ask('kv/wrong'), { codes, keys: 1 });
   });

@@ -99,7 +99,7 @@ for (const [dialect, wire] of Object.entries(WIRES)) {
   }
 }
 
-test('openai-responses: continues from a response that the server stores, with reasoning', async () => {
+test('openai-responses: continues from a stored response, with reasoning', async () => {
   const base = `${standIn.url}/lane/held`;
   const { body, calls } = WIRES['openai-responses'];
   const send = (input, more) => fetch(`${base}/v1/responses`, { method: 'POST', body: JSON.stringify({ ...body(input), include: ['reasoning.encrypted_content'], reasoning: { effort: 'low' }, ...more }) });

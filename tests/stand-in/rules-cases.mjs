@@ -12,7 +12,7 @@ export const data = process.env.RETHREAD_DATA ?? fileURLToPath(new URL('../corpo
 /** `refused`: by name a body, the sentence and what else `check` is told; `taken`: bodies. `messageOf(error)` finds the sentence. */
 export function testCases(name, check, { refused, taken, messageOf, assertShape }) {
   for (const [what, [body, words, told]] of Object.entries(refused)) {
-    test(`${name} refuses ${what}`, () => {
+    test(`${name} rejects ${what}`, () => {
       const out = check(body, told);
       assert.ok(out, 'it is refused');
       assert.match(messageOf(out.error), words);
@@ -21,7 +21,7 @@ export function testCases(name, check, { refused, taken, messageOf, assertShape 
   }
   for (const [what, given] of Object.entries(taken)) {
     const [body, told] = Array.isArray(given) ? given : [given];
-    test(`${name} takes ${what}`, () => assert.equal(check(body, told), null));
+    test(`${name} accepts ${what}`, () => assert.equal(check(body, told), null));
   }
 }
 

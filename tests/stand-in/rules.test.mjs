@@ -138,7 +138,7 @@ testRecorded('anthropic', anthropic);
 /** Fewer recorded conversations than these mean that some were lost. */
 const LEAST_CONVERSATIONS = 55;
 
-test('openai-chat takes the recorded conversations', () => {
+test('openai-chat accepts the recorded conversations', () => {
   const folder = path.join(data, 'trajectories');
   const recorded = fs.readdirSync(folder).filter((file) => file !== 'index.json' && file.endsWith('.json'));
   assert.ok(recorded.length >= LEAST_CONVERSATIONS, `${recorded.length} recorded conversations, ${LEAST_CONVERSATIONS} at least`);

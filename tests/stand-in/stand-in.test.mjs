@@ -130,7 +130,7 @@ test('anthropic: the same loop, with signed thinking', async () => {
   assert.deepEqual(whole.content.filter((b) => b.type === 'tool_use').map((b) => b.input.city), ['Rome', 'Rome']);
 });
 
-test('a lone tool is called with different arguments', async () => {
+test('a single tool is called with different arguments', async () => {
   const { send } = lane();
   const body = chatBody([{ role: 'user', content: 'hi' }], { stream: false, stream_options: undefined });
   body.tools.length = 1;
@@ -228,7 +228,7 @@ test('a cut stream breaks the connection', async () => {
   assert.deepEqual((await control('requests')).map((r) => r.ended), ['cut', 'cut', 'cut']);
 });
 
-test('a gate stops the stream after k pieces, and a client may leave meanwhile', async () => {
+test('a gate stops the stream after k chunks, and the client can disconnect meanwhile', async () => {
   const { send, control, base } = lane();
   await control('script', { delayMs: 0, steps: [{ text: 'a b c d', gate: 'g', atPiece: 2 }, { text: 'a b c d', gate: 'h', atPiece: 2 }, { hang: true }] });
   const text = send('/v1/chat/completions', chatBody([{ role: 'user', content: 'q' }])).then((r) => r.text());
@@ -247,7 +247,7 @@ test('a gate stops the stream after k pieces, and a client may leave meanwhile',
   }
 });
 
-test('tool runs are counted here and can be held', async () => {
+test('tool runs are counted and can be held', async () => {
   const { control } = lane();
   const run = (phase, callId) => control('tool', { name: 'get_weather', callId, invocationId: `i-${callId}`, phase, arguments: { city: 'Oslo' } });
   const one = await run('start', 'c1');

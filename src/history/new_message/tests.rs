@@ -33,7 +33,7 @@ fn r57_keeps_ids_times_metadata_and_an_applications_own_parts() {
 }
 
 #[test]
-fn r57_a_call_brings_its_result_its_failure_and_its_time() {
+fn r57_a_call_has_its_result_error_and_time() {
     let history = appended(
         r#"[{"role":"assistant","parts":[{"type":"tool","name":"a","arguments":{"q":1}},{"type":"tool","name":"b","arguments":"{\"q\": 2}","result":{"x":[1]},"finishedAt":9},{"type":"tool","callId":"c","name":"c","arguments":null,"result":"no","isError":true}]}]"#,
     )
@@ -47,7 +47,7 @@ fn r57_a_call_brings_its_result_its_failure_and_its_time() {
 }
 
 #[test]
-fn r57_what_is_said_after_a_result_is_another_answer() {
+fn r57_text_after_a_result_is_another_message() {
     let mut history = appended(r#"[{"role":"user","parts":[{"type":"text","text":"Hi"}]}]"#).unwrap();
     let ids = append(
         &mut history,
@@ -65,7 +65,7 @@ fn r57_what_is_said_after_a_result_is_another_answer() {
 }
 
 #[test]
-fn r57_an_id_that_is_there_is_refused_and_nothing_is_doubled() {
+fn r57_a_duplicate_id_is_rejected_and_nothing_is_duplicated() {
     let one = r#"[{"id":"m","role":"user","parts":[{"type":"text","text":"Hi"}]}]"#;
     let mut history = appended(one).unwrap();
     assert_eq!(append(&mut history, one).unwrap_err().code, crate::error::ErrorCode::InvalidInput);
@@ -73,7 +73,7 @@ fn r57_an_id_that_is_there_is_refused_and_nothing_is_doubled() {
 }
 
 #[test]
-fn r57_what_is_no_message_is_refused_by_its_place() {
+fn r57_an_invalid_message_is_rejected_with_its_position() {
     for (bad, says) in [
         (r#"{"role":"user"}"#, "list"),
         (r#"[{"role":"tool","parts":[]}]"#, "message 0"),
@@ -91,7 +91,7 @@ fn r57_what_is_no_message_is_refused_by_its_place() {
 }
 
 #[test]
-fn r18_a_call_that_was_closed_as_interrupted_takes_its_real_result() {
+fn r18_a_call_closed_as_interrupted_accepts_its_real_result() {
     let mut history = appended(r#"[{"role":"assistant","parts":[{"type":"tool","callId":"a","name":"f"}]}]"#).unwrap();
     history.apply(HistoryEntry::Result(crate::history::ResultEntry {
         invocation: history.invocations()[0].id.clone(),
@@ -110,7 +110,7 @@ fn r18_a_call_that_was_closed_as_interrupted_takes_its_real_result() {
 }
 
 #[test]
-fn r57_results_of_parallel_calls_that_share_an_id_come_in_order() {
+fn r57_results_of_parallel_calls_with_one_id_are_assigned_in_order() {
     let history = appended(
         r#"[{"role":"assistant","parts":[{"type":"tool","callId":"a","name":"f"},{"type":"tool","callId":"a","name":"f"}]},{"role":"tool","createdAt":3,"parts":[{"type":"tool_result","callId":"a","result":1},{"type":"tool_result","callId":"a","result":2}]}]"#,
     )

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn r57_members_of_the_sdks_config_are_moved_to_where_the_api_has_them() {
+    fn r57_members_of_the_sdks_config_are_moved_to_their_place_in_the_api() {
         assert_eq!(
             written(
                 r#"{"model":"m","contents":"Hi","generationConfig":{"seed":1},"config":{"seed":2,"topK":4e0,"systemInstruction":["Be","brief."],"tools":[{}],"httpOptions":{"headers":{"x-goog-api-key":"k"}},"stopSequences":null}}"#
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn r57_a_request_in_the_shape_of_the_api_is_not_converted() {
+    fn r57_a_request_in_the_apis_form_is_not_converted() {
         for body in [
             r#"{"contents":[{"role":"user","parts":[{"text":"a"}]}],"generationConfig":{"config":{}}}"#,
             r#"{"contents":{"parts":[]},"config":null}"#,

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn r68_an_address_with_a_credential_or_a_fragment_is_refused_and_not_quoted() {
+    fn r68_a_url_with_a_credential_or_a_fragment_is_rejected_and_not_quoted() {
         for url in [
             "https://user:@@@h/v1",
             "https://@@@h/v1",
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn r68_a_header_is_known_or_allowed_or_refused() {
+    fn r68_a_header_that_is_neither_known_nor_allowed_is_rejected() {
         let headers = |name: &str| vec![(name.to_owned(), KEY.to_owned())];
         for name in PLAIN_HEADERS {
             check_known_headers(&headers(name), &[]).unwrap();

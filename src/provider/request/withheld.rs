@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn r68_a_withheld_member_is_missing_until_it_is_given_again() {
+    fn r68_a_withheld_member_is_missing_until_it_is_passed_again() {
         let dialect = Dialect::OpenAiResponses;
         let given = r#"{"api_key":"@","tools":[{"authorization":"@"},{"authorization":"@"}]}"#;
         let withheld = withhold(dialect, &Json::parse(given).unwrap()).members;

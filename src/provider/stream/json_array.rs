@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_no_item() {
+    fn a_truncated_item_is_not_returned() {
         let (mut items, mut found) = (JsonArraySplitter::default(), Vec::new());
         items.push(b"[{\"a\":1},{\"b\":", &mut |item| found.push(item.to_owned()));
         assert_eq!(found, ["{\"a\":1}"]);

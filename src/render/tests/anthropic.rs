@@ -37,7 +37,7 @@ fn r43_case34_case35_thinking_and_redacted_thinking_keep_bytes_and_order_around_
 }
 
 #[test]
-fn r43_case36_case37_thinking_that_anthropic_did_not_sign_goes() {
+fn r43_case36_case37_thinking_that_anthropic_did_not_sign_is_removed() {
     let body = format!(
         r#"[{ASKED},{{"role":"assistant","content":[{{"type":"thinking","thinking":"hm","signature":""}},{{"type":"text","text":"x"}}]}},{ASKED}]"#
     );
@@ -47,7 +47,7 @@ fn r43_case36_case37_thinking_that_anthropic_did_not_sign_goes() {
 }
 
 #[test]
-fn case48_a_servers_calls_are_answered_in_the_message_and_are_no_calls_of_ours() {
+fn case48_server_calls_have_their_results_in_the_message_and_are_not_invocations() {
     let search = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"x"},"caller":{"type":"direct"}},{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"u","title":"t","encrypted_content":"E\/r","page_age":null}]}"#;
     let code = r#"{"type":"server_tool_use","id":"srvtoolu_2","name":"bash_code_execution","input":{"command":"ls"}},{"type":"bash_code_execution_tool_result","tool_use_id":"srvtoolu_2","content":{"type":"bash_code_execution_result","stdout":"a","stderr":"","return_code":0,"content":[]}}"#;
     let mcp = r#"{"type":"mcp_tool_use","id":"mcptoolu_1","name":"ask","server_name":"s","input":{}},{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","is_error":false,"content":[{"type":"text","text":"r"}]}"#;
@@ -85,7 +85,7 @@ fn case48_a_servers_calls_are_answered_in_the_message_and_are_no_calls_of_ours()
 }
 
 #[test]
-fn case31_images_documents_and_search_results_stand_in_a_result() {
+fn case31_a_result_can_contain_images_documents_and_search_results() {
     let content = r#"[{"type":"text","text":"see"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AA=="}},{"type":"document","title":"d","source":{"type":"text","media_type":"text/plain","data":"words"},"citations":{"enabled":true}},{"type":"search_result","source":"u","title":"t","content":[{"type":"text","text":"found"}]}]"#;
     let body = format!(
         r#"[{ASKED},{{"role":"assistant","content":[{USE}]}},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"toolu_1","content":{content}}}]}}]"#
@@ -102,7 +102,7 @@ fn case31_images_documents_and_search_results_stand_in_a_result() {
 }
 
 #[test]
-fn r40_a_body_holds_four_cache_marks_and_the_newest_stay() {
+fn r40_a_body_keeps_the_newest_four_cache_marks() {
     let marked = |n: usize| {
         format!(
             r#"{{"role":"user","content":[{{"type":"text","text":"q{n}","cache_control":{{"type":"ephemeral"}}}}]}}"#
@@ -133,7 +133,7 @@ fn r40_a_body_holds_four_cache_marks_and_the_newest_stay() {
 }
 
 #[test]
-fn r43_directions_without_words_go_back_as_they_came() {
+fn r43_directions_without_text_return_unchanged() {
     for directs in [
         r#"{"role":"system","content":[],"output_config":{"effort":"low"}}"#,
         r#"{"role":"system","output_config":{"effort":"low"}}"#,
@@ -148,7 +148,7 @@ fn r43_directions_without_words_go_back_as_they_came() {
 }
 
 #[test]
-fn r43_a_result_that_is_made_names_the_toolset_of_its_call() {
+fn r43_a_synthesized_result_has_its_calls_toolset_name() {
     let call = USE.replace("}}", r#"},"toolset_name":"computer"}"#);
     let body = format!(r#"[{ASKED},{{"role":"assistant","content":[{call}]}}]"#);
     let sent = messages(&history_of(CLAUDE, &body), CLAUDE);
@@ -156,7 +156,7 @@ fn r43_a_result_that_is_made_names_the_toolset_of_its_call() {
 }
 
 #[test]
-fn r43_thinking_alone_is_left_out_and_reported() {
+fn r43_a_message_of_thinking_alone_is_omitted_and_reported() {
     let body = format!(
         r#"[{ASKED},{{"role":"assistant","content":[{{"type":"thinking","thinking":"hm","signature":"EqQB"}}]}},{ASKED}]"#
     );
@@ -168,7 +168,7 @@ fn r43_thinking_alone_is_left_out_and_reported() {
 }
 
 #[test]
-fn r40_text_of_white_space_and_images_of_answers_stay_here() {
+fn r40_white_space_and_images_of_answers_are_not_sent_to_anthropic() {
     let body = format!(r#"[{ASKED},{{"role":"assistant","content":" \n"}},{ASKED}]"#);
     assert_eq!(messages(&history_of(CHAT, &body), CLAUDE), format!("[{ASKED},{ASKED}]"));
     let image = r#"{"type":"image","source":{"type":"url","url":"https://x.example/a.png"}}"#;
@@ -177,7 +177,7 @@ fn r40_text_of_white_space_and_images_of_answers_stay_here() {
 }
 
 #[test]
-fn r10_results_in_one_message_go_when_their_calls_are_stale_though_the_calls_are_alike() {
+fn r10_stale_results_in_one_message_are_removed_though_their_calls_are_equal() {
     let history = history_of(
         CLAUDE,
         r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]},{"role":"assistant","content":[{"type":"tool_use","id":"b","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"one"},{"type":"tool_result","tool_use_id":"b","content":"two"},{"type":"text","text":"And now?"}]}]"#,

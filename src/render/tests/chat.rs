@@ -21,7 +21,7 @@ fn shown(history: &History, dialect: Dialect, policy: &Policy, settings: Setting
 }
 
 #[test]
-fn r43_an_answer_that_speaks_in_its_own_form_alone_goes_back_as_it_came() {
+fn r43_an_answer_of_provider_specific_content_alone_returns_unchanged() {
     let cases = [
         (CHAT, r#""audio":{"id":"audio_1"}"#),
         (CHAT, r#""content":null,"audio":{"id":"audio_1"}"#),
@@ -50,7 +50,7 @@ fn r43_an_answer_that_speaks_in_its_own_form_alone_goes_back_as_it_came() {
 }
 
 #[test]
-fn r43_an_answer_that_says_nothing_still_goes() {
+fn r43_an_empty_answer_is_omitted() {
     for (dialect, answer) in [
         (CHAT, r#""content":"""#),
         (
@@ -67,7 +67,7 @@ fn r43_an_answer_that_says_nothing_still_goes() {
 }
 
 #[test]
-fn r11_reasoning_goes_with_the_calls_that_it_led_to() {
+fn r11_reasoning_is_dropped_with_its_calls() {
     let body = r#"[{"role":"user","content":"q"},{"role":"assistant","content":"","reasoning_content":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm"}],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"r"},{"role":"assistant","content":"x"},{"role":"user","content":"?"}]"#;
     let history = history_of(CHAT, body);
     let (text, _) = shown(&history, CHAT, &Policy::default(), Settings::default());
@@ -76,7 +76,7 @@ fn r11_reasoning_goes_with_the_calls_that_it_led_to() {
 }
 
 #[test]
-fn r43_reasoning_that_no_server_is_to_see_leaves_no_empty_answer() {
+fn r43_a_message_of_unsendable_reasoning_is_omitted() {
     let drop = Settings { reasoning: ReasoningField::Drop, ..Settings::default() };
     let history = history_of(CHAT, &between(r#""content":"","reasoning_content":"hm","reasoning_details":[{"a":1}]"#));
     let (text, _) = shown(&history, CHAT, &always(), drop);
@@ -87,7 +87,7 @@ fn r43_reasoning_that_no_server_is_to_see_leaves_no_empty_answer() {
 }
 
 #[test]
-fn r43_what_a_server_wants_of_reasoning_holds_for_its_own_answers_too() {
+fn r43_a_servers_reasoning_requirements_apply_to_its_own_answers() {
     let cases = [
         // As it came, dropped, under a name.
         (r#""content":"y","reasoning_content":null"#, r#""content":"y""#, r#""content":"y","reasoning_content":null"#),
@@ -114,7 +114,7 @@ fn r43_what_a_server_wants_of_reasoning_holds_for_its_own_answers_too() {
 }
 
 #[test]
-fn r43_what_servers_of_the_format_document_goes_back_as_it_came() {
+fn r43_members_documented_by_compatible_servers_return_unchanged() {
     let call = r#""content":"","tool_calls":[{"id":"a","type":"builtin_function","function":{"name":"$web_search","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"{}","name":"$web_search""#;
     for answer in [
         call,

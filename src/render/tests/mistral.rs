@@ -10,7 +10,7 @@ use wasm_bindgen_test::wasm_bindgen_test as test;
 const MISTRAL: Dialect = Dialect::Mistral;
 
 #[test]
-fn r43_r45_what_came_from_mistral_goes_back_byte_for_byte() {
+fn r43_r45_mistral_messages_return_byte_for_byte() {
     let calls = |members: &str, call: &str| {
         format!(
             r#"[{{"role":"user","content":"q"}},{{{members},"tool_calls":[{call}]}},{{"role":"tool","content":"r","tool_call_id":"a1B2c3D4e"}},{{"role":"user","content":"?"}}]"#
@@ -74,7 +74,7 @@ fn r43_r45_what_came_from_mistral_goes_back_byte_for_byte() {
 }
 
 #[test]
-fn r05_case19_ids_are_nine_letters_and_digits_the_same_in_call_and_result() {
+fn r05_case19_ids_are_nine_alphanumerics_equal_in_call_and_result() {
     let body = r#"[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"call_abc_123","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"","type":"function","function":{"name":"g","arguments":"{}"}},{"id":"abcdefgh9","type":"function","function":{"name":"h","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_abc_123","content":"1"},{"role":"tool","tool_call_id":"","content":"2"},{"role":"tool","tool_call_id":"abcdefgh9","content":"3"}]"#;
     let text = messages(&history_of(CHAT, body), MISTRAL);
     let list = JsonRef::parse(&text).unwrap();
@@ -92,7 +92,7 @@ fn r05_case19_ids_are_nine_letters_and_digits_the_same_in_call_and_result() {
 const LEGAL: &str = "BxEjHeFwc";
 
 #[test]
-fn case20_two_ids_that_fall_together_stay_distinct() {
+fn case20_two_ids_that_collide_once_shortened_stay_distinct() {
     let legal = crate::id::short_name("call_abc_123", 9);
     let body = format!(
         r#"[{{"role":"user","content":"q"}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"call_abc_123","type":"function","function":{{"name":"f","arguments":"{{}}"}}}},{{"id":"{legal}","type":"function","function":{{"name":"g","arguments":"{{}}"}}}}]}},{{"role":"tool","tool_call_id":"{legal}","content":"of g"}},{{"role":"tool","tool_call_id":"call_abc_123","content":"of f"}}]"#
@@ -109,7 +109,7 @@ fn case20_two_ids_that_fall_together_stay_distinct() {
 }
 
 #[test]
-fn r42_other_dialects_are_said_in_mistrals_words() {
+fn r42_messages_of_other_dialects_are_encoded_for_mistral() {
     let body = r#"[{"role":"developer","content":"d"},{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"https://x/y.png","detail":"low"}},{"type":"file","file":{"file_data":"data:application/pdf;base64,AA==","filename":"y.pdf"}}]},{"role":"assistant","content":null,"refusal":"I will not."},{"role":"user","content":"then"},{"role":"assistant","reasoning_content":"hm","content":null,"tool_calls":[{"id":"a1B2c3D4e","type":"custom","custom":{"name":"f","input":"free"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":[{"type":"text","text":"r"}]}]"#;
     assert_eq!(
         messages(&history_of(CHAT, body), MISTRAL),
@@ -128,14 +128,14 @@ fn r42_other_dialects_are_said_in_mistrals_words() {
 }
 
 #[test]
-fn r42_a_refusal_between_words_is_said_in_its_place() {
+fn r42_a_refusal_between_texts_keeps_its_position() {
     let body = r#"[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"text","text":"A"},{"type":"refusal","refusal":"B"},{"type":"text","text":"C"}]},{"role":"user","content":"?"}]"#;
     let text = messages(&history_of(CHAT, body), MISTRAL);
     assert!(text.contains(r#"{"role":"assistant","content":"A\n\nB\n\nC"}"#), "{text}");
 }
 
 #[test]
-fn r42_mistrals_own_goes_to_the_others() {
+fn r42_mistral_messages_are_encoded_for_the_others() {
     let body = r#"[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":"https://x/y.png"},{"type":"document_url","document_url":"https://x/y.pdf","document_name":"y"}]},{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"I look."}],"tool_calls":[{"id":"a1B2c3D4e","function":{"name":"f","arguments":{"n":1.0}}}]},{"role":"tool","name":"f","tool_call_id":"a1B2c3D4e","content":[{"type":"text","text":"r"}]}]"#;
     let history = history_of(MISTRAL, body);
     assert_eq!(
@@ -149,7 +149,7 @@ fn r42_mistrals_own_goes_to_the_others() {
 }
 
 #[test]
-fn case54_a_body_that_would_end_in_an_answer_says_that_it_is_to_go_on() {
+fn case54_a_body_that_ends_in_an_answer_is_marked_as_a_prefix() {
     let asked = r#"{"role":"user","content":"q"}"#;
     let history = history_of(MISTRAL, &format!(r#"[{asked},{{"role":"assistant","content":"x"}}]"#));
     assert!(messages(&history, MISTRAL).ends_with(r#"{"role":"assistant","content":"x","prefix":true}]"#));
@@ -161,7 +161,7 @@ fn case54_a_body_that_would_end_in_an_answer_says_that_it_is_to_go_on() {
 }
 
 #[test]
-fn r42_a_system_message_after_an_answer_is_the_users() {
+fn r42_a_system_message_after_an_answer_becomes_a_user_message() {
     let call = r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a1B2c3D4e","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a1B2c3D4e","content":"r"}"#;
     for before in [r#"{"role":"assistant","content":"x"}"#, call] {
         let body = format!(
@@ -178,7 +178,7 @@ fn r42_a_system_message_after_an_answer_is_the_users() {
 }
 
 #[test]
-fn r55_mistrals_head() {
+fn r55_mistral_tools_tool_choice_and_parameters() {
     let tools = [tool("f", None)];
     let choice = |given: &str| {
         let text = head(MISTRAL, &format!(r#"{{"tool_choice":{given}}}"#), &tools).unwrap().0;
@@ -208,7 +208,7 @@ fn r55_mistrals_head() {
 }
 
 #[test]
-fn r43_reasoning_of_a_stream_goes_into_the_next_request() {
+fn r43_reasoning_of_a_stream_is_sent_in_the_next_request() {
     let chunk = |delta: &str, end: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{delta}{end}}}]}}\n\n");
     let mut assembler = StreamAssembler::new(MISTRAL);
     for text in [
@@ -294,7 +294,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn r04_r05_and_of_mistral_too(list in proptest::collection::vec(mistral_wire(), 0..8), more in proptest::collection::vec(mistral_wire(), 0..3), now in 0_u64..900_000) {
+    fn r04_r05_any_mistral_history_is_valid_in_every_dialect(list in proptest::collection::vec(mistral_wire(), 0..8), more in proptest::collection::vec(mistral_wire(), 0..3), now in 0_u64..900_000) {
         let taken = |wires: Vec<String>| -> Vec<String> {
             let is_taken = |wire: &String| decode_body(MISTRAL, JsonRef::parse(&format!("[{wire}]")).unwrap()).is_ok();
             wires.into_iter().filter(is_taken).collect()

@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn r04_r05_and_of_anthropic_too(list in proptest::collection::vec(claude_wire(), 0..8), chat in proptest::collection::vec(wire(), 0..3), now in 0_u64..900_000) {
+    fn r04_r05_any_anthropic_history_is_valid_in_every_dialect(list in proptest::collection::vec(claude_wire(), 0..8), chat in proptest::collection::vec(wire(), 0..3), now in 0_u64..900_000) {
         let mut history = history_of(CLAUDE, &format!("[{}]", list.join(",")));
         append(&mut history, CHAT, &format!("[{}]", chat.join(",")), &{ let ids = CountingIds::default(); for _ in 0..500 { crate::id::IdSource::new_id(&ids); } ids });
         valid_in_all(&history, None, now)?;

@@ -161,7 +161,7 @@ fn r36_message_count_keeps_the_newest_and_all_system_messages() {
 }
 
 #[test]
-fn r36_a_round_counts_as_one_message_and_goes_or_stays_whole() {
+fn r36_a_round_counts_as_one_message_and_is_never_split() {
     assert_eq!(reduced("u r3 a u a", vec![count(4)]), "a2 u3 a4", "a round does not come first");
     assert_eq!(reduced("u r3 a u a", vec![count(5)]), "u0 r3 - - - a2 u3 a4");
     assert_eq!(
@@ -172,7 +172,7 @@ fn r36_a_round_counts_as_one_message_and_goes_or_stays_whole() {
 }
 
 #[test]
-fn r36_reasoning_stays_or_goes_with_the_round_it_leads_to() {
+fn r36_reasoning_is_kept_or_dropped_with_its_round() {
     let history = history_of(
         r#"[{"role":"user","content":"u"},{"role":"assistant","content":"a"},{"role":"user","content":"v"},{"role":"assistant","content":null,"reasoning_content":"hm"},{"role":"assistant","content":null,"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"x","content":"r"},{"role":"assistant","content":"b"},{"role":"user","content":"w"}]"#,
     );
@@ -186,7 +186,7 @@ fn r36_reasoning_stays_or_goes_with_the_round_it_leads_to() {
 }
 
 #[test]
-fn r36_without_tools_the_rounds_of_earlier_turns_go_and_their_words_stay() {
+fn r36_the_tool_reducer_drops_rounds_of_earlier_turns_and_keeps_their_text() {
     let bare = || vec![Reducer::MessageCount { count: 9, keep_tools: false, first_system_only: false }];
     assert_eq!(reduced("u r2 a u r1", bare()), "u0 a2 u3 r1 -", "what the model waits for stays");
     let history = history_of(
@@ -200,7 +200,7 @@ fn r36_without_tools_the_rounds_of_earlier_turns_go_and_their_words_stay() {
 }
 
 #[test]
-fn r36_sliding_turns_go_whole() {
+fn r36_sliding_turns_drops_whole_turns() {
     let turns = |turns| vec![Reducer::SlidingTurns { turns }];
     assert_eq!(reduced("s u r2 a u r1 r1 a u", turns(2)), "s0 u4 r1 - r1 - a7 u8");
     assert_eq!(reduced("s u r2 a u r1 r1 a u", turns(1)), "s0 u8");
@@ -210,14 +210,14 @@ fn r36_sliding_turns_go_whole() {
 }
 
 #[test]
-fn r36_they_run_in_their_order() {
+fn r36_reducers_run_in_their_order() {
     let turns = || Reducer::SlidingTurns { turns: 2 };
     assert_eq!(reduced("u a u a u a", vec![turns(), count(3)]), "a3 u4 a5");
     assert_eq!(reduced("u a u a u a", vec![count(1), turns()]), "u4 a5");
 }
 
 #[test]
-fn r36_whatever_goes_is_told_and_nothing_stored_changes() {
+fn r36_every_drop_is_reported_and_nothing_stored_changes() {
     let history = talk("u r2 a u a u");
     let before = (history.messages().to_vec(), history.invocations().to_vec());
     let rendered = body(&mut Renderer::default(), &history, None, CHAT, &policy(vec![count(1)]), &mut nobody);
@@ -247,7 +247,7 @@ fn results(body: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn r36_results_of_older_turns_are_cut_where_they_are_long() {
+fn r36_long_results_of_older_turns_are_shortened() {
     let long = "\u{e9}".repeat(3_000);
     let history = with_results(&[&long, "short", &long]);
     let cut = |keep_newest_turns, max_bytes| Reducer::ToolResults { keep_newest_turns, max_bytes };
@@ -272,7 +272,7 @@ fn r36_results_of_older_turns_are_cut_where_they_are_long() {
 }
 
 #[test]
-fn r14_oversized_results_shrink_before_turns_go() {
+fn r14_long_results_are_shortened_before_turns_are_dropped() {
     let long = "x".repeat(40_000);
     let history = with_results(&[&long, "b", "c"]);
     let of = |tokens| body(&mut Renderer::default(), &history, None, CHAT, &policy(vec![budget(tokens)]), &mut nobody);
@@ -287,7 +287,7 @@ fn r14_oversized_results_shrink_before_turns_go() {
 }
 
 #[test]
-fn r14_arguments_count() {
+fn r14_arguments_count_towards_the_budget() {
     let arguments = JsonStr::new(&format!(r#"{{"q":"{}"}}"#, "x".repeat(8_000)));
     let list = format!(
         r#"[{{"role":"user","content":"u0"}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"c","type":"function","function":{{"name":"f","arguments":{}}}}}]}},{{"role":"tool","tool_call_id":"c","content":"r"}},{{"role":"assistant","content":"a0"}},{{"role":"user","content":"u1"}}]"#,
@@ -302,7 +302,7 @@ fn r14_arguments_count() {
 }
 
 #[test]
-fn r14_in_a_running_turn_the_oldest_rounds_go_and_no_round_is_split() {
+fn r14_in_a_running_turn_the_oldest_rounds_are_dropped_and_none_is_split() {
     let history = talk("u a");
     let live = talk("u r2 r2 r2");
     let of = |tokens| {
@@ -317,7 +317,7 @@ fn r14_in_a_running_turn_the_oldest_rounds_go_and_no_round_is_split() {
 }
 
 #[test]
-fn r14_a_counter_gets_all_texts_of_a_render_in_one_batch_and_its_answers_are_kept() {
+fn r14_a_counter_gets_all_texts_of_a_render_in_one_batch_and_its_counts_are_cached() {
     let long = "x".repeat(5_000);
     let ids = CountingIds::default();
     let mut history = History::new(Seed(1));
@@ -356,7 +356,7 @@ fn r14_a_counter_gets_all_texts_of_a_render_in_one_batch_and_its_answers_are_kep
 }
 
 #[test]
-fn r36_a_callback_that_fails_is_skipped_and_nothing_is_lost() {
+fn r36_a_reducer_whose_callback_fails_is_skipped() {
     let history = talk("u a u a u");
     let all = [
         Reducer::TokenBudget { tokens: 1, count: Some(callback(1)) },
@@ -392,7 +392,7 @@ fn r36_a_callback_that_fails_is_skipped_and_nothing_is_lost() {
 }
 
 #[test]
-fn r14_what_is_counted_otherwise_is_counted_again() {
+fn r14_a_different_counter_counts_again() {
     let history = history_of(
         r#"[{"role":"user","content":"u"},{"role":"assistant","content":"look","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"long\":1}"}}]},{"role":"tool","tool_call_id":"x","content":"r"},{"role":"assistant","content":"a"},{"role":"user","content":"v"}]"#,
     );
@@ -414,7 +414,7 @@ fn r14_what_is_counted_otherwise_is_counted_again() {
 // ---- summaries
 
 #[test]
-fn r36_a_summary_is_said_by_whoever_is_not_next() {
+fn r36_the_summarys_role_alternates_with_the_next_message() {
     let roles = |target: usize| {
         let rules = policy(vec![summarize(target, 0)]);
         let rendered = body(&mut Renderer::default(), &talk("u a u a u"), None, CHAT, &rules, &mut |_| {
@@ -429,7 +429,7 @@ fn r36_a_summary_is_said_by_whoever_is_not_next() {
 }
 
 #[test]
-fn r36_summarize_waits_for_the_threshold_and_then_keeps_the_target() {
+fn r36_summarize_starts_at_the_threshold_and_keeps_the_target() {
     let mut asked = 0;
     let mut of = |script: &str| {
         let rendered =
@@ -446,7 +446,7 @@ fn r36_summarize_waits_for_the_threshold_and_then_keeps_the_target() {
 }
 
 #[test]
-fn r36_a_round_is_not_split_by_a_summary_and_its_results_are_summed_up() {
+fn r36_a_summary_covers_whole_rounds_with_their_results() {
     let mut seen = Vec::new();
     let rendered = body(
         &mut Renderer::default(),
@@ -469,7 +469,7 @@ fn r36_a_round_is_not_split_by_a_summary_and_its_results_are_summed_up() {
 }
 
 #[test]
-fn r36_a_summary_is_made_once_and_again_only_when_the_threshold_is_passed() {
+fn r36_a_summary_is_requested_once_and_again_above_the_threshold() {
     let ids = CountingIds::default();
     let mut history = History::new(Seed(1));
     let mut renderer = Renderer::default();
@@ -509,7 +509,7 @@ fn r36_a_summary_is_made_once_and_again_only_when_the_threshold_is_passed() {
 }
 
 #[test]
-fn r36_a_summary_of_a_summary_by_the_same_reducer_twice_is_one() {
+fn r36_two_summarizers_produce_one_summary() {
     let rules = policy(vec![summarize(2, 0), summarize(2, 0)]);
     let mut asked = 0;
     let rendered = body(&mut Renderer::default(), &talk("u a u a u a"), None, CHAT, &rules, &mut |_| {
@@ -542,7 +542,7 @@ fn chosen(script: &str, choose: impl Fn(Vec<String>) -> Vec<String>) -> Rendered
 }
 
 #[test]
-fn r36_custom_chooses_changes_and_adds() {
+fn r36_custom_can_choose_change_and_add_messages() {
     let all = chosen("s u r2 a u", |items| items);
     assert_eq!(short(&all.body), "s0 u1 r2 - - a3 u4");
     assert!(all.report.is_empty());
@@ -562,7 +562,7 @@ fn r36_custom_chooses_changes_and_adds() {
 }
 
 #[test]
-fn r36_custom_cannot_lose_the_newest_question_nor_double_a_message() {
+fn r36_custom_cannot_drop_the_newest_question_or_duplicate_a_message() {
     assert_eq!(short(&chosen("u a u r1", |_| Vec::new()).body), "u2");
     assert_eq!(short(&chosen("u a u r1", |items| vec![items[1].clone(), items[3].clone()]).body), "a1 u2 r1 -");
     assert_eq!(short(&chosen("u a u", |items| [items.clone(), items].concat()).body), "u0 a1 u2");

@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_has_what_a_map_has(
+        fn a_directory_agrees_with_a_map(
             changes in prop::collection::vec((0..20_u64, prop::option::of((0..4_u64, 0..2_u32))), 0..60),
             from in 0..24_u64,
             width in 0..24_u64,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_neighbours_are_one_run() {
+    fn ten_thousand_consecutive_numbers_are_one_run() {
         let mut directory = KeyDirectory::default();
         for key in (0..10_000).step_by(2).chain((1..10_000).step_by(2)) {
             directory.insert(KeyRun::single(key));

@@ -17,7 +17,7 @@ const DELAYS = [0, 3, 6, 10, 20];
 
 /** A test a point, and a table of them all. */
 export function killTests(title, points) {
-  test(`${title}: what is killed there is finished after the restart`, async (t) => {
+  test(`${title}: a run killed there is finished after the restart`, async (t) => {
     const rows = await matrix(points);
     for (const row of rows) await t.test(row.name, () => assert.deepEqual(row.failures, []));
     if (rows.length) printTable(rows, (line) => console.log(line));

@@ -106,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn r04_r05_whatever_came_every_dialect_is_valid(list in prop::collection::vec(content(), 0..8), more in prop::collection::vec(content(), 0..3)) {
+    fn r04_r05_any_gemini_history_is_valid_in_every_dialect(list in prop::collection::vec(content(), 0..8), more in prop::collection::vec(content(), 0..3)) {
         let mut session = Session::of(GEMINI, &[&format!("[{}]", list.join(","))]);
         for dialect in [GEMINI, CHAT, CLAUDE] {
             // `list` fails the test on any error of `validate`.
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn r43_r45_what_is_sound_returns_byte_for_byte(rounds in prop::collection::vec(round(), 1..4), says in any::<bool>()) {
+    fn r43_r45_valid_contents_return_byte_for_byte(rounds in prop::collection::vec(round(), 1..4), says in any::<bool>()) {
         let mut contents = vec![ASK.to_owned()];
         for round in rounds {
             contents.extend(round);
@@ -140,7 +140,7 @@ proptest! {
 
     /// Decoding is total: any JSON is read, and what it says in other words is kept.
     #[test]
-    fn r41_any_json_is_decoded(text in r#"[\[\]{}",:a-c0-9 ]{0,40}"#, parts in prop::collection::vec(part(), 0..3), depth in 0_usize..200) {
+    fn r41_any_json_is_decoded_without_a_panic(text in r#"[\[\]{}",:a-c0-9 ]{0,40}"#, parts in prop::collection::vec(part(), 0..3), depth in 0_usize..200) {
         let deep = format!("{}{}{}", "[".repeat(depth), parts.join(","), "]".repeat(depth));
         for body in [text, format!(r#"{{"contents":[{}],"systemInstruction":{deep}}}"#, parts.join(",")), deep.clone(), format!(r#"[{{"parts":{deep},"role":"model"}}]"#)] {
             if let Ok(body) = JsonRef::parse(&body) {

@@ -31,7 +31,7 @@ fn trf_a30_arguments_count_towards_a_budget() {
 }
 
 #[test]
-fn trf_a31_a_budget_below_every_turn_leaves_the_last_message() {
+fn trf_a31_a_budget_below_every_turn_keeps_the_last_message() {
     assert_eq!(with_arguments(4).lines(&budget(1)), ["user second"]);
 }
 
@@ -54,7 +54,7 @@ fn after(says: fn() -> PersistReply) -> (Vec<Value>, String) {
 }
 
 #[test]
-fn trf_b19_what_persist_strips_is_neither_stored_nor_replayed() {
+fn trf_b19_fields_removed_by_persist_are_neither_stored_nor_replayed() {
     let (live, next) = after(|| PersistReply::Replaced {
         arguments: Some(Json::parse(r#"{"key":"(gone)"}"#).unwrap()),
         result: Some(Json::parse("\"(hidden)\"").unwrap()),
@@ -65,13 +65,13 @@ fn trf_b19_what_persist_strips_is_neither_stored_nor_replayed() {
 }
 
 #[test]
-fn trf_b20_persist_of_nothing_leaves_the_call_out_and_its_sibling_in() {
+fn trf_b20_a_call_that_persist_withholds_is_omitted_and_its_sibling_is_kept() {
     let (_, next) = after(|| PersistReply::Nothing);
     assert!(!next.contains("call_a") && next.contains("call_b") && next.contains("All done."), "{next}");
 }
 
 #[test]
-fn trf_b21_persist_that_throws_stores_nothing_and_the_model_has_the_result() {
+fn trf_b21_after_persist_throws_nothing_is_stored_and_the_model_gets_the_result() {
     let (live, next) = after(|| PersistReply::Failed("boom".into()));
     assert!(live[1].to_string().contains("hunter2"));
     assert!(!next.contains("call_a") && next.contains("call_b"), "{next}");

@@ -62,7 +62,7 @@ fn kept(found: &str, answer: &str) -> String {
 }
 
 #[test]
-fn r08_cited_items_stay_as_they_are() {
+fn r08_cited_items_are_kept_unchanged() {
     assert_eq!(kept(THREE, "As [source3] says."), r#"[{"source_number":3,"content":"three","n":1.50}]"#);
     assert_eq!(
         kept(THREE, "[source10] and [source0]"),
@@ -72,7 +72,7 @@ fn r08_cited_items_stay_as_they_are() {
 }
 
 #[test]
-fn r08_what_is_a_citation() {
+fn r08_citations_are_recognized() {
     let three = r#"[{"source_number":3,"content":"three","n":1.50}]"#;
     for hit in
         ["[source3]", "[Source03]", "[SOURCE3].", "[[source3]]", "[source3](u)", "x[source0003]y", "[source [source3]"]
@@ -100,7 +100,7 @@ fn r08_what_is_a_citation() {
 }
 
 #[test]
-fn r08_without_an_answer_nothing_goes() {
+fn r08_without_an_answer_no_source_is_removed() {
     for last in [says(""), json!({ "role": "assistant", "content": null }), user("next")] {
         let chat = Chat::of(&[user("q"), calls(&["a"]), result("a", THREE), last, user("next")]);
         assert_eq!(chat.lines(&cited())[2], format!("a={THREE}"));
@@ -116,7 +116,7 @@ fn r08_without_an_answer_nothing_goes() {
 }
 
 #[test]
-fn r08_an_answer_that_was_cut_might_have_cited_more() {
+fn r08_a_truncated_answer_removes_no_source() {
     let mut chat = Chat::new();
     let body = Value::from(vec![user("q"), calls(&["a"]), result("a", THREE), says("As [source3]")]).to_string();
     for mut entry in chat.joined(NOW - AGE, CHAT, &body).entries {
@@ -129,7 +129,7 @@ fn r08_an_answer_that_was_cut_might_have_cited_more() {
 }
 
 #[test]
-fn r08_words_beside_calls_cite_too_and_turns_are_apart() {
+fn r08_text_beside_calls_can_cite_and_turns_are_separate() {
     let mut asks = calls(&["b"]);
     asks["content"] = json!("[source0] is not enough.");
     let chat = Chat::of(&[
@@ -150,7 +150,7 @@ fn r08_words_beside_calls_cite_too_and_turns_are_apart() {
 }
 
 #[test]
-fn r08_what_is_no_list_of_sources_is_not_touched() {
+fn r08_a_result_that_is_not_a_list_of_sources_is_unchanged() {
     let same = [
         "plain",
         "",
@@ -176,7 +176,7 @@ fn r08_what_is_no_list_of_sources_is_not_touched() {
 }
 
 #[test]
-fn r08_a_list_may_be_a_value_or_stand_in_a_block() {
+fn r08_a_list_of_sources_can_be_a_value_or_a_text_block() {
     // As a tool of a run returned it.
     let three = Json::parse(THREE).unwrap();
     assert_eq!(returned(&three, "[source10]").lines(&cited())[2], r#"a=[{"source_number":10,"content":"ten"}]"#);
@@ -206,7 +206,7 @@ fn r08_a_list_may_be_a_value_or_stand_in_a_block() {
 }
 
 #[test]
-fn r08_what_could_not_be_written_again_as_it_was_stays() {
+fn r08_a_list_that_cannot_be_rewritten_exactly_is_unchanged() {
     // Half of a surrogate pair has no place in a text of ours.
     let half = r#""[{\"source_number\":1,\"content\":\"\ud800\"},{\"source_number\":2,\"content\":\"x\"}]""#;
     let chat = returned(&Json::parse(half).unwrap(), "[source2]");
@@ -224,7 +224,7 @@ fn r08_what_could_not_be_written_again_as_it_was_stays() {
 }
 
 #[test]
-fn r08_a_body_is_made_again_when_an_answer_comes() {
+fn r08_a_new_answer_invalidates_the_cached_encoding() {
     let mut renderer = Renderer::default();
     let (provider, policy) = (provider(CHAT), cited());
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
@@ -242,7 +242,7 @@ fn r08_a_body_is_made_again_when_an_answer_comes() {
 }
 
 #[test]
-fn r08_what_is_kept_is_what_would_be_made_anew() {
+fn r08_a_renderer_in_use_gives_the_same_bodies_as_a_new_one() {
     let (provider, policy) = (provider(CHAT), cited());
     let request = RenderRequest { provider: &provider, instructions: None, tools: &[], policy: &policy };
     let mut kept = Renderer::default();
@@ -274,20 +274,20 @@ fn r08_what_is_kept_is_what_would_be_made_anew() {
 }
 
 #[test]
-fn trf_a14_a_list_of_numbers_is_a_result_like_any_other() {
+fn trf_a14_a_list_of_numbers_is_not_a_list_of_sources() {
     let chat = searched("[1,2,3]", "[source1]");
     assert_eq!(chat.lines(&cited())[2], "a=[1,2,3]");
     assert_eq!((chat.render(CHAT, &cited()).1.max_source, sources(&chat).len()), (None, 0));
 }
 
 #[test]
-fn trf_a15_a_number_among_sources_is_no_source() {
+fn trf_a15_a_number_among_sources_is_not_a_source() {
     assert_eq!(kept(r#"[{"source_number":0},5]"#, "[source0]"), r#"[{"source_number":0}]"#);
     assert_eq!(kept(r#"[{"source_number":0},5,null,"x",[1]]"#, "none"), UNCITED_NOTE);
 }
 
 #[test]
-fn trf_a16_a_source_number_that_is_none_is_never_cited() {
+fn trf_a16_an_invalid_source_number_is_never_cited() {
     assert_eq!(kept(r#"[{"source_number":[0]},{"source_number":0}]"#, "[source0]"), r#"[{"source_number":0}]"#);
     for odd in ["[0]", "{}", "\"0\"", "null", "-0.5", "0.5", "1e400", "-1"] {
         assert_eq!(kept(&format!(r#"[{{"source_number":{odd}}}]"#), "[source0] [source1]"), "[]", "{odd}");
@@ -299,7 +299,7 @@ fn trf_a16_a_source_number_that_is_none_is_never_cited() {
 }
 
 #[test]
-fn trf_a19_sources_of_an_unknown_message_count_and_are_not_sent() {
+fn trf_a19_sources_of_an_unknown_message_are_counted_but_not_sent() {
     let mut chat = searched(r#"[{"source_number":2,"content":"two"}]"#, "done");
     let mut lost = chat.call("a").clone();
     lost.id = "lost".into();
@@ -313,7 +313,7 @@ fn trf_a19_sources_of_an_unknown_message_count_and_are_not_sent() {
 }
 
 #[test]
-fn trf_a20_which_sources_count_and_which_are_in_the_map() {
+fn trf_a20_counted_sources_and_sources_in_the_map() {
     let chat = Chat::of(&[
         user("q"),
         calls(&["a", "b"]),
@@ -330,7 +330,7 @@ fn trf_a20_which_sources_count_and_which_are_in_the_map() {
 }
 
 #[test]
-fn trf_a21_of_one_number_twice_the_later_counts() {
+fn trf_a21_of_two_sources_with_one_number_the_later_is_used() {
     let found = |text: &str| format!(r#"[{{"source_number":3,"content":"{text}","content_id":"c1"}}]"#);
     let chat = Chat::of(&[
         user("q"),
@@ -347,19 +347,19 @@ fn trf_a21_of_one_number_twice_the_later_counts() {
 }
 
 #[test]
-fn trf_a28_citations_of_another_tools_sources_leave_an_empty_list() {
+fn trf_a28_a_list_of_which_nothing_is_cited_becomes_empty() {
     assert_eq!(kept(THREE, "As [source77] says."), "[]");
 }
 
 #[test]
-fn trf_a29_a_list_with_words_behind_it_is_no_list() {
+fn trf_a29_a_list_followed_by_text_is_not_a_list_of_sources() {
     let found = r#"[{"source_number":4,"content":"x"}] Remember to cite."#;
     assert_eq!(kept(found, "none"), found);
     assert_eq!(searched(found, "none").render(CHAT, &always()).1.max_source, None);
 }
 
 #[test]
-fn r09_numbering_goes_on_when_results_are_not_shown_any_more() {
+fn r09_numbering_continues_when_results_are_no_longer_sent() {
     let chat = searched(THREE, "As [source3] says.");
     // Too old to be shown, and the answer still says [source3].
     let (body, rendered) = chat.render(CHAT, &global(window(0.0)));
@@ -372,7 +372,7 @@ fn r09_numbering_goes_on_when_results_are_not_shown_any_more() {
 }
 
 #[test]
-fn r08_what_is_set_aside_parts_no_turn() {
+fn r08_items_set_aside_do_not_split_a_turn() {
     let ghost = result("ghost", "boo");
     let body = Value::from(vec![
         user("q"),
@@ -396,7 +396,7 @@ fn r08_what_is_set_aside_parts_no_turn() {
 }
 
 #[test]
-fn r08_who_decides_by_level() {
+fn r08_the_setting_of_the_innermost_level_is_used() {
     let layer = |citations| PolicyLayer { citations: Some(citations), ..PolicyLayer::default() };
     let policy = Policy { session: layer(Citations::Off), channel: layer(Citations::Replay), ..always() };
     assert_eq!(searched(THREE, "none").lines(&policy)[2], format!("a={THREE}"));

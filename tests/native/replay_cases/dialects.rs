@@ -140,7 +140,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(target_arch = "wasm32") { 200 } else { 2_000 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn r11_whatever_goes_every_dialect_takes_the_body(turns in turns(), seed in proptest::array::uniform32(any::<u8>()), by_run: bool, asks: bool, claude: bool) {
+    fn r11_bodies_without_stale_results_are_valid_in_every_dialect(turns in turns(), seed in proptest::array::uniform32(any::<u8>()), by_run: bool, asks: bool, claude: bool) {
         let policy = policy_of(&seed);
         let history = history_of(&turns, by_run, claude);
         let live = Chat::of(&[user("now")]);
@@ -170,7 +170,7 @@ proptest! {
 }
 
 #[test]
-fn r11_a_turn_that_goes_leaves_no_roles_that_are_refused() {
+fn r11_removing_a_stale_turn_leaves_a_valid_order_of_roles() {
     let turn = [user("q"), super::calls(&["a"]), result("a", "A"), says("")];
     let chat = Chat::of(&turn).and(&[user("next"), says("done"), user("more")]);
     let never = global(window(0.0));

@@ -18,14 +18,14 @@ fn omit() -> Policy {
 }
 
 #[test]
-fn trf_a01_parallel_calls_their_results_the_answer_the_next_question() {
+fn trf_a01_parallel_calls_then_results_then_answer_then_question() {
     let chat =
         Chat::of(&[user("q"), calls(&["a", "b"]), result("a", "A"), result("b", "B"), says("done"), user("next")]);
     assert_eq!(chat.lines(&always()), ["user q", "calls a b", "a=A", "b=B", "says done", "user next"]);
 }
 
 #[test]
-fn trf_a02_the_order_of_records_is_not_that_of_calls() {
+fn trf_a02_calls_are_ordered_by_place_whatever_the_order_of_records() {
     let mut chat = Chat::new();
     let body = Value::from(vec![
         user("q"),
@@ -57,13 +57,13 @@ fn trf_a03_rounds_may_have_gaps() {
 }
 
 #[test]
-fn trf_a04_a_round_that_never_began_goes_and_the_next_one_stays() {
+fn trf_a04_a_round_without_a_started_call_is_dropped_and_the_next_one_kept() {
     let chat = Chat::of_run(&[user("q"), calls(&["a"]), calls(&["b"]), result("b", "B"), says("done")]);
     assert_eq!(chat.lines(&always()), ["user q", "calls b", "b=B", "says done"]);
 }
 
 #[test]
-fn trf_a05_an_empty_result_is_one_and_an_open_call_beside_it_is_told_of() {
+fn trf_a05_an_empty_result_counts_as_a_result_and_an_open_sibling_is_reported() {
     let chat = Chat::of_run(&[user("q"), calls(&["a", "b", "c"]), result("a", "A"), result("c", ""), says("done")]);
     assert_eq!(chat.lines(&omit()), ["user q", "calls a c", "a=A", "c=", "says done"]);
     // R4: its evidence stays unless the application says otherwise.
@@ -76,13 +76,13 @@ fn trf_a05_an_empty_result_is_one_and_an_open_call_beside_it_is_told_of() {
 }
 
 #[test]
-fn trf_a06_nothing_answered_leaves_the_text() {
+fn trf_a06_without_any_result_only_the_text_is_sent() {
     let chat = Chat::of_run(&[user("q"), calls(&["a", "b"]), says("done")]);
     assert_eq!(chat.lines(&always()), ["user q", "says done"]);
 }
 
 #[test]
-fn trf_a07_nothing_answered_and_no_text_leaves_nothing() {
+fn trf_a07_without_any_result_or_text_the_message_is_dropped() {
     let chat = Chat::of_run(&[user("q"), calls(&["a"]), says(""), user("next")]);
     assert_eq!(chat.lines(&always()), ["user q", "user next"]);
     let chat = Chat::of_run(&[user("q"), calls(&["a"]), user("next")]);
@@ -90,7 +90,7 @@ fn trf_a07_nothing_answered_and_no_text_leaves_nothing() {
 }
 
 #[test]
-fn trf_a08_rounds_without_an_answer_end_on_their_results() {
+fn trf_a08_rounds_without_an_answer_end_with_their_results() {
     let chat = Chat::of(&[
         user("q"),
         calls(&["a"]),
@@ -109,7 +109,7 @@ fn trf_a09_an_empty_answer_is_stored_and_never_sent() {
 }
 
 #[test]
-fn trf_a10_empty_ids_become_two_that_differ() {
+fn trf_a10_two_empty_ids_become_two_different_ids() {
     let messages = [user("q"), calls(&["", ""]), result("", "A"), result("", "B"), says("done")];
     let lines = Chat::of(&messages).lines(&always());
     let ids: Vec<&str> = lines[1].strip_prefix("calls ").unwrap().split(' ').collect();
@@ -119,7 +119,7 @@ fn trf_a10_empty_ids_become_two_that_differ() {
 }
 
 #[test]
-fn trf_a11_an_id_of_two_turns_is_made_unique() {
+fn trf_a11_an_id_used_in_two_turns_is_made_unique() {
     let turn = [user("q"), calls(&["call_0"]), result("call_0", "A"), says("done")];
     let chat = Chat::of(&turn).and(&turn);
     let lines = chat.lines(&always());
@@ -192,7 +192,7 @@ fn log_lines(log: &RefCell<SessionLog>) -> (Vec<String>, Option<u64>) {
 }
 
 #[test]
-fn trf_a12_a_store_that_fails_gives_what_is_readable_and_numbers_on() {
+fn trf_a12_after_a_lost_record_the_rest_is_readable_and_numbering_continues() {
     // The newest sources are in the record that is lost: the head knows their numbers.
     let store = three_turns();
     corrupt(&store, 2);
@@ -206,7 +206,7 @@ fn trf_a12_a_store_that_fails_gives_what_is_readable_and_numbers_on() {
 }
 
 #[test]
-fn r07_a_corrupt_record_costs_its_own_calls_alone() {
+fn r07_a_corrupt_record_loses_only_its_own_calls() {
     for lost in 0..3_usize {
         let store = three_turns();
         corrupt(&store, lost as u64);
@@ -227,7 +227,7 @@ fn r07_a_corrupt_record_costs_its_own_calls_alone() {
 }
 
 #[test]
-fn r07_a_call_whose_result_is_lost_and_a_result_whose_call_is_lost() {
+fn r07_a_call_or_a_result_without_its_counterpart_is_handled() {
     let store = MemoryStore::default();
     let log = open(&store);
     append(&store, &log, "a", &[user("a"), calls(&["a", "b"]), result("a", "A")]);
@@ -249,7 +249,7 @@ fn r07_a_call_whose_result_is_lost_and_a_result_whose_call_is_lost() {
 }
 
 #[test]
-fn r07_r09_the_mark_is_kept_by_whoever_reads_and_whoever_writes() {
+fn r07_r09_the_highest_source_number_survives_readers_and_writers() {
     let store = three_turns();
     let stale = open(&store);
     append(&store, &open(&store), "d", &[user("d"), calls(&["d"]), result("d", &sources(40, 40)), says("done")]);
@@ -268,7 +268,7 @@ fn r07_r09_the_mark_is_kept_by_whoever_reads_and_whoever_writes() {
 }
 
 #[test]
-fn r09_a_session_that_is_begun_anew_numbers_anew() {
+fn r09_a_recreated_session_numbers_sources_from_one() {
     let store = three_turns();
     block_on(store.delete_session("s")).unwrap();
     let log = open(&store);
@@ -277,7 +277,7 @@ fn r09_a_session_that_is_begun_anew_numbers_anew() {
 }
 
 #[test]
-fn trf_a13_what_is_wrong_with_one_call_costs_no_other() {
+fn trf_a13_a_defective_call_affects_no_other_call() {
     for arguments in ["", "[]", "null", "{oops", "7", "\"x\""] {
         let broken = json!({ "role": "assistant", "content": null, "tool_calls": [call("a", "{}"), call("b", arguments), call("c", "{}")] });
         let chat = Chat::of(&[user("q"), broken, result("a", "A"), result("b", "B"), result("c", "C"), says("done")]);
@@ -291,7 +291,7 @@ fn trf_a13_what_is_wrong_with_one_call_costs_no_other() {
 }
 
 #[test]
-fn trf_a17_no_order_comes_from_a_clock() {
+fn trf_a17_order_never_depends_on_timestamps() {
     let turn = |text: &str| Value::from(vec![user(text), calls(&[text]), result(text, "R"), says("done")]).to_string();
     let chat = Chat::new().at(9_000, CHAT, &turn("a")).at(0, CHAT, &turn("b")).at(5_000, CHAT, &turn("c"));
     let asked: Vec<String> = chat.lines(&always()).into_iter().filter(|line| line.starts_with("user")).collect();
@@ -299,7 +299,7 @@ fn trf_a17_no_order_comes_from_a_clock() {
 }
 
 #[test]
-fn trf_a18_the_current_turn_is_last_whatever_its_stamp() {
+fn trf_a18_the_current_turn_is_last_whatever_its_timestamp() {
     let chat = Chat::of(&[user("q"), says("done")]);
     let live = Chat::new().at(1, CHAT, &Value::from(vec![user("now")]).to_string());
     let (body, _) = render(&chat.history, Some(&live.history), CHAT, &always());
@@ -307,7 +307,7 @@ fn trf_a18_the_current_turn_is_last_whatever_its_stamp() {
 }
 
 #[test]
-fn trf_a22_no_arguments_are_an_empty_object() {
+fn trf_a22_missing_arguments_become_an_empty_object() {
     let without = json!({ "id": "d", "type": "function", "function": { "name": "look" } });
     let none = json!({ "id": "c", "type": "function", "function": { "name": "look", "arguments": null } });
     let asks =
@@ -325,7 +325,7 @@ fn trf_a22_no_arguments_are_an_empty_object() {
 }
 
 #[test]
-fn trf_a23_no_empty_list_of_calls_goes_out() {
+fn trf_a23_an_empty_list_of_calls_is_never_sent() {
     let mut plain = says("x");
     plain["tool_calls"] = json!([]);
     let chat = Chat::of(&[user("q"), says("done"), user("q"), plain]);
@@ -350,7 +350,7 @@ fn trf_a25_a_result_may_come_after_a_later_round() {
 }
 
 #[test]
-fn trf_a26_prose_beside_calls_stays() {
+fn trf_a26_text_beside_calls_is_kept() {
     let mut asks = calls(&["a"]);
     asks["content"] = json!("Let me look.");
     let chat = Chat::of(&[user("q"), asks, result("a", "A"), says("done")]);
@@ -360,7 +360,7 @@ fn trf_a26_prose_beside_calls_stays() {
 }
 
 #[test]
-fn trf_a27_a_result_in_blocks_is_one() {
+fn trf_a27_a_result_of_several_blocks_is_one_result() {
     let blocks = json!([{ "type": "text", "text": "one" }, { "type": "text", "text": "two" }]);
     let shown = json!({ "role": "tool", "tool_call_id": "a", "content": blocks });
     let chat = Chat::of(&[user("q"), calls(&["a"]), shown, says("done")]);
@@ -382,7 +382,7 @@ fn r02_a_failure_is_a_result() {
 }
 
 #[test]
-fn r02_arguments_stay_as_the_model_wrote_them() {
+fn r02_arguments_are_kept_as_the_model_wrote_them() {
     let arguments = r#"{ "n": 12345678901234567890, "n": 1.0 }"#;
     let asks = json!({ "role": "assistant", "content": null, "tool_calls": [call("a", arguments)] });
     let chat = Chat::of(&[user("q"), asks, result("a", "A"), says("done")]);
@@ -393,7 +393,7 @@ fn r02_arguments_stay_as_the_model_wrote_them() {
 }
 
 #[test]
-fn r02_a_result_that_is_appended_later_is_an_entry_of_its_own() {
+fn r02_a_result_appended_later_is_a_separate_entry() {
     let mut chat = Chat::of(&[user("q"), calls(&["a", "b"]), result("b", "B")]);
     let joined = chat.joined(NOW, CHAT, &Value::from(vec![result("a", "A"), says("done")]).to_string());
     assert!(matches!(&joined.entries[0], HistoryEntry::Result(entry) if entry.invocation == chat.call("a").id));

@@ -38,7 +38,7 @@ fn stored(store: &MemoryStore) -> (String, i64) {
 }
 
 #[test]
-fn r08_store_acts_before_the_append_and_the_live_turn_has_it_all() {
+fn r08_store_mode_trims_before_the_append_and_the_live_turn_keeps_all_sources() {
     let store = MemoryStore::default();
     let mut host = host(&store);
     let outcome = host.ask(with("r1", Citations::Store), "q", search("As [source4] says."));
@@ -53,7 +53,7 @@ fn r08_store_acts_before_the_append_and_the_live_turn_has_it_all() {
 }
 
 #[test]
-fn r08_replay_stores_all_and_shows_less() {
+fn r08_replay_mode_stores_all_sources_and_sends_the_cited_ones() {
     let store = MemoryStore::default();
     let mut host = host(&store);
     host.ask(with("r1", Citations::Replay), "q", search("As [source4] says."));
@@ -79,7 +79,7 @@ fn r08_a_run_that_ends_early_keeps_all_sources() {
 }
 
 #[test]
-fn r09_a_run_that_was_killed_or_given_up_has_used_its_numbers() {
+fn r09_source_numbers_of_a_killed_or_discarded_run_are_not_reused() {
     let store = MemoryStore::default();
     let mut host = host(&store);
     host.start(with("r1", Citations::Off), "q").unwrap();
@@ -97,7 +97,7 @@ fn r09_a_run_that_was_killed_or_given_up_has_used_its_numbers() {
 }
 
 #[test]
-fn r09_numbering_goes_on_over_turns() {
+fn r09_numbering_continues_over_turns() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let next = std::rc::Rc::new(std::cell::Cell::new(0));

@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn r04_r05_histories_of_several_dialects_are_valid_here(
+    fn r04_r05_histories_of_several_dialects_are_valid_responses_bodies(
         one in prop::collection::vec(chat(), 0..6),
         two in prop::collection::vec(claude(), 0..6),
         three in prop::collection::vec(item(), 0..6),
@@ -186,7 +186,7 @@ proptest! {
 
     /// What comes from elsewhere is right as it is made: nothing is left for `repair` to mend.
     #[test]
-    fn r04_what_other_dialects_said_needs_no_mending(one in prop::collection::vec(chat(), 0..8), two in prop::collection::vec(claude(), 0..8)) {
+    fn r04_histories_of_other_dialects_render_without_a_repair(one in prop::collection::vec(chat(), 0..8), two in prop::collection::vec(claude(), 0..8)) {
         let session = Session::of(CHAT, &json!(one)).append(CLAUDE, &json!(two));
         for layer in layers() {
             let (body, _, stable) = session.render(OWN, None, layer);
@@ -196,7 +196,7 @@ proptest! {
 
     /// A body that is valid, with every call answered, comes back as it was.
     #[test]
-    fn r45_valid_items_come_back(list in prop::collection::vec(item(), 0..10)) {
+    fn r45_valid_items_return_unchanged(list in prop::collection::vec(item(), 0..10)) {
         let body = json!({"input": list}).to_string();
         let wrong = !validate(body.as_bytes(), OWN).is_empty();
         let session = Session::of(OWN, &json!(list));
@@ -233,7 +233,7 @@ proptest! {
 }
 
 #[test]
-fn severities_are_what_the_properties_rest_on() {
+fn severities_that_the_properties_rely_on() {
     let wrong = validate(br#"{"input":[{"type":"function_call_output","call_id":"a","output":"x"}]}"#, OWN);
     assert!(wrong.iter().any(|found| found.severity == Severity::Error));
 }

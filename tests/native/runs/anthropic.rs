@@ -26,7 +26,7 @@ fn stream(blocks: &[Value], reason: &str) -> Answer {
 }
 
 #[test]
-fn r43_case49_a_pause_in_the_servers_own_loop_goes_on_with_every_block_unchanged() {
+fn r43_case49_a_turn_paused_by_server_tools_continues_with_every_block_unchanged() {
     let first = [
         json!({"type": "thinking", "thinking": "hm", "signature": "EqQB+/=="}),
         json!({"type": "text", "text": "I search. "}),
@@ -64,7 +64,7 @@ fn r43_case49_a_pause_in_the_servers_own_loop_goes_on_with_every_block_unchanged
 }
 
 #[test]
-fn r43_code_that_waits_in_a_container_is_answered_in_it() {
+fn r43_a_call_from_a_code_container_is_answered_in_that_container() {
     let container = json!({"id": "container_1", "expires_at": "2026-06-30T23:59:10Z"});
     let call = json!({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}, "caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}});
     let code =
@@ -99,7 +99,7 @@ fn r43_code_that_waits_in_a_container_is_answered_in_it() {
 }
 
 #[test]
-fn r60_a_server_that_pauses_for_ever_is_stopped() {
+fn r60_a_turn_that_is_paused_forever_is_stopped() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let mut asked = 0;
@@ -113,7 +113,7 @@ fn r60_a_server_that_pauses_for_ever_is_stopped() {
 }
 
 #[test]
-fn r43_an_answer_that_pauses_behind_its_summary_goes_on() {
+fn r43_an_answer_paused_after_its_compaction_continues() {
     let summary = json!({"type": "compaction", "content": "So far.", "encrypted_content": null});
     for (params, turns) in [
         (

@@ -77,7 +77,7 @@ fn r68_a_credential_in_params_is_sent_and_stored_nowhere() {
 }
 
 #[test]
-fn r68_a_provider_that_quotes_a_credential_of_params_is_not_repeated() {
+fn r68_a_credential_in_params_is_removed_from_provider_errors() {
     for (dialect, params, _) in GIVEN {
         for stream in [false, true] {
             let spy = Spy::default();
@@ -94,7 +94,7 @@ fn r68_a_provider_that_quotes_a_credential_of_params_is_not_repeated() {
 }
 
 #[test]
-fn r68_an_error_event_of_a_stream_quotes_no_credential_of_params() {
+fn r68_a_credential_in_params_is_removed_from_error_events() {
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");
     let stream = format!("data: {{\"error\":{{\"message\":\"bad {KEY}\",\"code\":\"c\"}}}}\n\n");
@@ -106,7 +106,7 @@ fn r68_an_error_event_of_a_stream_quotes_no_credential_of_params() {
 }
 
 #[test]
-fn r68_another_dialect_at_a_resume_needs_none_of_them() {
+fn r68_a_resume_in_another_dialect_needs_no_withheld_member() {
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");
     host.start(with_params(CHAT, false, GIVEN[0].1), "Go").unwrap();

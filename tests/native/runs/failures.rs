@@ -44,7 +44,7 @@ fn message(outcome: &RunOutcome) -> String {
 }
 
 #[test]
-fn r60_a_provider_that_asks_for_time_gets_it() {
+fn r60_retry_after_is_respected() {
     for (dialect, stream) in WAYS {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -79,7 +79,7 @@ fn r60_a_provider_that_asks_for_time_gets_it() {
 }
 
 #[test]
-fn r60_it_gives_up_after_the_last_try() {
+fn r60_a_run_fails_after_the_last_retry() {
     for (dialect, stream) in WAYS {
         let (outcome, waits) = fails(dialect, stream, |_| {
             Answer::Status(500, vec![], r#"{"error":{"message":"the key sk-abcdefghijkl is odd"}}"#.into())
@@ -101,7 +101,7 @@ fn r60_it_gives_up_after_the_last_try() {
 }
 
 #[test]
-fn r60_what_waiting_cannot_mend_is_not_tried_again() {
+fn r60_permanent_errors_are_not_retried() {
     for status in [400, 401, 403, 404, 413, 422] {
         let (_, waits) = fails(CHAT, false, |_| {
             Answer::Status(status, vec![("retry-after", "1")], r#"{"error":{"message":"no"}}"#.into())
@@ -115,7 +115,7 @@ fn r60_what_waiting_cannot_mend_is_not_tried_again() {
 }
 
 #[test]
-fn r27_a_stream_that_had_begun_is_never_asked_for_again() {
+fn r27_a_stream_that_has_begun_is_never_requested_again() {
     for dialect in [CHAT, CLAUDE, RESPONSES] {
         for cut in [1, 40, 200] {
             let mut count = 0;
@@ -132,7 +132,7 @@ fn r27_a_stream_that_had_begun_is_never_asked_for_again() {
 }
 
 #[test]
-fn r44_a_cut_or_broken_answer_fails_and_runs_no_tool() {
+fn r44_a_truncated_or_broken_answer_fails_and_runs_no_tool() {
     for dialect in [CHAT, CLAUDE, RESPONSES] {
         let whole = Say { text: "Let me look.".into(), ..calls(&[("c1", "look", r#"{"n":1}"#), ("c2", "find", "{}")]) }
             .stream(dialect);
@@ -167,7 +167,7 @@ fn r44_a_cut_or_broken_answer_fails_and_runs_no_tool() {
 }
 
 #[test]
-fn r44_a_call_that_was_cut_by_the_length_limit_never_runs() {
+fn r44_a_call_truncated_by_the_length_limit_never_runs() {
     for (dialect, stream) in WAYS {
         let reason = if dialect == CLAUDE { "max_tokens" } else { "length" };
         let (outcome, _) = fails(dialect, stream, |_| {
@@ -178,7 +178,7 @@ fn r44_a_call_that_was_cut_by_the_length_limit_never_runs() {
 }
 
 #[test]
-fn r60_a_text_that_was_cut_by_the_length_limit_is_kept_as_truncated() {
+fn r60_a_text_truncated_by_the_length_limit_is_kept_as_truncated() {
     for (dialect, stream) in WAYS {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -220,7 +220,7 @@ fn r60_refused_filtered_and_empty_answers() {
 }
 
 #[test]
-fn r60_a_paused_turn_goes_on_with_its_content_unchanged() {
+fn r60_a_paused_turn_continues_with_its_content_unchanged() {
     for stream in [false, true] {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -246,7 +246,7 @@ fn r60_a_paused_turn_goes_on_with_its_content_unchanged() {
 }
 
 #[test]
-fn r60_what_a_tool_cannot_do_is_told_to_the_model() {
+fn r60_a_failing_tool_is_reported_to_the_model() {
     for (dialect, stream) in WAYS {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -270,7 +270,7 @@ fn r60_what_a_tool_cannot_do_is_told_to_the_model() {
 }
 
 #[test]
-fn r60_arguments_that_are_no_json_are_answered_and_never_run() {
+fn r60_a_call_with_invalid_arguments_gets_an_error_result_and_never_runs() {
     for (dialect, stream) in WAYS {
         // Whole, Anthropic's input is an object by its own form.
         if dialect == CLAUDE && !stream {
@@ -318,7 +318,7 @@ fn r60_arguments_that_are_no_json_are_answered_and_never_run() {
 }
 
 #[test]
-fn r44_a_refusal_in_the_middle_of_a_call_ends_the_turn_and_runs_nothing() {
+fn r44_a_refusal_during_a_call_ends_the_turn_and_runs_nothing() {
     for stream in [false, true] {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -352,7 +352,7 @@ fn r45_a_large_result_is_kept_whole() {
 }
 
 #[test]
-fn r60_a_model_that_never_stops_calling_is_stopped() {
+fn r60_max_turns_stops_a_model_that_keeps_calling_tools() {
     for keep in [OnStop::Discard, OnStop::Keep] {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -370,7 +370,7 @@ fn r60_a_model_that_never_stops_calling_is_stopped() {
 }
 
 #[test]
-fn r20_r58_a_run_that_is_stopped_keeps_what_there_was_if_asked() {
+fn r20_r58_a_stopped_run_keeps_its_partial_answer_with_the_option() {
     for dialect in [CHAT, CLAUDE, RESPONSES] {
         for keep in [false, true] {
             for fails in [false, true] {
@@ -408,7 +408,7 @@ fn r20_r58_a_run_that_is_stopped_keeps_what_there_was_if_asked() {
 }
 
 #[test]
-fn r15_cancelled_anywhere_history_is_as_it_was() {
+fn r15_cancelling_at_any_point_leaves_history_unchanged() {
     for (dialect, stream) in WAYS {
         for keep in [OnStop::Discard, OnStop::Keep] {
             for writes in 0..10 {
@@ -523,7 +523,7 @@ fn misuse_changes_nothing() {
 }
 
 #[test]
-fn misuse_at_the_start_leaves_nothing() {
+fn invalid_start_options_store_nothing() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     assert_eq!(host.start(setup("run", CHAT, false), "").unwrap_err().code, ErrorCode::InvalidInput);
@@ -556,7 +556,7 @@ fn misuse_at_the_start_leaves_nothing() {
 }
 
 #[test]
-fn r58_a_session_that_was_deleted_takes_no_late_answer() {
+fn r58_a_late_answer_is_not_appended_to_a_deleted_session() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.start(setup("run", CHAT, false), "Go").unwrap();

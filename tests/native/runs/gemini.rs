@@ -17,7 +17,7 @@ fn answer(content: &str) -> Answer {
 }
 
 #[test]
-fn r05_r43_results_find_their_calls_by_name_and_order() {
+fn r05_r43_results_are_assigned_by_name_and_order() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     // The last tool first.
@@ -55,7 +55,7 @@ fn r05_r43_results_find_their_calls_by_name_and_order() {
 }
 
 #[test]
-fn r44_a_call_that_was_cut_never_runs() {
+fn r44_a_truncated_call_never_runs() {
     let pieces = r#"{"role":"model","parts":[{"functionCall":{"name":"look","willContinue":true,"partialArgs":[{"jsonPath":"$.n","stringValue":"1","willContinue":true}]}}]}"#;
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
@@ -64,7 +64,7 @@ fn r44_a_call_that_was_cut_never_runs() {
 }
 
 #[test]
-fn r42_r55_a_tool_whose_name_begins_with_a_digit_is_called_by_its_own() {
+fn r42_r55_a_call_of_a_renamed_tool_reaches_the_tool_under_its_original_name() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.tool = Box::new(|name, _| (Json::parse(&json!({ "of": name }).to_string()).unwrap(), false));

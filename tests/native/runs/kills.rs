@@ -123,7 +123,7 @@ fn r18_killed_after_any_write_it_goes_on_where_it_was() {
 }
 
 #[test]
-fn r18_killed_twice_it_still_goes_on() {
+fn r18_a_run_that_is_killed_twice_can_be_resumed() {
     for first in 1..9 {
         for second in 0..6 {
             let store = MemoryStore::default();
@@ -152,7 +152,7 @@ fn r18_killed_twice_it_still_goes_on() {
 }
 
 #[test]
-fn r18_an_owner_that_was_overtaken_writes_nothing_more() {
+fn r18_a_former_owner_writes_nothing_more() {
     for writes in 1..9 {
         let store = MemoryStore::default();
         let mut old = Host::open(&store, "s", "old");
@@ -176,7 +176,7 @@ fn r18_an_owner_that_was_overtaken_writes_nothing_more() {
 }
 
 #[test]
-fn r18_only_one_of_two_takes_a_run_over() {
+fn r18_only_one_of_two_takes_over_a_run() {
     let store = MemoryStore::default();
     until_killed(&store, CHAT, false, 3).unwrap();
     let (one, two) = (Host::open(&store, "s", "one"), Host::open(&store, "s", "two"));
@@ -186,7 +186,7 @@ fn r18_only_one_of_two_takes_a_run_over() {
 }
 
 #[test]
-fn r18_an_old_owner_can_neither_append_nor_abandon() {
+fn r18_a_former_owner_can_neither_append_nor_discard() {
     let store = MemoryStore::default();
     let mut old = Host::open(&store, "s", "old");
     old.start(setup("run", CHAT, false), "Go").unwrap();
@@ -199,7 +199,7 @@ fn r18_an_old_owner_can_neither_append_nor_abandon() {
 }
 
 #[test]
-fn r18_a_run_that_failed_waits_and_goes_on() {
+fn r18_a_failed_run_stays_pending_and_can_be_resumed() {
     for (dialect, stream) in super::WAYS {
         let store = MemoryStore::default();
         let mut host = Host::open(&store, "s", "h");
@@ -228,7 +228,7 @@ fn r18_a_run_that_failed_waits_and_goes_on() {
 }
 
 #[test]
-fn r18_a_journal_that_lost_an_entry_is_not_trusted() {
+fn r18_a_journal_with_a_missing_entry_is_not_resumed() {
     let store = MemoryStore::default();
     until_killed(&store, CHAT, false, 4).unwrap();
     let host = Host::open(&store, "s", "h");
@@ -252,7 +252,7 @@ fn r18_a_journal_that_lost_an_entry_is_not_trusted() {
 }
 
 #[test]
-fn r18_an_entry_that_is_there_twice_counts_once() {
+fn r18_a_duplicate_journal_entry_counts_once() {
     let store = MemoryStore::default();
     until_killed(&store, CHAT, false, 5).unwrap();
     let host = Host::open(&store, "s", "h");
@@ -270,7 +270,7 @@ fn r18_an_entry_that_is_there_twice_counts_once() {
 }
 
 #[test]
-fn r18_what_the_first_owner_wrote_after_all_is_appended_once() {
+fn r18_a_late_append_of_the_former_owner_is_applied_once() {
     // The append's reply is lost and the host dies: the run is in the log, its journal is gone, nothing is pending.
     let data = MemoryStore::default();
     let spy = super::spy_store::Spy::new(&data);
@@ -293,7 +293,7 @@ fn r18_what_the_first_owner_wrote_after_all_is_appended_once() {
 }
 
 #[test]
-fn r58_what_cannot_be_stored_waits_for_save_again() {
+fn r58_an_answer_that_cannot_be_stored_is_kept_for_save() {
     use super::spy_store::{Fault, Spy};
     // Each write in turn fails once, with and without having been written.
     for fault in [Fault::Refuses(ErrorCode::QuotaExceeded), Fault::LosesReply] {
@@ -372,7 +372,7 @@ fn r58_two_results_that_could_not_be_stored_are_both_kept() {
 }
 
 #[test]
-fn r58_an_answer_that_cannot_be_stored_can_be_given_up() {
+fn r58_an_answer_that_cannot_be_stored_can_be_discarded() {
     use super::spy_store::{Fault, Spy};
     let data = MemoryStore::default();
     let spy = Spy::new(&data);
@@ -392,7 +392,7 @@ fn writer(run: &'static str, epoch: u32) -> RunWriter<'static> {
 }
 
 #[test]
-fn r15_a_write_of_another_epoch_is_refused_by_the_log() {
+fn r15_the_log_rejects_a_write_of_another_epoch() {
     let store = MemoryStore::default();
     until_killed(&store, CHAT, false, 2).unwrap();
     let log = std::cell::RefCell::new(block_on(open_session(&store, "s", SEED, 0)).unwrap());
@@ -410,7 +410,7 @@ fn r15_a_write_of_another_epoch_is_refused_by_the_log() {
 }
 
 #[test]
-fn r18_the_next_step_is_offered_when_this_one_is_written() {
+fn r18_the_next_effect_is_offered_after_the_save() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.start(setup("run", CHAT, false), "Go").unwrap();
@@ -453,7 +453,7 @@ fn r18_the_next_step_is_offered_when_this_one_is_written() {
 }
 
 #[test]
-fn r18_a_tool_whose_start_cannot_be_written_does_not_run() {
+fn r18_a_tool_whose_start_cannot_be_saved_does_not_run() {
     use super::spy_store::{Fault, Spy};
     for code in [ErrorCode::QuotaExceeded, ErrorCode::StoreError, ErrorCode::Conflict] {
         let data = MemoryStore::default();

@@ -61,7 +61,7 @@ fn r18_a_renewal_changes_the_lease_and_nothing_else() {
 }
 
 #[test]
-fn r18_nobody_takes_over_or_discards_while_the_lease_lasts() {
+fn r18_a_run_is_neither_taken_over_nor_discarded_during_its_lease() {
     let store = MemoryStore::default();
     let owner = begun(&store);
     let other = Host::open(&store, "s", "other");
@@ -82,7 +82,7 @@ fn r18_nobody_takes_over_or_discards_while_the_lease_lasts() {
 }
 
 #[test]
-fn r18_an_owner_that_was_overtaken_cannot_renew_and_its_run_fails() {
+fn r18_a_former_owner_cannot_renew_its_lease_and_its_run_fails() {
     let store = MemoryStore::default();
     let mut old = begun(&store);
     let mut new = Host::open(&store, "s", "new");

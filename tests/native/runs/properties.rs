@@ -218,7 +218,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn r15_r18_any_order_any_kill(
+    fn r15_r18_runs_survive_any_order_of_events_and_any_kill(
         script in proptest::collection::vec(proptest::collection::vec(0_u8..4, 0..4), 0..4),
         moves in proptest::collection::vec(a_move(), 0..40),
         stream: bool, rerun: bool, keep: bool,
@@ -228,7 +228,7 @@ proptest! {
 }
 
 #[test]
-fn r18_killed_after_every_step_of_every_kind() {
+fn r18_a_run_killed_after_any_save_is_resumed() {
     let script = vec![vec![1, 0], vec![1]];
     // Written at once, or not before the kill.
     for write in [1, 99] {

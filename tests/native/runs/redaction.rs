@@ -78,7 +78,7 @@ fn check_secret(spy: &Spy) {
 }
 
 #[test]
-fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
+fn r12_redacted_values_are_sent_to_the_model_and_stored_nowhere() {
     for (dialect, stream) in super::WAYS {
         for how in SAYS {
             let spy = Spy::default();
@@ -131,7 +131,7 @@ fn r12_the_secret_is_nowhere_in_the_store_and_the_model_gets_it() {
 }
 
 #[test]
-fn r12_what_persist_leaves_alone_is_stored_as_it_is() {
+fn r12_values_that_persist_keeps_are_stored_unchanged() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.persist = Box::new(|_| PersistReply::Replaced { arguments: None, result: None });
@@ -142,7 +142,7 @@ fn r12_what_persist_leaves_alone_is_stored_as_it_is() {
 }
 
 #[test]
-fn r12_a_providers_own_members_of_the_call_and_beside_it_are_not_stored() {
+fn r12_provider_members_of_a_redacted_call_are_not_stored() {
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");
     host.persist = Box::new(replaced);
@@ -157,7 +157,7 @@ fn r12_a_providers_own_members_of_the_call_and_beside_it_are_not_stored() {
 }
 
 #[test]
-fn r12_where_nobody_is_asked_nothing_of_the_call_is_stored() {
+fn r12_without_an_answer_from_persist_nothing_of_the_call_is_stored() {
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");
     host.start(with_persist(CHAT, false), "Go").unwrap();
@@ -172,7 +172,7 @@ fn r12_where_nobody_is_asked_nothing_of_the_call_is_stored() {
 }
 
 #[test]
-fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() {
+fn r12_after_a_kill_at_any_write_a_redacted_call_is_reported_and_never_run_again() {
     for (dialect, stream) in super::WAYS {
         for how in SAYS {
             for rerun in [false, true] {
@@ -236,7 +236,7 @@ fn r12_killed_after_any_write_a_redacted_call_is_reported_and_never_run_again() 
 }
 
 #[test]
-fn r12_a_run_that_is_kept_when_it_ends_early_keeps_no_secret() {
+fn r12_a_kept_partial_turn_contains_no_redacted_value() {
     for how in SAYS {
         let spy = Spy::default();
         let mut host = Host::open(&spy, "s", "h");
@@ -253,7 +253,7 @@ fn r12_a_run_that_is_kept_when_it_ends_early_keeps_no_secret() {
 }
 
 #[test]
-fn r12_a_stored_failure_does_not_quote_the_provider_where_a_call_is_redacted() {
+fn r12_a_stored_failure_does_not_quote_the_provider_if_a_call_is_redacted() {
     for (dialect, stream) in super::WAYS {
         for how in SAYS {
             let spy = Spy::default();
@@ -282,7 +282,7 @@ fn r12_a_stored_failure_does_not_quote_the_provider_where_a_call_is_redacted() {
 }
 
 #[test]
-fn r12_a_stored_failure_quotes_the_provider_where_nothing_is_redacted() {
+fn r12_a_stored_failure_quotes_the_provider_if_nothing_is_redacted() {
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");
     host.persist = Box::new(|_| PersistReply::Replaced { arguments: None, result: None });
@@ -294,7 +294,7 @@ fn r12_a_stored_failure_quotes_the_provider_where_nothing_is_redacted() {
 }
 
 #[test]
-fn r12_a_call_of_which_nothing_is_stored_waits_for_no_result() {
+fn r12_a_call_of_which_nothing_is_stored_is_not_open() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.persist = Box::new(|_| PersistReply::Nothing);
@@ -307,7 +307,7 @@ fn r12_a_call_of_which_nothing_is_stored_waits_for_no_result() {
 }
 
 #[test]
-fn r12_a_result_may_be_withheld_when_it_is_known() {
+fn r12_persist_can_withhold_a_result_after_the_tool_ran() {
     // The arguments may be stored; of what came back nothing may, and then the arguments go, too.
     let spy = Spy::default();
     let mut host = Host::open(&spy, "s", "h");

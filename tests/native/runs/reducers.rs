@@ -24,7 +24,7 @@ fn callback(id: u32) -> Callback {
 }
 
 #[test]
-fn r36_a_run_asks_before_each_model_call_and_stores_everything() {
+fn r36_reducers_run_before_each_model_call_and_everything_is_stored() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     let asked = Rc::new(Cell::new(0));
@@ -48,7 +48,7 @@ fn r36_a_run_asks_before_each_model_call_and_stores_everything() {
 }
 
 #[test]
-fn r36_a_callback_that_fails_leaves_the_run_alone() {
+fn r36_a_failing_callback_does_not_fail_the_run() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.reducer = Box::new(|_| ReducerReply::Failed("boom".into()));
@@ -61,7 +61,7 @@ fn r36_a_callback_that_fails_leaves_the_run_alone() {
 }
 
 #[test]
-fn r36_a_run_that_waits_for_a_reducer_can_be_cancelled_and_a_late_answer_is_nothing() {
+fn r36_a_run_that_waits_for_a_reducer_can_be_cancelled_and_ignores_its_late_reply() {
     let store = MemoryStore::default();
     let mut host = Host::open(&store, "s", "h");
     host.start(with("run", vec![Reducer::Custom { reduce: callback(1) }]), "Go").unwrap();

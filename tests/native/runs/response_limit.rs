@@ -11,7 +11,7 @@ use rethread::run::{EffectReply, RunInput, RunSetup, RunStatus};
 use rethread::store::MemoryStore;
 
 #[test]
-fn r62_a_response_beyond_its_limit_fails_the_run_as_its_bytes_come() {
+fn r62_a_response_above_its_limit_fails_the_run_while_it_arrives() {
     for (dialect, stream) in WAYS {
         for length in [None, Some("101")] {
             let store = MemoryStore::default();
@@ -36,7 +36,7 @@ fn r62_a_response_beyond_its_limit_fails_the_run_as_its_bytes_come() {
 }
 
 #[test]
-fn r62_a_response_of_exactly_its_limit_is_taken() {
+fn r62_a_response_of_exactly_its_limit_is_accepted() {
     let body = text("Fine.").body(CHAT);
     for (more, status) in [(0, RunStatus::Finished), (1, RunStatus::Failed)] {
         let store = MemoryStore::default();

@@ -83,7 +83,7 @@ fn r06_merged_records_are_read_in_few_reads() {
 }
 
 #[test]
-fn r47_a_reader_with_an_older_position_goes_on_in_the_middle_of_a_segment() {
+fn r47_a_reader_with_an_older_position_continues_inside_a_segment() {
     for seen in [0, 1, 7, 50, 99] {
         let spy = spy();
         let log = filled(&spy, seen);
@@ -105,7 +105,7 @@ fn r47_a_reader_with_an_older_position_goes_on_in_the_middle_of_a_segment() {
 }
 
 #[test]
-fn r48_a_merge_leaves_what_it_cannot_read_as_it_is() {
+fn r48_a_merge_keeps_unreadable_records_unchanged() {
     let spy = spy();
     drop(filled(&spy, 40));
     let mut broken = log_record(&spy.data, 11);
@@ -121,7 +121,7 @@ fn r48_a_merge_leaves_what_it_cannot_read_as_it_is() {
 }
 
 #[test]
-fn r48_a_record_that_is_damaged_after_it_was_read_is_not_merged() {
+fn r48_a_record_damaged_after_it_was_read_is_not_merged() {
     let spy = spy();
     let log = filled(&spy, 40);
     let mut broken = log_record(&spy.data, 3);
@@ -134,7 +134,7 @@ fn r48_a_record_that_is_damaged_after_it_was_read_is_not_merged() {
 }
 
 #[test]
-fn r48_damage_in_a_segment_costs_one_record_and_in_its_index_the_segment() {
+fn r48_damage_in_a_segment_loses_one_record_and_in_its_index_the_segment() {
     for (at, lost) in [(500, 1), (20, 0)] {
         let spy = spy();
         let log = filled(&spy, 40);
@@ -166,7 +166,7 @@ fn r48_a_lost_head_is_rebuilt_from_segments() {
 }
 
 #[test]
-fn a_store_that_cannot_swap_merges_nothing_and_large_records_stay() {
+fn records_close_to_the_size_limit_are_not_merged() {
     let spy = spy();
     let log = open(&spy, "s");
     for at in 0..20 {

@@ -25,7 +25,7 @@ fn large(merges: bool) -> (Spy, RefCell<SessionLog>) {
 }
 
 #[test]
-fn r06_a_large_session_opens_by_its_end() {
+fn r06_a_large_session_opens_with_its_newest_records() {
     for merges in [false, true] {
         let (spy, log) = large(merges);
         spy.reads.set(0);
@@ -52,7 +52,7 @@ fn r06_a_large_session_opens_by_its_end() {
 }
 
 #[test]
-fn r47_an_append_to_a_session_that_was_opened_by_its_end_reads_the_rest_first() {
+fn r47_an_append_to_a_partly_read_session_reads_the_rest_first() {
     for merges in [false, true] {
         let (spy, log) = large(merges);
         let tail = open_tail(&spy);
@@ -78,7 +78,7 @@ fn r47_an_append_to_a_session_that_was_opened_by_its_end_reads_the_rest_first() 
 }
 
 #[test]
-fn r48_older_records_that_cannot_be_read_are_an_error_and_are_read_again() {
+fn r48_a_failed_read_of_older_records_is_an_error_and_is_retried() {
     let (spy, log) = large(true);
     let tail = open_tail(&spy);
     spy.reading_fails.set(true);
@@ -105,7 +105,7 @@ fn r48_damage_in_older_records_is_reported_when_they_are_read() {
 }
 
 #[test]
-fn r48_a_session_that_is_deleted_while_it_is_read_is_empty_and_not_damaged() {
+fn r48_a_session_deleted_while_it_is_read_is_empty_not_damaged() {
     let (spy, _) = large(true);
     let (tail, other) = (open_tail(&spy), open_tail(&spy));
     block_on(spy.delete_session("s")).unwrap();

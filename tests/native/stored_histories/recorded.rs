@@ -81,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, max_shrink_iters: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn r04_r41_recorded_pieces_of_several_dialects_cut_and_shuffled(
+    fn r04_r41_recorded_fragments_of_several_dialects_truncated_and_shuffled(
         pieces in prop::collection::vec(piece(), 1..4), changes in super::changes(), policy in policy(), now in 0_u64..1_500_000,
     ) {
         let changes: Vec<Change> = changes;

@@ -50,7 +50,7 @@ fn content(blocks: &str) -> String {
 }
 
 #[test]
-fn case57_interleaved_blocks_do_not_mix() {
+fn case57_interleaved_blocks_stay_separate() {
     let (one, two) = (tool(0, &[r#"{\"a\":"#, "1}"]), tool(1, &[r#"{\"b\":"#, "2}"]));
     let woven: Vec<String> = one.iter().zip(&two).flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
     let got = message(&[woven], "tool_use");
@@ -91,7 +91,7 @@ fn case66_an_error_after_text_is_fatal() {
 }
 
 #[test]
-fn case67_a_response_that_was_cut_runs_nothing() {
+fn case67_a_truncated_response_runs_nothing() {
     for (reason, status) in [
         ("max_tokens", AnswerStatus::Incomplete),
         ("model_context_window_exceeded", AnswerStatus::Incomplete),
@@ -107,7 +107,7 @@ fn case67_a_response_that_was_cut_runs_nothing() {
 }
 
 #[test]
-fn case68_any_other_reason_with_calls_still_calls() {
+fn case68_calls_run_whatever_the_stop_reason() {
     for reason in ["end_turn", "tool_use", "stop_sequence", "a_new_reason"] {
         let got = message(&[tool(0, &[r#"{\"a\": 1}"#])], reason);
         assert_eq!(
@@ -118,7 +118,7 @@ fn case68_any_other_reason_with_calls_still_calls() {
 }
 
 #[test]
-fn case69_no_pieces_mean_an_empty_object() {
+fn case69_a_call_without_fragments_has_an_empty_object() {
     for pieces in [&[][..], &[""], &["", ""], &[" "]] {
         let got = message(&[tool(0, pieces)], "tool_use");
         assert_eq!(calls_of(&got), [("toolu_0", "f", "{}".to_owned(), true)]);
@@ -136,7 +136,7 @@ fn case70_pings_comments_and_unknown_events_are_ignored() {
 }
 
 #[test]
-fn case71_thinking_and_its_signature_are_one_block() {
+fn case71_thinking_and_its_signature_form_one_block() {
     let thinking = block(
         0,
         r#"{"type":"thinking","thinking":"","signature":""}"#,
@@ -171,7 +171,7 @@ fn case72_usage_is_merged_and_never_summed() {
 }
 
 #[test]
-fn case79_what_the_api_refuses_back_is_left_out() {
+fn case79_blocks_that_the_api_rejects_in_a_request_are_omitted() {
     let empty = block(0, r#"{"type":"text","text":"","citations":[]}"#, &[]);
     let got = message(&[empty, tool(1, &["{}"])], "tool_use");
     assert_eq!(wire_of(&got), content(r#"{"type":"tool_use","id":"toolu_1","name":"f","input":{}}"#));
@@ -188,7 +188,7 @@ fn case79_what_the_api_refuses_back_is_left_out() {
 }
 
 #[test]
-fn r44_blocks_that_nobody_knows_come_back_as_they_came() {
+fn r44_unknown_blocks_return_unchanged() {
     let server = block(
         0,
         r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{},"caller":{"type":"direct"}}"#,
@@ -224,7 +224,7 @@ fn r44_blocks_that_nobody_knows_come_back_as_they_came() {
 }
 
 #[test]
-fn r44_arguments_that_are_no_object_do_not_run() {
+fn r44_a_call_whose_arguments_are_not_an_object_does_not_run() {
     for broken in [r#"{\"a\":"#, "[1]", "7", "nonsense"] {
         let got = message(&[text(0, "a"), tool(1, &[broken]), tool(2, &["{}"])], "tool_use");
         assert_eq!(got.status, AnswerStatus::Complete);
@@ -248,7 +248,7 @@ fn r44_a_second_message_start_is_tolerated() {
 }
 
 #[test]
-fn r45_input_survives_to_the_character() {
+fn r45_input_keeps_every_character() {
     // As the model wrote it: a number that no double holds, a key twice, an escape, a lone surrogate as an escape of the
     // JSON inside, one of the string around it, and a pair that is cut in two.
     let pieces = [
@@ -266,7 +266,7 @@ fn r45_input_survives_to_the_character() {
 }
 
 #[test]
-fn r20_whole_and_streamed_come_to_the_same() {
+fn r20_a_whole_and_a_streamed_answer_give_the_same_message() {
     let streamed = message(&[text(0, "hi"), tool(1, &[r#"{\"a\": 1.0}"#])], "tool_use");
     let body = r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"hi","citations":null},
         {"type":"tool_use","id":"toolu_1","name":"f","input":{"a": 1.0}}],"stop_reason":"tool_use","stop_sequence":null,
@@ -285,7 +285,7 @@ fn r20_whole_and_streamed_come_to_the_same() {
 }
 
 #[test]
-fn r20_failures_in_the_providers_words() {
+fn r20_failures_quote_the_provider() {
     let body = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages: no"},"request_id":"r"}"#;
     for got in [read_response(Dialect::Anthropic, body.as_bytes()), assemble(Dialect::Anthropic, body).0] {
         let error = got.error.unwrap();
@@ -300,7 +300,7 @@ const SEARCH: &str = r#"{"type":"server_tool_use","id":"srvtoolu_1","name":"web_
 const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}"#;
 
 #[test]
-fn r43_only_thinking_and_its_signature_grow_a_thinking_block() {
+fn r43_only_thinking_and_signature_deltas_extend_a_thinking_block() {
     for count in ["50", "null"] {
         let thought = block(
             0,
@@ -318,7 +318,7 @@ fn r43_only_thinking_and_its_signature_grow_a_thinking_block() {
 }
 
 #[test]
-fn r44_what_a_model_called_before_another_took_over_is_neither_run_nor_sent() {
+fn r44_calls_before_a_fallback_are_neither_run_nor_sent() {
     let thought = |index, signature: &str| {
         let end = format!(r#"{{"type":"signature_delta","signature":"{signature}"}}"#);
         block(index, r#"{"type":"thinking","thinking":"","signature":""}"#, &[&end])
@@ -346,7 +346,7 @@ fn r44_what_a_model_called_before_another_took_over_is_neither_run_nor_sent() {
 }
 
 #[test]
-fn r44_a_servers_call_without_its_result_stays_where_the_server_goes_on() {
+fn r44_an_open_server_call_is_kept_if_the_turn_is_paused() {
     let blocks = [text(0, "I look."), block(1, SEARCH, &[])];
     let (said, asked) =
         (r#"{"type":"text","text":"I look."}"#, format!(r#"{{"type":"text","text":"I look."}},{SEARCH}"#));
@@ -365,7 +365,7 @@ fn r44_a_servers_call_without_its_result_stays_where_the_server_goes_on() {
 }
 
 #[test]
-fn r44_white_space_alone_is_no_answer() {
+fn r44_an_answer_of_white_space_is_empty() {
     let got = message(&[text(0, "\\n\\n")], "end_turn");
     assert_eq!((got.status, got.text.decode().as_ref(), got.wire), (AnswerStatus::Complete, "\n\n", None));
     let got = message(&[block(0, SEARCH, &[]), block(1, FOUND, &[]), text(2, " ")], "end_turn");

@@ -104,7 +104,7 @@ fn says(parts: &str, rest: &str) -> String {
 const STOP: &str = r#","finishReason":"STOP""#;
 
 #[test]
-fn r44_texts_go_on_and_a_signed_one_stands_alone() {
+fn r44_consecutive_texts_are_joined_and_a_signed_text_is_its_own_part() {
     let (got, events) = gemini(&[
         &says(r#"{"text":"Hm","thought":true}"#, ""),
         &says(r#"{"text":"m.","thought":true}"#, ""),
@@ -125,7 +125,7 @@ fn r44_texts_go_on_and_a_signed_one_stands_alone() {
 }
 
 #[test]
-fn r44_r45_a_call_is_whole_and_returns_as_it_came() {
+fn r44_r45_a_call_returns_unchanged() {
     let call = r#"{"thoughtSignature":"c2ln","functionCall":{"args":{"n":1.10,"n":1E+5,"s":"\ud800\/"},"name":"f"}}"#;
     let (got, events) = gemini(&[&says(call, ""), &says(r#"{"functionCall":{"name":"g","id":"1"}}"#, STOP)]);
     let calls =
@@ -147,7 +147,7 @@ fn r44_calls_of_the_same_name_are_not_merged() {
 }
 
 #[test]
-fn r44_arguments_in_pieces() {
+fn r44_arguments_in_fragments_are_joined() {
     let piece = |pieces: &str, goes_on: bool| {
         let more = if goes_on { r#","willContinue":true"# } else { "" };
         says(&format!(r#"{{"functionCall":{{"partialArgs":[{pieces}]{more}}}}}"#), "")
@@ -188,7 +188,7 @@ fn r44_arguments_in_pieces() {
 }
 
 #[test]
-fn r44_usage_is_the_last_and_not_the_sum() {
+fn r44_usage_is_the_last_report_not_a_sum() {
     let usage = |counts: &str| format!(r#"{{"candidates":[],"usageMetadata":{{{counts}}}}}"#);
     let (got, events) = gemini(&[
         &usage(r#""trafficType":"ON_DEMAND""#),
@@ -209,7 +209,7 @@ fn r44_usage_is_the_last_and_not_the_sum() {
 }
 
 #[test]
-fn r44_how_it_ends() {
+fn r44_finish_reasons_are_mapped() {
     let ends = |reason: &str| {
         gemini(&[&says(r#"{"text":"x"},{"functionCall":{"name":"f"}}"#, &format!(r#","finishReason":"{reason}""#))]).0
     };
@@ -242,7 +242,7 @@ fn r44_how_it_ends() {
 
 /// Case 74: a prompt that was not let through has no answer.
 #[test]
-fn r44_a_prompt_that_is_blocked() {
+fn r44_a_blocked_prompt_gives_a_blocked_answer() {
     let body = r#"{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":5}}"#;
     let (streamed, _) = gemini(&[body]);
     let whole = read_response(Dialect::Gemini, body.as_bytes());
@@ -253,7 +253,7 @@ fn r44_a_prompt_that_is_blocked() {
 }
 
 #[test]
-fn r44_an_error_in_the_stream() {
+fn r44_an_error_in_the_stream_fails_the_answer() {
     let error = r#"{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}"#;
     let (got, events) = gemini(&[&says(r#"{"text":"x"}"#, ""), error, &says(r#"{"text":"y"}"#, STOP)]);
     assert_eq!((got.status, got.text.decode().as_ref()), (AnswerStatus::Failed, "x"));
@@ -266,7 +266,7 @@ fn r44_an_error_in_the_stream() {
 }
 
 #[test]
-fn r44_of_several_candidates_the_first_counts() {
+fn r44_the_first_of_several_candidates_is_used() {
     let two = r#"{"candidates":[{"index":1,"content":{"parts":[{"text":"no"}]},"finishReason":"MAX_TOKENS"},{"index":0,"content":{"parts":[{"text":"yes"}]},"finishReason":"STOP"}]}"#;
     let (got, _) = gemini(&[two]);
     assert_eq!((got.text.decode().as_ref(), got.status), ("yes", AnswerStatus::Complete));
@@ -274,7 +274,7 @@ fn r44_of_several_candidates_the_first_counts() {
 
 /// Without `alt=sse` the stream is one list: its events are told as they come, and it may be cut anywhere.
 #[test]
-fn r44_a_list_is_a_stream_too() {
+fn r44_a_json_array_is_read_as_a_stream() {
     let events =
         [says(r#"{"text":"A]\"{ "}"#, ""), says(r#"{"functionCall":{"name":"f","args":{"a":[1,{"b":"}"}]}}}"#, STOP)];
     let framed = gemini(&[&events[0], &events[1]]);
@@ -298,7 +298,7 @@ fn r44_a_list_is_a_stream_too() {
 }
 
 #[test]
-fn r44_what_nobody_knows_yet_returns_as_it_came() {
+fn r44_unknown_parts_return_unchanged() {
     let parts = r#"{"executableCode":{"language":"PYTHON","code":"1"}},{"codeExecutionResult":{"outcome":"OUTCOME_OK"}},{"toolCall":{"id":"x"},"thoughtSignature":"c2ln"},{"inlineData":{"mimeType":"image/png","data":"AA=="}},{"text":"t","new":1}"#;
     let (got, _) = gemini(&[&says(parts, STOP)]);
     assert_eq!(wire_of(&got), format!(r#"{{"role":"model","parts":[{parts}]}}"#));
@@ -307,7 +307,7 @@ fn r44_what_nobody_knows_yet_returns_as_it_came() {
 
 /// Whole responses as Google sent them: their parts return as they came, but for texts that say nothing.
 #[test]
-fn r20_r43_recorded_whole_responses_return() {
+fn r20_r43_recorded_whole_responses_return_unchanged() {
     let folder = crate::recorded::data_folder().join("exchanges/gemini");
     let mut read = 0;
     for path in

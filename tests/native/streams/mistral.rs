@@ -19,7 +19,7 @@ fn read(deltas: &[(&str, Option<&str>)]) -> (Assembled, Vec<StreamEvent>) {
 }
 
 #[test]
-fn r44_whole_calls_in_one_delta_with_the_same_index_or_none() {
+fn r44_several_whole_calls_in_one_delta_with_one_index_or_none() {
     for index in [r#","index":0"#, ""] {
         let call = |id: &str, name: &str| {
             format!(r#"{{"id":"{id}","function":{{"name":"{name}","arguments":"{{\"n\": 1}}"}}{index}}}"#)
@@ -40,7 +40,7 @@ fn r44_whole_calls_in_one_delta_with_the_same_index_or_none() {
 }
 
 #[test]
-fn r44_an_id_that_says_null_is_none() {
+fn r44_the_id_null_counts_as_missing() {
     let call = |name: &str| format!(r#"{{"id":"null","function":{{"name":"{name}","arguments":"{{}}"}}}}"#);
     let both = format!(r#"{{"tool_calls":[{},{}]}}"#, call("f"), call("g"));
     let (got, _) = read(&[(&both, Some("tool_calls"))]);
@@ -48,7 +48,7 @@ fn r44_an_id_that_says_null_is_none() {
 }
 
 #[test]
-fn r44_arguments_may_come_as_an_object() {
+fn r44_arguments_can_be_an_object() {
     let (got, _) = read(&[(
         r#"{"tool_calls":[{"id":"aaaaaaaa1","function":{"name":"f","arguments":{"n":1.0,"n":2}}}]}"#,
         Some("tool_calls"),
@@ -57,7 +57,7 @@ fn r44_arguments_may_come_as_an_object() {
 }
 
 #[test]
-fn r43_reasoning_comes_as_chunks_and_is_one_chunk_then() {
+fn r43_reasoning_chunks_are_joined_into_one() {
     let think = |text: &str, more: &str| {
         format!(r#"{{"type":"thinking","thinking":[{{"type":"text","text":"{text}"}}]{more}}}"#)
     };
@@ -89,7 +89,7 @@ fn r43_reasoning_comes_as_chunks_and_is_one_chunk_then() {
 }
 
 #[test]
-fn r44_what_ends_an_answer_early_is_no_success() {
+fn r44_an_early_end_is_not_a_success() {
     let call = r#"{"tool_calls":[{"id":"aaaaaaaa1","function":{"name":"f","arguments":"{}"}}]}"#;
     for (reason, status) in [
         ("model_length", AnswerStatus::Incomplete),
@@ -106,7 +106,7 @@ fn r44_what_ends_an_answer_early_is_no_success() {
 }
 
 #[test]
-fn r44_usage_counts_what_was_cached() {
+fn r44_usage_includes_cached_tokens() {
     let body = r#"{"id":"m","choices":[{"index":0,"message":{"role":"assistant","content":"","tool_calls":[{"id":"aaaaaaaa1","function":{"name":"f","arguments":"{}"},"index":0}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":9,"completion_tokens":2,"total_tokens":11,"num_cached_tokens":4}}"#;
     let got = read_response(Dialect::Mistral, body.as_bytes());
     assert_eq!(got.usage, Some(Usage { input: 9, output: 2, cached_input: Some(4), ..Usage::default() }));
@@ -117,7 +117,7 @@ fn r44_usage_counts_what_was_cached() {
 }
 
 #[test]
-fn r44_a_refused_request_says_why() {
+fn r44_a_rejected_request_reports_the_reason() {
     let told = [
         (
             r#"{"object":"error","message":"Expected last role User or Tool","type":"invalid_request_message_order","param":null,"code":"3230"}"#,
@@ -134,7 +134,7 @@ fn r44_a_refused_request_says_why() {
 }
 
 #[test]
-fn r43_thinking_keeps_its_parts_and_what_stands_between_its_words() {
+fn r43_thinking_keeps_its_parts_and_references() {
     let think = |chunks: &str, more: &str| format!(r#"{{"type":"thinking","thinking":[{chunks}]{more}}}"#);
     let text = |text: &str| format!(r#"{{"type":"text","text":"{text}"}}"#);
     let (a, b, c) = (text("a"), text("b"), text("c"));

@@ -58,7 +58,7 @@ fn case56_any_split_gives_the_same_message() {
 }
 
 #[test]
-fn case57_interleaved_indexes_do_not_mix() {
+fn case57_interleaved_calls_stay_separate() {
     let got = calls(&[
         r#""index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}"#,
         r#""index":1,"id":"b","type":"function","function":{"name":"g","arguments":""}"#,
@@ -71,7 +71,7 @@ fn case57_interleaved_indexes_do_not_mix() {
 }
 
 #[test]
-fn case58_id_and_name_of_the_first_fragment_stay() {
+fn case58_id_and_name_of_the_first_fragment_are_kept() {
     let got = calls(&[
         r#""index":0,"id":"a","type":"function","function":{"name":"f","arguments":null}"#,
         r#""index":0,"id":"","type":null,"function":{"name":"","arguments":"{\"x\""}"#,
@@ -83,7 +83,7 @@ fn case58_id_and_name_of_the_first_fragment_stay() {
 }
 
 #[test]
-fn case59_calls_without_an_index_stay_apart() {
+fn case59_calls_without_an_index_stay_separate() {
     let got = calls(&[
         r#""id":"a","function":{"name":"f","arguments":"{\"x\":"}"#,
         r#""function":{"arguments":"1}"}"#,
@@ -114,7 +114,7 @@ fn case60_a_new_id_at_a_used_index_is_a_new_call() {
 }
 
 #[test]
-fn r44_an_index_or_an_id_that_drifts_stays_with_its_call() {
+fn r44_a_changing_index_or_id_stays_with_its_call() {
     let got = calls(&[
         r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}"#,
         r#""index":1,"function":{"arguments":"1"}"#,
@@ -162,7 +162,7 @@ fn case62_a_whole_call_in_one_chunk() {
 }
 
 #[test]
-fn case63_a_last_chunk_of_usage_alone() {
+fn case63_a_last_chunk_with_usage_alone() {
     let usage = r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13,
         "prompt_tokens_details":{"cached_tokens":5},"completion_tokens_details":{"reasoning_tokens":2}}}"#
         .replace('\n', "");
@@ -174,14 +174,14 @@ fn case63_a_last_chunk_of_usage_alone() {
 }
 
 #[test]
-fn case64_done_is_not_needed() {
+fn case64_the_done_event_is_not_required() {
     let got = chat(&[&delta(r#""content":"hi""#), STOP]);
     assert_eq!(got.status, AnswerStatus::Complete);
     assert_eq!(wire_of(&got), r#"{"role":"assistant","content":"hi"}"#);
 }
 
 #[test]
-fn case65_an_end_before_the_reason_is_a_truncation() {
+fn case65_an_end_before_the_finish_reason_is_a_truncation() {
     let first = call(r#""index":0,"id":"a","function":{"name":"f","arguments":"{}"}"#);
     for lines in [vec![&*first], vec![&first, "[DONE]"], vec![&first, r#"{"choices":[],"usage":{"prompt_tokens":1}}"#]]
     {
@@ -196,7 +196,7 @@ fn case65_an_end_before_the_reason_is_a_truncation() {
 }
 
 #[test]
-fn case66_an_error_in_band_keeps_the_text_before_it() {
+fn case66_an_in_band_error_keeps_the_text_before_it() {
     let error = r#"{"error":{"message":"overloaded","type":"server_error","code":null}}"#;
     let after = frame(&[&*delta(r#""content":"so far""#), error, STOP]);
     let (got, events) = assemble(Dialect::OpenAiChat, &after);
@@ -216,7 +216,7 @@ fn case66_an_error_in_band_keeps_the_text_before_it() {
 }
 
 #[test]
-fn case67_a_call_cut_by_length_does_not_run() {
+fn case67_a_call_truncated_by_the_length_limit_does_not_run() {
     let first = call(r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}"#);
     let cut = STOP.replace("tool_calls", "length");
     let got = chat(&[&first, &cut, STOP]);
@@ -227,7 +227,7 @@ fn case67_a_call_cut_by_length_does_not_run() {
 }
 
 #[test]
-fn case68_stop_with_calls_still_calls() {
+fn case68_calls_run_whatever_the_finish_reason() {
     for reason in ["stop", "function_call", "STOP", "eos"] {
         let first = call(r#""index":0,"id":"a","function":{"name":"f","arguments":"{}"}"#);
         let got = chat(&[&first, &STOP.replace("tool_calls", reason), &STOP.replace("tool_calls", reason)]);
@@ -267,7 +267,7 @@ fn case78_object_arguments_and_json_lines() {
 }
 
 #[test]
-fn r44_the_last_usage_counts() {
+fn r44_the_last_usage_is_reported() {
     let usage = |n: u64| format!(r#"{{"choices":[],"usage":{{"prompt_tokens":{n},"completion_tokens":{n}}}}}"#);
     let (got, events) = assemble(Dialect::OpenAiChat, &frame(&[&*usage(1), &usage(1), STOP, &usage(3)]));
     assert_eq!(got.usage.unwrap().input, 3);
@@ -301,7 +301,7 @@ fn r44_refusals_and_legacy_calls() {
 }
 
 #[test]
-fn r44_reasoning_and_unknown_members_stay_in_the_message() {
+fn r44_reasoning_and_unknown_members_are_kept_in_the_message() {
     let (got, events) = assemble(
         Dialect::OpenAiChat,
         &frame(&[
@@ -361,7 +361,7 @@ fn r44_content_that_is_a_list() {
 }
 
 #[test]
-fn r45_arguments_survive_to_the_character() {
+fn r45_arguments_keep_every_character() {
     let pieces = [
         r#"{\"n\":123456789012345678901234567890,"#,
         r#"\"n\": 1.00e+5, \"s\":\"\\ud800 \u00e9 \/ \ud83d"#,
@@ -398,7 +398,7 @@ fn r45_a_surrogate_pair_in_two_chunks_joins() {
 }
 
 #[test]
-fn r20_whole_and_streamed_come_to_the_same() {
+fn r20_a_whole_and_a_streamed_answer_give_the_same_message() {
     let streamed = chat(&[
         &delta(r#""role":"assistant","content":"so","refusal":null"#),
         &call(r#""index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":"}"#),
@@ -425,7 +425,7 @@ fn r20_whole_and_streamed_come_to_the_same() {
 }
 
 #[test]
-fn r20_failures_in_the_providers_words() {
+fn r20_failures_quote_the_provider() {
     for (body, code, message) in [
         (
             r#"{"error":{"message":"no","type":"invalid_request_error","code":null,"param":"x"}}"#,
@@ -451,7 +451,7 @@ fn r20_failures_in_the_providers_words() {
 }
 
 #[test]
-fn r44_what_is_stopped_counts_as_cut() {
+fn r44_a_stopped_stream_is_truncated() {
     let mut assembler = StreamAssembler::new(Dialect::OpenAiChat);
     let first = call(r#""index":0,"id":"a","function":{"name":"f","arguments":"{}"}"#);
     assembler.push(frame(&[&*delta(r#""content":"so far""#), &first, STOP]).as_bytes(), &mut Vec::new());
@@ -462,7 +462,7 @@ fn r44_what_is_stopped_counts_as_cut() {
 }
 
 #[test]
-fn r44_broken_arguments_of_a_whole_answer_go_to_the_run() {
+fn r44_broken_arguments_of_a_whole_answer_are_passed_to_the_run() {
     let got = calls(&[r#""index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}"#]);
     assert_eq!(got, [three("a", "f", r#"{"x""#)]);
     let nameless = call(r#""index":0,"id":"a","function":{"arguments":"{}"}"#);
@@ -471,7 +471,7 @@ fn r44_broken_arguments_of_a_whole_answer_go_to_the_run() {
 }
 
 #[test]
-fn r43_reasoning_that_came_empty_stays_for_the_next_request() {
+fn r43_empty_reasoning_content_is_sent_in_the_next_request() {
     // DeepSeek: "The `reasoning_content` in the thinking mode must be passed back to the API".
     let used = r#""tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]"#;
     let wire = r#"{"role":"assistant","content":null,"reasoning_content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;

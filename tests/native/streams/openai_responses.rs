@@ -78,7 +78,7 @@ fn r44_an_answer_is_the_list_of_its_items() {
 }
 
 #[test]
-fn r44_reasoning_of_an_item_that_nothing_announced_is_no_text() {
+fn r44_reasoning_without_output_item_added_is_not_text() {
     let about =
         |kind: &str, place: &str, value: &str| format!(r#"{{"type":"response.{kind}"{place},"delta":"{value}"}}"#);
     // Each with its own index, both with one index, both with one id, and neither with any.
@@ -108,7 +108,7 @@ fn r44_reasoning_of_an_item_that_nothing_announced_is_no_text() {
 }
 
 #[test]
-fn case57_interleaved_items_do_not_mix() {
+fn case57_interleaved_items_stay_separate() {
     let lines = [
         added(0, &call(0, "")),
         added(1, &call(1, "")),
@@ -123,7 +123,7 @@ fn case57_interleaved_items_do_not_mix() {
 }
 
 #[test]
-fn case65_without_an_end_nothing_may_run() {
+fn case65_a_stream_without_its_end_runs_nothing() {
     let whole = [added(0, &said("")), text(0, "output_text.delta", "Hel"), done(1, &call(1, "{}"))];
     let (got, _) = run(&whole);
     assert_eq!(got.status, AnswerStatus::Truncated);
@@ -149,14 +149,14 @@ fn case66_a_failure_in_the_stream_keeps_the_text() {
 }
 
 #[test]
-fn case68_calls_make_the_answer_go_on_whatever_it_is_called() {
+fn case68_calls_run_whatever_the_status() {
     let (got, _) = run(&[completed(&format!("{},{}", said("Hi"), call(1, "{}")))]);
     assert_eq!((got.status, got.text.decode().as_ref()), (AnswerStatus::Complete, "Hi"));
     assert_eq!(calls_of(&got), [("call_1", "f", "{}".to_owned(), true)]);
 }
 
 #[test]
-fn case75_what_is_done_wins_over_its_pieces() {
+fn case75_a_done_event_overrides_its_deltas() {
     let lines = [
         added(0, &said("")),
         text(0, "output_text.delta", "Helo"),
@@ -172,7 +172,7 @@ fn case75_what_is_done_wins_over_its_pieces() {
 }
 
 #[test]
-fn case77_a_cut_answer_keeps_its_reason_and_its_usage() {
+fn case77_a_truncated_answer_keeps_its_reason_and_usage() {
     for (reason, status) in [("max_output_tokens", AnswerStatus::Incomplete), ("content_filter", AnswerStatus::Blocked)]
     {
         let cut = call(1, r#"{\"a"#).replace("completed", "incomplete");
@@ -188,7 +188,7 @@ fn case77_a_cut_answer_keeps_its_reason_and_its_usage() {
 }
 
 #[test]
-fn case77_a_cut_answer_keeps_no_call_that_nobody_can_answer() {
+fn case77_a_truncated_answer_drops_calls_that_cannot_be_answered() {
     for id in ["", r#""call_id":"","#] {
         let item = format!(r#"{{"type":"function_call","id":"fc_1",{id}"name":"f","arguments":"{{}}"}}"#);
         let end = r#"{"type":"response.incomplete","response":{"status":"incomplete","output":[]}}"#.to_owned();
@@ -199,7 +199,7 @@ fn case77_a_cut_answer_keeps_no_call_that_nobody_can_answer() {
 
 /// As many as a server sends: each is looked at a few times, not once for each other one.
 #[test]
-fn r44_an_answer_of_very_many_calls_is_assembled() {
+fn r44_an_answer_with_thousands_of_calls_is_assembled() {
     let lines: Vec<String> = (0..4_000)
         .flat_map(|at| [added(at, &call(at, "{}")), done(at, &call(at, "{}"))])
         .chain([completed("")])
@@ -226,7 +226,7 @@ fn r44_the_input_of_a_custom_tool_is_free_text() {
 }
 
 #[test]
-fn r44_items_are_told_apart_by_index_when_ids_rotate() {
+fn r44_items_are_identified_by_index_if_ids_change() {
     let mut lines = Vec::new();
     for (at, piece) in ["{", r#"\"a\":"#, "1}"].iter().enumerate() {
         if at == 0 {
@@ -242,7 +242,7 @@ fn r44_items_are_told_apart_by_index_when_ids_rotate() {
 }
 
 #[test]
-fn r44_items_without_an_index_are_told_apart_by_id() {
+fn r44_items_without_an_index_are_identified_by_id() {
     let item =
         |id: &str| format!(r#"{{"type":"function_call","id":"{id}","call_id":"c{id}","name":"f","arguments":""}}"#);
     let lines = [
@@ -258,7 +258,7 @@ fn r44_items_without_an_index_are_told_apart_by_id() {
 }
 
 #[test]
-fn r43_encrypted_content_that_came_with_done_is_kept_whatever_the_end_says() {
+fn r43_encrypted_content_of_a_done_event_is_kept_whatever_the_final_event_has() {
     let item = |content: &str| format!(r#"{{"type":"reasoning","id":"rs_1","summary":[]{content}}}"#);
     let lines = [
         added(0, &item("")),
@@ -271,7 +271,7 @@ fn r43_encrypted_content_that_came_with_done_is_kept_whatever_the_end_says() {
 }
 
 #[test]
-fn r43_ids_that_the_provider_does_not_keep_are_not_sent_back() {
+fn r43_item_ids_that_the_server_does_not_store_are_not_sent() {
     let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}]}"#;
     let end = completed(&format!("{reasoning},{}", call(1, "{}")));
     let kept = wire_of(&run(std::slice::from_ref(&end)).0).to_owned();
@@ -290,7 +290,7 @@ fn r43_ids_that_the_provider_does_not_keep_are_not_sent_back() {
 }
 
 #[test]
-fn r44_a_cut_output_at_the_end_takes_nothing_back() {
+fn r44_an_empty_output_in_the_final_event_removes_nothing() {
     let empty = said("").replace(r#"{"type":"output_text","text":"","annotations":[]}"#, "");
     let lines = [added(0, &said("")), done(0, &said("Hello")), completed(&empty)];
     let (got, _) = run(&lines);
@@ -299,7 +299,7 @@ fn r44_a_cut_output_at_the_end_takes_nothing_back() {
 }
 
 #[test]
-fn r44_a_refusal_is_one() {
+fn r44_a_refusal_is_a_refusal_part() {
     let refusal =
         r#"{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}"#;
     let lines = [
@@ -354,7 +354,7 @@ fn r44_a_list_in_an_item_of_unknown_type_is_returned_once() {
 }
 
 #[test]
-fn r44_a_cut_answer_keeps_no_call_that_a_client_must_answer() {
+fn r44_a_truncated_answer_drops_client_calls() {
     let shell = r#"{"type":"shell_call","id":"sh_1","call_id":"c","action":{"commands":["ls"]},"environment":null,"status":"completed"}"#;
     let asked = r#"{"type":"mcp_approval_request","id":"mcpr_1","server_label":"s","name":"n","arguments":"{}"}"#;
     let search = r#"{"type":"tool_search_call","id":"tsc_1","call_id":null,"execution":"server","arguments":{}}"#;
@@ -396,7 +396,7 @@ fn r45_every_character_survives_the_stream() {
 }
 
 #[test]
-fn r20_a_response_that_runs_in_the_background_is_not_there_yet() {
+fn r20_a_background_response_in_progress_is_not_an_answer() {
     let read = |body: &str| read_response(Dialect::OpenAiResponses, body.as_bytes());
     assert_eq!(read(r#"{"id":"r","status":"queued","output":[]}"#).status, AnswerStatus::Truncated);
     assert_eq!(read(r#"{"id":"r","status":"cancelled","output":[]}"#).status, AnswerStatus::Failed);
@@ -419,7 +419,7 @@ fn message(texts: &[String]) -> String {
 }
 
 #[test]
-fn r44_parts_that_are_counted_from_1_are_not_doubled() {
+fn r44_parts_counted_from_1_are_not_duplicated() {
     let part = r#"{"type":"response.content_part.added","output_index":0,"content_index":1,"part":{"type":"output_text","text":"","annotations":[]}}"#;
     let item = message(&["Hello".to_owned()]);
     let lines = [
@@ -445,7 +445,7 @@ fn r44_parts_that_are_counted_from_1_are_not_doubled() {
 proptest! {
     /// The item that is done is what was said, wherever the server said that its pieces belong.
     #[test]
-    fn r44_the_item_that_is_done_stands_for_its_pieces(
+    fn r44_a_done_item_replaces_its_deltas(
         texts in prop::collection::vec("[a-c ]{1,9}", 1..4),
         first in 0_u64..3,
         strange in prop::collection::vec((0_usize..12, 0_u64..6, "[a-c]{0,4}", any::<bool>()), 0..3),

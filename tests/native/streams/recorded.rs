@@ -99,7 +99,7 @@ impl Seeded {
 }
 
 #[test]
-fn r44_every_split_of_every_recorded_stream_gives_the_same() {
+fn r44_every_split_of_every_recorded_stream_gives_the_same_message() {
     let seed = std::env::var("RETHREAD_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(20_261_121);
     println!("RETHREAD_SEED={seed}");
     let mut random = Seeded(seed);
@@ -126,7 +126,7 @@ fn r44_every_split_of_every_recorded_stream_gives_the_same() {
 
 /// Events that repeat the one before are compared and not read: something else between each two changes nothing.
 #[test]
-fn r44_reading_every_event_gives_the_same_as_comparing() {
+fn r44_skipping_repeated_events_changes_nothing() {
     for file in recorded() {
         for bytes in &file.responses {
             let compared = assemble(file.dialect, std::iter::once(bytes.as_slice()));
@@ -275,7 +275,7 @@ fn assert_wire(got: &Assembled, name: &str) {
 }
 
 #[test]
-fn r20_a_recorded_stream_and_its_whole_response_come_to_the_same() {
+fn r20_a_recorded_stream_and_its_whole_response_give_the_same_message() {
     for file in recorded() {
         for bytes in &file.responses {
             let (streamed, _) = assemble(file.dialect, std::iter::once(bytes.as_slice()));

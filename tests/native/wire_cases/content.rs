@@ -47,7 +47,7 @@ fn everywhere(from: Dialect, body: &Value) -> Vec<(Dialect, Value)> {
 }
 
 #[test]
-fn wf_29_an_error_result_is_one_in_every_dialect() {
+fn wf_29_an_error_result_is_an_error_in_every_dialect() {
     let anthropic = json!({ "type": "tool_result", "tool_use_id": "a", "content": "boom", "is_error": true });
     let gemini = json!({ "functionResponse": { "id": "a", "name": "f", "response": { "error": "boom" } } });
     for (from, result) in [(CLAUDE, anthropic), (GEMINI, gemini)] {
@@ -67,7 +67,7 @@ fn wf_29_an_error_result_is_one_in_every_dialect() {
 }
 
 #[test]
-fn wf_30_an_empty_result_is_legal_everywhere() {
+fn wf_30_an_empty_result_is_valid_in_every_dialect() {
     let anthropic = |content: Value, is_error: bool| json!({ "type": "tool_result", "tool_use_id": "a", "content": content, "is_error": is_error });
     let bare = json!({ "type": "tool_result", "tool_use_id": "a" });
     let answer = |response: Value| json!({ "functionResponse": { "id": "a", "name": "f", "response": response } });
@@ -127,7 +127,7 @@ fn wf_30_an_empty_result_is_legal_everywhere() {
 }
 
 #[test]
-fn wf_31_an_image_in_a_result_is_shown_in_every_dialect() {
+fn wf_31_an_image_in_a_result_is_sent_in_every_dialect() {
     let png = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": PNG } });
     let anthropic =
         json!({ "type": "tool_result", "tool_use_id": "a", "content": [{ "type": "text", "text": "see" }, png] });
@@ -180,7 +180,7 @@ fn wf_31_an_image_in_a_result_is_shown_in_every_dialect() {
 }
 
 #[test]
-fn wf_32_gemini_results_get_their_name_from_the_call() {
+fn wf_32_gemini_results_take_their_name_from_the_call() {
     for from in ALL {
         let body = write(from, "u q; c a b; r b=2 a=1; a x; u p").to_string();
         // Two tools, apart by their names.
@@ -213,7 +213,7 @@ fn wf_32_gemini_results_get_their_name_from_the_call() {
 }
 
 #[test]
-fn wf_33_same_name_parallel_gemini_calls_without_ids_pair_by_position() {
+fn wf_33_parallel_gemini_calls_of_one_name_without_ids_are_paired_by_position() {
     let calling = |n: u32| json!({ "functionCall": { "name": "f", "args": { "n": n } } });
     let body = json!({ "contents": [
         asks(vec![say("q")]),

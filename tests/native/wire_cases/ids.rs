@@ -120,7 +120,7 @@ fn wf_20_ids_that_collide_once_shortened_stay_distinct() {
 }
 
 #[test]
-fn wf_21_an_id_is_sanitised_in_both_places() {
+fn wf_21_an_id_is_sanitized_in_call_and_result() {
     carried(&["a b:c"]);
     carried(&["é/ü", "日本"]);
     mends_claude(
@@ -132,7 +132,7 @@ fn wf_21_an_id_is_sanitised_in_both_places() {
 }
 
 #[test]
-fn wf_22_a_long_id_is_cut_in_both_places() {
+fn wf_22_a_long_id_is_shortened_in_call_and_result() {
     carried(&[&"y".repeat(83)]);
     let id = "y".repeat(83);
     let out = mended(&chat(vec![calls(&[&id]), tool(&id, "1")]), CHAT);
@@ -155,7 +155,7 @@ const TALKS: [&str; 8] = [
 ];
 
 #[test]
-fn wf_23_the_same_history_twice_gives_the_same_bytes() {
+fn wf_23_rendering_a_history_twice_gives_the_same_bytes() {
     for from in ALL {
         for talk in TALKS {
             let body = write(from, talk);
@@ -179,7 +179,7 @@ fn wf_23_the_same_history_twice_gives_the_same_bytes() {
 }
 
 #[test]
-fn wf_24_what_went_out_and_comes_in_again_goes_out_the_same() {
+fn wf_24_a_rendered_body_that_is_read_again_renders_the_same() {
     for from in ALL {
         for talk in TALKS {
             for to in ALL {
@@ -250,7 +250,7 @@ fn ways(from: Dialect, body: &str) -> Vec<(Dialect, String, Report)> {
 }
 
 #[test]
-fn wf_25_empty_arguments_are_an_empty_object() {
+fn wf_25_empty_arguments_become_an_empty_object() {
     for from in TEXTUAL {
         let given = calling(from, r#""""#);
         for (to, out, _) in ways(from, &given) {
@@ -287,7 +287,7 @@ fn wf_25_empty_arguments_are_an_empty_object() {
 }
 
 #[test]
-fn wf_26_arguments_that_are_no_json_are_told_and_not_lost() {
+fn wf_26_arguments_that_are_not_json_are_reported_and_kept() {
     for from in TEXTUAL {
         let given = calling(from, r#""{\"a\":""#);
         for (to, out, report) in ways(from, &given) {
@@ -309,7 +309,7 @@ fn wf_26_arguments_that_are_no_json_are_told_and_not_lost() {
 }
 
 #[test]
-fn wf_27_arguments_that_are_no_object_are_wrapped() {
+fn wf_27_arguments_that_are_not_an_object_are_wrapped() {
     for from in ALL {
         let given = if OBJECTS.contains(&from) { "[1]" } else { r#""[1]""# };
         for (to, out, report) in ways(from, &calling(from, given)) {

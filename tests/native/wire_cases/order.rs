@@ -21,7 +21,7 @@ fn trimmed(dialect: Dialect, talk: &str) -> Vec<Value> {
 const LONG: &str = "u q; a so + c a b; r b=2 a=1; c c; r c=3; a x; u p; c d; r d=4; a y; u n";
 
 #[test]
-fn wf_41_a_trimmed_gemini_history_begins_with_a_user_and_never_with_a_call() {
+fn wf_41_a_trimmed_gemini_history_begins_with_a_user_message_never_with_a_call() {
     for from in ALL {
         for body in trimmed(from, LONG) {
             let mut outs = vec![Stored::of(from, &body).body(GEMINI), converted(&body, from, GEMINI).0];
@@ -48,7 +48,7 @@ fn wf_41_a_trimmed_gemini_history_begins_with_a_user_and_never_with_a_call() {
 }
 
 #[test]
-fn wf_42_a_cut_inside_a_block_moves_to_its_boundary() {
+fn wf_42_a_cut_inside_a_block_is_moved_to_its_boundary() {
     for from in ALL {
         for body in trimmed(from, LONG) {
             // Reading panics at a result without its call; `accepted` looks at the rest.
@@ -113,7 +113,7 @@ fn responses(input: &Value) -> Value {
 }
 
 #[test]
-fn wf_43_reasoning_and_its_call_stay_side_by_side_and_in_order() {
+fn wf_43_reasoning_stays_directly_before_its_call() {
     let lists = [
         json!([
             user("q"),
@@ -154,7 +154,7 @@ fn wf_43_reasoning_and_its_call_stay_side_by_side_and_in_order() {
 }
 
 #[test]
-fn wf_44_reasoning_whose_follower_is_gone_goes() {
+fn wf_44_reasoning_without_the_item_that_followed_it_is_dropped() {
     mends_responses(vec![user("q"), thinks()], "orphan_reasoning", vec![user("q")]);
     mends_responses(vec![user("q"), thinks(), user("p")], "orphan_reasoning", vec![user("q"), user("p")]);
     mends_responses(
@@ -224,7 +224,7 @@ fn wf_45_without_its_reasoning_a_call_loses_its_item_id_and_keeps_its_call_id() 
 }
 
 #[test]
-fn wf_46_a_call_id_is_never_an_item_id() {
+fn wf_46_a_call_id_is_never_sent_as_an_item_id() {
     let body = responses(&json!([user("q"), called("call_1", "call_1"), out("call_1", "1"), user("p")]));
     for out in [repaired(&body, RESPONSES).0, Stored::of(RESPONSES, &body).body(RESPONSES)] {
         assert!(out["input"][1].get("id").is_none(), "{out}");
@@ -243,7 +243,7 @@ fn wf_46_a_call_id_is_never_an_item_id() {
 }
 
 #[test]
-fn wf_47_where_the_server_holds_the_rest_only_new_items_are_needed() {
+fn wf_47_a_body_that_refers_to_a_stored_response_needs_only_new_items() {
     for input in [json!([out("a", "1")]), json!([out("a", "1"), out("b", "2"), user("p")]), json!([user("p")])] {
         let body = json!({ "model": "m", "previous_response_id": "resp_1", "input": input });
         takes(body.clone(), RESPONSES);
@@ -257,7 +257,7 @@ fn wf_47_where_the_server_holds_the_rest_only_new_items_are_needed() {
 }
 
 #[test]
-fn wf_48_what_a_server_ran_is_never_a_client_call() {
+fn wf_48_a_server_call_is_never_a_client_call() {
     let served =
         json!({ "type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": { "query": "x" } });
     let found = json!({ "type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{ "type": "web_search_result", "url": "https://x.example", "title": "X", "encrypted_content": "e" }] });
@@ -344,7 +344,7 @@ fn wf_49_a_paused_turn_is_sent_again_unchanged() {
 }
 
 #[test]
-fn wf_50_a_refusal_is_one_where_there_are_such_and_text_elsewhere() {
+fn wf_50_a_refusal_is_text_in_dialects_without_refusals() {
     let part = json!({ "type": "refusal", "refusal": "I cannot" });
     let given = [
         (CHAT, json!([user("q"), { "role": "assistant", "content": null, "refusal": "I cannot" }, user("p")])),
@@ -366,7 +366,7 @@ fn wf_50_a_refusal_is_one_where_there_are_such_and_text_elsewhere() {
 }
 
 #[test]
-fn wf_51_a_developer_message_is_a_system_message_where_there_is_no_such_role() {
+fn wf_51_a_developer_message_is_a_system_message_in_dialects_without_that_role() {
     for from in [CHAT, RESPONSES] {
         let mut body = json!({ "model": "m" });
         body[list_name(from)] = json!([{ "role": "developer", "content": "be brief" }, user("q")]);
@@ -395,7 +395,7 @@ fn wf_51_a_developer_message_is_a_system_message_where_there_is_no_such_role() {
 }
 
 #[test]
-fn wf_52_consecutive_users_are_all_heard_by_gemini() {
+fn wf_52_consecutive_user_messages_are_all_sent_to_gemini() {
     // Recorded: Gemini takes them as they are, so nothing has to be merged.
     takes(
         json!({ "contents": [asks(vec![say("q")]), asks(vec![say("again")]), acts(vec![say("x")]), asks(vec![say("p")]), asks(vec![say("n")])] }),
@@ -406,7 +406,7 @@ fn wf_52_consecutive_users_are_all_heard_by_gemini() {
 }
 
 #[test]
-fn wf_53_mistral_takes_a_user_after_a_tool() {
+fn wf_53_mistral_accepts_a_user_message_after_a_tool_message() {
     // Recorded, too; its own tokenizer agrees.
     takes(write(MISTRAL, "u q; c a b; r a=1 b=2; u p; a x; u n"), MISTRAL);
     for from in ALL {
@@ -418,7 +418,7 @@ fn wf_53_mistral_takes_a_user_after_a_tool() {
 }
 
 #[test]
-fn wf_54_a_history_that_ends_in_an_answer_is_legal_on_every_wire() {
+fn wf_54_a_history_that_ends_in_an_answer_is_valid_in_every_dialect() {
     for from in ALL {
         let body = write(from, "u q; a x");
         let mut outs = vec![(from, repaired(&body, from).0)];
@@ -455,7 +455,7 @@ fn wf_54_a_history_that_ends_in_an_answer_is_legal_on_every_wire() {
 }
 
 #[test]
-fn wf_55_a_call_of_a_tool_that_is_gone_is_still_paired() {
+fn wf_55_a_call_of_a_removed_tool_is_still_paired() {
     let tools = [ToolDefinition { name: "other".into(), description: None, parameters: None, strict: false }];
     for from in ALL {
         let mut body = write(from, "u q; c a b; r b=2 a=1; a x; u p; c c");

@@ -24,7 +24,7 @@ fn returns(dialect: Dialect, list: &Value, params: &str) {
 const THINKING: &str = r#"{"model":"m","max_tokens":99,"thinking":{"type":"enabled","budget_tokens":50}}"#;
 
 #[test]
-fn wf_34_thinking_in_a_tool_loop_is_unchanged_and_first() {
+fn wf_34_thinking_in_a_tool_loop_is_unchanged_and_comes_first() {
     let list = json!([
         user("q"),
         model(vec![signed(), text("so"), use_("a")]),
@@ -68,7 +68,7 @@ fn wf_35_redacted_thinking_keeps_its_data() {
 }
 
 #[test]
-fn wf_36_thinking_of_another_provider_stays_behind() {
+fn wf_36_thinking_of_another_provider_is_not_sent() {
     let bodies = [
         (
             CLAUDE,
@@ -169,7 +169,7 @@ fn signed_calls(body: &Value) -> Vec<bool> {
 }
 
 #[test]
-fn wf_38_of_parallel_gemini_calls_the_first_part_alone_is_signed() {
+fn wf_38_only_the_first_of_parallel_gemini_calls_is_signed() {
     let list = json!([
         asks(vec![say("q")]),
         acts(vec![signed_call("f", "b25l"), fc("g"), fc("h")]),
@@ -219,7 +219,7 @@ fn wf_39_each_sequential_gemini_step_has_its_own_signature() {
 }
 
 #[test]
-fn wf_40_a_signature_on_an_empty_text_stays() {
+fn wf_40_a_signature_on_an_empty_text_is_kept() {
     let list = json!([
         asks(vec![say("q")]),
         acts(vec![say("x"), json!({ "text": "", "thoughtSignature": "c2ln" })]),

@@ -36,7 +36,7 @@ fn wf_01_call_result_and_answer_are_accepted_everywhere() {
 }
 
 #[test]
-fn wf_02_parallel_results_in_another_order_are_all_kept_in_one_turn() {
+fn wf_02_parallel_results_in_another_order_are_kept_in_one_turn() {
     let given = "u q; c a b; r b=2 a=1; a x; u p";
     comes_to(given, "u q; c 1; c 2; r 1=1; r 2=2; a x; u p", &[]);
     for from in ALL {
@@ -97,7 +97,7 @@ fn wf_03_a_dangling_call_before_a_user_message_is_closed_before_it() {
 }
 
 #[test]
-fn wf_04_a_dangling_call_at_the_tail_is_closed_and_told() {
+fn wf_04_a_dangling_call_at_the_end_is_closed_and_reported() {
     comes_to("u q; c a", "u q; c 1; r 1=closed", &["dangling_call"]);
     comes_to("u q; c a b", "u q; c 1; c 2; r 1=closed; r 2=closed", &["dangling_call"]);
     mends(vec![user("q"), calls(&["a"])], "dangling_call", vec![user("q"), calls(&["a"]), closed("a")]);
@@ -115,7 +115,7 @@ fn wf_04_a_dangling_call_at_the_tail_is_closed_and_told() {
 }
 
 #[test]
-fn wf_04_or_left_out_by_option() {
+fn wf_04_a_dangling_call_is_omitted_by_option() {
     let policy = Policy {
         call: PolicyLayer { dangling_calls: Some(DanglingCalls::Omit), ..always().call },
         ..Policy::default()
@@ -146,7 +146,7 @@ fn wf_04_or_left_out_by_option() {
 }
 
 #[test]
-fn wf_04_with_a_text_of_ones_own() {
+fn wf_04_a_dangling_call_is_closed_with_a_custom_text() {
     let options = RepairOptions { dangling: Dangling::Synthesize, dangling_text: Some("gone".into()) };
     for from in ALL {
         let out = json!({ list_name(from): mended_with(&write(from, "u q; c a"), from, &options) });
@@ -156,7 +156,7 @@ fn wf_04_with_a_text_of_ones_own() {
 }
 
 #[test]
-fn wf_05_only_the_missing_one_of_two_results_is_made() {
+fn wf_05_only_the_missing_one_of_two_results_is_synthesized() {
     let codes = ["missing_parallel_result", "dangling_call"];
     comes_to("u q; c a b; r b=2; u p", "u q; c 1; c 2; r 1=closed; r 2=2; u p", &codes);
     comes_to("u q; c a b; r a=1", "u q; c 1; c 2; r 1=1; r 2=closed", &codes);
@@ -184,7 +184,7 @@ fn wf_05_only_the_missing_one_of_two_results_is_made() {
 }
 
 #[test]
-fn wf_06_an_orphan_result_goes_and_is_told() {
+fn wf_06_an_orphan_result_is_removed_and_reported() {
     comes_to("u q; r z=9; a x; u p", "u q; a x; u p", &["orphan_result"]);
     comes_to("u q; c a; r a=1; a x; r z=9; u p", "u q; c 1; r 1=1; a x; u p", &["orphan_result"]);
     mends(vec![user("q"), tool("a", "1"), says("x")], "orphan_result", vec![user("q"), says("x")]);
@@ -205,7 +205,7 @@ fn wf_06_an_orphan_result_goes_and_is_told() {
 }
 
 #[test]
-fn wf_07_an_orphan_inside_a_valid_block_goes_alone() {
+fn wf_07_an_orphan_inside_a_valid_block_is_removed_alone() {
     comes_to("u q; c a b; r a=1 z=9 b=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p", &["orphan_result"]);
     mends(
         vec![calls(&["a", "b"]), tool("a", "1"), tool("z", "9"), tool("b", "2")],
@@ -220,7 +220,7 @@ fn wf_07_an_orphan_inside_a_valid_block_goes_alone() {
 }
 
 #[test]
-fn wf_08_a_result_before_its_call_moves_behind_it() {
+fn wf_08_a_result_before_its_call_is_moved_after_it() {
     comes_to("u q; r a=1; c a; u p", "u q; c 1; r 1=1; u p", &["result_before_call"]);
     comes_to("u q; r a=1; c a b; r b=2; u p", "u q; c 1; c 2; r 1=1; r 2=2; u p", &["result_before_call"]);
     mends(
@@ -241,7 +241,7 @@ fn wf_08_a_result_before_its_call_moves_behind_it() {
 }
 
 #[test]
-fn wf_09_user_text_between_call_and_result_moves_behind() {
+fn wf_09_user_text_between_call_and_result_is_moved_after_the_result() {
     let want = "u q; c 1; r 1=1; u wait; a x; u p";
     comes_to("u q; c a; u wait; r a=1; a x; u p", want, &["interposed_message"]);
     mends(
@@ -273,7 +273,7 @@ fn wf_09_user_text_between_call_and_result_moves_behind() {
 }
 
 #[test]
-fn wf_10_system_text_between_call_and_result_moves_behind() {
+fn wf_10_system_text_between_call_and_result_is_moved_after_the_result() {
     // Gemini has no place for it but beside the list; Mistral takes none there that is a system's.
     let more = |dialect| if dialect == MISTRAL { "u more; " } else { "s more; " };
     for from in [CHAT, Dialect::OpenAiResponses, CLAUDE, MISTRAL] {
@@ -304,7 +304,7 @@ fn wf_10_system_text_between_call_and_result_moves_behind() {
 }
 
 #[test]
-fn wf_11_of_two_results_the_first_real_one_stays() {
+fn wf_11_of_two_results_the_first_real_one_is_kept() {
     let want = "u q; c 1; r 1=1; u p";
     comes_to("u q; c a; r a=1; r a=2; u p", want, &["duplicate_result"]);
     comes_to("u q; c a; r a=1 a=2; u p", want, &["duplicate_result"]);
@@ -377,7 +377,7 @@ fn wf_12_the_second_of_two_calls_with_one_id_is_renamed_with_its_result() {
 }
 
 #[test]
-fn wf_13_an_id_that_comes_again_in_a_later_turn_is_a_warning() {
+fn wf_13_an_id_reused_in_a_later_turn_is_a_warning() {
     let given = "u q; c a; r a=1; a x; u p; c a; r a=2; a y; u n";
     comes_to(given, "u q; c 1; r 1=1; a x; u p; c 2; r 2=2; a y; u n", &[]);
     for dialect in ALL {
@@ -409,7 +409,7 @@ fn wf_13_an_id_that_comes_again_in_a_later_turn_is_a_warning() {
 }
 
 #[test]
-fn wf_14_text_behind_a_call_in_one_turn_keeps_the_pair() {
+fn wf_14_text_after_a_call_in_one_turn_keeps_the_pair() {
     for from in [CLAUDE, Dialect::Gemini, Dialect::OpenAiResponses] {
         for given in ["u q; c a + a so; r a=1; u p", "u q; c a + a so + c b; r a=1 b=2; u p"] {
             let body = write(from, given);
@@ -443,7 +443,7 @@ fn wf_14_text_behind_a_call_in_one_turn_keeps_the_pair() {
 }
 
 #[test]
-fn wf_15_text_and_call_are_one_assistant_message() {
+fn wf_15_text_and_call_form_one_assistant_message() {
     let given = "u q; a so + c a; r a=1; a x; u p";
     comes_to(given, "u q; a so; c 1; r 1=1; a x; u p", &[]);
     for from in ALL {
@@ -463,7 +463,7 @@ fn wf_15_text_and_call_are_one_assistant_message() {
 }
 
 #[test]
-fn wf_16_an_empty_text_beside_a_call_is_no_empty_block() {
+fn wf_16_an_empty_text_beside_a_call_is_not_sent_as_a_block() {
     for from in ALL {
         let body = with_empty(from, "u q; a EMPTY + c a; r a=1; a x; u p");
         let (out, _) = repaired(&body, from);
@@ -485,7 +485,7 @@ fn wf_16_an_empty_text_beside_a_call_is_no_empty_block() {
 }
 
 #[test]
-fn wf_17_an_assistant_message_with_nothing_in_it_is_left_out() {
+fn wf_17_an_empty_assistant_message_is_omitted() {
     for from in ALL {
         let body = with_empty(from, "u q; a EMPTY; u p; a x; u n");
         let (out, _) = repaired(&body, from);
@@ -514,7 +514,7 @@ fn wf_17_an_assistant_message_with_nothing_in_it_is_left_out() {
 }
 
 #[test]
-fn wf_18_without_calls_there_is_no_list_of_calls() {
+fn wf_18_without_calls_no_list_of_calls_is_sent() {
     let omit = Policy {
         call: PolicyLayer { dangling_calls: Some(DanglingCalls::Omit), ..always().call },
         ..Policy::default()

@@ -19,7 +19,7 @@ const TOOL_USE: &str = r#"{"type":"message_delta","delta":{"stop_reason":"tool_u
 const END_TURN: &str = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5}}"#;
 
 #[test]
-fn wf_69_empty_pieces_of_arguments_are_an_empty_object() {
+fn wf_69_empty_argument_fragments_become_an_empty_object() {
     let start = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#;
     let empty = r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":""}}"#;
     let stop = r#"{"type":"content_block_stop","index":0}"#;
@@ -83,7 +83,7 @@ fn wf_70_pings_comments_and_unknown_events_are_ignored() {
 }
 
 #[test]
-fn wf_71_thinking_and_its_signature_are_one_block() {
+fn wf_71_thinking_and_its_signature_form_one_block() {
     let got = claude_stream(
         &[
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
@@ -122,7 +122,7 @@ fn wf_71_thinking_and_its_signature_are_one_block() {
 }
 
 #[test]
-fn wf_72_usage_is_the_last_one_and_no_sum() {
+fn wf_72_usage_is_the_last_report_not_a_sum() {
     let got = claude_stream(
         &[
             r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#,
@@ -157,7 +157,7 @@ fn wf_72_usage_is_the_last_one_and_no_sum() {
 }
 
 #[test]
-fn wf_73_a_gemini_call_in_each_chunk_is_a_call_of_its_own() {
+fn wf_73_gemini_calls_in_separate_chunks_are_separate_calls() {
     let call = |name: &str, n: u32| {
         event(
             json!({ "candidates": [{ "content": { "role": "model", "parts": [{ "functionCall": { "name": name, "args": { "n": n } } }] } }] }),
@@ -179,7 +179,7 @@ fn wf_73_a_gemini_call_in_each_chunk_is_a_call_of_its_own() {
 }
 
 #[test]
-fn wf_74_a_blocked_prompt_is_a_blocked_answer_without_a_message() {
+fn wf_74_a_blocked_prompt_gives_a_blocked_answer_without_a_message() {
     let body = r#"{"promptFeedback":{"blockReason":"SAFETY","safetyRatings":[]},"usageMetadata":{"promptTokenCount":7,"totalTokenCount":7},"modelVersion":"m"}"#;
     for got in [lines(GEMINI, &[body]), read_response(GEMINI, body.as_bytes())] {
         assert_eq!(got.status, AnswerStatus::Blocked);
@@ -189,7 +189,7 @@ fn wf_74_a_blocked_prompt_is_a_blocked_answer_without_a_message() {
 }
 
 #[test]
-fn wf_75_what_is_done_wins_over_its_deltas() {
+fn wf_75_a_done_event_overrides_its_deltas() {
     let right = two_calls().stream(RESPONSES, None).events;
     let want = assembled(RESPONSES, &right);
     let broken = |kind: &str| {
@@ -215,7 +215,7 @@ fn wf_75_what_is_done_wins_over_its_deltas() {
 }
 
 #[test]
-fn wf_76_encrypted_content_is_taken_from_what_is_done() {
+fn wf_76_encrypted_content_is_taken_from_the_done_event() {
     let item =
         |content: Value| json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": content });
     for added in [json!("early"), Value::Null, json!("")] {
@@ -248,7 +248,7 @@ fn wf_76_encrypted_content_is_taken_from_what_is_done() {
 }
 
 #[test]
-fn wf_77_an_incomplete_response_keeps_its_reason_and_its_usage() {
+fn wf_77_an_incomplete_response_keeps_its_reason_and_usage() {
     for (reason, status) in [("max_output_tokens", AnswerStatus::Incomplete), ("content_filter", AnswerStatus::Blocked)]
     {
         let events = words_only().stream(RESPONSES, Some(reason)).events;
@@ -263,7 +263,7 @@ fn wf_77_an_incomplete_response_keeps_its_reason_and_its_usage() {
 }
 
 #[test]
-fn wf_78_json_lines_with_object_arguments_are_kept_whole() {
+fn wf_78_object_arguments_in_json_lines_are_complete() {
     // Ollama's own interface is none of the dialects; a gateway that speaks its manner of a chat stream is read.
     let body = concat!(
         r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"so"}}]}"#,
@@ -283,7 +283,7 @@ fn wf_78_json_lines_with_object_arguments_are_kept_whole() {
 }
 
 #[test]
-fn wf_79_what_was_assembled_is_history_that_every_dialect_takes() {
+fn wf_79_an_assembled_answer_renders_to_valid_bodies_in_every_dialect() {
     let answers = [
         two_calls(),
         words_only(),

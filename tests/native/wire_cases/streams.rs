@@ -249,7 +249,7 @@ fn wf_56_any_byte_split_gives_the_same_message() {
 }
 
 #[test]
-fn wf_57_interleaved_calls_do_not_mix_their_arguments() {
+fn wf_57_interleaved_calls_keep_their_own_arguments() {
     for dialect in [CHAT, MISTRAL] {
         let got = lines(
             dialect,
@@ -288,7 +288,7 @@ fn wf_57_interleaved_calls_do_not_mix_their_arguments() {
 }
 
 #[test]
-fn wf_58_the_id_of_the_first_fragment_stays() {
+fn wf_58_the_id_of_the_first_fragment_is_kept() {
     for dialect in [CHAT, MISTRAL] {
         for later in [r#""id":"","function":{"name":"","#, r#""id":null,"function":{"name":null,"#, r#""function":{"#] {
             let more = format!(
@@ -308,7 +308,7 @@ fn wf_58_the_id_of_the_first_fragment_stays() {
 }
 
 #[test]
-fn wf_59_calls_without_an_index_stay_apart() {
+fn wf_59_calls_without_an_index_stay_separate() {
     for dialect in [CHAT, MISTRAL] {
         let got = lines(
             dialect,
@@ -348,7 +348,7 @@ fn wf_60_a_new_id_at_a_used_index_is_a_new_call() {
 }
 
 #[test]
-fn wf_61_two_calls_in_one_chunk_are_both_there() {
+fn wf_61_two_calls_in_one_chunk_are_both_kept() {
     for dialect in [CHAT, MISTRAL] {
         let got = lines(
             dialect,
@@ -402,7 +402,7 @@ fn wf_62_a_whole_call_in_one_chunk_is_complete() {
 }
 
 #[test]
-fn wf_63_a_last_chunk_of_usage_alone_leaves_the_text() {
+fn wf_63_a_last_chunk_with_usage_alone_keeps_the_text() {
     for dialect in [CHAT, MISTRAL] {
         let got = lines(
             dialect,
@@ -425,7 +425,7 @@ fn wf_63_a_last_chunk_of_usage_alone_leaves_the_text() {
 }
 
 #[test]
-fn wf_64_with_a_finish_reason_no_done_is_needed() {
+fn wf_64_after_a_finish_reason_done_is_not_required() {
     for dialect in [CHAT, MISTRAL] {
         let mut events = two_calls().stream(dialect, None).events;
         let whole = assembled(dialect, &events);
@@ -436,7 +436,7 @@ fn wf_64_with_a_finish_reason_no_done_is_needed() {
 }
 
 #[test]
-fn wf_65_an_end_before_the_finish_is_a_truncation_and_runs_nothing() {
+fn wf_65_an_end_before_the_finish_reason_is_a_truncation_and_runs_nothing() {
     for dialect in ALL {
         for answer in [two_calls(), words_only()] {
             let streamed = answer.stream(dialect, None);
@@ -462,7 +462,7 @@ fn wf_65_an_end_before_the_finish_is_a_truncation_and_runs_nothing() {
 }
 
 #[test]
-fn wf_66_an_error_in_band_keeps_the_text_before_it() {
+fn wf_66_an_in_band_error_keeps_the_text_before_it() {
     let errors = |dialect: Dialect| match dialect {
         Dialect::OpenAiChat => vec![r#"{"error":{"message":"upstream is gone","type":"server_error","code":"502"}}"#],
         Dialect::Mistral => vec![
@@ -497,7 +497,7 @@ fn wf_66_an_error_in_band_keeps_the_text_before_it() {
 }
 
 #[test]
-fn wf_67_a_call_cut_by_the_length_does_not_run() {
+fn wf_67_a_call_truncated_by_the_length_limit_does_not_run() {
     let reason = |dialect: Dialect| match dialect {
         Dialect::OpenAiChat | Dialect::Mistral => "length",
         Dialect::Anthropic => "max_tokens",
@@ -523,7 +523,7 @@ fn wf_67_a_call_cut_by_the_length_does_not_run() {
 }
 
 #[test]
-fn wf_68_calls_count_and_not_the_reason() {
+fn wf_68_calls_run_whatever_the_finish_reason() {
     for (dialect, reason) in [
         (CHAT, Some("stop")),
         (MISTRAL, Some("stop")),

@@ -34,7 +34,7 @@ fn taken(messages: Vec<Value>) {
 }
 
 #[test]
-fn r41_a_servers_result_comes_behind_the_clients_own() {
+fn r41_results_of_server_tools_come_after_the_clients_results() {
     taken(vec![
         user("q"),
         model(vec![asks("s1"), use_("a")]),
@@ -71,7 +71,7 @@ fn r41_a_servers_result_comes_behind_the_clients_own() {
 }
 
 #[test]
-fn r40_a_servers_call_is_open_until_the_user_speaks() {
+fn r40_a_server_call_may_be_open_until_the_next_user_message() {
     // The server goes on with it.
     taken(vec![user("q"), model(vec![text("x"), asks("s1")])]);
     taken(vec![user("q"), model(vec![asks("s1"), use_("a")]), human(vec![result("a", "1")])]);
@@ -141,7 +141,7 @@ fn r43_a_paused_answer_keeps_its_thinking_unless_thinking_is_off() {
 }
 
 #[test]
-fn r40_a_final_answer_does_not_end_in_thinking() {
+fn r40_a_final_answer_must_not_end_in_thinking() {
     let ends = || vec![user("q"), model(vec![signed(), text("x "), signed()])];
     for body in [claude(ends()), thinking("adaptive", ends())] {
         assert_eq!(errors(&body, CLAUDE), ["orphan_reasoning", "empty_content"]);
@@ -152,7 +152,7 @@ fn r40_a_final_answer_does_not_end_in_thinking() {
 }
 
 #[test]
-fn r41_a_loop_that_began_with_thinking_goes_on() {
+fn r41_a_tool_loop_that_began_with_thinking_is_accepted() {
     let note = |kind: &str| json!({ "type": kind, "content": "c" });
     for messages in [
         vec![
@@ -185,7 +185,7 @@ fn r41_a_loop_that_began_with_thinking_goes_on() {
 }
 
 #[test]
-fn r40_white_space_alone_is_no_text() {
+fn r40_a_text_of_white_space_is_an_error() {
     for (given, left) in [
         (vec![user("q"), model(vec![text("\n")]), user("p")], vec![user("q"), user("p")]),
         (vec![user("q"), says("x"), user(" \n")], vec![user("q"), says("x")]),
@@ -207,7 +207,7 @@ fn r40_white_space_alone_is_no_text() {
 }
 
 #[test]
-fn r40_results_may_be_split_over_user_messages() {
+fn r40_results_can_be_split_over_user_messages() {
     let calls = || model(vec![use_("a"), use_("b")]);
     taken(vec![user("q"), calls(), human(vec![result("b", "2")]), human(vec![result("a", "1"), text("p")])]);
     mends_claude(
@@ -223,7 +223,7 @@ fn r40_results_may_be_split_over_user_messages() {
 }
 
 #[test]
-fn r40_a_thread_that_goes_on_holds_the_calls() {
+fn r40_a_continued_thread_can_answer_calls_of_earlier_messages() {
     let mut body = claude(vec![human(vec![result("a", "1"), text("p")])]);
     body["thread"] = json!({ "type": "continue", "previous_message_id": "msg_1" });
     takes(body.clone(), CLAUDE);
@@ -232,7 +232,7 @@ fn r40_a_thread_that_goes_on_holds_the_calls() {
 }
 
 #[test]
-fn r41_a_made_result_names_its_calls_toolset() {
+fn r41_a_synthesized_result_has_its_calls_toolset_name() {
     let mut call = use_("a");
     call["toolset_name"] = json!("computer");
     let mut made = cut("a");
@@ -245,7 +245,7 @@ fn r41_a_made_result_names_its_calls_toolset() {
 }
 
 #[test]
-fn r40_a_system_message_may_hold_directions_alone() {
+fn r40_a_system_message_can_consist_of_directions_alone() {
     let directs = json!({ "role": "system", "content": [], "output_config": { "effort": "low" } });
     let bare = json!({ "role": "system", "output_config": { "effort": "low" } });
     for own in [directs, bare] {
@@ -266,7 +266,7 @@ fn r40_a_system_message_may_hold_directions_alone() {
 }
 
 #[test]
-fn r40_the_system_text_holds_no_empty_block() {
+fn r40_an_empty_system_block_is_an_error() {
     let mut body = claude(vec![user("q")]);
     body["system"] = json!([text("s")]);
     takes(body.clone(), CLAUDE);
@@ -279,7 +279,7 @@ fn r40_the_system_text_holds_no_empty_block() {
 }
 
 #[test]
-fn r41_an_image_in_an_answer_becomes_a_text() {
+fn r41_an_image_in_an_answer_becomes_text() {
     let image = json!({ "type": "image", "source": { "type": "url", "url": "https://x.example/a.png" } });
     taken(vec![human(vec![image.clone(), text("q")])]);
     let body = claude(vec![user("q"), model(vec![text("x"), image]), user("p")]);

@@ -9,7 +9,7 @@ fn signed() -> Value {
 }
 
 #[test]
-fn a_running_tool_loop_begins_with_thinking_or_goes_without() {
+fn a_running_tool_loop_begins_with_thinking_or_thinking_is_disabled() {
     let mut body = claude(vec![user("q"), model(vec![signed(), use_("a")]), human(vec![result("a", "1")])]);
     body["thinking"] = json!({ "type": "enabled", "budget_tokens": 5 });
     takes(body.clone(), CLAUDE);
@@ -29,7 +29,7 @@ fn a_running_tool_loop_begins_with_thinking_or_goes_without() {
 }
 
 #[test]
-fn an_odd_role_is_mended_and_its_text_kept() {
+fn an_unknown_role_is_repaired_and_its_text_kept() {
     mends(
         vec![
             json!({ "role": "model", "content": "x" }),
@@ -54,7 +54,7 @@ fn an_odd_role_is_mended_and_its_text_kept() {
 }
 
 #[test]
-fn what_models_refuse_by_name() {
+fn rules_that_depend_on_the_models_name() {
     let mut body = chat(vec![json!({ "role": "developer", "content": "d" }), user("q")]);
     takes(body.clone(), CHAT);
     body["model"] = json!("o1-mini");
@@ -71,7 +71,7 @@ fn what_models_refuse_by_name() {
 
 /// Rows of what four libraries do with broken histories: thrown, dropped, run again, invented, or sent as they are.
 #[test]
-fn r41_what_other_libraries_get_wrong() {
+fn r41_bodies_that_other_libraries_repair_wrongly() {
     mends(
         vec![user("q"), calls(&["a"]), user("p")],
         "dangling_call",
@@ -98,7 +98,7 @@ fn r41_what_other_libraries_get_wrong() {
 }
 
 #[test]
-fn r40_findings_carry_place_call_and_the_providers_words() {
+fn r40_findings_have_pointer_call_id_and_the_providers_message() {
     let report =
         validate(chat(vec![user("q"), calls(&["a", "b"]), tool("a", "1"), user("p")]).to_string().as_bytes(), CHAT);
     let found = &report[0];
@@ -118,7 +118,7 @@ fn r40_findings_carry_place_call_and_the_providers_words() {
 }
 
 #[test]
-fn r5_a_missing_or_empty_id_is_the_same_in_call_and_result() {
+fn r05_a_missing_or_empty_id_is_synthesized_equally_for_call_and_result() {
     for missing in [json!(""), Value::Null, json!({})] {
         let mut given = chat(vec![calls(&["a", "b"]), tool("", "2"), tool("b", "1")]);
         given["messages"][0]["tool_calls"][0]["id"] = missing.clone();
@@ -144,7 +144,7 @@ fn r5_a_missing_or_empty_id_is_the_same_in_call_and_result() {
 }
 
 #[test]
-fn r40_anthropic_takes_four_cache_marks() {
+fn r40_anthropic_accepts_four_cache_marks() {
     let mark = json!({"type": "ephemeral"});
     let marked = |text: &str| json!({"type": "text", "text": text, "cache_control": mark});
     let mut body = claude(vec![
@@ -176,7 +176,7 @@ fn mends_mistral(given: Vec<Value>, code: &str, expected: Vec<Value>) {
 }
 
 #[test]
-fn r40_r41_mistral_takes_no_system_message_after_an_answer_or_a_result() {
+fn r40_r41_mistral_rejects_a_system_message_after_an_answer_or_a_result() {
     let (call, tool) = (calls(&["abcdefghi"]), tool("abcdefghi", "1"));
     mends_mistral(
         vec![user("q"), says("x"), system("s"), system("t")],
@@ -205,7 +205,7 @@ fn r40_r41_mistral_takes_no_system_message_after_an_answer_or_a_result() {
 }
 
 #[test]
-fn r40_r41_mistral_takes_no_answer_without_content_and_calls() {
+fn r40_r41_mistral_rejects_an_answer_without_content_and_calls() {
     for given in [
         says(""),
         json!({ "role": "assistant", "content": [] }),
@@ -223,7 +223,7 @@ fn r40_r41_mistral_takes_no_answer_without_content_and_calls() {
 }
 
 #[test]
-fn r40_parts_and_calls_that_servers_of_this_format_document_stay() {
+fn r40_parts_and_calls_documented_by_compatible_servers_are_kept() {
     let (document, reasons) = (
         json!({ "type": "document", "document": { "data": { "t": 1 }, "id": "d" } }),
         json!({ "type": "reasoning", "summary": [{ "type": "summary_text", "text": "hm", "signature": "s" }] }),
@@ -260,7 +260,7 @@ fn r40_parts_and_calls_that_servers_of_this_format_document_stay() {
 }
 
 #[test]
-fn r40_r41_what_lacks_its_member_is_refused() {
+fn r40_r41_an_object_without_its_required_member_is_an_error() {
     for kind in ["image_url", "file", "input_audio"] {
         mends(
             vec![json!({ "role": "user", "content": [{ "type": kind }, text("x")] })],

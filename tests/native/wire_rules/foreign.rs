@@ -86,7 +86,7 @@ fn agents() -> Value {
 }
 
 #[test]
-fn r61_messages_of_other_sdks_are_named_and_refused() {
+fn r61_messages_of_other_sdks_are_named_and_rejected() {
     for dialect in ALL {
         refused(&list_of(dialect, &ui_messages()), dialect, "UIMessage of the AI SDK");
         for messages in langchain() {
@@ -125,7 +125,7 @@ fn own_history(dialect: Dialect) -> Value {
 }
 
 #[test]
-fn r61_a_body_of_another_dialect_is_named_and_refused() {
+fn r61_a_body_of_another_dialect_is_named_and_rejected() {
     for from in ALL {
         let body = list_of(from, &own_history(from));
         takes(body.clone(), from);
@@ -147,7 +147,7 @@ fn r61_a_body_of_another_dialect_is_named_and_refused() {
 }
 
 #[test]
-fn r61_items_that_nobody_has_are_left_out_of_a_body_and_never_make_an_empty_one() {
+fn r61_unknown_items_are_removed_and_never_leave_an_empty_body() {
     for dialect in ALL {
         refused(
             &list_of(dialect, &json!([{ "foo": 1 }, { "bar": { "baz": 2 } }])),
@@ -174,7 +174,7 @@ fn r61_items_that_nobody_has_are_left_out_of_a_body_and_never_make_an_empty_one(
 }
 
 #[test]
-fn r61_a_result_without_the_mark_of_one_answers_its_call() {
+fn r61_a_result_without_its_type_still_answers_its_call() {
     // Only where the call has no other result, and only one a call.
     let stray = json!({ "role": "user", "tool_call_id": "a", "content": "1" });
     let body = chat(vec![user("q"), calls(&["a"]), user("p"), stray.clone()]);
@@ -211,7 +211,7 @@ fn r61_a_result_without_the_mark_of_one_answers_its_call() {
 }
 
 #[test]
-fn r61_parts_without_a_content_are_the_users() {
+fn r61_parts_outside_a_content_belong_to_the_user() {
     let content = |parts: Value| json!([{ "role": "user", "parts": parts }]);
     let parts = json!([{ "text": "a" }, { "inlineData": { "mimeType": "image/png", "data": "AA==" } }]);
     assert_eq!(mended(&json!({ "contents": parts }), GEMINI), content(parts));
@@ -220,7 +220,7 @@ fn r61_parts_without_a_content_are_the_users() {
 }
 
 #[test]
-fn r61_a_call_whose_id_stands_elsewhere_is_not_closed() {
+fn r61_no_result_is_added_for_a_call_whose_id_occurs_elsewhere() {
     for spelling in ["callId", "call_id", "toolCallId", "tool_use_id", "toolUseId", "id"] {
         let stray = json!({ "kind": "result", spelling: "a", "value": 1 });
         for (dialect, call) in [(CHAT, calls(&["a"])), (CLAUDE, model(vec![use_("a")])), (RESPONSES, fcall("a"))] {
@@ -263,7 +263,7 @@ fn r61_a_call_whose_id_stands_elsewhere_is_not_closed() {
 }
 
 #[test]
-fn r61_a_new_block_of_the_provider_is_kept_and_one_of_another_shape_is_not() {
+fn r61_an_unknown_block_type_is_kept_and_one_of_another_format_rejected() {
     let body = |kind: &str| {
         let block = json!({ "type": kind, "toolCallId": "x", "value": 1 });
         claude(vec![user("q"), model(vec![text("x"), block, use_("a")]), human(vec![result("a", "1")])])
@@ -298,7 +298,7 @@ fn r61_a_new_block_of_the_provider_is_kept_and_one_of_another_shape_is_not() {
 }
 
 #[test]
-fn r61_a_role_that_no_provider_has_is_an_unknown_shape_and_its_text_is_kept() {
+fn r61_an_unknown_role_is_an_unknown_shape_and_its_text_is_kept() {
     for role in ["human", "alien"] {
         for dialect in [CHAT, CLAUDE, MISTRAL, RESPONSES] {
             let body = list_of(dialect, &json!([user("q"), { "role": role, "content": "hello" }, user("p")]));

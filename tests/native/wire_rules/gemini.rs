@@ -35,7 +35,7 @@ fn fr_by(id: &str, name: &str, result: &str) -> Value {
 }
 
 #[test]
-fn r40_r41_words_behind_responses_end_no_body() {
+fn r40_r41_text_after_function_responses_does_not_end_a_body() {
     let given = vec![q(), acts(vec![fc("f")]), asks(vec![say("a"), fr("f", "1"), say("b")])];
     // Recorded: 2.5 takes it.
     takes(body(given.clone()), GEMINI);
@@ -54,7 +54,7 @@ fn r40_r41_words_behind_responses_end_no_body() {
 }
 
 #[test]
-fn r41_what_repair_makes_gets_no_words_behind_it() {
+fn r41_synthesized_responses_are_not_followed_by_text() {
     mends_gemini(
         vec![q(), acts(vec![fc("f"), fc("g")]), asks(vec![say("a"), fr("f", "1"), say("b")])],
         "missing_parallel_result",
@@ -91,7 +91,7 @@ fn r40_r41_roles_in_capitals_and_lists_of_one() {
 }
 
 #[test]
-fn r40_r41_one_id_twice_in_a_turn_becomes_two() {
+fn r40_r41_a_duplicate_id_in_a_turn_is_renamed() {
     mends_gemini(
         vec![q(), acts(vec![fc_by("x", "f"), fc_by("x", "f")]), asks(vec![fr_by("x", "f", "1"), fr_by("x", "f", "2")])],
         "duplicate_call_id",
@@ -156,7 +156,7 @@ fn r40_r41_a_response_that_does_not_fit_its_call_is_rewritten_from_it() {
 }
 
 #[test]
-fn r40_r41_the_role_function_is_one_of_older_models() {
+fn r40_r41_the_role_function_is_valid_for_older_models() {
     let results = |role: &str| json!({ "role": role, "parts": [fr("f", "1")] });
     let given = |role: &str| vec![q(), acts(vec![signed("f")]), results(role)];
     takes(body(given("function")), GEMINI);
@@ -164,7 +164,7 @@ fn r40_r41_the_role_function_is_one_of_older_models() {
 }
 
 #[test]
-fn r40_r41_a_part_with_two_data_becomes_two() {
+fn r40_r41_a_part_with_two_data_members_is_split() {
     let call = json!({ "functionCall": { "name": "f", "args": {} } });
     let mut both = signed("f");
     both["text"] = json!("x");
@@ -197,7 +197,7 @@ fn r40_r41_a_part_with_two_data_becomes_two() {
 }
 
 #[test]
-fn r40_r41_versions_are_known_by_their_number() {
+fn r40_r41_model_versions_are_compared_by_number() {
     let given = vec![q(), acts(vec![fc("f")]), asks(vec![fr("f", "1")])];
     for name in ["gemini-3-pro-preview", "models/gemini-4.0-argon", "gemini-12", "my-gemini-x/gemini-3.1"] {
         assert_eq!(errors(&of_model(name, given.clone()), GEMINI), ["unsigned_thinking"], "{name}");

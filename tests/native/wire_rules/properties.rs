@@ -140,7 +140,7 @@ macro_rules! properties {
                 keeps(&text, $dialect)?;
             }
             #[test]
-            fn r41_repair_that_omits(body in body($dialect)) {
+            fn r41_repair_with_the_option_to_omit_calls(body in body($dialect)) {
                 holds(&body.to_string(), $dialect, &omit())?;
             }
         }
@@ -156,7 +156,7 @@ proptest! {
         holds(&value.to_string(), dialect, &RepairOptions::default())?;
     }
     #[test]
-    fn r41_any_text_returns(text in "[\\[\\]{}\",:a-z0-9 \\\\]{0,40}", dialect in select(BUILT.to_vec())) {
+    fn r41_validate_and_repair_return_for_any_text(text in "[\\[\\]{}\",:a-z0-9 \\\\]{0,40}", dialect in select(BUILT.to_vec())) {
         let Ok((out, report)) = repair(text.as_bytes(), dialect, &RepairOptions::default()) else {
             prop_assert!(serde_json::from_str::<Value>(&text).is_ok(), "refused for its shape: {}", text);
             return Ok(());

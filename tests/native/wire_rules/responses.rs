@@ -19,7 +19,7 @@ fn input(items: Vec<Value>) -> Value {
 }
 
 #[test]
-fn r40_a_call_of_openais_own_tools_is_answered_too() {
+fn r40_a_call_of_openais_own_tools_needs_an_output() {
     let failed = json!([{ "stdout": "", "stderr": TEXT, "outcome": { "type": "exit", "exit_code": 1 } }]);
     let patch =
         json!({ "type": "apply_patch_call", "call_id": "a", "operation": { "type": "delete_file", "path": "p" } });
@@ -85,7 +85,7 @@ fn r40_a_call_of_openais_own_tools_is_answered_too() {
 }
 
 #[test]
-fn r40_an_approval_that_was_asked_for_is_given_or_not() {
+fn r40_an_approval_request_needs_a_response() {
     let asked =
         json!({ "type": "mcp_approval_request", "id": "mcpr_1", "name": "n", "server_label": "s", "arguments": "{}" });
     let answer =
@@ -112,7 +112,7 @@ fn r40_an_approval_that_was_asked_for_is_given_or_not() {
 }
 
 #[test]
-fn r40_each_side_has_parts_of_its_own() {
+fn r40_each_role_has_its_own_part_types() {
     let says = |role: &str, parts: Value| json!({ "role": role, "content": parts });
     let output = |parts: Value| json!({ "type": "function_call_output", "call_id": "a", "output": parts });
     let image = json!({ "type": "input_image", "image_url": "https://x/y" });
@@ -169,7 +169,7 @@ fn r40_each_side_has_parts_of_its_own() {
 }
 
 #[test]
-fn r40_a_text_part_says_a_text() {
+fn r40_a_text_part_needs_a_text() {
     let says = |role: &str, parts: Value| json!({ "role": role, "content": parts });
     let part = |text: Value| json!({ "type": "input_text", "text": text });
     for absent in [json!({ "type": "input_text" }), part(json!(null)), json!({ "type": "text" }), json!({})] {
@@ -189,7 +189,7 @@ fn r40_a_text_part_says_a_text() {
 }
 
 #[test]
-fn r40_a_reference_needs_no_type() {
+fn r40_an_item_reference_needs_no_type() {
     for reference in [
         json!({ "id": "fc_1" }),
         json!({ "id": "fc_1", "type": null }),
@@ -203,7 +203,7 @@ fn r40_a_reference_needs_no_type() {
 }
 
 #[test]
-fn r40_reasoning_has_a_summary() {
+fn r40_reasoning_needs_a_summary() {
     let bare = json!({ "type": "reasoning", "encrypted_content": "e" });
     let whole = with(bare.clone(), "summary", json!([]));
     mends_responses(vec![user("q"), bare, says("x")], "malformed", vec![user("q"), whole.clone(), says("x")]);
@@ -214,7 +214,7 @@ fn r40_reasoning_has_a_summary() {
 }
 
 #[test]
-fn r41_an_input_that_says_nothing_is_warned_of() {
+fn r41_an_input_without_content_is_a_warning() {
     for silent in [json!(""), json!([])] {
         let report =
             rethread::provider::validate(json!({ "model": "m", "input": silent }).to_string().as_bytes(), RESPONSES);
@@ -224,7 +224,7 @@ fn r41_an_input_that_says_nothing_is_warned_of() {
 }
 
 #[test]
-fn r40_ids_of_items_are_of_their_kind_and_not_long() {
+fn r40_item_ids_have_their_types_prefix_and_a_maximum_length() {
     let message = |id: &str| with(with(says("x"), "type", json!("message")), "id", json!(id));
     let call = |id: &str| with(fcall("a"), "id", json!(id));
     let free = |id: &str| json!({ "type": "custom_tool_call", "call_id": "a", "name": "f", "input": "x", "id": id });

@@ -143,7 +143,7 @@ pub fn count_calls(body: &Value, dialect: Dialect) -> usize {
 }
 
 #[test]
-fn r41_scalars_and_wrong_roots_return() {
+fn r41_scalars_and_wrong_roots_are_errors() {
     for dialect in Dialect::ALL {
         for text in [
             "null",
@@ -177,7 +177,7 @@ fn r41_scalars_and_wrong_roots_return() {
 }
 
 #[test]
-fn r41_untouched_tokens_keep_their_bytes() {
+fn r41_unchanged_tokens_keep_their_bytes() {
     let odd = r#"{"a" : 1.50e+1, "a": 9007199254740993123 ,"s":"\u00e9\ud800\/"}"#;
     let text = format!(
         " {{ \"x\" : {odd} ,\n \"messages\" : [ {{\"role\" : \"user\", \"content\":\"\\u0061\", \"k\": {odd}}} ,\n {{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[ {{\"id\":\"a\",\"type\":\"function\",\"function\":{{\"name\":\"f\",\"arguments\":{odd}}}}} ]}} ] }} "
@@ -226,7 +226,7 @@ fn r41_deep_and_large_bodies_are_repaired() {
 }
 
 #[test]
-fn r41_a_member_that_goes_takes_its_doubles_along() {
+fn r41_removing_a_member_removes_its_duplicates() {
     let of =
         |members: &str| format!(r#"{{"messages":[{{"role":"user","content":"q"}},{{"role":"assistant",{members}}}]}}"#);
     let given = of(r#""tool_calls":[],"content":"x","tool_calls":[],"name":"n","tool_calls":[]"#);

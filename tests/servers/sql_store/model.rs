@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn r46_it_does_what_the_memory_store_does(operations in prop::collection::vec(operation(), 1..40)) {
+    fn r46_sqlite_behaves_as_the_memory_store(operations in prop::collection::vec(operation(), 1..40)) {
         // So narrow that values are split and batches take several statements.
         agree(SqlLimits { max_value_bytes: 8, max_params: 24 }, &operations);
         agree(SqlLimits::default(), &operations);

@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn r63_agrees_with_reading_the_whole_text_at_each_piece(
+        fn r63_agrees_with_parsing_the_whole_text_after_each_fragment(
             pieces in proptest::collection::vec("[{}\\[\\]\"\\\\a1:, \n]{0,3}", 0..14),
         ) {
             let (mut end, mut text) = (ObjectEnd::default(), String::new());
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_in_any_pieces() {
+    fn the_end_of_an_object_is_found_in_any_split() {
         let text = r#" {"a":"\\\"}{","b":[{"c":{}}]} "#;
         let token = JsonStr::new(text);
         let from = token.inside().rfind('}').unwrap() + 1;

@@ -101,7 +101,7 @@ fn dialects() -> impl Iterator<Item = Dialect> {
 }
 
 #[test]
-fn r14_every_dialect_shows_the_beginning_of_what_is_cut() {
+fn r14_a_shortened_result_keeps_its_beginning_in_every_dialect() {
     let long = format!("start {}", "x".repeat(3_000));
     let plain = with_results(&[&long]);
     let mut own = History::new(Seed(1));
@@ -162,7 +162,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn r14_r36_whatever_reduces_every_dialect_takes_it(
+    fn r14_r36_reduced_histories_are_valid_in_every_dialect(
         list in proptest::collection::vec(piece(), 0..14), live in proptest::collection::vec(piece(), 0..4),
         reducers in proptest::collection::vec(reducer(), 1..4), bits: u64,
     ) {
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn r14_r36_and_of_a_history_from_anthropic_too(
+    fn r14_r36_reduced_anthropic_histories_are_valid_in_every_dialect(
         list in proptest::collection::vec(claude_piece(), 0..12), live in proptest::collection::vec(claude_piece(), 0..4),
         reducers in proptest::collection::vec(reducer(), 1..4), bits: u64,
     ) {
