@@ -11,31 +11,32 @@ const fail = (code, message, cause) => {
 const invalid = (message) => fail('invalid_input', message);
 
 /** A string without unpaired surrogates: they have no UTF-8 encoding, so two different strings would become equal. */
-export const text = (what) => (value) => {
-  if (typeof value !== 'string') invalid(`${what} is a string, not ${value === null ? 'null' : `of type ${typeof value}`}`);
-  if (value.isWellFormed?.() === false) invalid(`${what} is a string of whole characters: it holds half of a surrogate pair`);
+export const text = (name) => (value) => {
+  if (typeof value !== 'string') invalid(`${name} must be a string, not ${value === null ? 'null' : `a value of type ${typeof value}`}`);
+  if (value.isWellFormed?.() === false) invalid(`${name} must be a string without unpaired surrogates`);
 };
-export const bytes = (what) => (value) => isBytes(value) || invalid(`${what} is a Uint8Array`);
-export const callback = (what) => (value) => typeof value === 'function' || invalid(`${what} is a function`);
-export const object = (what) => (value) => isObject(value) || invalid(`${what} is an object`);
+export const bytes = (name) => (value) => isBytes(value) || invalid(`${name} must be a Uint8Array`);
+export const callback = (name) => (value) => typeof value === 'function' || invalid(`${name} must be a function`);
+export const object = (name) => (value) => isObject(value) || invalid(`${name} must be an object`);
 /** A check that accepts `undefined` and `null`. */
 const optional = (check) => (value) => value === undefined || value === null || check(value);
 
 /** An object with checks for some of its members; others are not checked. */
-const shape = (what, members) => (value) => {
-  object(what)(value);
+const membersOf = (name, members) => (value) => {
+  object(name)(value);
   for (const [key, check] of Object.entries(members)) optional(check)(value[key]);
 };
-const amount = (what) => (value) => (typeof value === 'number' && value >= 0) || fail('config_invalid', `${what} is a number, 0 or more`);
-const kind = (what, holds) => (value) => holds(value) || fail('config_invalid', what);
+const amount = (name) => (value) => (typeof value === 'number' && value >= 0) || fail('config_invalid', `${name} must be a number, 0 or more`);
+/** A check by `isValid`. `requirement` is the message of the error. */
+const option = (requirement, isValid) => (value) => isValid(value) || fail('config_invalid', requirement);
 
 /** An object with these members only; unknown ones are `config_invalid`. */
-const only = (what, members) => (value) => {
-  object(what)(value);
-  for (const name of Object.keys(value)) {
-    if (!Object.hasOwn(members, name)) fail('config_invalid', `\`${name}\` is not one of ${what}: ${Object.keys(members).join(', ')}`);
+const only = (name, members) => (value) => {
+  object(name)(value);
+  for (const member of Object.keys(value)) {
+    if (!Object.hasOwn(members, member)) fail('config_invalid', `\`${member}\` is not one of ${name}: ${Object.keys(members).join(', ')}`);
   }
-  shape(what, members)(value);
+  membersOf(name, members)(value);
 };
 
 /** Reports a value that cannot be read (a getter that throws, a revoked proxy) as `invalid_input`. */
@@ -44,7 +45,7 @@ const readable = (check) => (value) => {
     check(value);
   } catch (cause) {
     if (cause instanceof RethreadError) throw cause;
-    fail('invalid_input', `a value that was given cannot be read: ${reasonOf(cause)}`, cause);
+    fail('invalid_input', `an argument cannot be read: ${reasonOf(cause)}`, cause);
   }
 };
 
@@ -55,14 +56,14 @@ export const callId = readable(text('the call\'s id'));
 export const stateKey = readable(text('the key'));
 export const listener = readable(callback('the listener'));
 export const request = readable(object('the request'));
-export const effectAnswer = readable(object('an answer'));
-export const pieceOfAnswer = readable(bytes('what is fed'));
+export const effectAnswer = readable(object('the answer'));
+export const responseBytes = readable(bytes('the response bytes'));
 export const drivenRun = readable((run) =>
   (typeof run?.effects === 'function' && typeof run.changed === 'function') || invalid('the first argument of `drive` must be a run, the value that `session.run` or `session.resume` resolves to'));
 export const driveOptions = readable(only('the options of `drive`', {
-  fetch: kind('`fetch` is a function', (value) => typeof value === 'function'),
+  fetch: option('`fetch` must be a function', (value) => typeof value === 'function'),
   headers: () => {}, // checked where they are read: an error about them could quote a credential
-  signal: kind('`signal` is an AbortSignal', (value) => isObject(value) && typeof value.addEventListener === 'function'),
+  signal: option('`signal` must be an AbortSignal', (value) => isObject(value) && typeof value.addEventListener === 'function'),
   idleTimeoutMs: amount('`idleTimeoutMs`'),
   toolConcurrency: amount('`toolConcurrency`'),
   toolTimeoutMs: amount('`toolTimeoutMs`'),

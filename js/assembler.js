@@ -20,9 +20,9 @@ export function assemblerClass(program) {
       this.#handle = shared.call(() => new shared.exports.StreamAssembler(dialect));
     }
 
-    push(piece) {
-      check.bytes('what is pushed')(piece);
-      return this.#call((handle) => handle.push(piece));
+    push(chunk) {
+      check.bytes('the pushed value')(chunk);
+      return this.#call((handle) => handle.push(chunk));
     }
 
     finish() {

@@ -1,6 +1,6 @@
 // Collects the credentials that `drive` sends and removes their values from error texts.
 
-/** Headers that hold no credential. The core takes the same names in `provider.headers` (src/provider/request/credentials.rs). */
+/** Headers that contain no credential. The core accepts the same names in `provider.headers` (src/provider/request/credentials.rs). */
 export const PLAIN_HEADERS = new Set([
   'accept', 'accept-encoding', 'accept-language', 'anthropic-beta', 'anthropic-dangerous-direct-browser-access', 'anthropic-version',
   'baggage', 'cache-control', 'content-language', 'content-type', 'http-referer', 'idempotency-key', 'openai-beta', 'openai-organization',
@@ -15,9 +15,9 @@ const PLAIN_PREFIXES = ['x-stainless-'];
 export const REDACTED = '[redacted]';
 
 /** Minimum length of a value that is removed anywhere; shorter ones are too likely to be part of another word. */
-const LONG = 8;
+const MIN_LENGTH = 8;
 /** Minimum length of a value of letters and digits that is removed as a separate word. */
-const SHORT = 4;
+const MIN_WORD_LENGTH = 4;
 
 const isPlainHeader = (name) => PLAIN_HEADERS.has(name) || PLAIN_PREFIXES.some((prefix) => name.startsWith(prefix));
 /** Values that are never secrets: media types, dates (API versions), `true`, `keep-alive`, and so on. */
@@ -26,7 +26,7 @@ const isCommon = (value) => /^(?:(?:application|audio|image|multipart|text|video
 /** The [name, value] pairs of an object, a `Headers` or a list of pairs, with names in lower case. Omits headers without a value. */
 export function headerPairs(headers) {
   if (headers === undefined || headers === null) return [];
-  if (typeof headers !== 'object') throw new TypeError('`headers` of `drive` is an object of strings, or a function that returns one');
+  if (typeof headers !== 'object') throw new TypeError('`headers` of `drive` must be an object of strings, or a function that returns one');
   const pairs = typeof headers[Symbol.iterator] === 'function' ? [...headers] : Object.entries(headers);
   return pairs.filter(([, value]) => value !== undefined && value !== null).map(([name, value]) => [String(name).toLowerCase(), String(value)]);
 }
@@ -87,13 +87,13 @@ function hexAt(units, length, at, count) {
 }
 
 /** @type {(read: { end: number, value?: number }, want: number) => number} */
-const only = ({ end, value }, want) => (end > 0 && value !== want ? NO_MATCH : end);
+const ifEqual = ({ end, value }, want) => (end > 0 && value !== want ? NO_MATCH : end);
 
 /** `%2F`, or `%252F` if escaped twice. */
 function percentAt(units, length, at, want) {
   let place = at + 1;
   for (let times = 0; times < 4 && units[place] === 50 && units[place + 1] === 53; times += 1) place += 2;
-  return only(hexAt(units, length, place, 2), want);
+  return ifEqual(hexAt(units, length, place, 2), want);
 }
 
 /** `\/`, `\u002f`, `\x2f`, with more backslashes for JSON inside JSON. */
@@ -102,8 +102,8 @@ function backslashAt(units, length, at, want) {
   while (place < length && place < at + 8 && units[place] === 92) place += 1;
   if (place >= length) return CUT;
   if (units[place] === want) return place + 1;
-  if (units[place] === 117) return only(hexAt(units, length, place + 1, 4), want);
-  return units[place] === 120 ? only(hexAt(units, length, place + 1, 2), want) : NO_MATCH;
+  if (units[place] === 117) return ifEqual(hexAt(units, length, place + 1, 4), want);
+  return units[place] === 120 ? ifEqual(hexAt(units, length, place + 1, 2), want) : NO_MATCH;
 }
 
 /** `&amp;`, `&#38;`, `&#x26;`. */
@@ -168,8 +168,8 @@ export class Credentials {
   }
 
   #learn(secret) {
-    const apart = secret.length < LONG;
-    const counts = apart ? secret.length >= SHORT && /[a-z]/i.test(secret) && /\d/.test(secret) : true;
+    const apart = secret.length < MIN_LENGTH;
+    const counts = apart ? secret.length >= MIN_WORD_LENGTH && /[a-z]/i.test(secret) && /\d/.test(secret) : true;
     if (!counts || isCommon(secret) || this.#known.has(secret)) return;
     this.#known.add(secret);
     for (const wanted of spellings(secret)) {

@@ -14,8 +14,8 @@ export { RethreadError };
 const ABORTED = Symbol('aborted');
 
 /** @type {typeof import('./fetch.d.ts').repairing} */
-export function repairing(given = {}) {
-  const options = checkedOptions(given);
+export function repairing(requested = {}) {
+  const options = checkedOptions(requested);
   // Taken now, so that `globalThis.fetch = repairing()` does not call itself.
   const send = options.fetch ?? globalThis.fetch;
   const warn = warnOnce();
@@ -26,7 +26,7 @@ export function repairing(given = {}) {
   };
 
   async function sendRepaired(args, request) {
-    const loading = program.load().then(() => true, (error) => warn('the wasm could not be loaded, so requests go out as they are', error));
+    const loading = program.load().then(() => true, (error) => warn('the wasm could not be loaded, so requests are sent unchanged', error));
     let next = args;
     let found = null;
     try {
@@ -41,7 +41,7 @@ export function repairing(given = {}) {
         else next = withText(args, request, found.body);
       }
     } catch (error) {
-      warn('a request could not be looked at and went out as it is', error);
+      warn('a request could not be inspected and was sent unchanged', error);
     }
     if (found && options.mode === 'reject') throw rejection(found);
     if (found) notify(found.info);
@@ -84,9 +84,9 @@ function unlessAborted(promise, signal) {
 /** Returns a function that logs each kind of failure once: failures here must not fail a request. */
 function warnOnce() {
   const logged = new Set();
-  return (what, error) => {
-    if (!logged.has(what)) console.warn(`rethread/fetch: ${what}: ${reasonOf(error)}`);
-    logged.add(what);
+  return (message, error) => {
+    if (!logged.has(message)) console.warn(`rethread/fetch: ${message}: ${reasonOf(error)}`);
+    logged.add(message);
     return false;
   };
 }

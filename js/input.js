@@ -38,13 +38,13 @@ export async function plainRequest(request) {
 
 /** A copy of neutral messages, with the bytes of their parts as base64. */
 export async function plainMessages(messages) {
-  let own;
+  let copy;
   try {
-    own = structuredClone(messages);
+    copy = structuredClone(messages);
   } catch (cause) {
-    throw new RethreadError('invalid_input', 'a message contains a value that cannot be stored, such as a function', {}, { cause });
+    throw new RethreadError('invalid_input', 'a message contains a value that cannot be stored, such as a function; pass plain data, Blobs or bytes', {}, { cause });
   }
-  if (!Array.isArray(own)) return own;
-  return Promise.all(own.map(async (message) =>
+  if (!Array.isArray(copy)) return copy;
+  return Promise.all(copy.map(async (message) =>
     Array.isArray(message?.parts) ? { ...message, parts: await Promise.all(message.parts.map(plainPart)) } : message));
 }

@@ -5,13 +5,13 @@
 
 import { Instance } from './instance.js';
 
-/** Maximum number of instances; further stores share them. */
-const MOST = 16;
+/** Further stores share the instances. */
+const MAX_INSTANCES = 16;
 
 export class InstancePool {
   #program;
   #advice;
-  /** The stores that are open in each instance. */
+  /** The number of stores that are open in each instance. */
   #stores = new Map();
   /** Instances that are being started. */
   #starting = 0;
@@ -24,8 +24,8 @@ export class InstancePool {
   /** An instance for one more store. `leave` must be called when the store is closed. */
   async enter() {
     for (const instance of this.#stores.keys()) if (instance.stopped) this.#stores.delete(instance);
-    const [least] = [...this.#stores].sort(([, one], [, other]) => one - other);
-    if (least && (least[1] === 0 || this.#stores.size + this.#starting >= MOST)) return this.#entered(least[0]);
+    const [leastUsed] = [...this.#stores].sort(([, one], [, other]) => one - other);
+    if (leastUsed && (leastUsed[1] === 0 || this.#stores.size + this.#starting >= MAX_INSTANCES)) return this.#entered(leastUsed[0]);
     this.#starting += 1;
     try {
       return this.#entered(await Instance.start(this.#program, this.#advice));
@@ -39,7 +39,7 @@ export class InstancePool {
     return instance;
   }
 
-  /** A store of this instance is closed. */
+  /** Must be called when a store of the instance is closed. */
   leave(instance) {
     const count = this.#stores.get(instance);
     if (!count) return; // it has stopped

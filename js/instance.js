@@ -49,16 +49,16 @@ export class Instance {
 
   /** Creates and starts an instance synchronously. */
   static now(program, advice) {
-    const own = new Instance(program, advice);
-    own.#start(new WebAssembly.Instance(program.module, own.glue.imports));
-    return own;
+    const created = new Instance(program, advice);
+    created.#start(new WebAssembly.Instance(program.module, created.glue.imports));
+    return created;
   }
 
   /** Creates and starts an instance. */
   static async start(program, advice) {
-    const own = new Instance(program, advice);
-    own.#start(await WebAssembly.instantiate(program.module, own.glue.imports));
-    return own;
+    const created = new Instance(program, advice);
+    created.#start(await WebAssembly.instantiate(program.module, created.glue.imports));
+    return created;
   }
 
   #start(instance) {
@@ -68,7 +68,7 @@ export class Instance {
     this.exports.setReleases?.(this.releases);
   }
 
-  /** Whether its memory is better given back than used again. */
+  /** True if its memory should be freed instead of used again. */
   get isLarge() {
     return this.memory.buffer.byteLength > KEPT_BYTES;
   }
@@ -80,7 +80,7 @@ export class Instance {
 
   /** Calls the listener after the instance has stopped; returns the unsubscribe function. */
   onStop(listener) {
-    const entry = { listener }; // the same function may be given twice
+    const entry = { listener }; // the same function may be passed twice
     this.#listeners.add(entry);
     return () => this.#listeners.delete(entry);
   }
@@ -127,9 +127,9 @@ export class Instance {
       if (!this.#stopped) {
         this.#depth += 1;
         try {
-          const given = plain(...args);
-          // It may have stopped in a call from inside this one.
-          if (!this.#stopped) return given;
+          const returned = plain(...args);
+          // A nested call may have stopped the instance.
+          if (!this.#stopped) return returned;
         } catch (error) {
           this.#stop(error);
         } finally {
@@ -137,7 +137,7 @@ export class Instance {
         }
       }
       if (!isQuiet) throw this.#stopped;
-      // What the glue reads from the answer of a callback: no value, no error.
+      // The glue reads two words from the return value of a callback: no value, no error.
       return isCallback ? [0, 0] : undefined;
     };
   }

@@ -48,20 +48,20 @@ export class Program {
 
 async function compile(source) {
   if (!source) {
-    throw new RethreadError('not_initialized', 'rethread/slim brings no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL');
+    throw new RethreadError('not_initialized', 'rethread/slim contains no wasm: call init(source) first, with the bytes, a WebAssembly.Module or a URL');
   }
-  const isAddress = typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
-  const given = await (isAddress ? fetch(source) : source);
-  if (given instanceof WebAssembly.Module) return given;
-  if (typeof Response === 'function' && given instanceof Response) return compileResponse(given);
-  return WebAssembly.compile(given);
+  const isUrl = typeof source === 'string' || source instanceof URL || (typeof Request === 'function' && source instanceof Request);
+  const loaded = await (isUrl ? fetch(source) : source);
+  if (loaded instanceof WebAssembly.Module) return loaded;
+  if (typeof Response === 'function' && loaded instanceof Response) return compileResponse(loaded);
+  return WebAssembly.compile(loaded);
 }
 
 async function compileResponse(response) {
   if (!response.ok) {
     throw new RethreadError('not_initialized', `the wasm could not be fetched: ${response.status} ${response.statusText} for ${response.url}`, { status: response.status });
   }
-  // A server that gives the file another type costs the compilation while it downloads, not the page.
+  // With another content type the file is compiled after the download instead of during it.
   const isWasm = response.headers.get('content-type')?.split(';')[0].trim() === 'application/wasm';
   if (isWasm && WebAssembly.compileStreaming) return WebAssembly.compileStreaming(response);
   return WebAssembly.compile(await response.arrayBuffer());

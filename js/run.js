@@ -58,7 +58,7 @@ export class Run {
   /** @type {PublicRun['changed']} */
   changed() {
     const changed = this.#handle.promise((run) => run.changed());
-    // Callers take the promise before they know whether they will await it.
+    // Callers take the promise before they know whether they will await it, so a rejection must not be unhandled.
     changed.catch(() => {});
     return changed;
   }
@@ -76,14 +76,14 @@ export class Run {
   feed(effect, bytes) {
     const checks = () => {
       check.effectId(effect);
-      check.pieceOfAnswer(bytes);
+      check.responseBytes(bytes);
     };
     return this.#handle.promise((run) => run.feed(effect, bytes), checks);
   }
 
   /** @type {PublicRun['isErrorResponse']} */
   isErrorResponse(bytes) {
-    check.pieceOfAnswer(bytes);
+    check.responseBytes(bytes);
     return this.#handle.step((run) => run.isErrorResponse(bytes));
   }
 

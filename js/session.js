@@ -17,7 +17,7 @@ export class Session {
   #id;
   /** @type {SessionView | null} */
   #view = null;
-  /** The properties as they were when it was disposed of. */
+  /** The properties at the time of disposal. */
   #last = null;
 
   constructor(handle) {
@@ -59,12 +59,12 @@ export class Session {
     return this.#handle.promise((session) => session.save());
   }
 
-  append(given, dialectOrOptions, options) {
+  append(content, dialectOrOptions, options) {
     const isWire = typeof dialectOrOptions === 'string';
     return this.#handle.promise((session) => {
-      if (isWire) return session.append(given, dialectOrOptions, options);
+      if (isWire) return session.append(content, dialectOrOptions, options);
       // Blobs are read later, but the position in the write queue is taken now; the append reports what cannot be read.
-      const messages = plainMessages(given);
+      const messages = plainMessages(content);
       messages.catch(() => {});
       return session.append(messages, dialectOrOptions, options);
     });
@@ -154,13 +154,13 @@ export class Session {
     return new Run(this.#wrap(await this.#handle.promise(work)), tools);
   }
 
-  /** Frees the session; it leaves memory unless a run or a view is left of it. Never throws, because `using` calls it. */
+  /** Frees the session; it leaves memory unless one of its runs or views is still in use. Never throws, because `using` calls it. */
   [dispose]() {
     if (this.#handle.isDisposed) return;
     try {
       this.#last = this.#handle.read(({ revision, owner, branch, title }) => ({ revision, owner, branch, title }));
     } catch {
-      // a stopped instance answers nothing any more
+      // a stopped instance cannot be read
     }
     this.#handle.free();
   }

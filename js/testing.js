@@ -4,7 +4,7 @@ import { RethreadError } from './error.js';
 import { Instance } from './instance.js';
 import { program } from './testing-program.js';
 
-const ADVICE = 'the store made the suite fail in a way that it cannot report';
+const ADVICE = 'the store stopped the suite; run the case alone to find the call';
 
 /** @type {typeof import('./testing.js').init} */
 export const init = (source) => program.load(source);
@@ -18,7 +18,7 @@ export function conformance(openStore) {
   return names.map((name) => ({
     name: name.replaceAll('_', ' '),
     async run() {
-      // An instance of its own, so that no check meets what another one left.
+      // A separate instance per check, so that checks are independent.
       const instance = await Instance.start(program, ADVICE);
       await instance.promise(() => instance.exports.runCheck(name, run, openStore));
     },

@@ -7,9 +7,9 @@ import { isList, memberOf, reasonOf, textOf } from './foreign.js';
 /** Anthropic accepts only the first; the second is for libraries that support nothing newer. */
 const TARGETS = ['draft-2020-12', 'draft-07'];
 /** Maximum number of issues that are reported to the model. */
-const MOST_ISSUES = 20;
+const MAX_ISSUES = 20;
 /** Maximum length of one issue: some libraries quote the whole invalid value. */
-const LONGEST_ISSUE = 500;
+const MAX_ISSUE_LENGTH = 500;
 
 /** Returns the tool unchanged; its purpose is the type (types.d.ts). */
 export function defineTool(tool) {
@@ -37,16 +37,16 @@ function plainTool(name, tool) {
   return schema === parameters ? tool : Object.create(tool, { parameters: { value: schema, enumerable: true } });
 }
 
-const fail = (name, what, cause) => {
-  throw new RethreadError('config_invalid', `\`parameters\` of the tool "${name}" ${what}`, {}, cause === undefined ? undefined : { cause });
+const fail = (name, problem, cause) => {
+  throw new RethreadError('config_invalid', `\`parameters\` of the tool "${name}" ${problem}`, {}, cause === undefined ? undefined : { cause });
 };
 
-/** The JSON Schema of `parameters`, which may be one already or a Standard Schema. */
+/** The JSON Schema of `parameters`: a JSON Schema or a Standard Schema. */
 function jsonSchemaOf(name, parameters) {
   if (parameters === undefined) return undefined;
   if (isStandardSchema(parameters)) return objectSchema(name, jsonSchemaFrom(name, parameters));
   if (isObject(parameters) && !isFunction(memberOf(parameters, 'safeParse'))) return parameters;
-  return fail(name, 'is neither a JSON Schema (an object) nor a Standard Schema (an object with `~standard`); schemas of an older library: pass their JSON Schema');
+  return fail(name, 'is neither a JSON Schema (an object) nor a Standard Schema (an object with `~standard`); for a schema of an older library pass its JSON Schema');
 }
 
 /** Generates the JSON Schema of a Standard Schema's input. */
@@ -72,19 +72,19 @@ function jsonSchemaFrom(name, schema) {
 
 /** A schema of an object, without the member that names the draft: providers reject or ignore it. */
 function objectSchema(name, schema) {
-  if (!isObject(schema)) fail(name, 'is a schema whose JSON Schema is no object; pass one as `jsonSchema` beside it');
+  if (!isObject(schema)) fail(name, 'is a schema whose JSON Schema is not an object; pass one as `jsonSchema` beside it');
   const { $schema: _, ...rest } = schema;
-  if (rest.type !== undefined && rest.type !== 'object') fail(name, `is the schema of a value of type "${rest.type}"; a tool's arguments are an object`);
+  if (rest.type !== undefined && rest.type !== 'object') fail(name, `is the schema of a value of type "${rest.type}"; a tool's arguments must be an object`);
   return rest;
 }
 
-/** Whether a tool's arguments are validated. */
+/** True if the arguments of the tool are validated. */
 export const validates = (tool) => isStandardSchema(memberOf(tool, 'parameters'));
 
-/** The arguments as the tool takes them: `{ value }`, or `{ problem }` for the model's error result. Never rejects. */
-export async function validateArguments(tool, given) {
+/** Validates the arguments of a call. Returns the transformed arguments as `{ value }`, or `{ problem }` for the model's error result. Never rejects. */
+export async function validateArguments(tool, args) {
   try {
-    const result = await tool.parameters['~standard'].validate(given);
+    const result = await tool.parameters['~standard'].validate(args);
     const { issues } = result;
     if (!issues) return { value: result.value };
     return { problem: `the arguments are not valid, so the tool was not run. ${described(issues)}. Call it again with valid arguments.` };
@@ -95,14 +95,14 @@ export async function validateArguments(tool, given) {
 
 function described(issues) {
   const list = Array.from(issues);
-  const shown = list.slice(0, MOST_ISSUES).map(issueText);
+  const shown = list.slice(0, MAX_ISSUES).map(issueText);
   if (list.length > shown.length) shown.push(`and ${list.length - shown.length} more`);
   return shown.join('; ');
 }
 
 /** An issue with its path: `items[0].name: Required`. */
 function issueText(issue) {
-  const message = (textOf(issue, 'message') || 'invalid').slice(0, LONGEST_ISSUE);
+  const message = (textOf(issue, 'message') || 'invalid').slice(0, MAX_ISSUE_LENGTH);
   const path = pathText(memberOf(issue, 'path'));
   // Some libraries start the message with the path.
   return path && !message.startsWith(path) ? `${path}: ${message}` : message;

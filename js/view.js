@@ -10,7 +10,7 @@ export class SessionView {
   /** @type {any} */
   #last = null;
   /** @type {any} */
-  #lastOfAll = null;
+  #lastWhenStopped = null;
   /** The wrapped `run.cancel` by the wasm's own; a wrapped one maps to itself. */
   #cancels = new WeakMap();
 
@@ -27,7 +27,7 @@ export class SessionView {
     return this.#last;
   };
 
-  /** Replaces `run.cancel` by one that rejects if the instance stops. An unchanged snapshot is the same object and may be done already. */
+  /** Replaces `run.cancel` by one that rejects if the instance stops. An unchanged snapshot is the same object, in which it may be replaced already. */
   #guardCancel(run) {
     const cancel = run.cancel;
     if (this.#cancels.get(cancel) === cancel) return;
@@ -51,7 +51,7 @@ export class SessionView {
   #whenStopped() {
     const { code, message } = this.#handle.instance.stopped;
     const { run } = this.#last;
-    this.#lastOfAll ??= run?.status === 'running' ? { ...this.#last, run: { id: run.id, status: 'failed', error: { code, message } } } : this.#last;
-    return this.#lastOfAll;
+    this.#lastWhenStopped ??= run?.status === 'running' ? { ...this.#last, run: { id: run.id, status: 'failed', error: { code, message } } } : this.#last;
+    return this.#lastWhenStopped;
   }
 }

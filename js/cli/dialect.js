@@ -5,7 +5,7 @@ export const DIALECTS = {
   'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages',
 };
 /** Members that contain a part of the conversation outside of that list. */
-export const ASIDE = ['system', 'instructions', 'systemInstruction', 'system_instruction'];
+export const SYSTEM_MEMBERS = ['system', 'instructions', 'systemInstruction', 'system_instruction'];
 export const LISTS = [...new Set(Object.values(DIALECTS))];
 
 const array = (value) => (Array.isArray(value) ? value : []);
@@ -15,9 +15,9 @@ const ANTHROPIC_BLOCKS = /^(tool_use|tool_result|thinking|redacted_thinking|docu
 const GEMINI_DATA = ['text', 'functionCall', 'functionResponse', 'function_call', 'function_response', 'inlineData', 'inline_data', 'fileData', 'file_data', 'executableCode', 'codeExecutionResult'];
 const CHAT_PARTS = /^(image_url|input_audio|refusal)$/;
 
-/** Returns a sign of the dialect of a message, as [dialect, sentence], or null. "chat" means openai-chat or mistral. */
-function signOf(message) {
-  // Parts with a `type` are those of an SDK's messages.
+/** Returns the dialect that a message indicates and the reason, as [dialect, sentence], or null. "chat" means openai-chat or mistral. */
+function evidenceOf(message) {
+  // Parts with a `type` belong to messages of an SDK.
   const part = [message?.parts].flat().find((one) => has(one, 'type') === false && GEMINI_DATA.some((key) => has(one, key)));
   if (part) return ['gemini', `a part has \`${GEMINI_DATA.find((key) => has(part, key))}\` and no type`];
   if (/^(function_call|function_call_output|custom_tool_call|custom_tool_call_output|reasoning|item_reference)$/.test(message?.type)) {
@@ -38,8 +38,8 @@ function signOf(message) {
   return null;
 }
 
-function signs(body, items) {
-  const found = items.map(signOf).filter(Boolean);
+function allEvidence(body, items) {
+  const found = items.map(evidenceOf).filter(Boolean);
   if (!body) return found;
   if (has(body, 'contents')) found.push(['gemini', 'it has `contents`']);
   if (has(body, 'input') && !has(body, 'messages')) found.push(['openai-responses', 'it has `input`']);
@@ -51,11 +51,11 @@ function signs(body, items) {
   return found;
 }
 
-/** Returns {dialect, why}, or null if the signs are missing or contradict each other. */
+/** Returns {dialect, why}, or null if the evidence is missing or contradictory. */
 export function guessDialect({ value, items }) {
   const body = items || typeof value !== 'object' ? null : value;
   const list = items ?? array(body?.messages ?? body?.contents ?? body?.input);
-  let found = signs(body, list);
+  let found = allEvidence(body, list);
   // Mistral's format is the chat format with additional keys and other models.
   if (found.some(([dialect]) => dialect === 'mistral')) found = found.filter(([dialect]) => dialect !== 'chat');
   const dialects = new Set(found.map(([dialect]) => dialect));
@@ -63,7 +63,7 @@ export function guessDialect({ value, items }) {
   const [dialect, why] = found[0];
   if (dialect !== 'chat') return { dialect, why };
   const ids = list.flatMap((message) => array(message?.tool_calls).map((call) => call?.id));
-  // Both services have this shape: ids of nine letters and digits are Mistral's.
+  // Both services use this format; ids of nine letters and digits are Mistral's.
   if (ids.length && ids.every((id) => /^[A-Za-z0-9]{9}$/.test(id))) return { dialect: 'mistral', why: `${why}, with ids of nine characters` };
   return { dialect: 'openai-chat', why };
 }

@@ -22,11 +22,11 @@ export function seeAlso(findings, dialect) {
   return [...codes.map((code) => `see: npx rethread explain ${code} --dialect ${dialect}`), `rules: ${PAGES}/${dialect}.md`];
 }
 
-/** Returns the text of a rule from the page of each dialect that has it, or of the given one alone. */
+/** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone. */
 export function explanation(code, dialect) {
   const pages = (dialect ? [dialect] : Object.keys(DIALECTS)).map((name) => [name, sectionsOf(name)]);
   const known = [...new Set(pages.flatMap(([, sections]) => [...sections.keys()]))].sort();
   const found = pages.filter(([, sections]) => sections.has(code));
-  if (!found.length) throw new Misuse(`there is no rule "${code}"${dialect ? ` of ${dialect}` : ''}: the rules are ${known.join(', ')}`);
+  if (!found.length) throw new Misuse(`there is no rule "${code}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}`);
   return found.map(([name, sections]) => `# ${name}\n\n${sections.get(code)}`).join('\n');
 }

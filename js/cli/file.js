@@ -8,14 +8,14 @@ import { RethreadError, validate } from '../entry/formats-node.js';
 import { LISTS } from './dialect.js';
 import { Misuse } from './misuse.js';
 
-const REASONS = { ENOENT: 'there is no such file', EISDIR: 'it is a folder', EACCES: 'access is denied' };
+const REASONS = { ENOENT: 'no such file', EISDIR: 'it is a folder', EACCES: 'permission denied' };
 
 async function bytesOf(file, stdin) {
   if (file === '-') {
     if (stdin.isTTY) throw new Misuse('`-` reads standard input, but nothing is piped into it');
-    const pieces = [];
-    for await (const piece of stdin) pieces.push(piece);
-    return Buffer.concat(pieces);
+    const chunks = [];
+    for await (const chunk of stdin) chunks.push(chunk);
+    return Buffer.concat(chunks);
   }
   try {
     return readFileSync(file);
@@ -32,7 +32,7 @@ function textOf(bytes, name) {
   }
 }
 
-const bare = (text) => text.replace(/^\ufeff/, '').trim();
+const withoutByteOrderMark = (text) => text.replace(/^\ufeff/, '').trim();
 
 const parsed = (text) => {
   try {
@@ -42,8 +42,8 @@ const parsed = (text) => {
   }
 };
 
-/** Returns the place of the first syntax error of a text, as line and column. */
-function syntaxErrorPlace(text) {
+/** Returns the position of the first syntax error of a text, as line and column. */
+function syntaxErrorPosition(text) {
   let at = null;
   try {
     const [{ message }] = validate(text, 'openai-chat');
@@ -51,7 +51,7 @@ function syntaxErrorPlace(text) {
   } catch (error) {
     if (!(error instanceof RethreadError)) throw error;
   }
-  if (at === null || at === undefined) return 'an unknown place';
+  if (at === null || at === undefined) return 'an unknown position';
   const before = Buffer.from(text).subarray(0, Number(at)).toString('utf8');
   const line = before.split('\n').length;
   return `line ${line}, column ${before.length - before.lastIndexOf('\n')}`;
@@ -73,24 +73,24 @@ function linesOf(text, name) {
   return read;
 }
 
-/** Reads a file: {name, form, given, text, value, items, lines}. `form`: "body", "list" (a bare array) or "lines" (JSON Lines);
- *  `given` is the text of the file, `text` the body or the array; `items` are the parsed messages of the last two forms, `lines`
+/** Reads a file: {name, form, original, text, value, items, lines}. `form`: "body", "list" (a bare array) or "lines" (JSON Lines);
+ *  `original` is the text of the file, `text` the body or the array; `items` are the parsed messages of the last two forms, `lines`
  *  their line numbers. */
 export async function readConversation(file, stdin) {
   const name = file === '-' ? 'standard input' : file;
-  const given = textOf(await bytesOf(file, stdin), name);
-  const text = bare(given);
+  const original = textOf(await bytesOf(file, stdin), name);
+  const text = withoutByteOrderMark(original);
   if (!text) throw new Misuse(`${name} is empty; pass a body, an array of messages, or one message per line`);
   const whole = parsed(text);
   if (whole && isMessage(whole.value)) {
-    return { name, form: 'lines', given, text: `[${text}]`, items: [whole.value], lines: [1] };
+    return { name, form: 'lines', original, text: `[${text}]`, items: [whole.value], lines: [1] };
   }
-  if (whole && Array.isArray(whole.value)) return { name, form: 'list', given, text, items: whole.value };
-  if (whole) return { name, form: 'body', given, text: given, value: whole.value };
-  const lines = linesOf(given, name);
-  if (!lines) throw new Misuse(`${name} is not JSON: syntax error at ${syntaxErrorPlace(given)}`);
+  if (whole && Array.isArray(whole.value)) return { name, form: 'list', original, text, items: whole.value };
+  if (whole) return { name, form: 'body', original, text: original, value: whole.value };
+  const lines = linesOf(original, name);
+  if (!lines) throw new Misuse(`${name} is not JSON: syntax error at ${syntaxErrorPosition(original)}`);
   return {
-    name, form: 'lines', given, text: `[${lines.map((line) => line.text).join(',')}]`, items: lines.map(({ value }) => value), lines: lines.map(({ number }) => number),
+    name, form: 'lines', original, text: `[${lines.map((line) => line.text).join(',')}]`, items: lines.map(({ value }) => value), lines: lines.map(({ number }) => number),
   };
 }
 
@@ -100,20 +100,21 @@ export function write(text, out, stdout) {
     stdout.write(text);
     return;
   }
-  let place = out;
-  let plain = true;
+  let target = out;
+  let isFile = true;
   try {
-    place = realpathSync(out);
-    plain = statSync(place).isFile();
+    target = realpathSync(out);
+    isFile = statSync(target).isFile();
   } catch {
     // the file does not exist yet
   }
-  const draft = plain ? path.join(path.dirname(place), `.${path.basename(place)}.${process.pid}`) : place;
+  // A device or a pipe cannot be replaced by renaming.
+  const draft = isFile ? path.join(path.dirname(target), `.${path.basename(target)}.${process.pid}`) : target;
   try {
     writeFileSync(draft, text);
-    if (draft !== place) renameSync(draft, place);
+    if (draft !== target) renameSync(draft, target);
   } catch (error) {
-    if (draft !== place) rmSync(draft, { force: true });
+    if (draft !== target) rmSync(draft, { force: true });
     throw new Misuse(`${out} cannot be written: ${REASONS[error.code] ?? error.message}`);
   }
 }

@@ -7,14 +7,14 @@ export const HELP = `Usage: rethread check FILE [--dialect D] [--json]
        rethread convert FILE [--from D] --to D [-o OUT] [--json]
        rethread explain CODE [--dialect D]
 
-check    prints what the provider would refuse, a line each, with JSON pointers
+check    prints what the provider would reject, one line each, with JSON pointers
 repair   writes the nearest body that the provider accepts
 convert  writes the body for another provider, repaired
          (repair and convert print their findings to standard error)
 explain  prints the rule behind a finding: the provider's sentence, a broken body, the repaired one
 
-FILE is the body of a request, an array of messages, or JSON Lines with one message each; "-" is
-standard input. Text that needs no repair is written unchanged.
+FILE is the body of a request, an array of messages, or JSON Lines with one message per line; "-"
+is standard input. Text that needs no repair is written unchanged.
 
   -d, --dialect D        ${Object.keys(DIALECTS).slice(0, 3).join(', ')},
       --from D, --to D   ${Object.keys(DIALECTS).slice(3).join(' or ')}; only --to is required if the dialect of
@@ -27,6 +27,6 @@ standard input. Text that needs no repair is written unchanged.
   -h, --help             prints this text
   -v, --version          prints the version
 
-Exit code: 0 accepted, repaired or converted (warnings do not count), 1 refused, 2 wrong usage.
-Colors are used in terminals; NO_COLOR switches them off.
+Exit code: 0 accepted, repaired or converted (warnings do not count), 1 rejected, 2 invalid usage.
+Colors are used in terminals; NO_COLOR disables them.
 `;

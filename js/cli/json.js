@@ -1,4 +1,4 @@
-// Parts of JSON texts, as they are written: parsing and writing again would change digits, duplicate keys and escapes.
+// Parts of JSON texts as written: parsing and serializing would change digits, duplicate keys and escapes.
 
 import { Instance } from '../instance.js';
 import '../entry/formats-node.js'; // loads the wasm

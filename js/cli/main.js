@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { convert, RethreadError, repair, validate } from '../entry/formats-node.js';
-import { ASIDE, DIALECTS, guessDialect } from './dialect.js';
+import { DIALECTS, SYSTEM_MEMBERS, guessDialect } from './dialect.js';
 import { explanation, seeAlso } from './explain.js';
 import { readConversation, write } from './file.js';
 import { HELP } from './help.js';
@@ -20,9 +20,9 @@ const OPTIONS = {
 const WRITING = ['json', 'out', 'dangling-calls', 'dangling-text'];
 const COMMANDS = { check: [check, ['dialect', 'json']], repair: [repairFile, ['dialect', ...WRITING]], convert: [convertFile, ['from', 'to', ...WRITING]], explain: [explain, ['dialect']] };
 
-function argumentsOf(given) {
+function argumentsOf(args) {
   try {
-    return parseArgs({ args: given, options: OPTIONS, allowPositionals: true });
+    return parseArgs({ args, options: OPTIONS, allowPositionals: true });
   } catch (error) {
     throw new Misuse(error.message.split('. ')[0]);
   }
@@ -30,66 +30,66 @@ function argumentsOf(given) {
 
 const oneOf = (names) => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 
-function known(dialect) {
+function knownDialect(dialect) {
   if (!Object.hasOwn(DIALECTS, dialect)) throw new Misuse(`"${dialect}" is not a dialect; use ${oneOf(Object.keys(DIALECTS))}`);
   return dialect;
 }
 
 /** Returns the `unknown_shape` errors: items that belong to no dialect, such as messages of an SDK. */
-function shapesOf(conversation, guess) {
+function foreignItems(conversation, guess) {
   const dialect = guess?.dialect ?? 'openai-chat';
   const framed = frame(conversation, dialect);
   const found = validate(framed.text, dialect).filter(({ code, severity }) => code === 'unknown_shape' && severity === 'error');
-  return placed(found, framed);
+  return withFilePaths(found, framed);
 }
 
-/** Returns the dialect of the option, else the one that the shape suggests; null, with the errors in `shapes`, if it is no dialect. */
-function chosenFor(given, conversation, say, option) {
+/** Returns the dialect of the option, else the one that the shape suggests; null, with the errors in `foreign`, for another format. */
+function chooseDialect(requested, conversation, note, option) {
   const guess = guessDialect(conversation);
-  if (given !== undefined) return { dialect: known(given), why: null, guess };
-  const shapes = shapesOf(conversation, guess);
-  if (shapes.length) return { dialect: null, why: null, guess: null, shapes };
+  if (requested !== undefined) return { dialect: knownDialect(requested), why: null, guess };
+  const foreign = foreignItems(conversation, guess);
+  if (foreign.length) return { dialect: null, why: null, guess: null, foreign };
   if (!guess) {
     throw new Misuse(`the dialect of ${conversation.name} cannot be recognized; pass ${option} ${oneOf(Object.keys(DIALECTS))}`);
   }
-  say(`read as ${guess.dialect}, because ${guess.why}; ${option} overrides this`);
+  note(`read as ${guess.dialect}, because ${guess.why}; ${option} overrides this`);
   return { ...guess, guess };
 }
 
-/** Like `chosenFor`, for commands that need a dialect. */
-function dialectOf(given, conversation, say, option) {
-  const chosen = chosenFor(given, conversation, say, option);
-  if (chosen.dialect === null) throw new Misuse(`${conversation.name} is not in a dialect: ${chosen.shapes[0].message}`);
+/** Like `chooseDialect`, for commands that need a dialect. */
+function requireDialect(requested, conversation, note, option) {
+  const chosen = chooseDialect(requested, conversation, note, option);
+  if (chosen.dialect === null) throw new Misuse(`${conversation.name} is not in a dialect: ${chosen.foreign[0].message}`);
   return chosen;
 }
 
-/** Returns the conversation as a body of the dialect. `own` maps a path in that body to a path in the conversation. */
+/** Returns the conversation as a body of the dialect. `toFilePath` maps a JSON pointer into that body to one into the file. */
 function frame(conversation, dialect) {
   const list = DIALECTS[dialect];
   if (conversation.form === 'body') {
     const items = conversation.value?.[list];
-    return { text: conversation.text, list, items: Array.isArray(items) ? items : [], own: (path) => path };
+    return { text: conversation.text, list, items: Array.isArray(items) ? items : [], toFilePath: (path) => path };
   }
   const base = `/${list}`;
-  const own = (path) => (path === base ? '' : path?.startsWith(`${base}/`) ? path.slice(base.length) : path);
-  return { text: `{"${list}":${conversation.text}}`, list: null, items: conversation.items, own };
+  const toFilePath = (path) => (path === base ? '' : path?.startsWith(`${base}/`) ? path.slice(base.length) : path);
+  return { text: `{"${list}":${conversation.text}}`, list: null, items: conversation.items, toFilePath };
 }
 
 /** Returns a repaired or converted body in the form of the conversation: a body, an array, or JSON Lines. */
-function unframed(body, framed, conversation, dialect, say) {
-  if (body === framed.text) return conversation.given;
+function unframed(body, framed, conversation, dialect, note) {
+  if (body === framed.text) return conversation.original;
   if (conversation.form === 'body') return body;
-  const aside = Object.keys(JSON.parse(body)).find((key) => ASIDE.includes(key));
+  const systemMember = Object.keys(JSON.parse(body)).find((key) => SYSTEM_MEMBERS.includes(key));
   const list = memberText(body, DIALECTS[dialect]);
-  if (aside || list === undefined) {
-    say(`in ${dialect} a part of the conversation is outside of the messages${aside ? `, in \`${aside}\`` : ''}, so a whole body is written`);
+  if (systemMember || list === undefined) {
+    note(`in ${dialect} a part of the conversation is outside of the messages${systemMember ? `, in \`${systemMember}\`` : ''}, so a complete body is written`);
     return `${body}\n`;
   }
   if (conversation.form === 'list') return `${list}\n`;
   return itemTexts(list).map((item) => `${item.replace(/[\r\n]+/g, ' ')}\n`).join('');
 }
 
-/** Returns the findings as lines for people, and where their rules are explained. */
+/** Returns the findings as text lines, followed by references to their rules. */
 function findingLines(findings, framed, conversation, { dialect, paint }) {
   const roleOf = (n) => framed.items[n]?.role ?? framed.items[n]?.type;
   const placeOf = (n) => (conversation.lines?.[n] ? `, line ${conversation.lines[n]}` : '');
@@ -97,7 +97,7 @@ function findingLines(findings, framed, conversation, { dialect, paint }) {
   return [...lines(findings, { list: framed.list, roleOf, placeOf }, paint), ...related];
 }
 
-const placed = (findings, framed) => findings.map((finding) => ('path' in finding ? { ...finding, path: framed.own(finding.path) } : finding));
+const withFilePaths = (findings, framed) => findings.map((finding) => ('path' in finding ? { ...finding, path: framed.toFilePath(finding.path) } : finding));
 
 function asJson({ name, form }, { dialect, why }, findings, more) {
   const { errors, warnings } = count(findings);
@@ -107,9 +107,9 @@ function asJson({ name, form }, { dialect, why }, findings, more) {
 async function check(file, values, { stdin, stdout, stderr, env }) {
   const conversation = await readConversation(file, stdin);
   const note = (text) => stderr.write(`rethread: ${text}\n`);
-  const chosen = chosenFor(values.dialect, conversation, values.json ? () => {} : note, '--dialect');
+  const chosen = chooseDialect(values.dialect, conversation, values.json ? () => {} : note, '--dialect');
   const framed = frame(conversation, chosen.dialect ?? 'openai-chat');
-  const findings = chosen.shapes ?? placed(validate(framed.text, chosen.dialect), framed);
+  const findings = chosen.foreign ?? withFilePaths(validate(framed.text, chosen.dialect), framed);
   const { errors } = count(findings);
   if (values.json) {
     stdout.write(asJson(conversation, chosen, findings, { ok: errors === 0 }));
@@ -124,20 +124,20 @@ async function check(file, values, { stdin, stdout, stderr, env }) {
 }
 
 /** Writes a repaired or converted body to the output, and its report to standard error. */
-function writeResult({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env }) {
-  const findings = placed(report, framed);
-  const left = count(validate(body, target)).errors;
+function writeResult({ body, report, framed, conversation, chosen, target, note }, values, { stdout, stderr, env }) {
+  const findings = withFilePaths(report, framed);
+  const remaining = count(validate(body, target)).errors;
   const to = target === chosen.dialect ? undefined : target;
   if (values.json) {
-    stderr.write(asJson(conversation, chosen, findings, { to, ok: left === 0 }));
+    stderr.write(asJson(conversation, chosen, findings, { to, ok: remaining === 0 }));
   } else {
     const paint = paintFor(stderr, env);
-    const repaired = left === 0 && count(findings).errors ? ', repaired' : '';
+    const repaired = remaining === 0 && count(findings).errors ? ', repaired' : '';
     const title = `${conversation.name}: ${chosen.dialect}${to ? ` to ${to}` : ''}, ${summary(findings)}${repaired}`;
     stderr.write(`${[paint('bold', title), ...findingLines(findings, framed, conversation, { dialect: target, paint })].join('\n')}\n`);
   }
-  write(unframed(body, framed, conversation, target, say), values.out, stdout);
-  return left ? 1 : 0;
+  write(unframed(body, framed, conversation, target, note), values.out, stdout);
+  return remaining ? 1 : 0;
 }
 
 function repairOptions(values) {
@@ -151,33 +151,32 @@ function repairOptions(values) {
 async function repairFile(file, values, { stdin, stdout, stderr, env }) {
   const options = repairOptions(values);
   const conversation = await readConversation(file, stdin);
-  const note = (text) => stderr.write(`rethread: ${text}\n`);
-  const say = values.json ? () => {} : note;
-  const chosen = dialectOf(values.dialect, conversation, say, '--dialect');
+  const note = values.json ? () => {} : (text) => stderr.write(`rethread: ${text}\n`);
+  const chosen = requireDialect(values.dialect, conversation, note, '--dialect');
   const framed = frame(conversation, chosen.dialect);
   const { body, report } = repair(framed.text, chosen.dialect, options);
-  return writeResult({ body, report, framed, conversation, chosen, target: chosen.dialect, say }, values, { stdout, stderr, env });
+  return writeResult({ body, report, framed, conversation, chosen, target: chosen.dialect, note }, values, { stdout, stderr, env });
 }
 
 async function convertFile(file, values, { stdin, stdout, stderr, env }) {
   const options = repairOptions(values);
   if (values.to === undefined) throw new Misuse(`convert needs --to ${oneOf(Object.keys(DIALECTS))}`);
-  const target = known(values.to);
+  const target = knownDialect(values.to);
   const conversation = await readConversation(file, stdin);
-  const say = values.json ? () => {} : (text) => stderr.write(`rethread: ${text}\n`);
-  const chosen = dialectOf(values.from, conversation, say, '--from');
+  const note = values.json ? () => {} : (text) => stderr.write(`rethread: ${text}\n`);
+  const chosen = requireDialect(values.from, conversation, note, '--from');
   const framed = frame(conversation, chosen.dialect);
   const { body, report } = convert(framed.text, chosen.dialect, target, options);
-  return writeResult({ body, report, framed, conversation, chosen, target, say }, values, { stdout, stderr, env });
+  return writeResult({ body, report, framed, conversation, chosen, target, note }, values, { stdout, stderr, env });
 }
 
 function explain(code, values, { stdout }) {
-  stdout.write(explanation(code, values.dialect === undefined ? undefined : known(values.dialect)));
+  stdout.write(explanation(code, values.dialect === undefined ? undefined : knownDialect(values.dialect)));
   return 0;
 }
 
-async function run(given, io) {
-  const { values, positionals } = argumentsOf(given);
+async function run(args, io) {
+  const { values, positionals } = argumentsOf(args);
   if (values.help) {
     io.stdout.write(HELP);
     return 0;
@@ -188,21 +187,21 @@ async function run(given, io) {
     return 0;
   }
   const [name, file, ...rest] = positionals;
-  if (name === undefined) throw new Misuse(`name a command: ${oneOf(Object.keys(COMMANDS))}`);
+  if (name === undefined) throw new Misuse(`pass a command: ${oneOf(Object.keys(COMMANDS))}`);
   if (!Object.hasOwn(COMMANDS, name)) throw new Misuse(`"${name}" is not a command; use ${oneOf(Object.keys(COMMANDS))}`);
   const isExplain = name === 'explain';
   if (file === undefined) throw new Misuse(isExplain ? 'explain needs the code of a finding, such as dangling_call' : `${name} needs a file, or "-" for standard input`);
-  if (rest.length) throw new Misuse(`${name} takes one ${isExplain ? 'code' : 'file'}, and ${rest.length + 1} were given`);
-  const [command, takes] = COMMANDS[name];
-  const other = Object.keys(values).find((option) => !takes.includes(option));
-  if (other) throw new Misuse(`${name} has no option --${other}`);
+  if (rest.length) throw new Misuse(`${name} takes one ${isExplain ? 'code' : 'file'}, not ${rest.length + 1}`);
+  const [command, options] = COMMANDS[name];
+  const unknown = Object.keys(values).find((option) => !options.includes(option));
+  if (unknown) throw new Misuse(`${name} has no option --${unknown}`);
   return command(file, values, io);
 }
 
 /** Runs the command line; returns the exit code. */
-export async function main(given, io) {
+export async function main(args, io) {
   try {
-    return await run(given, io);
+    return await run(args, io);
   } catch (error) {
     if (!(error instanceof Misuse) && !(error instanceof RethreadError)) throw error;
     io.stderr.write(`rethread: ${error.message}\n${error instanceof Misuse ? 'See: rethread --help\n' : ''}`);

@@ -4,11 +4,11 @@ const CODES = { error: '31', warning: '33', info: '36', bold: '1', dim: '2' };
 
 /** Returns a function that colors text if the stream is a terminal and NO_COLOR is not set (no-color.org). */
 export function paintFor(stream, env) {
-  const wanted = stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb';
-  return (name, text) => (wanted ? `\u001b[${CODES[name]}m${text}\u001b[0m` : text);
+  const isColored = stream.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb';
+  return (name, text) => (isColored ? `\u001b[${CODES[name]}m${text}\u001b[0m` : text);
 }
 
-/** Escapes control characters, which a terminal would obey. */
+/** Escapes control characters, which a terminal would interpret. */
 const escaped = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 export const plural = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
@@ -31,7 +31,7 @@ function numberOf(path, list) {
   return number === undefined ? null : Number(number);
 }
 
-/** `list`: the key that holds the messages, null for a bare array; `roleOf(n)` and `placeOf(n)` describe message n. */
+/** Returns the lines of a report. `list`: the member that contains the messages, null for a bare array; `roleOf(n)` and `placeOf(n)` describe message n. */
 export function lines(findings, { list, roleOf, placeOf }, paint) {
   const groups = new Map();
   for (const finding of findings) {
@@ -42,7 +42,7 @@ export function lines(findings, { list, roleOf, placeOf }, paint) {
   const out = [];
   for (const number of [...groups.keys()].sort((a, b) => (a ?? -1) - (b ?? -1))) {
     const role = number === null ? null : roleOf(number);
-    out.push(paint('bold', escaped(number === null ? 'the whole' : `message ${number}${role ? `, ${role}` : ''}${placeOf(number)}`)));
+    out.push(paint('bold', escaped(number === null ? 'the whole body' : `message ${number}${role ? `, ${role}` : ''}${placeOf(number)}`)));
     for (const { severity, code, path, action, message } of groups.get(number)) {
       const done = action && action !== 'kept' ? ` (${action})` : '';
       const where = path ? `${paint('dim', escaped(path))}  ` : '';

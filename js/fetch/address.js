@@ -21,7 +21,7 @@ const CHAT = [
 ];
 const MISTRAL_PATH = /\/v1\/(?:chat|agents)\/completions$/;
 
-/** Other endpoints whose bodies look like a conversation. They are never inspected, whatever the options are. */
+/** Other endpoints whose bodies look like a conversation. They are never inspected, whatever the options. */
 const OTHER = new RegExp(
   `[/:](?:${[
     'count[-_]?tokens', 'input_tokens', 'compact', 'tokenize', 'embeddings', 'moderations', 'classifications', 'embedContent',
@@ -50,11 +50,11 @@ export function chatAddress(url) {
 const KEYS = /^(?:key|api[-_]?key|subscription-key|access_token|token|auth|sig|signature|code|x-amz-.*|x-goog-.*)$/i;
 
 /** The URL without keys, user name and password, which must not reach a log. */
-export function publicUrl(given) {
-  const url = new URL(given);
-  const secret = [...url.searchParams.keys()].filter((name) => KEYS.test(name));
-  if (!secret.length && !url.username && !url.password) return given.href;
-  for (const name of secret) url.searchParams.delete(name);
+export function publicUrl(original) {
+  const url = new URL(original);
+  const secrets = [...url.searchParams.keys()].filter((name) => KEYS.test(name));
+  if (!secrets.length && !url.username && !url.password) return original.href;
+  for (const name of secrets) url.searchParams.delete(name);
   url.username = '';
   url.password = '';
   return url.href;

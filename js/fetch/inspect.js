@@ -29,8 +29,8 @@ function parsed(text) {
 }
 
 /** The dialect from the options, else from the URL; null if the request is not inspected. */
-function dialectOf(body, url, address, { dialect: given }) {
-  const dialect = typeof given === 'function' ? knownDialect(given({ url: publicUrl(url), body })) : given;
+function dialectOf(body, url, address, { dialect: option }) {
+  const dialect = typeof option === 'function' ? knownDialect(option({ url: publicUrl(url), body })) : option;
   if (dialect !== undefined) return dialect;
   // `/responses` is a common path; only OpenAI's takes a model or a prompt.
   if (address?.dialect === 'openai-responses' && !body.model && !body.prompt) return null;
@@ -39,13 +39,13 @@ function dialectOf(body, url, address, { dialect: given }) {
 
 /** The nearest valid body and the report. A body that cannot be repaired (`invalid_input`) is returned unchanged. */
 function repaired(text, dialect, model, { danglingCalls, danglingText }) {
-  const how = { danglingCalls, danglingText };
+  const options = { danglingCalls, danglingText };
   try {
-    if (model === undefined) return repair(text, dialect, how);
+    if (model === undefined) return repair(text, dialect, options);
     const head = `{"model":${JSON.stringify(decodeURIComponent(model))},`;
     const open = text.indexOf('{') + 1;
-    const { body, report } = repair(head + text.slice(open), dialect, how);
-    return body.startsWith(head) ? { body: text.slice(0, open) + body.slice(head.length), report } : repair(text, dialect, how);
+    const { body, report } = repair(head + text.slice(open), dialect, options);
+    return body.startsWith(head) ? { body: text.slice(0, open) + body.slice(head.length), report } : repair(text, dialect, options);
   } catch (error) {
     if (error?.code !== 'invalid_input') throw error;
     return { body: text, report: validate(text, dialect) };
@@ -56,6 +56,6 @@ function repaired(text, dialect, model, { danglingCalls, danglingText }) {
 export function rejection({ info }) {
   const [first, ...others] = info.report.filter(({ severity }) => severity === 'error');
   const more = others.length ? ` (and ${others.length} more)` : '';
-  const message = `the request was not sent, since ${info.dialect} would refuse it: ${first.code}: ${first.message}${more}; send what \`repair\` makes of it`;
+  const message = `the request was not sent, because ${info.dialect} would reject it: ${first.code}: ${first.message}${more}; send the body that \`repair\` returns`;
   return new RethreadError('invalid_input', message, info);
 }

@@ -8,17 +8,17 @@ export const LISTS = { 'openai-chat': 'messages', 'openai-responses': 'input', a
 const MODES = ['repair', 'report', 'reject'];
 const DANGLING = ['synthesize', 'omit'];
 
-const wrong = (message) => {
+const reject = (message) => {
   throw new RethreadError('config_invalid', message);
 };
 const oneOf = (names) => names.map((name) => `"${name}"`).join(', ').replace(/, (?="[^"]*"$)/, ' or ');
-const callback = (name) => (value) => typeof value === 'function' || wrong(`\`${name}\` is a function`);
-const choice = (name, values) => (value) => values.includes(value) || wrong(`\`${name}\` is ${oneOf(values)}`);
+const callback = (name) => (value) => typeof value === 'function' || reject(`\`${name}\` must be a function`);
+const choice = (name, values) => (value) => values.includes(value) || reject(`\`${name}\` must be ${oneOf(values)}`);
 
 /** Checks a dialect: null skips the request, undefined uses the dialect of the URL. */
 export function knownDialect(dialect) {
   if (dialect === undefined || dialect === null || Object.hasOwn(LISTS, dialect)) return dialect;
-  return wrong(`\`dialect\` is ${oneOf(Object.keys(LISTS))}, or a function that returns one of these or null`);
+  return reject(`\`dialect\` must be ${oneOf(Object.keys(LISTS))}, or a function that returns one of these or null`);
 }
 
 const CHECKS = {
@@ -27,16 +27,16 @@ const CHECKS = {
   onRepair: callback('onRepair'),
   mode: choice('mode', MODES),
   danglingCalls: choice('danglingCalls', DANGLING),
-  danglingText: (value) => typeof value === 'string' || wrong('`danglingText` is a string'),
+  danglingText: (value) => typeof value === 'string' || reject('`danglingText` must be a string'),
 };
 
 /** The options with their defaults. Throws `config_invalid`. */
-export function checkedOptions(given) {
-  if (typeof given !== 'object' || given === null) wrong('the options of `repairing` are an object');
+export function checkedOptions(requested) {
+  if (typeof requested !== 'object' || requested === null) reject('the options of `repairing` must be an object');
   /** @type {any} */
   const options = { mode: 'repair' };
-  for (const [name, value] of Object.entries(given)) {
-    if (!Object.hasOwn(CHECKS, name)) wrong(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
+  for (const [name, value] of Object.entries(requested)) {
+    if (!Object.hasOwn(CHECKS, name)) reject(`\`${name}\` is not an option of \`repairing\`; the options are ${Object.keys(CHECKS).join(', ')}`);
     if (value === undefined) continue;
     CHECKS[name](value);
     options[name] = value;

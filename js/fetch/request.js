@@ -46,11 +46,11 @@ export async function readBody({ body, request, signal }) {
   if (typeof body === 'string') return { text: body.length > MAX_BYTES ? null : body };
   if (isBytes(body)) return { text: decoded(body) };
   if (isBlob(body)) return { text: body.size > MAX_BYTES ? null : decoded(await body.arrayBuffer()) };
-  if (!request) return gather(body, signal);
+  if (!request) return readStream(body, signal);
   // Reads a clone, so that the request itself stays unread.
   const copy = request.clone();
   if (!copy.body) return { text: decoded(await copy.arrayBuffer()) };
-  const { text, stop } = await gather(copy.body, signal);
+  const { text, stop } = await readStream(copy.body, signal);
   stop();
   return { text };
 }
@@ -60,12 +60,12 @@ function decoded(bytes) {
   try {
     return utf8.decode(bytes);
   } catch {
-    return null; // no UTF-8, so no JSON
+    return null; // not UTF-8, so not JSON
   }
 }
 
 /** Reads a stream until it ends, fails or is too large. */
-async function gather(stream, signal) {
+async function readStream(stream, signal) {
   const source = isWebStream(stream) ? stream.getReader() : readerOf(stream[Symbol.asyncIterator]());
   const stop = (reason) => void source.cancel(reason).catch(() => {});
   const aborted = () => stop(signal.reason);
@@ -106,11 +106,11 @@ function joined(chunks, size) {
 
 /** A stream of the same kind with the chunks that were read, then the rest. */
 function replay(stream, chunks, rest, stop) {
-  async function* pieces() {
+  async function* allChunks() {
     yield* chunks;
-    for (let piece = await rest(); !piece.done; piece = await rest()) yield piece.value;
+    for (let next = await rest(); !next.done; next = await rest()) yield next.value;
   }
-  const source = pieces();
+  const source = allChunks();
   if (!isWebStream(stream)) return source;
   return new ReadableStream({
     async pull(controller) {

@@ -74,12 +74,12 @@ export function queue() {
   };
 }
 
-/** Returns a function that calls functions, at most `most` at the same time. */
-export function concurrencyLimit(most) {
-  let free = most;
+/** Returns a function that calls functions, at most `limit` of them at the same time. */
+export function concurrencyLimit(limit) {
+  let free = limit;
   const waiting = queue();
   return async (start) => {
-    // A free place is passed to the first that waits: otherwise a newcomer could take it as well.
+    // A free place is passed to the first in the queue; otherwise a later call could take it as well.
     if (free > 0) free -= 1;
     else await new Promise((resolve) => waiting.push(resolve));
     try {

@@ -29,9 +29,9 @@ export async function callModel(run, effect, options, signal) {
   await run.answer(effect.id, error ? { type: 'failed', error } : { type: 'response_end' });
 }
 
-function send({ url, method, headers, body }, ownHeaders, options, signal) {
+function send({ url, method, headers, body }, hostHeaders, options, signal) {
   const fetch = options.fetch ?? globalThis.fetch;
-  return fetch(url, { method, headers: { ...headers, ...ownHeaders }, body, signal, redirect: redirectMode() });
+  return fetch(url, { method, headers: { ...headers, ...hostHeaders }, body, signal, redirect: redirectMode() });
 }
 
 /** Feeds the body of the response to the run, without credentials. Returns the error of a timeout. */

@@ -3,7 +3,7 @@
 import { redactedError } from './redacted-error.js';
 
 const REDIRECT_CODE = 'redirect';
-const NO_REDIRECT = 'no redirect is followed, since the request carries credentials; set `provider.url` to the address that it leads to';
+const NO_REDIRECT = 'redirects are not followed, because the request contains credentials; set `provider.url` to the target of the redirect';
 
 let supportedMode;
 /** The redirect mode for `fetch`: "error", or "manual" where that mode does not exist (workerd); then the redirect is the response. */

@@ -5,6 +5,6 @@ import type { SqlDriver } from './sql-driver.js';
 export function durableObject(storage: object): SqlDriver;
 /** A store in D1: `d1(env.DB)`. */
 export function d1(database: object): SqlDriver;
-/** A store in Workers KV: `workersKv(env.CHATS)`. One writer a session: a second one is detected, not excluded, and reads may be a
- *  minute old. `prefix` begins every key, default none. */
+/** A store in Workers KV: `workersKv(env.CHATS)`. One writer per session: a second one is detected, not prevented, and reads may be
+ *  up to a minute old. `prefix` is put before every key; default: none. */
 export function workersKv(namespace: object, options?: { prefix?: string }): KvStore;

@@ -15,7 +15,7 @@ export function d1(binding) {
   }
   return {
     dialect: 'sqlite',
-    setDurability() {}, // D1 acknowledges what is on its disks
+    setDurability() {}, // D1 acknowledges a batch when it is on disk
     async transaction(statements) {
       const results = await database.batch(statements.map(({ sql, params }) => database.prepare(sql).bind(...params)));
       return results.map(({ results: rows }) => rows.map(row));

@@ -2,7 +2,7 @@
 
 import { RethreadError } from '../error.js';
 
-/** What all stores that are open in one object share: the runs under way, and the listeners to changes. */
+/** Shared by all stores that are open in one object: the active runs and the change listeners. */
 const shared = new WeakMap();
 
 function sharedBy(storage) {
@@ -10,7 +10,7 @@ function sharedBy(storage) {
   return shared.get(storage);
 }
 
-/** Stores of one object hear of each other in its memory. */
+/** A change feed in the memory of the object. */
 const changesOf = (listeners) => ({
   subscribe(listener) {
     listeners.add(listener);
@@ -33,7 +33,7 @@ export function durableObject(objectStorage) {
     dialect: 'sqlite',
     ownedRuns,
     changes: changesOf(listeners),
-    setDurability() {}, // no response leaves the object before what it wrote is on the disk
+    setDurability() {}, // the platform holds responses back until earlier writes are on disk
     transaction: (statements) => storage.transactionSync(() => statements.map(({ sql, params }) => storage.sql.exec(sql, ...params).toArray())),
   };
 }

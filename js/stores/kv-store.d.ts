@@ -1,25 +1,27 @@
 import type { ChangeFeed } from './sql-driver.js';
 
-/** A key-value service. Keys, values and what they mean are the engine's; a driver only gets, lists and writes them. */
+/** A key-value service. The engine defines keys and values; a driver only reads, lists and writes them.
+ *  An error that a method throws with the `code` "busy", "quota_exceeded", "closed", "too_large" or "unavailable" keeps that code; any
+ *  other becomes `store_error`. */
 export interface KvStore {
-  /** What messages and `status()` call it: "redis", "localstorage", "workers-kv", "unstorage", "deno-kv", else "key-value". */
+  /** Its name in messages and in `status()`, such as "redis" or "deno-kv". Default "key-value". */
   name?: string;
   /** `version` changes with every write of the key, and is needed by `commit`. */
   get(key: string): Promise<KvEntry | null> | KvEntry | null;
-  /** The values of many keys, in their order: one request instead of one a key. */
+  /** The values of many keys, in the order of the keys, in one request. Default: one `get` per key. */
   getMany?(keys: string[]): Promise<(Uint8Array | null)[]> | (Uint8Array | null)[];
   /** At most `limit` keys that begin with `prefix`, in key order where the service has one. */
   list(prefix: string, cursor: string | null, limit: number): Promise<{ keys: string[]; cursor: string | null }> | { keys: string[]; cursor: string | null };
   put(key: string, value: Uint8Array): Promise<void> | void;
   delete(key: string): Promise<void> | void;
   /** Atomic: applies every write if each checked key still has the version that was read (`null`: absent), else applies none and
-   *  returns false. A store without it is single-writer: keys are written once, and a second writer is detected, not excluded. */
+   *  returns false. Without `commit`, a session should have one writer: keys are written once, and a second writer is detected, not prevented. */
   commit?(checks: { key: string; version: string | null }[], writes: { key: string; value: Uint8Array | null }[], notice?: string): Promise<boolean> | boolean;
-  /** How stores that are open elsewhere hear of changes, if the service has a way. A `commit` that is applied then sends its `notice`;
-   *  `publish` sends all others. */
+  /** Notifies stores that are open elsewhere of changes, if the service supports it. A `commit` that is applied must then send its
+   *  `notice`; `publish` sends all others. */
   changes?: ChangeFeed;
-  /** Default: values of 1 MiB (larger ones are split), no least time between two writes of one key, a read returns what was written.
-   *  An error whose `code` is "busy", "quota_exceeded", "closed", "too_large" or "unavailable" keeps it. */
+  /** `maxValueBytes`: larger values are split; default 1 MiB. `minRewriteMs`: minimum milliseconds between two writes of one key; default 0.
+   *  `readYourWrites`: a read returns the latest write; default true. */
   limits?: { maxValueBytes?: number; minRewriteMs?: number; readYourWrites?: boolean };
   /** Called when the store is closed, and awaited. */
   close?(): Promise<void> | void;

@@ -1,8 +1,8 @@
-// `store: "localstorage"`: where a browser has no IndexedDB, or a page must keep little.
+// `store: "localstorage"`: for browsers without IndexedDB, and for pages that store little.
 
 import { RethreadError } from '../error.js';
 
-/** Bytes as a string of one character a byte, which browsers store in one byte each. */
+/** Encodes each byte as one character (Latin-1), which browsers store in one byte. */
 const toText = (bytes) => {
   let text = '';
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
@@ -12,23 +12,23 @@ const toBytes = (text) => Uint8Array.from(text, (character) => character.charCod
 
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-/** A store in localStorage, under the keys `rethread:<name>/…`. Web Locks keep the tabs apart; where there are none, one tab at a time may write. */
+/** A store in localStorage, under the keys `rethread:<name>/…`. Web Locks exclude other tabs while one writes; without them only one tab may write. */
 export function localStorageDriver(name) {
   /** @type {Storage | undefined} */
   let storage;
   try {
     storage = globalThis.localStorage;
   } catch {
-    // Not allowed here.
+    // access is denied
   }
-  if (!storage) throw new RethreadError('config_invalid', '`store`: there is no localStorage here: a worker, a sandboxed frame, or not a browser');
+  if (!storage) throw new RethreadError('config_invalid', '`store`: localStorage is not available here (a worker, a sandboxed frame, or not a browser); use another store');
   const items = storage;
   const prefix = `rethread:${encodeURIComponent(name)}/`;
   const undoKey = `${prefix}undo`;
   const locks = globalThis.navigator?.locks;
 
-  // Browsers tell a tab of what another one wrote some time later, even if it has waited for the other's lock. So each commit has a
-  // number, which its tab writes last, and holds as the name of a lock: whoever sees that lock waits until it sees the number.
+  // A tab may see the writes of another tab some time after it acquired the lock. So each commit has a number, which its tab writes last
+  // and holds in the name of a lock: a tab that sees that lock waits until it reads the number.
   const writtenKey = `${prefix}written`;
   let release = () => {};
   const hold = (number) => new Promise((held) => {
@@ -43,7 +43,7 @@ export function localStorageDriver(name) {
     const { held = [] } = await locks.query();
     const newest = Math.max(0, ...held.map((lock) => (lock.name?.startsWith(`${writtenKey}/`) ? Number(lock.name.slice(writtenKey.length + 1)) : 0)));
     for (const until = performance.now() + 10_000; written() < newest;) {
-      if (performance.now() > until) throw new RethreadError('busy', 'what another tab wrote does not arrive here');
+      if (performance.now() > until) throw new RethreadError('busy', 'the writes of another tab are not visible here yet; try again');
       await pause(2);
     }
     return newest;
@@ -51,10 +51,10 @@ export function localStorageDriver(name) {
   const locked = async (work) => {
     if (!locks) return work();
     return locks.request(`${prefix}lock`, async () => {
-      // A tab that is gone holds no lock any more, and may have written a moment ago.
+      // A closed tab holds no lock, and may have written a moment ago.
       if (!await caughtUp()) await pause(50);
       const result = work();
-      // Of one length, so that there is room for it in a full storage.
+      // Padded to a fixed length, so that a full storage has room for it.
       const number = written() + 1;
       items.setItem(writtenKey, String(number).padStart(16, '0'));
       await hold(number);
@@ -62,7 +62,7 @@ export function localStorageDriver(name) {
     });
   };
 
-  /** Undoes a commit that a closed tab left half done. */
+  /** Undoes an unfinished commit of a closed tab. */
   const undo = () => {
     const text = items.getItem(undoKey);
     if (text === null) return;
@@ -98,9 +98,9 @@ export function localStorageDriver(name) {
       await settled();
       return keys.map((key) => items.getItem(prefix + key)).map((text) => (text === null ? null : toBytes(text)));
     },
-    async list(beginning, cursor, limit) {
+    async list(keyPrefix, cursor, limit) {
       await settled();
-      const all = Object.keys(items).filter((key) => key.startsWith(prefix + beginning) && key !== undoKey && key !== writtenKey);
+      const all = Object.keys(items).filter((key) => key.startsWith(prefix + keyPrefix) && key !== undoKey && key !== writtenKey);
       const rest = all.map((key) => key.slice(prefix.length)).filter((key) => cursor === null || key > cursor).sort();
       const keys = rest.slice(0, limit);
       return { keys, cursor: rest.length > limit ? keys.at(-1) : null };

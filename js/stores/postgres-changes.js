@@ -6,11 +6,11 @@ const FIRST_RETRY_MS = 500;
 const MAX_RETRY_MS = 30_000;
 
 /**
- * Listens on one connection, and on another one when that is lost.
+ * Listens on one connection, and on a new one after it is lost.
  *
  * @typedef {object} Connections
- * @property {() => Promise<any>} connect takes a connection
- * @property {(client: any, error?: Error) => void} release gives it back
+ * @property {() => Promise<any>} connect acquires a connection
+ * @property {(client: any, error?: Error) => void} release returns it
  * @property {(client: any, statements: any[]) => Promise<any[][]>} transaction runs statements in the schema of the store
  */
 export class ChangeListener {
@@ -82,7 +82,7 @@ export class ChangeListener {
     if (client === null) return;
     this.#client = null;
     this.#detach(client);
-    client.on('error', () => {}); // it is lost already
+    client.on('error', () => {}); // the connection is lost already
     this.#connections.release(client, error ?? new Error('the connection ended'));
     this.#startAgain(FIRST_RETRY_MS);
   };
@@ -90,7 +90,7 @@ export class ChangeListener {
   #startAgain(wait) {
     if (this.#isEnded) return;
     this.#retry = setTimeout(() => {
-      // Nobody knows what happened meanwhile.
+      // Notices may have been missed meanwhile.
       this.start().then(() => this.#listener(null), () => this.#startAgain(Math.min(wait * 2, MAX_RETRY_MS)));
     }, wait);
     this.#retry.unref?.();

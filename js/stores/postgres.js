@@ -3,8 +3,8 @@
 import { RethreadError } from '../error.js';
 import { ChangeListener } from './postgres-changes.js';
 
-/** PostgreSQL aborted the transaction for another one: serialization failure, deadlock. */
-const REPEATED = new Set(['40001', '40P01']);
+/** SQLSTATE codes of transactions that PostgreSQL aborted because of another one: serialization failure, deadlock. */
+const RETRYABLE = new Set(['40001', '40P01']);
 const ATTEMPTS = 10;
 
 /** @type {typeof import('./postgres.js').postgres} */
@@ -12,12 +12,12 @@ export function postgres(client, { schema, listen = true } = {}) {
   /** @type {any} */
   const pool = client;
   if (typeof pool?.query !== 'function') throw new RethreadError('config_invalid', '`postgres` takes a Pool or a connected Client of pg, or an object with `query(text, params)`');
-  if (schema !== undefined && (typeof schema !== 'string' || !schema)) throw new RethreadError('config_invalid', '`schema` is the name of a schema that exists');
+  if (schema !== undefined && (typeof schema !== 'string' || !schema)) throw new RethreadError('config_invalid', '`schema` must be the name of an existing schema');
   let begin = schema === undefined ? 'BEGIN' : `BEGIN; SET LOCAL search_path TO "${schema.replaceAll('"', '""')}"`;
-  if (typeof listen !== 'boolean') throw new RethreadError('config_invalid', '`listen` is true or false');
+  if (typeof listen !== 'boolean') throw new RethreadError('config_invalid', '`listen` must be true or false');
   const isPool = typeof pool.connect === 'function' && 'totalCount' in pool;
   let last = Promise.resolve();
-  /** On one connection, one after the other. */
+  /** Transactions on one connection, one after the other. */
   const inTurn = (work) => {
     const done = last.then(work);
     last = done.then(() => {}, () => {});
@@ -28,7 +28,7 @@ export function postgres(client, { schema, listen = true } = {}) {
     ? { connect: () => pool.connect(), release: (connection, error) => connection.release(error), transaction: run }
     : { connect: async () => pool, release() {}, transaction: (connection, statements) => inTurn(() => run(connection, statements)) };
   const canListen = listen && (isPool ? pool.options?.max !== 1 : typeof pool.on === 'function' && typeof pool.off === 'function');
-  const transaction = (statements) => (isPool ? repeated(() => onPool(pool, begin, statements)) : inTurn(() => repeated(() => run(pool, statements))));
+  const transaction = (statements) => (isPool ? withRetries(() => onPool(pool, begin, statements)) : inTurn(() => withRetries(() => run(pool, statements))));
   return {
     dialect: 'postgres',
     transaction,
@@ -36,7 +36,7 @@ export function postgres(client, { schema, listen = true } = {}) {
     async setDurability(durability) {
       if (durability !== 'strict') return;
       const { rows } = await pool.query('SHOW fsync');
-      if (rows[0]?.fsync !== 'on') throw new RethreadError('config_invalid', '`durability`: the server runs with `fsync = off`, so "strict" cannot be promised');
+      if (rows[0]?.fsync !== 'on') throw new RethreadError('config_invalid', '`durability`: the server runs with `fsync = off`, so "strict" cannot be guaranteed; turn it on, or use "relaxed"');
       begin += '; SET LOCAL synchronous_commit TO on';
     },
   };
@@ -49,27 +49,27 @@ const changesOf = (connections, transaction) => ({
     await changes.start();
     return () => { changes.end(); };
   },
-  /** What the engine's statements do not send with an append. */
+  /** Sends the notices that no append sends. */
   publish: (notice) => transaction([{ sql: "SELECT pg_notify('rethread_' || md5(current_schema()), $1)", params: [notice] }]),
 });
 
-async function repeated(transaction) {
+async function withRetries(transaction) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await transaction();
     } catch (error) {
-      if (attempt >= ATTEMPTS || !(REPEATED.has(error?.code) || (attempt === 1 && wasLostBeforeCommit(error)))) throw error;
+      if (attempt >= ATTEMPTS || !(RETRYABLE.has(error?.code) || (attempt === 1 && wasLostBeforeCommit(error)))) throw error;
     }
   }
 }
 
-/** The connection was lost, perhaps while it lay in a pool, and took everything back. PostgreSQL's own errors have a severity. */
+/** True if the connection was lost (perhaps while idle in the pool) before the commit, so nothing was written. PostgreSQL's own errors have a severity. */
 const wasLostBeforeCommit = (error) => error?.details?.outcome === 'none' && (!error.severity || /^(08|57P)/.test(error.code));
 
 async function onPool(pool, begin, statements) {
   const client = await pool.connect();
   let failure;
-  // A connection that breaks while it is in use says so by an event, too. Without a listener that would end the process.
+  // A connection that breaks while it is in use also emits an event, which without a listener would end the process.
   const noteLoss = (error) => { failure ??= error; };
   client.on('error', noteLoss);
   try {
@@ -79,7 +79,7 @@ async function onPool(pool, begin, statements) {
     throw error;
   } finally {
     client.off('error', noteLoss);
-    // With a connection that failed for another reason than a statement the pool does not go on.
+    // The pool must not reuse a connection that failed for another reason than a statement.
     client.release(failure && !failure.code ? failure : undefined);
   }
 }
@@ -94,9 +94,9 @@ async function onConnection(client, begin, statements) {
     await client.query('COMMIT');
     return results;
   } catch (error) {
-    // A connection that is lost before the commit takes everything back.
+    // The server rolls back if the connection is lost before the commit.
     if (!isCommitting && error instanceof Error) Object.assign(error, { details: { outcome: 'none' } });
-    await client.query('ROLLBACK').catch(() => {}); // the first error says why
+    await client.query('ROLLBACK').catch(() => {}); // the first error is thrown
     throw error;
   }
 }

@@ -12,19 +12,19 @@ export const changesOf = (client, channel, publish) => ({
     const subscriber = client.duplicate();
     const isIoredis = typeof client.callBuffer === 'function';
     const end = () => { if (isIoredis || !subscriber.destroy) subscriber.disconnect(); else subscriber.destroy(); };
-    // A connection that is lost is replaced: 'ready' follows.
+    // The client replaces a lost connection; 'ready' follows.
     subscriber.on('error', () => {});
-    const hear = (notice) => listener(notice);
-    const listen = () => (isIoredis ? subscriber.subscribe(channel) : subscriber.subscribe(channel, hear));
+    const onNotice = (notice) => listener(notice);
+    const listen = () => (isIoredis ? subscriber.subscribe(channel) : subscriber.subscribe(channel, onNotice));
     try {
-      if (isIoredis) subscriber.on('message', (_, notice) => hear(notice));
+      if (isIoredis) subscriber.on('message', (_, notice) => onNotice(notice));
       else await subscriber.connect();
       await listen();
     } catch (error) {
       end();
       throw error;
     }
-    // Nobody knows what happened while the connection was lost, until it listens again.
+    // Notices may have been missed while the connection was lost.
     subscriber.on('ready', () => listen().then(() => listener(null), () => {}));
     return end;
   },

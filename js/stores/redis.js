@@ -4,8 +4,9 @@ import { RethreadError } from '../error.js';
 import { changesOf } from './redis-changes.js';
 
 /**
- * Writes if every checked key has its version, which is the SHA-1 of its value; then the sorted set KEYS[1] has the keys in order. A
- * notice, the last argument if it is not empty, is sent to the channel before it. A user who may not use the channel may write.
+ * Writes if every checked key has its version, which is the SHA-1 of its value. The sorted set KEYS[1] lists all keys in order. The last
+ * argument is a notice; if it is not empty, it is published to the channel named by the argument before it. `pcall`: a user without
+ * permission for the channel can still write.
  */
 const COMMIT = `
 local count = tonumber(ARGV[1])
@@ -38,7 +39,7 @@ export function redis(client, { prefix = 'rethread:' } = {}) {
   const redisClient = client;
   const isIoredis = typeof redisClient?.callBuffer === 'function';
   if (!isIoredis && typeof redisClient?.sendCommand !== 'function') throw new RethreadError('config_invalid', '`redis` takes a connected client of ioredis or redis');
-  if (typeof prefix !== 'string' || !prefix) throw new RethreadError('config_invalid', '`prefix` is a text that begins every key');
+  if (typeof prefix !== 'string' || !prefix) throw new RethreadError('config_invalid', '`prefix` must be a string that is not empty');
   /** @type {(...args: (string | Buffer)[]) => Promise<any>} */
   const call = isIoredis ? (...args) => redisClient.callBuffer(...args) : async (...args) => redisClient.sendCommand(args, BYTES);
   const index = `${prefix}:keys`;
@@ -57,11 +58,11 @@ export function redis(client, { prefix = 'rethread:' } = {}) {
       return found && { value: bytes(found[0]), version: String(found[1]) };
     },
     getMany: async (keys) => (await call('MGET', ...keys.map((key) => prefix + key))).map(bytes),
-    async list(beginning, cursor, limit) {
-      // Asked once, of a store that seems to be new: the keys of others are in no index.
-      if (!beginning && !cursor) return { keys: await scan(call, prefix), cursor: null };
-      const from = cursor === null ? `[${prefix}${beginning}` : `(${prefix}${cursor}`;
-      const found = await call('ZRANGEBYLEX', index, from, Buffer.concat([Buffer.from(`[${prefix}${beginning}`), Buffer.of(255)]), 'LIMIT', '0', String(limit));
+    async list(keyPrefix, cursor, limit) {
+      // The engine lists all keys once, if the store seems to be new: keys of other applications are not in the index.
+      if (!keyPrefix && !cursor) return { keys: await scan(call, prefix), cursor: null };
+      const from = cursor === null ? `[${prefix}${keyPrefix}` : `(${prefix}${cursor}`;
+      const found = await call('ZRANGEBYLEX', index, from, Buffer.concat([Buffer.from(`[${prefix}${keyPrefix}`), Buffer.of(255)]), 'LIMIT', '0', String(limit));
       const keys = found.map((key) => String(key).slice(prefix.length));
       return { keys, cursor: keys.length < limit ? null : keys.at(-1) };
     },

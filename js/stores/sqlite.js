@@ -18,7 +18,7 @@ export function sqlite(database) {
     dialect: 'sqlite',
     transaction(statements) {
       open ??= openFile(path);
-      // Not before the first write: a file that is refused stays as it is.
+      // Not before the first write, so that a rejected file is unchanged.
       if (!isPrepared && !statements.every(isRead)) {
         isPrepared = true;
         prepareFile(open, isStrict);
@@ -41,37 +41,37 @@ export function sqlite(database) {
 function openFile(path) {
   /** @type {any} */
   const module = globalThis.process?.getBuiltinModule?.('node:sqlite');
-  if (!module) throw new RethreadError('config_invalid', 'a path needs node:sqlite, which Node has from 22.13 on: pass an open database of better-sqlite3 or @libsql/client');
+  if (!module) throw new RethreadError('config_invalid', 'a path needs node:sqlite, which Node has since version 22.13; pass an open database of better-sqlite3 or @libsql/client instead');
   const database = new module.DatabaseSync(path);
   database.exec('PRAGMA busy_timeout = 5000');
   return database;
 }
 
-/** Sets the journal of a file that is about to be written. In WAL mode a commit survives the process without waiting for the disk. */
+/** Sets the journal mode of a file before its first write. In WAL mode a commit survives the process without waiting for the disk. */
 function prepareFile(database, isStrict) {
   let mode;
   try {
     mode = database.prepare('PRAGMA journal_mode = WAL').get().journal_mode;
   } catch {
-    // A file that is read-only, or in use, keeps its mode.
+    // A file that is read-only or in use keeps its mode.
   }
   if (mode === 'wal' && !isStrict) database.exec('PRAGMA synchronous = NORMAL');
 }
 
-/** SQLite waits for the disk at each commit. */
+/** Makes SQLite wait for the disk at each commit. */
 async function syncEachCommit(database) {
   if (typeof database.batch !== 'function') {
     database.exec('PRAGMA synchronous = FULL');
     return;
   }
-  // libSQL opens connections as it likes, so a setting would not last: its default has to do.
+  // libSQL may open another connection at any time, so a setting would not last; its default must be sufficient.
   const level = database.protocol === 'file' ? Number((await database.execute('PRAGMA synchronous')).rows[0]?.[0]) : 0;
-  if (!(level >= 2)) throw new RethreadError('config_invalid', '`durability`: whether libSQL waits for the disk is not known here, so "strict" cannot be promised');
+  if (!(level >= 2)) throw new RethreadError('config_invalid', '`durability`: libSQL does not report that it waits for the disk, so "strict" cannot be guaranteed; use "relaxed", or a database of node:sqlite or better-sqlite3');
 }
 
-/** node:sqlite and better-sqlite3: synchronous, so nothing comes in between. */
+/** node:sqlite and better-sqlite3, which are synchronous: no other work of this process runs in between. */
 function transaction(database, statements) {
-  // A transaction that reads first and then writes fails if another connection wrote in between: it takes the lock at once.
+  // IMMEDIATE takes the write lock at once. A transaction that reads before it writes fails if another connection wrote in between.
   database.exec(statements.every(isRead) ? 'BEGIN' : 'BEGIN IMMEDIATE');
   try {
     const results = statements.map(({ sql, params }) => {
@@ -86,7 +86,7 @@ function transaction(database, statements) {
     try {
       database.exec('ROLLBACK');
     } catch {
-      // SQLite has rolled back already: the first error says why.
+      // SQLite has rolled back already; the first error is thrown
     }
     throw error;
   }

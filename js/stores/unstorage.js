@@ -1,15 +1,15 @@
-// "rethread/unstorage": no compare-and-set, so keys are written once and one writer a session is expected.
+// "rethread/unstorage": has no compare-and-set, so keys are written once and one writer per session is expected.
 
 import { RethreadError } from '../error.js';
 
 /** @type {typeof import('./unstorage.js').unstorage} */
-export function unstorage(given, { prefix = 'rethread' } = {}) {
+export function unstorage(unstorageStorage, { prefix = 'rethread' } = {}) {
   /** @type {any} */
-  const storage = given;
+  const storage = unstorageStorage;
   if (typeof storage?.getItemRaw !== 'function' || typeof storage.getKeys !== 'function') {
-    throw new RethreadError('config_invalid', '`unstorage` takes a storage that `createStorage` of unstorage made');
+    throw new RethreadError('config_invalid', '`unstorage` takes the return value of `createStorage` of unstorage');
   }
-  if (typeof prefix !== 'string' || !/^[\w-]+$/.test(prefix)) throw new RethreadError('config_invalid', '`prefix` consists of letters, digits, - and _');
+  if (typeof prefix !== 'string' || !/^[\w-]+$/.test(prefix)) throw new RethreadError('config_invalid', '`prefix` must consist of letters, digits, - and _');
   const base = `${prefix}:`;
   return {
     name: 'unstorage',
@@ -18,9 +18,9 @@ export function unstorage(given, { prefix = 'rethread' } = {}) {
       const value = await storage.getItemRaw(base + key);
       return value === null || value === undefined ? null : { value: toBytes(value) };
     },
-    async list(beginning, cursor, limit) {
+    async list(keyPrefix, cursor, limit) {
       const all = await storage.getKeys(base);
-      const keys = all.map((key) => key.slice(base.length)).filter((key) => key.startsWith(beginning) && (cursor === null || key > cursor)).sort();
+      const keys = all.map((key) => key.slice(base.length)).filter((key) => key.startsWith(keyPrefix) && (cursor === null || key > cursor)).sort();
       return { keys: keys.slice(0, limit), cursor: keys.length > limit ? keys[limit - 1] : null };
     },
     put: (key, value) => storage.setItemRaw(base + key, value),
@@ -28,9 +28,9 @@ export function unstorage(given, { prefix = 'rethread' } = {}) {
   };
 }
 
-/** Drivers return a Buffer, an ArrayBuffer, or what was stored. */
+/** Drivers return a Buffer, an ArrayBuffer or the stored Uint8Array. */
 function toBytes(value) {
   if (value instanceof ArrayBuffer) return new Uint8Array(value);
   if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
-  throw new RethreadError('config_invalid', 'the storage does not return bytes as they were stored');
+  throw new RethreadError('config_invalid', 'the storage does not return bytes; use a driver that supports `getItemRaw`');
 }

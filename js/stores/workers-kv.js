@@ -1,4 +1,4 @@
-// Workers KV: no compare-and-set, so keys are written once and one writer a session is expected.
+// Workers KV: has no compare-and-set, so keys are written once and one writer per session is expected.
 
 import { RethreadError } from '../error.js';
 
@@ -9,7 +9,7 @@ export function workersKv(binding, { prefix = '' } = {}) {
   if (typeof namespace?.getWithMetadata !== 'function' || typeof namespace.list !== 'function') {
     throw new RethreadError('config_invalid', '`workersKv` takes a KV namespace: a binding of `env`');
   }
-  if (typeof prefix !== 'string') throw new RethreadError('config_invalid', '`prefix` is a text that begins every key');
+  if (typeof prefix !== 'string') throw new RethreadError('config_invalid', '`prefix` must be a string');
   return {
     name: 'workers-kv',
     limits: { maxValueBytes: 25 * 1024 * 1024, minRewriteMs: 1000, readYourWrites: false },
@@ -17,8 +17,8 @@ export function workersKv(binding, { prefix = '' } = {}) {
       const value = await namespace.get(prefix + key, 'arrayBuffer');
       return value && { value: new Uint8Array(value) };
     },
-    async list(beginning, cursor, limit) {
-      const page = await namespace.list({ prefix: prefix + beginning, cursor, limit: Math.min(limit, 1000) });
+    async list(keyPrefix, cursor, limit) {
+      const page = await namespace.list({ prefix: prefix + keyPrefix, cursor, limit: Math.min(limit, 1000) });
       return { keys: page.keys.map(({ name }) => name.slice(prefix.length)), cursor: page.list_complete ? null : page.cursor };
     },
     put: (key, value) => namespace.put(prefix + key, value),

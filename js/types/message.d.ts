@@ -16,13 +16,13 @@ export interface Message {
   metadata: unknown;
   model: string | null; usage: Usage | null; finishReason: string | null; durationMs: number | null;
 }
-/** A part of a message, in the order in which the model wrote it. What only the dialect knows (signatures, unknown members, absent or
+/** A part of a message, in the order in which the model wrote it. Data specific to the dialect (signatures, unknown members, absent or
  *  null content) is stored with the message and sent again when the same dialect is rendered. */
 export type Part =
   | { type: "text"; text: string }
   | { type: "image"; url?: string; data?: string; mediaType?: string }
   | { type: "file"; name?: string; url?: string; data?: string; fileId?: string; mediaType?: string }
-  /** A part of the application: shown, never sent. */
+  /** Data of the application: kept for rendering, never sent. */
   | { type: "data"; name: string; value: unknown }
   | { type: "reasoning"; text: string }
   | { type: "refusal"; text: string }
@@ -39,7 +39,7 @@ export interface NewMessage {
   id?: string; role: Message["role"]; createdAt?: number; metadata?: unknown;
   parts: (InputPart
     | { type: "reasoning"; text: string }
-    /** Shown, never sent. */
+    /** Data of the application: kept for rendering, never sent. */
     | { type: "data"; name: string; value: unknown }
     /** Assistant messages only. Without `result` the call is open; a string in `arguments` is JSON text. Freshness starts at `finishedAt`,
      *  else at the message's `createdAt`, else at `at`, else now. */

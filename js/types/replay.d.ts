@@ -22,8 +22,8 @@ export interface ReplayPolicy {
   danglingCalls?: "synthesize" | "omit";
   /** Shorten a long history for a request, in this order, after all of the above. Stored history is not changed; a round (calls and
    *  results) is kept or omitted as a whole, the newest user message and all system messages are kept, and the report names every
-   *  omission ("reduced"). The list of a level replaces that of the level above. If a callback throws, the report says so
-   *  ("callback_failed") and its reducer is skipped. */
+   *  omission ("reduced"). The list of a level replaces that of the level above. If a callback throws, its reducer is skipped and
+   *  the report has a finding ("callback_failed"). */
   reducers?: Reducer[];
 }
 export type Reducer =

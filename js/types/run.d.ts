@@ -68,7 +68,7 @@ export interface Run {
   /** Passes bytes of a streaming answer, after its `response_started`. */
   feed(effectId: string, bytes: Uint8Array): Promise<void>;
   cancel(): Promise<void>;
-  /** Tries to store the answer again after `save_failed`, for example when there is space again. */
+  /** Tries to store the answer again after `save_failed`, for example after space was freed. */
   save(): Promise<void>;
   result(): RunResult;
   /** Releases a running run without cancelling it: `pendingRuns()` lists it, `resume` continues it, and `drive` ends with `closed`. */

@@ -18,8 +18,8 @@ export interface SessionOptions {
   /** For a run that is cancelled or fails: "discard" (default) leaves history unchanged; "keep" stores the question and the partial
    *  answer with their status. */
   onStop?: "discard" | "keep";
-  /** For stores that charge for each write: the journal of a run is written at most once in so many milliseconds (up to 60000), and a
-   *  kill loses at most the work of that time. Appends, updates and the end of a run are written at once. Default 0: nothing is lost. */
+  /** Minimum milliseconds between two writes of a run's journal, for stores that charge per write. At most 60000. A kill loses at most the
+   *  work of that time. Appends, updates and the end of a run are written at once. Default 0: nothing is lost. */
   flushMs?: number;
   replay?: ReplayPolicy;
   metadata?: Record<string, unknown>;
@@ -70,8 +70,8 @@ export interface Session {
   discard(runId: string, options?: { keep?: boolean }): Promise<void>;
   /** Reads what other tabs and processes have appended. */
   refresh(): Promise<{ revision: number }>;
-  /** The session's history, "main", and the sides that are not: of a store that cannot exclude a second writer (Workers KV, unstorage)
-   *  every reader takes the same side as history and keeps the other one as a "conflict". */
+  /** The history ("main") and the conflicting sides. In a store that cannot exclude a second writer (Workers KV, unstorage), two writers
+   *  create two sides: every reader chooses the same one as history, and the other is kept as a "conflict". */
   branches(): Promise<Branch[]>;
   /** Calls the listener after each change, in this tab or another. Returns the unsubscribe function. */
   subscribe(listener: () => void): () => void;
@@ -118,7 +118,7 @@ export interface Branch {
   branch: string;
   kind: "main" | "fork" | "conflict";
   parent: string | null;
-  /** The last message that it shares with its parent; `null` if there is none. */
+  /** The id of the last message that it shares with its parent; `null` if there is none. */
   forkedAfter: string | null;
   createdAt: number;
   messageCount: number;

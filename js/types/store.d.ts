@@ -14,16 +14,16 @@ export function open(options?: OpenOptions): Promise<Rethread>;
 
 export interface OpenOptions {
   /** Default: "indexeddb" in a browser, "memory" elsewhere. Drivers: "rethread/sqlite", "rethread/postgres", "rethread/cloudflare",
-   *  "rethread/redis", "rethread/unstorage". One of your own: docs/stores.md. */
+   *  "rethread/redis", "rethread/unstorage". To write your own, see docs/stores.md. */
   store?: "indexeddb" | "localstorage" | "memory" | SqlDriver | KvStore | LogStore;
   /** Name of the IndexedDB database, or of the keys in localStorage. */
   name?: string;
   /** "relaxed" (default): a write survives the end of the tab, the process and the browser. "strict": it also survives a power failure,
-   *  because each write waits for the disk. A store that cannot promise it is refused with `config_invalid`. */
+   *  because each write waits for the disk. A store that cannot guarantee it is rejected with `config_invalid`. */
   durability?: "relaxed" | "strict";
-  /** Where no lock of the platform shows who is alive: how long the owner of a run counts as alive after its last sign of life, in
-   *  milliseconds (100 to a day, default 30000). The owner renews it while the run is under way; the same value in every process. An
-   *  owner that wakes up after another one took the run over writes nothing, and its run ends "failed" with `conflict`. */
+  /** On platforms without locks that show who is alive: milliseconds for which the owner of a run counts as alive after its last write
+   *  (100 to 86400000, default 30000). Use the same value in every process. The owner renews the lease during the run. An owner that was
+   *  frozen while another process took over writes nothing, and its run ends "failed" with `conflict`. */
   leaseMs?: number;
   /** Replay settings of every session, and by channel (`SessionOptions.channel`). */
   replay?: ReplayPolicy;

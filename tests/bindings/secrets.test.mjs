@@ -130,7 +130,7 @@ for (const status of [301, 302, 303, 307, 308]) {
 test('r68: a redirect that the platform returns as a response is the same error', async () => {
   for (const response of [new Response(null, { status: 302, headers: { location: 'https://h/' } }), { type: 'opaqueredirect', status: 0, headers: [], body: null }]) {
     const { result } = await driven('/', { headers: { 'x-api-key': KEYS.plain }, fetch: async () => response });
-    assert.match(result.error.message, /the server answered with a redirect: no redirect is followed/);
+    assert.match(result.error.message, /the server answered with a redirect: redirects are not followed/);
   }
 });
 
@@ -141,7 +141,7 @@ test('a response with chunks that are not bytes fails the run', async () => {
     for (const headers of [undefined, { 'x-api-key': KEYS.plain }]) {
       const { result } = await driven('/', { headers, fetch });
       assert.equal(result.status, 'failed');
-      assert.match(result.error.message, /what is fed is a Uint8Array/);
+      assert.match(result.error.message, /the response bytes must be a Uint8Array/);
     }
   }
 });

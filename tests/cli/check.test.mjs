@@ -130,14 +130,14 @@ describe('r54_check', () => {
 
 describe('r54_misuse: the exit code is 2, with a message that says what to do', () => {
   const cases = [
-    ['no command', [], /name a command: check/],
+    ['no command', [], /pass a command: check/],
     ['an unknown command', ['chekc', 'clean.json'], /"chekc" is not a command/],
     ['no file', ['check'], /check needs a file, or "-"/],
     ['two files', ['check', 'clean.json', 'open.json'], /takes one file/],
     ['an unknown option', ['check', '--dialct', 'x', 'clean.json'], /Unknown option '--dialct'/],
     ['an option of another command', ['check', 'clean.json', '-o', 'x'], /check has no option --out/],
     ['an unknown dialect', ['check', 'clean.json', '-d', 'openai'], /"openai" is not a dialect; use openai-chat, /],
-    ['no such file', ['check', 'nowhere.json', '-d', 'openai-chat'], /nowhere\.json cannot be read: there is no such file/],
+    ['no such file', ['check', 'nowhere.json', '-d', 'openai-chat'], /nowhere\.json cannot be read: no such file/],
     ['a folder', ['check', '.', '-d', 'openai-chat'], /cannot be read: it is a folder/],
     ['no JSON', ['check', 'cut.json', '-d', 'openai-chat'], /cut\.json is not JSON: syntax error at line 3, column 17/],
     ['broken JSON Lines', ['check', 'cut.jsonl', '-d', 'openai-chat'], /line 2 is not JSON/],

@@ -20,7 +20,7 @@ test('r66 explain of one dialect prints that page alone', async () => {
 test('r66 explain of an unknown code lists the codes', async () => {
   const { code, out, err } = await rethread(['explain', 'nonsense']);
   assert.deepEqual([code, out], [2, '']);
-  assert.match(err, /there is no rule "nonsense": the rules are dangling_call, duplicate_call_id/);
+  assert.match(err, /there is no rule "nonsense"; the rules are dangling_call, duplicate_call_id/);
   assert.equal((await rethread(['explain', 'empty_tool_calls', '-d', 'anthropic'])).code, 2);
   assert.match((await rethread(['explain'])).err, /explain needs the code of a finding/);
 });
