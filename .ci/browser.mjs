@@ -3,7 +3,7 @@
 import { chromiumPath } from './tools.mjs';
 import { read } from './shell.mjs';
 
-/** Chromium through playwright-core, with the same flags as the driver. `profile`: a folder for the browser's data, which is kept. */
+/** Launches Chromium with the flags of webdriver.json. `profile`: a folder that keeps the browser's data. */
 export async function launchBrowser({ profile, ...options } = {}) {
   const { chromium } = await import('playwright-core');
   const args = JSON.parse(read('webdriver.json'))['goog:chromeOptions'].args.filter((arg) => arg !== '--headless');

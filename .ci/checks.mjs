@@ -1,6 +1,6 @@
 // Checks of the source that no compiler does. Each returns its complaints.
 //
-//   node .ci/checks.mjs             all of them, but for those that need a build (imports, componentImports)
+//   node .ci/checks.mjs             all except those that need a build (imports, componentImports)
 //   node .ci/checks.mjs arrows ...  only these
 
 import { readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ const APART = {
   component: ['web'],
 };
 
-const inRoom = (...rooms) => (one) => rooms.includes(one.module[0]);
+const inModule = (...modules) => (one) => modules.includes(one.module[0]);
 const not = (test) => (one) => !test(one);
 
 /** The core must be usable without JavaScript: it depends on no JavaScript binding. */
@@ -47,27 +47,27 @@ export function dependencies() {
 /** JavaScript types are used in `web` alone, so that the component and native builds share the core. */
 export function noJavaScript() {
   const pattern = /\b(JsValue|JsCast|wasm_bindgen\w*|js_sys|web_sys|serde_wasm_bindgen)\b/;
-  return sources().filter(not(inRoom('web'))).flatMap((one) => matches(one, pattern));
+  return sources().filter(not(inModule('web'))).flatMap((one) => matches(one, pattern));
 }
 
 /** The same input gives the same output: time, random numbers and hash seeds are passed in. */
 export function noAmbience() {
-  const adapters = (one) => inRoom('web')(one) && /^(clock|id)$/.test(one.module.at(-1));
+  const adapters = (one) => inModule('web')(one) && /^(clock|id)$/.test(one.module.at(-1));
   const ambient = /\bSystemTime\b|\bInstant::now\b|\bgetrandom\b|\brand::|\bRandomState\b|\bDate::now\b|\bMath::random\b/;
   const seeded = /\bHash(?:Map|Set)\b/;
   return [
     ...sources().filter(not(adapters)).flatMap((one) => matches(one, ambient)),
     // src/id.rs defines the map with a seed that the others use.
-    ...sources().filter(not(inRoom('web', 'id'))).flatMap((one) => matches(one, seeded)),
+    ...sources().filter(not(inModule('web', 'id'))).flatMap((one) => matches(one, seeded)),
   ];
 }
 
-/** The top-level modules that a source names, as {room, line}: crate::room, use crate::{room, ..} and super:: up to the root. */
-function uses(one, rooms, reexports) {
+/** The top-level modules that a source names, as {top, line}: crate::name, use crate::{name, ..} and super:: up to the root. */
+function uses(one, modules, reexports) {
   const found = [];
   const add = (name, at) => {
-    const room = rooms.has(name) ? name : reexports.get(name);
-    if (room) found.push({ room, line: one.code.slice(0, at).split('\n').length });
+    const top = modules.has(name) ? name : reexports.get(name);
+    if (top) found.push({ top, line: one.code.slice(0, at).split('\n').length });
   };
   const heads = (tail, at) => {
     if (!tail.startsWith('{')) return add(/^\w*/.exec(tail)[0], at);
@@ -98,8 +98,8 @@ function uses(one, rooms, reexports) {
 export function arrows() {
   const level = new Map(LEVELS.flatMap((names, i) => names.map((name) => [name, i])));
   const all = sources();
-  const rooms = new Set([...level.keys(), ...all.flatMap((one) => one.module.slice(0, 1))]);
-  const complaints = [...rooms].filter((room) => !level.has(room)).map((room) => `src/${room}: add this module to LEVELS in .ci/checks.mjs`);
+  const modules = new Set([...level.keys(), ...all.flatMap((one) => one.module.slice(0, 1))]);
+  const complaints = [...modules].filter((top) => !level.has(top)).map((top) => `src/${top}: add this module to LEVELS in .ci/checks.mjs`);
 
   const reexports = new Map();
   const lib = all.find((one) => one.module.length === 0);
@@ -107,12 +107,12 @@ export function arrows() {
     for (const name of m[2].match(/\w+/g)) reexports.set(name, m[1]);
   }
   for (const one of all) {
-    const [room] = one.module;
-    if (!room || !level.has(room)) continue;
-    for (const { room: other, line } of uses(one, rooms, reexports)) {
-      if (other === room || !level.has(other)) continue;
-      const upward = level.get(other) > level.get(room);
-      if (upward || APART[room]?.includes(other)) complaints.push(`${one.file}:${line}: ${room} must not use ${other}`);
+    const [top] = one.module;
+    if (!top || !level.has(top)) continue;
+    for (const { top: other, line } of uses(one, modules, reexports)) {
+      if (other === top || !level.has(other)) continue;
+      const upward = level.get(other) > level.get(top);
+      if (upward || APART[top]?.includes(other)) complaints.push(`${one.file}:${line}: ${top} must not use ${other}`);
     }
   }
   return complaints;
@@ -124,7 +124,7 @@ export function noPanic() {
   return sources().filter((one) => one.file !== path.join('src', 'store', 'conformance.rs')).flatMap((one) => matches(one, pattern));
 }
 
-/** Checks the length of files. */
+/** No file has over MAX_LINES lines. */
 export function shortFiles() {
   return [...files('src', '.rs'), ...files('js'), ...files('www'), ...files('examples')]
     .filter((file) => /\.(rs|m?js|d\.ts|ts|css|html)$/.test(file))
@@ -136,7 +136,7 @@ export function shortFiles() {
 /** Only stores and the web binding are asynchronous: everything else can be stepped in a test. */
 export function synchronous() {
   const pattern = /\basync\s+(?:fn|move|\{)|\.await\b/;
-  return sources().filter(not(inRoom('store', 'web'))).flatMap((one) => matches(one, pattern));
+  return sources().filter(not(inModule('store', 'web'))).flatMap((one) => matches(one, pattern));
 }
 
 /** The wasm imports nothing but the functions of its glue. */
@@ -157,8 +157,8 @@ export function componentImports() {
   const bytes = readFileSync(path.join(root, COMPONENT));
   if (bytes.readUInt32LE(0) !== 0x6d736100 || bytes.readUInt16LE(6) !== 1) return [`${COMPONENT} is not a component`];
   const complaints = [];
-  // A component is a row of sections, each an id, a length and its content; 10 are the component's own imports. What the modules
-  // inside import, others inside give.
+  // A component is a sequence of sections, each an id, a length and its content. Sections with id 10 are the imports of the component;
+  // imports of the modules inside are provided inside.
   for (let at = 8; at < bytes.length; ) {
     const id = bytes[at];
     let size = 0;
@@ -202,7 +202,7 @@ const namesIn = (text) => [...text.matchAll(/"([A-Za-z]\w*)\\?"/g)].map(([, name
 
 /**
  * R65: no provider's vocabulary outside of the dialects' folders. A name in snake case or camel case that a dialect's code quotes is quoted
- * nowhere else, unless it is a word of the public types. `foreign_format.rs` names members of SDKs, `TOOL_CHOICE` is this package's name, too.
+ * nowhere else, unless it is a word of the public types. `foreign_format.rs` names members of SDKs; `tool_choice` is also a name of this package.
  */
 export function vocabulary() {
   const all = sources();

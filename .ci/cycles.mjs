@@ -1,13 +1,13 @@
 // Import cycles between Rust files. A file depends on another if it names something that the other declares.
 //
-// Names are followed through `use` and `pub use` to the file that declares them, so re-exporting is no dependency: a mod.rs
+// Names are followed through `use` and `pub use` to the file that declares them, so re-exporting is not a dependency: a mod.rs
 // that only declares and re-exports its children is in no cycle, even if they use each other through it.
 
 import { sources } from './rust-source.mjs';
 
 const USE = /(\bpub(?:\s*\([^)]*\))?\s+)?\buse\s+([^;]+);/g;
 const PATH = /(?<![\w:])\w+(?:\s*::\s*\w+)+/g;
-/** A word that may name an item of the module: no method, no field that is read, no function that is declared. */
+/** A word that may name an item of the module; not a method, a field access or a declared function. */
 const WORD = /(?<![.\w]|\bfn )[A-Za-z_]\w*/g;
 const INLINE_MOD = /\bmod\s+(\w+)\s*\{/g;
 
@@ -109,7 +109,7 @@ class Resolver {
     return new RegExp(String.raw`\b(?:struct|enum|trait|type|fn|const|static|union|macro_rules!)\s+(?:mut\s+)?${name}\b`).test(this.#at(module)?.rest ?? '');
   }
 
-  /** What an import of the module makes of `name`, followed by `more`. */
+  /** Resolves `name`, followed by `more`, by an import of the module. */
   #imported(module, name, more, seen) {
     for (const { path, name: as, from } of this.#at(module)?.uses ?? []) {
       if (as !== name && as !== '*') continue;
@@ -177,7 +177,7 @@ export function components(graph) {
   return found;
 }
 
-/** Files that depend on each other can only be understood together: each group of them, with what they take from each other. */
+/** Returns the groups of files that depend on each other, with the names that they use. */
 export function cycles() {
   const graph = importGraph();
   return components(graph).sort().flatMap((group) => [

@@ -4,7 +4,7 @@
 //   npm run fuzz -- --minutes 10 repair convert     these, ten CPU-minutes each
 //   npm run fuzz -- --keep                          then writes the corpora that `cargo test` replays: few inputs that reach nearly the same
 //
-// An input that breaks a promise is written to tests/fuzz/crashes: name it after what is wrong, and fix the cause.
+// An input that crashes is written to tests/fuzz/crashes: name it after the defect, and fix the cause.
 
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -16,9 +16,9 @@ import { cargoFuzz } from './tools.mjs';
 
 const FUZZ = 'tests/fuzz';
 /** Maximum size of a replayed corpus in bytes of input; nine of them are in the repository. */
-const KEPT = 80_000;
+const MAX_CORPUS = 80_000;
 /** Maximum length of an input: longer ones are slower and rarely find more. */
-const LONGEST = 8192;
+const MAX_INPUT = 8192;
 const DIALECTS = ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral'];
 const SEEDS = 10;
 
@@ -34,7 +34,7 @@ function requests(dialect) {
   const all = files(`tests/corpora/exchanges/${dialect}`, '.json').filter((file) => !file.endsWith('index.json'))
     .flatMap((file) => JSON.parse(read(file)).steps.map(({ request }) => Buffer.from(JSON.stringify(request))));
   // Some of every size that is small enough for mutations.
-  const small = all.filter(({ length }) => length < LONGEST / 2).sort(bySize);
+  const small = all.filter(({ length }) => length < MAX_INPUT / 2).sort(bySize);
   return Array.from({ length: Math.min(SEEDS, small.length) }, (_, i) => small[Math.floor((i * small.length) / SEEDS)]);
 }
 
@@ -42,30 +42,30 @@ function streams(dialect) {
   return files(`tests/corpora/streams/${dialect}`).filter((file) => !file.endsWith('index.json')).map((file) => {
     const text = read(file);
     return Buffer.from(file.endsWith('.jsonl') ? text.split('\n').filter(Boolean).map((line) => `data: ${line}\n\n`).join('') : text);
-  }).sort(bySize).slice(0, SEEDS).map((bytes) => bytes.subarray(0, LONGEST / 2));
+  }).sort(bySize).slice(0, SEEDS).map((bytes) => bytes.subarray(0, MAX_INPUT / 2));
 }
 
-const headed = (head, body) => Buffer.concat([Buffer.from(head), body]);
+const withHead = (head, body) => Buffer.concat([Buffer.from(head), body]);
 
 /** The same events with CRLF line ends, each event's data on two lines. */
 const folded = (bytes) => Buffer.from(bytes.toString('latin1').replace(/^(data: \{[^,\n]*,)/gm, '$1\ndata: ').replaceAll('\n', '\r\n'), 'latin1');
 
-/** The first inputs of a target: recorded traffic, in the form that tests/fuzz/judge takes. */
+/** The first inputs of a target: recorded traffic, in the form that tests/fuzz/judge reads. */
 function seeds(target) {
   const each = (make) => DIALECTS.flatMap((dialect, at) => make(dialect, at));
   switch (target) {
     case 'record': return files('tests/native/fixtures', '.bin').map((file) => {
       const bytes = readFileSync(path.join(root, file));
-      return headed([bytes[1] - 1], bytes.subarray(6));
+      return withHead([bytes[1] - 1], bytes.subarray(6));
     });
-    case 'stream': return each((dialect, at) => streams(dialect).flatMap((bytes) => [bytes, folded(bytes)].map((one) => headed([at, 1, 1], one))));
-    case 'repair': return each((dialect, at) => requests(dialect).map((body) => headed([at], body)));
-    case 'convert': return each((dialect, at) => requests(dialect).map((body, i) => headed([at + 5 * (i % 5)], body)));
+    case 'stream': return each((dialect, at) => streams(dialect).flatMap((bytes) => [bytes, folded(bytes)].map((one) => withHead([at, 1, 1], one))));
+    case 'repair': return each((dialect, at) => requests(dialect).map((body) => withHead([at], body)));
+    case 'convert': return each((dialect, at) => requests(dialect).map((body, i) => withHead([at + 5 * (i % 5)], body)));
     default: return requests(target.replace('decode_', '').replaceAll('_', '-'));
   }
 }
 
-function plant(target) {
+function writeSeeds(target) {
   mkdirSync(folderOf(target), { recursive: true });
   const kept = existsSync(keptOf(target)) ? readFileSync(keptOf(target), 'utf8').split('\n').filter(Boolean).map((line) => Buffer.from(line, 'base64')) : [];
   const crashes = existsSync(crashesOf(target)) ? inputs(crashesOf(target)).map((file) => readFileSync(file)) : [];
@@ -90,7 +90,7 @@ async function fuzz(program, target, seconds) {
   while (used < seconds - 1) {
     const wall = Math.ceil(seconds - used);
     const args = [
-      folderOf(target), `-max_total_time=${wall}`, `-max_len=${LONGEST}`, '-timeout=20', '-rss_limit_mb=4096', '-print_final_stats=1', '-verbosity=0',
+      folderOf(target), `-max_total_time=${wall}`, `-max_len=${MAX_INPUT}`, '-timeout=20', '-rss_limit_mb=4096', '-print_final_stats=1', '-verbosity=0',
       `-dict=${path.join(root, FUZZ, 'json.dict')}`, `-artifact_prefix=${crashesOf(target)}/`,
     ];
     // The shell reports the CPU time of its child. libFuzzer's recommendations for a dictionary, which are long, are filtered out.
@@ -103,17 +103,17 @@ async function fuzz(program, target, seconds) {
   console.log(`${target}: ${Math.round(used)} s of CPU time, ${inputs(folderOf(target)).length} inputs in ${folderOf(target)}`);
 }
 
-/** Chooses inputs, given from small to large: the smallest for half of the allowed size, and some of every size for the other half. */
+/** Chooses inputs, sorted from small to large: the smallest for half of the allowed size, and some of every size for the other half. */
 function choose(all) {
-  let room = KEPT / 2;
+  let room = MAX_CORPUS / 2;
   const small = all.findIndex((bytes) => (room -= bytes.length) < 0);
   if (small < 0) return all;
   const large = all.slice(small);
-  const step = Math.ceil(large.reduce((sum, bytes) => sum + bytes.length, 0) / (KEPT / 2));
+  const step = Math.ceil(large.reduce((sum, bytes) => sum + bytes.length, 0) / (MAX_CORPUS / 2));
   return [...all.slice(0, small), ...large.filter((_, i) => i % step === 0)];
 }
 
-/** Writes the corpus that is replayed: inputs that together reach what all inputs reach. */
+/** Writes the replayed corpus: inputs that together reach the same code as all inputs. */
 async function keep(program, target) {
   const place = mkdtempSync(path.join(tmpdir(), 'rethread-fuzz-'));
   await run(program, ['-merge=1', '-verbosity=0', '-timeout=20', place, folderOf(target)], { minutes: 20 });
@@ -130,7 +130,7 @@ async function keep(program, target) {
 try {
   const { values, positionals } = parseArgs({ options: { minutes: { type: 'string', default: '1' }, keep: { type: 'boolean' } }, allowPositionals: true });
   const seconds = 60 * Number(values.minutes);
-  if (!(seconds >= 0)) throw new Error(`--minutes is a number, not "${values.minutes}"`);
+  if (!(seconds >= 0)) throw new Error(`--minutes must be a number, not "${values.minutes}"`);
   const unknown = positionals.find((name) => !targets.includes(name));
   if (unknown) throw new Error(`no target ${unknown}: one of ${targets.join(', ')}`);
   const chosen = positionals.length ? positionals : targets;
@@ -138,14 +138,14 @@ try {
   const programOf = await compile();
   const failed = [];
   for (const target of chosen) {
-    plant(target);
+    writeSeeds(target);
     await fuzz(programOf(target), target, seconds).catch((e) => {
       console.error(`fuzz: ${target}: ${e.message}; the input is in ${FUZZ}/crashes/${target}`);
       failed.push(target);
     });
     if (values.keep) await keep(programOf(target), target);
   }
-  if (failed.length) throw new Error(`a promise was broken: ${failed.join(', ')}`);
+  if (failed.length) throw new Error(`crashes were found: ${failed.join(', ')}`);
 } catch (e) {
   console.error(`fuzz: ${e.message}`);
   process.exit(1);

@@ -1,4 +1,4 @@
-// Reads Rust sources for checks: comments, strings and test code are replaced by spaces, lines keep their places.
+// Reads Rust sources for checks. Comments, strings and test code are replaced by spaces, so that line numbers are unchanged.
 
 import path from 'node:path';
 import { files, read } from './shell.mjs';
@@ -41,7 +41,7 @@ export function code(source) {
 
 const TEST_ITEM = /#\[(?:cfg\((?:test|all\(test\b[^\]]*)\)|test|wasm_bindgen_test)\]/g;
 
-/** Blanks items under #[cfg(test)] and #[test]: their places are `ranges`. `mods` are the files' modules that are tests as a whole. */
+/** Blanks items under #[cfg(test)] and #[test]. `ranges` are their positions, `mods` the modules whose files are test code. */
 export function withoutTests(text) {
   const mods = [];
   const ranges = [];
@@ -71,7 +71,7 @@ export function withoutTests(text) {
 export const modulePath = (file) =>
   path.relative('src', file).replace(/\.rs$/, '').split(path.sep).filter((part, i, all) => !(i === all.length - 1 && (part === 'mod' || part === 'lib')));
 
-/** Every file below src that is not test code: {file, module, source, lines, code, tests}. `lines` are as written, `tests` are places of test code. */
+/** Every file below src that is not test code: {file, module, source, lines, code, tests}. `lines` are unchanged, `tests` are positions of test code. */
 export function sources() {
   const all = files('src', '.rs').map((file) => {
     const source = read(file);

@@ -43,8 +43,8 @@ async function find(folders, pathname) {
   return found?.isFile() ? file : null;
 }
 
-/** Starts the server. `folders` maps URL prefixes that end in "/" to folders. `handle(req, res)` is asked first and returns true if it
- *  has answered. If the port is taken, a free one is used. */
+/** Starts the server. `folders` maps URL prefixes that end in "/" to folders. `handle(req, res)` is called first and returns true if it
+ *  has responded. If the port is taken, a free one is used. */
 export async function serve({ folders, handle, port = 0, host = '127.0.0.1' }) {
   const server = http.createServer(async (req, res) => {
     try {

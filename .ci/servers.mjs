@@ -1,4 +1,4 @@
-// What the tests of stores on servers need: a Node with node:sqlite, the programs of PostgreSQL, and Redis. Installed where they are missing.
+// Programs for the tests of stores on servers: Node with node:sqlite, PostgreSQL and Redis. Installs those that are missing.
 
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';

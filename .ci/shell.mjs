@@ -33,13 +33,13 @@ export function output(program, args, options = {}) {
   return done.status === 0 ? done.stdout : null;
 }
 
-/** Runs a program that writes to this process's output. Rejects if it fails, or after `minutes`; then its children are ended too. */
+/** Runs a program with this process's output. Rejects if it fails, or after `minutes`, and then ends its children as well. */
 export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) {
   console.log(`$ ${[program, ...args].join(' ')}`);
   return new Promise((resolve, reject) => {
-    // A process group of its own, so that a hanging browser below it ends as well.
+    // A separate process group, so that a hanging child such as a browser is ended as well.
     const child = spawn(program, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'inherit', 'inherit'], detached: true });
-    let late = false;
+    let isTimedOut = false;
     const end = () => {
       try {
         process.kill(-child.pid, 'SIGKILL');
@@ -52,7 +52,7 @@ export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) 
       process.exit(1);
     };
     const timer = setTimeout(() => {
-      late = true;
+      isTimedOut = true;
       end();
     }, minutes * 60_000);
     process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
@@ -64,7 +64,7 @@ export function run(program, args, { minutes = 20, env = {}, cwd = root } = {}) 
     };
     child.once('error', (e) => settle(e.code === 'ENOENT' ? 'is not installed' : e.message));
     child.once('exit', (code, signal) => {
-      if (late) settle(`took more than ${minutes} minutes`);
+      if (isTimedOut) settle(`took more than ${minutes} minutes`);
       else if (signal) settle(`was ended by ${signal}`);
       else settle(code === 0 ? null : `exited with ${code}`);
     });

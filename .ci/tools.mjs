@@ -36,12 +36,12 @@ export const rust = once(async () => {
 
 /** Returns the folder of a cargo program of exactly this version: from PATH, else from the cache, else built into the cache. */
 async function cargoTool(crate, program, version) {
-  const says = (file) => output(file, ['--version'])?.trim().split(' ').includes(version);
+  const isVersion = (file) => output(file, ['--version'])?.trim().split(' ').includes(version);
   const onPath = which(program);
-  if (onPath && says(onPath)) return path.dirname(onPath);
+  if (onPath && isVersion(onPath)) return path.dirname(onPath);
   const place = path.join(cache, `${crate}-${version}`);
   const bin = path.join(place, 'bin');
-  if (!says(path.join(bin, program))) {
+  if (!isVersion(path.join(bin, program))) {
     console.log(`${crate} ${version}: building it into ${place}; some minutes, once`);
     mkdirSync(place, { recursive: true });
     await run('cargo', ['install', '--locked', crate, '--version', version, '--root', place], { minutes: 40 });
@@ -59,7 +59,7 @@ export const bindgen = once(async () => {
   await rust();
   const manifest = '.ci/bindgen/Cargo.toml';
   if (!read(manifest).includes(`wasm-bindgen-cli-support = "=${bindgenVersion()}"`)) {
-    throw new Error(`${manifest}: wasm-bindgen-cli-support is of another version than wasm-bindgen ${bindgenVersion()} in Cargo.lock`);
+    throw new Error(`${manifest}: wasm-bindgen-cli-support must have the version of wasm-bindgen in Cargo.lock, ${bindgenVersion()}`);
   }
   const place = path.join(cache, `bindgen-${hash([manifest, '.ci/bindgen/Cargo.lock', '.ci/bindgen/src/main.rs'])}`);
   const program = path.join(place, 'debug', 'bindgen');
@@ -86,7 +86,7 @@ export const wasmPack = once(async () => {
   console.log(`wasm-pack: ${WASM_PACK} in ${dir}`);
 });
 
-/** For `npm run fuzz` alone. */
+/** For `npm run fuzz`. */
 export const cargoFuzz = once(async () => {
   await rust();
   toFront(await cargoTool('cargo-fuzz', 'cargo-fuzz', CARGO_FUZZ));
@@ -95,7 +95,7 @@ export const cargoFuzz = once(async () => {
 /** Installs wasmtime for Python, a host of components in one package. Returns the value for PYTHONPATH. */
 export const wasmtime = once(async () => {
   const python = which('python3');
-  if (!python) throw new Error('Python 3 with pip is missing: wasmtime, which hosts the component in a test, comes from there');
+  if (!python) throw new Error('Python 3 with pip is missing: it installs wasmtime, which hosts the component in a test');
   const place = path.join(cache, `wasmtime-${WASMTIME}`);
   const works = () => output(python, ['-c', 'import wasmtime.component'], { env: { ...process.env, PYTHONPATH: place } }) !== null;
   if (!works()) await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', '--root-user-action', 'ignore', '--target', place, '--upgrade', `wasmtime==${WASMTIME}`], { minutes: 10 });
@@ -103,7 +103,7 @@ export const wasmtime = once(async () => {
   return place;
 });
 
-/** node_modules as the lock file says. */
+/** Installs node_modules according to the lock file. */
 export const npm = once(async () => {
   const wanted = hash(['package-lock.json', '.npmrc'], process.version);
   const stamp = 'node_modules/.rethread-lock';
@@ -112,7 +112,7 @@ export const npm = once(async () => {
     await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { minutes: 15 });
     writeFileSync(path.join(root, stamp), wanted);
   }
-  console.log('npm: node_modules is as package-lock.json says');
+  console.log('npm: node_modules matches package-lock.json');
 });
 
 const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
@@ -133,7 +133,7 @@ export const chromium = once(async () => {
     await run('apt-get', ['update', '-q'], { env, minutes: 10 });
     await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', 'chromium', 'chromium-driver'], { env, minutes: 20 });
   }
-  if (!chromiumPath() || !chromedriverPath()) throw new Error('Chromium was installed and is not on PATH: name it in CHROMIUM and CHROMEDRIVER');
+  if (!chromiumPath() || !chromedriverPath()) throw new Error('Chromium was installed but is not on PATH: set CHROMIUM and CHROMEDRIVER');
   console.log(`chromium: ${chromiumPath()}, ${chromedriverPath()}`);
 });
 

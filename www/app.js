@@ -1,6 +1,6 @@
-// The page: which chat is open, and what each button does.
+// The page: opens chats and handles its buttons.
 //
-// In the address: ?session=ID opens a chat, ?db=NAME takes another database, ?lane=NAME a part of the stand-in of one's own.
+// Query parameters: ?session=ID opens a chat, ?db=NAME uses another database, ?lane=NAME a separate lane of the stand-in.
 
 import { open } from 'rethread';
 import { Chat } from './chat.js';
@@ -27,12 +27,12 @@ const question = $('#question');
 let db;
 let sessions;
 let store;
-/** The open chat; others stay alive while a run of theirs lives here. */
+/** The open chat. Other chats stay in `chats` while one of their runs is active in this tab. */
 let chat = null;
 const chats = new Map();
 
-/** At once, so that nothing is sent twice. */
-function controls() {
+/** Updates the buttons at once, so that nothing is sent twice. */
+function updateControls() {
   $('#send').hidden = chat.running;
   $('#stop').hidden = !chat.running;
 }
@@ -52,14 +52,14 @@ const paintSoon = perFrame(() => {
 
 function paint() {
   if (!chat) return;
-  controls();
+  updateControls();
   paintSoon();
 }
 
 async function show(id) {
   const next = chats.get(id) ?? (await Chat.open(db, id, settings, paint));
   chats.set(id, next);
-  if (chat && chat !== next && !chat.running) leave(chat);
+  if (chat && chat !== next && !chat.running) release(chat);
   chat = next;
   sessions.current = id;
   address.searchParams.set('session', id);
@@ -70,7 +70,7 @@ async function show(id) {
   paint();
 }
 
-function leave(old) {
+function release(old) {
   chats.delete(old.id);
   old.close();
 }
@@ -81,17 +81,17 @@ async function newChat() {
 }
 
 async function ask(text) {
-  const asked = chat;
-  notices.say(null);
+  const askedChat = chat;
+  notices.show(null);
   conversation.toEnd();
-  const status = await asked.send(text);
-  if (asked !== chat) {
-    if (!asked.running) leave(asked);
+  const status = await askedChat.send(text);
+  if (askedChat !== chat) {
+    if (!askedChat.running) release(askedChat);
     return;
   }
-  if (status === 'refused' && !question.value) {
+  if (status === 'not_started' && !question.value) {
     question.value = text;
-    fit();
+    fitHeight();
   }
   question.focus();
   paint();
@@ -108,17 +108,17 @@ async function remove(id, title) {
   try {
     await db.deleteSession(id);
   } catch (error) {
-    notices.say(`It could not be deleted: ${error.message}`);
+    notices.show(`The chat could not be deleted: ${error.message}`);
     paint();
   }
 }
 
-/** A session changed, here or in another tab. */
-async function changed({ session, deleted }) {
+/** Called when a session changed, in this or another tab. */
+async function onChange({ session, deleted }) {
   refreshList();
   if (deleted) {
-    const gone = chats.get(session);
-    if (gone) leave(gone);
+    const deletedChat = chats.get(session);
+    if (deletedChat) release(deletedChat);
     if (chat?.id === session) {
       chat = null;
       await newChat();
@@ -131,8 +131,8 @@ const refreshList = perFrame(() => {
   store.refresh();
 });
 
-/** The field grows with what is written into it. */
-function fit() {
+/** Adapts the height of the field to its text. */
+function fitHeight() {
   question.style.height = 'auto';
   question.style.height = `${Math.min(question.scrollHeight, 200)}px`;
 }
@@ -144,7 +144,7 @@ function drawer(open) {
   (open ? $('#new-chat') : question).focus({ preventScroll: true });
 }
 
-function wire() {
+function addListeners() {
   const dialog = settingsDialog(settings, paint);
   $('#settings-open').addEventListener('click', () => dialog.open());
   $('#new-chat').addEventListener('click', () => {
@@ -162,10 +162,10 @@ function wire() {
     const text = question.value.trim();
     if (!text || chat.running) return;
     question.value = '';
-    fit();
+    fitHeight();
     ask(text);
   });
-  question.addEventListener('input', fit);
+  question.addEventListener('input', fitHeight);
   question.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -192,8 +192,8 @@ async function start() {
     remove,
   });
   store = new StoreStatus(db);
-  wire();
-  db.subscribe(changed);
+  addListeners();
+  db.subscribe(onChange);
   setInterval(() => {
     if (!document.hidden && $('#sessions .badge:not([hidden])')) sessions.refresh();
   }, 2000);

@@ -1,4 +1,4 @@
-// A tool call as a card: what was asked, how it stands, what came back.
+// A tool call as a card: its arguments, its status and its result.
 
 import { clip, duration, el, setText } from './dom.js';
 
@@ -12,11 +12,11 @@ const pretty = (value) => (typeof value === 'string' ? value : JSON.stringify(va
 /** Arguments on one line. */
 function brief(args) {
   if (args === null || typeof args !== 'object' || Array.isArray(args)) return clip(pretty(args), 80);
-  const said = Object.entries(args).map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  return clip(said.join(', '), 80);
+  const members = Object.entries(args).map(([key, value]) => `${key}: ${typeof value === 'string' ? value : JSON.stringify(value)}`);
+  return clip(members.join(', '), 80);
 }
 
-/** `pending` means two things: a call that runs has a start. */
+/** A pending call that has a start time is running. */
 const statusOf = (call) => (call.status === 'pending' && call.startedAt ? 'running' : call.status);
 
 export class Card {
@@ -33,7 +33,7 @@ export class Card {
       el('div.call-body', {}, el('h4', {}, 'Arguments'), full, this.#resultTitle, result, el('p.call-id', {}, 'call ', id)));
   }
 
-  /** `call`: a `ToolInvocation`, or as much of one as is known. */
+  /** `call`: a `ToolInvocation`, possibly incomplete. */
   update(call) {
     const status = statusOf(call);
     const { name, args, full, result, id } = this.#parts;

@@ -1,18 +1,18 @@
-// One conversation of the page: its session, and the run that lives here. What is shown of it is the view's alone.
+// One chat of the page: its session and its active run. Everything shown comes from the session's view.
 
 import { drive } from 'rethread/host';
 import { clip } from './dom.js';
 import { toolsFor } from './tools.js';
 
 export class Chat {
-  /** What went wrong: `{ text, again? }`. */
-  trouble = null;
+  /** The failure to show: `{ text, retry? }`. */
+  failure = null;
   #db;
   #session;
   #settings;
   #changed;
-  #live = null;
-  #ends;
+  #active = null;
+  #unsubscribe;
 
   static async open(db, id, settings, changed) {
     return new Chat(db, await db.session(id), settings, changed);
@@ -24,7 +24,7 @@ export class Chat {
     this.#settings = settings;
     this.#changed = changed;
     this.view = session.view();
-    this.#ends = this.view.subscribe(changed);
+    this.#unsubscribe = this.view.subscribe(changed);
   }
 
   get id() {
@@ -35,30 +35,30 @@ export class Chat {
     return this.#session.title;
   }
 
-  /** Whether a run lives in this tab. */
+  /** True if a run of the chat is active in this tab. */
   get running() {
-    return this.#live !== null;
+    return this.#active !== null;
   }
 
   close() {
-    this.#ends();
+    this.#unsubscribe();
   }
 
-  /** Asks. Gives how it ended: a status of `RunResult`, or "refused" when it did not begin. */
+  /** Sends a question. Resolves to the status of `RunResult`, or to "not_started". */
   send(question) {
     return this.#drive(async (request) => {
-      // The chat is called by its first question.
+      // The first question becomes the title of the chat.
       if (!this.title) await this.#db.session(this.id, { title: clip(question.replace(/\s+/g, ' '), 60) });
-      const left = this.view.getSnapshot().run;
+      const unfinished = this.view.getSnapshot().run;
       const run = await this.#session.run({ ...request, input: question });
-      // A run that was left behind gives way to the new question, which the view shows in its place.
-      if (left && left.status !== 'running') await this.discard(left.id);
+      // The new run replaces an unfinished one in the view.
+      if (unfinished && unfinished.status !== 'running') await this.discard(unfinished.id);
       return run;
     });
   }
 
   resume(runId) {
-    if (this.running) return 'refused';
+    if (this.running) return 'not_started';
     return this.#drive((request) => this.#session.resume(runId, request));
   }
 
@@ -66,27 +66,27 @@ export class Chat {
     try {
       await this.#session.discard(runId);
     } catch (error) {
-      // It went with the run that took its place.
+      // The run that replaced it has removed it already.
       if (error?.code !== 'not_found') this.#fail(error);
     }
   }
 
   stop() {
-    this.#live?.stop.abort();
-    return this.#live?.over;
+    this.#active?.stop.abort();
+    return this.#active?.ended;
   }
 
   async #drive(begin) {
-    if (this.running) return 'refused';
+    if (this.running) return 'not_started';
     const stop = new AbortController();
-    const over = this.#follow(begin, stop);
-    this.#live = { stop, over };
-    this.trouble = null;
+    const ended = this.#follow(begin, stop);
+    this.#active = { stop, ended };
+    this.failure = null;
     this.#changed();
     try {
-      return await over;
+      return await ended;
     } finally {
-      this.#live = null;
+      this.#active = null;
       this.#changed();
     }
   }
@@ -98,20 +98,20 @@ export class Chat {
       const driven = drive(run, { headers, signal: stop.signal, idleTimeoutMs: 120_000, toolTimeoutMs: 120_000 });
       for await (const event of driven) {
         if (event.type !== 'save_failed') continue;
-        this.trouble = { text: `The answer could not be stored: ${event.error.message}`, again: () => run.save().catch((error) => this.#fail(error)) };
+        this.failure = { text: `The answer could not be stored: ${event.error.message}`, retry: () => run.save().catch((error) => this.#fail(error)) };
         this.#changed();
       }
       const { status, saved } = await driven.result;
-      if (saved) this.trouble = null;
+      if (saved) this.failure = null;
       return status;
     } catch (error) {
       this.#fail(error);
-      return 'refused';
+      return 'not_started';
     }
   }
 
   #fail(error) {
-    this.trouble = { text: error?.message ?? String(error) };
+    this.failure = { text: error?.message ?? String(error) };
     this.#changed();
   }
 }

@@ -1,12 +1,12 @@
-// The conversation, painted from `session.view()`. A message that did not change is the same object as before, and
-// keeps its nodes; one that grows changes them in place.
+// Renders the conversation from `session.view()`. An unchanged message is the same object as before and keeps its nodes; a growing
+// message updates them in place.
 
 import { Card } from './card.js';
 import { duration, el, setText } from './dom.js';
 
 const textOf = (message) => message.parts.filter((part) => part.type === 'text').map((part) => part.text).join('\n');
 
-/** Consecutive calls are one block. */
+/** The blocks of a message. Consecutive calls form one block. */
 function blocksOf(message) {
   const blocks = [];
   for (const part of message.parts) {
@@ -71,8 +71,8 @@ class CallsBlock {
 }
 
 const BLOCKS = { text: TextBlock, refusal: RefusalBlock, reasoning: ReasoningBlock, calls: CallsBlock };
-const ENDINGS = { stopped: 'stopped', truncated: 'cut at the length limit', failed: 'failed' };
-const endingOf = ({ status, saved }) => (status === 'truncated' && !saved ? 'cut off' : ENDINGS[status]);
+const ENDINGS = { stopped: 'stopped', truncated: 'truncated at the length limit', failed: 'failed' };
+const endingOf = ({ status, saved }) => (status === 'truncated' && !saved ? 'interrupted' : ENDINGS[status]);
 
 class MessageView {
   #blocks = [];
@@ -116,7 +116,7 @@ export class Conversation {
   #root = document.querySelector('#conversation');
   #scroller = document.querySelector('#scroller');
   #views = new Map();
-  #waiting = el('p.thinking', { 'aria-label': 'The model is at work' }, el('i'), el('i'), el('i'));
+  #waiting = el('p.thinking', { 'aria-label': 'The model is working' }, el('i'), el('i'), el('i'));
   #older = el('button.quiet.older', { type: 'button' }, 'Show older messages');
   #loadOlder = null;
   #painted = {};
@@ -125,7 +125,7 @@ export class Conversation {
     this.#older.addEventListener('click', () => this.#loadOlder?.());
   }
 
-  /** Forgets what is shown: another chat comes. */
+  /** Removes everything, before another chat is shown. */
   clear() {
     this.#views.clear();
     this.#root.replaceChildren();
@@ -158,14 +158,14 @@ export class Conversation {
     this.#root.setAttribute('aria-busy', String(running));
   }
 
-  /** Nothing of the next answer is there yet. */
+  /** True if nothing of the next answer has arrived. */
   #awaitsModel(last) {
     if (!last || last.role === 'user') return true;
     const calls = last.parts.filter((part) => part.type === 'tool');
     return calls.length > 0 && calls.every(({ call }) => call.status !== 'pending');
   }
 
-  /** Moves only the nodes that are not where they belong. */
+  /** Moves only nodes whose position has changed. */
   #arrange(wanted) {
     let at = this.#root.firstChild;
     for (const node of wanted) {

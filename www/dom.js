@@ -1,6 +1,6 @@
-// Elements, made of text only: nothing that a model or a tool says is ever read as HTML.
+// Creates elements from text only: output of models and tools is never parsed as HTML.
 
-/** `el('p.text', { title }, 'words', child)`. Names with a dash, `role` and `for` become attributes, others are properties. */
+/** Creates an element: `el('p.text', { title }, 'text', child)`. Names with a dash, `role` and `for` become attributes, others are properties. */
 export function el(name, props = {}, ...children) {
   const [tag, ...classes] = name.split('.');
   const node = document.createElement(tag);
@@ -24,7 +24,7 @@ export function icon(name) {
   return svg;
 }
 
-/** Sets a text, leaving the node alone when it says that already; grows it in place when words were added. */
+/** Sets the text of a node. An unchanged text is left alone; appended text is appended in place. */
 export function setText(node, text) {
   const first = node.firstChild;
   if (first?.nodeType !== Node.TEXT_NODE || node.childNodes.length > 1) node.textContent = text;
@@ -33,18 +33,18 @@ export function setText(node, text) {
   } else first.data = text;
 }
 
-/** Runs `work` once before the next frame, however often it is asked for. A hidden tab has no frames. */
+/** Returns a function that runs `work` once before the next frame, however often it is called. A hidden tab has no frames. */
 export function perFrame(work) {
-  let asked = false;
+  let isScheduled = false;
   return () => {
-    if (asked) return;
-    asked = true;
-    const go = () => {
-      asked = false;
+    if (isScheduled) return;
+    isScheduled = true;
+    const runOnce = () => {
+      isScheduled = false;
       work();
     };
-    if (document.hidden) setTimeout(go, 100);
-    else requestAnimationFrame(go);
+    if (document.hidden) setTimeout(runOnce, 100);
+    else requestAnimationFrame(runOnce);
   };
 }
 
@@ -68,4 +68,4 @@ export function bytes(count) {
   return `${Math.round(count / 1e3)} KB`;
 }
 
-export const clip = (text, most) => (text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text);
+export const clip = (text, maxLength) => (text.length > maxLength ? `${text.slice(0, maxLength - 1).trimEnd()}…` : text);

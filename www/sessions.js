@@ -1,28 +1,28 @@
-// The list of stored chats, and where they are kept.
+// The list of stored chats, and the status of the store.
 
 import { bytes, el, icon, shortTime } from './dom.js';
 
-const BADGES = { live: 'running', interrupted: 'cut off', failed: 'failed' };
+const BADGES = { live: 'running', interrupted: 'interrupted', failed: 'failed' };
 
 export class Sessions {
   #db;
   #list = document.querySelector('#sessions');
-  #acts;
+  #actions;
   #rows = new Map();
   #current = null;
   #states = new Map();
   #reading = false;
   #again = false;
 
-  /** `acts`: `{ open(id), remove(id, title) }`. */
-  constructor(db, acts) {
+  /** `actions`: `{ open(id), remove(id, title) }`. */
+  constructor(db, actions) {
     this.#db = db;
-    this.#acts = acts;
+    this.#actions = actions;
   }
 
   set current(id) {
     this.#current = id;
-    for (const [own, row] of this.#rows) this.#mark(own, row);
+    for (const [rowId, row] of this.#rows) this.#mark(rowId, row);
   }
 
   #mark(id, row) {
@@ -30,7 +30,7 @@ export class Sessions {
     else row.open.removeAttribute('aria-current');
   }
 
-  /** Reads and paints; calls that come meanwhile become one more. */
+  /** Reads and renders the list. Calls during a refresh cause one more refresh. */
   async refresh() {
     if (this.#reading) {
       this.#again = true;
@@ -47,7 +47,7 @@ export class Sessions {
     }
   }
 
-  /** How unfinished runs stand, by session. One that ends while it is read cannot be read: then as it was before. */
+  /** The states of unfinished runs by session. If a run ends while it is read, returns the previous states. */
   async #unfinished(all) {
     if (!all.some((one) => one.pendingRuns > 0)) return new Map();
     try {
@@ -88,8 +88,8 @@ export class Sessions {
   }
 
   #paint(nodes) {
-    const own = [...this.#list.children];
-    if (own.length === nodes.length && own.every((node, at) => node === nodes[at])) return;
+    const current = [...this.#list.children];
+    if (current.length === nodes.length && current.every((node, at) => node === nodes[at])) return;
     const focused = document.activeElement;
     this.#list.replaceChildren(...nodes);
     if (focused !== document.activeElement && focused?.isConnected) focused.focus();
@@ -101,38 +101,38 @@ export class Sessions {
     const badge = el('span.badge', { hidden: true });
     const open = el('button.session', { type: 'button' }, title, el('span.session-facts', {}, time, badge));
     const remove = el('button.plain.remove', { type: 'button' }, icon('bin'));
-    open.addEventListener('click', () => this.#acts.open(id));
-    remove.addEventListener('click', () => this.#acts.remove(id, title.textContent));
+    open.addEventListener('click', () => this.#actions.open(id));
+    remove.addEventListener('click', () => this.#actions.remove(id, title.textContent));
     const node = el('li', {}, open, remove);
     node.dataset.session = id;
     return { node, open, title, time, badge, remove };
   }
 }
 
-/** The footer: how much there is, and whether the browser may clear it away. */
+/** The footer: the size of the store, and whether the browser may delete it. */
 export class StoreStatus {
   #db;
   #root = document.querySelector('#store');
-  #words = el('p');
-  #keep = el('button.quiet', { type: 'button', title: 'Asks the browser not to clear this away when the disk gets full' }, 'Keep it safe');
+  #facts = el('p');
+  #keep = el('button.quiet', { type: 'button', title: 'Asks the browser not to delete this when the disk is full' }, 'Keep it safe');
 
   constructor(db) {
     this.#db = db;
-    this.#root.append(this.#words, this.#keep);
+    this.#root.append(this.#facts, this.#keep);
     this.#keep.addEventListener('click', async () => {
       const granted = await db.persist();
       await this.refresh();
-      if (!granted) this.#words.textContent += ' · the browser said no';
+      if (!granted) this.#facts.textContent += ' · the browser declined';
     });
   }
 
   async refresh() {
     const { store, persisted, usageBytes, quotaBytes, state } = await this.#db.status();
-    const facts = [store === 'indexeddb' ? 'Stored in this browser' : 'In memory only: gone with the tab'];
+    const facts = [store === 'indexeddb' ? 'Stored in this browser' : 'In memory only: lost when the tab closes'];
     if (usageBytes !== null) facts.push(quotaBytes ? `${bytes(usageBytes)} of ${bytes(quotaBytes)}` : bytes(usageBytes));
-    if (persisted !== null) facts.push(persisted ? 'kept safe' : 'may be cleared when the disk is full');
+    if (persisted !== null) facts.push(persisted ? 'kept safe' : 'may be deleted when the disk is full');
     if (state !== 'ready') facts.push(state);
-    this.#words.textContent = facts.join(' · ');
+    this.#facts.textContent = facts.join(' · ');
     this.#keep.hidden = persisted !== false;
   }
 }

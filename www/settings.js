@@ -1,8 +1,8 @@
-// Which model to ask. The key stays in this object: it is written nowhere and goes out in the request's header only.
+// The model, its endpoint and key. The key is kept in this object only and sent in the request's header only.
 
 const PATHS = { 'openai-chat': 'v1/chat/completions', anthropic: 'v1/messages' };
 
-/** An address with a query or a user may hold a key: it is not kept. */
+/** A URL with a query, a fragment or a user name may contain a key, so it is not stored. */
 function isPlain(address) {
   const { search, hash, username, password } = URL.canParse(address) ? new URL(address) : {};
   return !search && !hash && !username && !password;
@@ -14,14 +14,14 @@ export class Settings {
   #base;
   #values = { dialect: 'openai-chat', stream: true, hostile: false, endpoints: {}, models: {} };
 
-  /** `store`: the name under which all but the keys is kept. `lane`: a part of the stand-in of one's own. */
+  /** `store`: the name under which everything except the keys is stored. `lane`: a separate lane of the stand-in. */
   constructor({ store, lane }) {
     this.#store = `rethread-demo:${store}`;
     this.#base = new URL(lane ? `/lane/${encodeURIComponent(lane)}/` : '/', location.href).href;
     try {
       Object.assign(this.#values, JSON.parse(localStorage.getItem(this.#store) ?? '{}'));
     } catch {
-      // Unreadable, or no storage at all: the defaults are good enough.
+      // Unreadable, or no storage: use the defaults.
     }
     if (!Object.hasOwn(PATHS, this.#values.dialect)) this.#values.dialect = 'openai-chat';
   }
@@ -59,14 +59,14 @@ export class Settings {
     return this.isStandIn ? `${this.#base}control/tool` : null;
   }
 
-  /** What `Session.run` and `Session.resume` take. Nothing secret: it is stored with the run. */
+  /** The `provider` of `Session.run` and `Session.resume`. It contains no secret, because it is stored with the run. */
   get provider() {
     const { dialect, stream, model } = this;
     const url = this.of(dialect).endpoint || this.defaultEndpoint();
     return { dialect, url, stream, params: dialect === 'anthropic' ? { model, max_tokens: 2048 } : { model } };
   }
 
-  /** What `drive` takes: asked anew for every call. */
+  /** The `headers` of `drive`, called for each model call. */
   headers = ({ dialect }) => {
     const key = this.#keys[dialect];
     if (!key) return {};
@@ -75,7 +75,7 @@ export class Settings {
 
   offerHostile() {
     this.#values.hostile = true;
-    this.#keep();
+    this.#save();
   }
 
   apply({ dialect, stream, hostile, drafts }) {
@@ -85,20 +85,20 @@ export class Settings {
       this.#values.models[name] = model.trim();
       this.#keys[name] = key.trim();
     }
-    this.#keep();
+    this.#save();
   }
 
-  #keep() {
+  #save() {
     try {
       const endpoints = Object.entries(this.#values.endpoints).filter(([, address]) => isPlain(address));
       localStorage.setItem(this.#store, JSON.stringify({ ...this.#values, endpoints: Object.fromEntries(endpoints) }));
     } catch {
-      // Without storage they last as long as the page.
+      // Without storage the settings last as long as the page.
     }
   }
 }
 
-/** The dialog. Each wire format has an endpoint, a model and a key of its own. */
+/** The dialog. Each wire format has its own endpoint, model and key. */
 export function settingsDialog(settings, changed) {
   const dialog = document.querySelector('#settings');
   const form = dialog.querySelector('form');
@@ -106,7 +106,7 @@ export function settingsDialog(settings, changed) {
   let drafts;
   let shown;
 
-  const take = () => {
+  const readFields = () => {
     drafts[shown] = { endpoint: fields.endpoint.value, model: fields.model.value, key: fields.key.value };
   };
   const show = (dialect) => {
@@ -118,20 +118,20 @@ export function settingsDialog(settings, changed) {
 
   for (const radio of fields.dialect) {
     radio.addEventListener('change', () => {
-      take();
+      readFields();
       show(radio.value);
     });
   }
   dialog.addEventListener('close', () => {
     if (dialog.returnValue === 'apply') {
-      take();
+      readFields();
       settings.apply({ dialect: shown, stream: fields.stream.checked, hostile: fields.hostile.checked, drafts });
       changed();
     }
     fields.key.value = '';
     dialog.returnValue = '';
   });
-  // Enter in a field means Apply, though Cancel comes first.
+  // Enter in a field applies the settings, although Cancel is the first button.
   form.addEventListener('keydown', (event) => {
     if (event.key !== 'Enter' || event.target.tagName !== 'INPUT') return;
     event.preventDefault();

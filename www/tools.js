@@ -1,5 +1,5 @@
-// The tools. They run in this page. Each tells the stand-in that it starts and ends, so that a test can count runs
-// where a reload cannot reach them; without a stand-in nobody listens, and that is fine.
+// The tools, which run in this page. Each reports its start and its end to the stand-in, so that tests can count runs across reloads.
+// Without a stand-in nothing is reported.
 
 const ZONES = {
   Amsterdam: 'Europe/Amsterdam', Athens: 'Europe/Athens', Beijing: 'Asia/Shanghai', Berlin: 'Europe/Berlin', Boston: 'America/New_York',
@@ -14,7 +14,7 @@ const SKIES = ['clear', 'partly cloudy', 'overcast', 'light rain', 'fog'];
 
 const DAYS = ['', 'tomorrow', 'then', 'and then'];
 
-/** Invented, yet the same each time it is asked. */
+/** Returns invented weather, always the same for a city and a day. */
 function invent(city, day = 0) {
   let seed = 7 + day * 13;
   for (const letter of city) seed = (seed * 31 + letter.codePointAt(0)) % 1_000_003;
@@ -22,7 +22,7 @@ function invent(city, day = 0) {
   return { celsius, sky: celsius < 1 ? 'snow showers' : SKIES[seed % SKIES.length] };
 }
 
-const spell = ({ celsius, sky }) => `${celsius} °C, ${sky}`;
+const described = ({ celsius, sky }) => `${celsius} °C, ${sky}`;
 
 const city = {
   type: 'object',
@@ -45,7 +45,7 @@ const WORK = {
     description: 'The weather in a city right now.',
     parameters: city,
     ms: 700,
-    work: ({ city }) => `${city}: ${spell(invent(city))}`,
+    work: ({ city }) => `${city}: ${described(invent(city))}`,
   },
   get_time: {
     description: 'The local time in a city.',
@@ -71,17 +71,17 @@ const WORK = {
     description: 'The weather in a city over the next three days.',
     parameters: city,
     ms: 600,
-    work: ({ city }) => `${city}: ${[1, 2, 3].map((day) => `${DAYS[day]} ${spell(invent(city, day))}`).join('; ')}`,
+    work: ({ city }) => `${city}: ${[1, 2, 3].map((day) => `${DAYS[day]} ${described(invent(city, day))}`).join('; ')}`,
   },
 };
 
-/** `counter`: where runs are reported to, or null. */
-async function tell(counter, report, signal) {
+/** Sends a report to `counter`, a URL or null. */
+async function sendReport(counter, report, signal) {
   if (!counter) return;
   try {
     await fetch(counter, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(report), signal });
   } catch {
-    // Nobody counts, or the run was stopped.
+    // no counter is reachable, or the run was stopped
   }
   signal.throwIfAborted();
 }
@@ -92,11 +92,11 @@ export function toolsFor({ hostile, counter }) {
   return Object.fromEntries(offered.map(([name, { description, parameters, ms, work }]) => {
     const execute = async (args, { callId, invocationId, signal }) => {
       if (typeof args?.city !== 'string' || !args.city) throw new Error('`city` is missing');
-      const about = { name, callId, invocationId, arguments: args };
-      await tell(counter, { ...about, phase: 'start' }, signal);
+      const call = { name, callId, invocationId, arguments: args };
+      await sendReport(counter, { ...call, phase: 'start' }, signal);
       await sleep(ms, signal);
       const result = work(args);
-      await tell(counter, { ...about, phase: 'end', result }, signal);
+      await sendReport(counter, { ...call, phase: 'end', result }, signal);
       return result;
     };
     return [name, { description, parameters, execute }];

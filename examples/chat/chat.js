@@ -4,14 +4,14 @@ import { drive } from 'rethread/host';
 import { toolsFor } from './tools.js';
 
 const OPENAI = 'https://api.openai.com/v1/chat/completions';
-const refuse = (status, reason) => new Response(reason, { status });
+const rejection = (status, reason) => new Response(reason, { status });
 
 export class Chat {
   constructor(session, env) {
     this.session = session;
     const provider = { dialect: 'openai-chat', url: env.MODEL_URL || OPENAI, params: { model: env.MODEL || 'gpt-4.1-mini' }, stream: true };
     this.request = { provider, tools: toolsFor(env) };
-    // Given to `fetch` alone. `request` is stored with a run, so the key must not be in it.
+    // Passed to `fetch` only. `request` is stored with a run, so it must not contain the key.
     this.headers = { authorization: `Bearer ${env.OPENAI_API_KEY}` };
   }
 
@@ -25,20 +25,20 @@ export class Chat {
 
   async ask(request) {
     let text = '';
-    // What is too long is cut, and then no JSON.
+    // A body that is too long is cut, and is not JSON then.
     for await (const part of request.body?.pipeThrough(new TextDecoderStream()) ?? []) text = (text + part).slice(0, 20_000);
-    // Without this a page of another site could send it: the browser would not ask first.
+    // Otherwise a page of another site could send the request: browsers ask the server first only for this content type.
     const isJson = request.headers.get('content-type') === 'application/json';
     const input = isJson && (await new Response(text).json().catch(() => null))?.question;
-    if (typeof input !== 'string' || !input) return refuse(400, 'send a short `question` as JSON');
-    if (await this.resume()) return refuse(409, 'the last answer is not finished');
-    for (const { id } of await this.session.pendingRuns()) await this.session.discard(id); // failed: it gives way to the next one
+    if (typeof input !== 'string' || !input) return rejection(400, 'send a short `question` as JSON');
+    if (await this.resume()) return rejection(409, 'the last answer is not finished');
+    for (const { id } of await this.session.pendingRuns()) await this.session.discard(id); // failed: the next run replaces it
     const run = await this.session.run({ ...this.request, input });
-    drive(run, { headers: this.headers }); // not awaited: whoever watches sees how it goes
+    drive(run, { headers: this.headers }); // not awaited: clients that watch see its progress
     return Response.json({ run: run.id }, { status: 202 }); // question and answer survive a crash from here on
   }
 
-  /** Continues what a crash cut off; no tool that has returned runs again. True if an answer is under way, here or in another process. */
+  /** Resumes interrupted runs; no tool that has returned runs again. Resolves to true if a run is active, here or in another process. */
   async resume() {
     for (const { id, state } of await this.session.pendingRuns()) {
       if (state === 'interrupted') drive(await this.session.resume(id, this.request), { headers: this.headers });
@@ -46,7 +46,7 @@ export class Chat {
     return (await this.session.pendingRuns()).some(({ state }) => state === 'live');
   }
 
-  /** The chat as server-sent events: at each change the ids of all messages, and those messages that are new or have grown. */
+  /** The chat as server-sent events: at each change the ids of all messages, and the messages that are new or have changed. */
   watch() {
     const view = this.session.view();
     let notify = () => {};

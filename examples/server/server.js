@@ -12,19 +12,19 @@ import { Chat } from '../chat/chat.js';
 
 const { DATABASE_URL, SQLITE_FILE = 'chats.sqlite', LEASE_MS = '30000', HOST = '127.0.0.1', PORT = '3000' } = process.env;
 const page = readFileSync(new URL('../chat/page.html', import.meta.url));
-// The code alone: a driver's error may quote the address of the database, with its password.
+// Only the code: a driver's error may quote the URL of the database, with its password.
 const report = (error) => console.error(`failed: ${error.code ?? error.name}`);
 
 const pool = DATABASE_URL ? new pg.Pool({ connectionString: DATABASE_URL }) : null;
-pool?.on('error', report); // an idle connection broke: the pool opens another one
-// The lease: how long an answer of a killed process counts as its own. Several processes may share a database.
+pool?.on('error', report); // an idle connection was lost; the pool opens another one
+// The lease: how long a killed process counts as the owner of its runs. Several processes can share a database.
 const store = await open({ store: pool ? postgres(pool) : sqlite(SQLITE_FILE), leaseMs: Number(LEASE_MS) });
 const chat = async (id) => new Chat(await store.session(id), process.env);
 
-/** Continues what crashes cut off: of this server, before it was started again, and of others on the same database. */
+/** Resumes runs that a crash interrupted: of this server before its restart, and of other processes on the same database. */
 async function resumeInterrupted() {
   for (const { session, state } of await store.pendingRuns()) {
-    // It fails with `busy` if another process was faster.
+    // rejects with `busy` if another process was faster
     if (state === 'interrupted') await (await chat(session)).resume().catch(report);
   }
 }
@@ -32,7 +32,7 @@ async function resumeInterrupted() {
 async function answer(request) {
   const { pathname } = new URL(request.url);
   if (pathname === '/') return new Response(page, { headers: { 'content-type': 'text/html; charset=utf-8' } });
-  // Check here who asks: as it is, whoever knows a chat's id reads it.
+  // Authenticate here: as written, anyone who knows a chat's id can read it.
   const id = /^\/chats\/([\w-]{36})$/.exec(pathname)?.[1];
   return id ? (await chat(id)).fetch(request) : new Response('not found', { status: 404 });
 }
@@ -45,7 +45,7 @@ const server = createServer(async (incoming, outgoing) => {
     outgoing.writeHead(status, Object.fromEntries(sent));
     await pipeline(Readable.fromWeb(stream), outgoing);
   } catch (error) {
-    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') report(error); // that one: the reader has left
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') report(error); // that code: the client has disconnected
     if (!outgoing.headersSent) outgoing.writeHead(error.code === 'busy' ? 409 : 500);
     outgoing.end();
   }

@@ -21,13 +21,13 @@ export class ChatObject extends DurableObject {
   }
 
   async fetch(request) {
-    // Before an answer begins: whatever happens to this object then, the alarm starts it again.
+    // Set before the run begins: if this object is evicted, the alarm starts it again.
     if (request.method === 'POST') await this.setAlarm();
     else await this.alarm(); // nobody who comes back has to wait for the alarm
     return this.chat.fetch(request);
   }
 
-  /** Continues an answer that an eviction cut off. While one is under way, the next alarm keeps the object alive. */
+  /** Resumes a run that an eviction interrupted. During a run, the next alarm keeps the object alive. */
   async alarm() {
     if (await this.chat.resume()) await this.setAlarm();
   }

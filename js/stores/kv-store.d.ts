@@ -1,10 +1,10 @@
 import type { ChangeFeed } from './sql-driver.js';
 
 /** A key-value service. The engine defines keys and values; a driver only reads, lists and writes them.
- *  An error that a method throws with the `code` "busy", "quota_exceeded", "closed", "too_large" or "unavailable" keeps that code; any
- *  other becomes `store_error`. */
+ *  An error that a method throws with the `code` "busy", "quota_exceeded", "closed", "too_large" or "unavailable" keeps that
+ *  code. */
 export interface KvStore {
-  /** Its name in messages and in `status()`, such as "redis" or "deno-kv". Default "key-value". */
+  /** Its name in messages and in `status()`: "redis", "localstorage", "workers-kv", "unstorage" or "deno-kv". Any other is "key-value". */
   name?: string;
   /** `version` changes with every write of the key, and is needed by `commit`. */
   get(key: string): Promise<KvEntry | null> | KvEntry | null;

@@ -120,13 +120,13 @@ describe('the demo', { concurrency: 4 }, () => {
       await page.waitForTimeout(200);
       await guest.reload();
 
-      const bar = guest.notice('This run was cut off');
+      const bar = guest.notice('This run was interrupted');
       await bar.waitFor();
       assert.match(await bar.innerText(), /1 of 2 calls had finished and will not run again\. One was interrupted/);
       assert.match(await guest.words(), /How is the weather in Oslo/, 'the question is shown');
       assert.equal(await guest.card('get_weather', 'ok').count(), 1, 'and what its tools found');
       assert.equal(await guest.card('get_time', 'interrupted').count(), 1);
-      assert.equal(await page.locator('#sessions .badge').innerText(), 'cut off');
+      assert.equal(await page.locator('#sessions .badge').innerText(), 'interrupted');
       assert.equal(await page.locator('.message[data-saved=true]').count(), 0, 'the history was not touched');
 
       await guest.control('release', {});
@@ -148,7 +148,7 @@ describe('the demo', { concurrency: 4 }, () => {
       await guest.write('Count.');
       await page.locator('.message.assistant', { hasText: 'two' }).waitFor();
       await guest.reload();
-      await guest.notice('This run was cut off').getByRole('button', { name: 'Resume' }).click();
+      await guest.notice('This run was interrupted').getByRole('button', { name: 'Resume' }).click();
       await guest.answered();
       assert.match(await guest.words(), /Count\.[^]*I called 3 tools/);
 
@@ -157,8 +157,8 @@ describe('the demo', { concurrency: 4 }, () => {
       await page.locator('.message', { hasText: 'Again.' }).waitFor();
       await until('the request is out', async () => (await guest.control('waiting')).length > 0);
       await guest.reload();
-      await guest.notice('This run was cut off').getByRole('button', { name: 'Discard' }).click();
-      await guest.notice('This run was cut off').waitFor({ state: 'detached' });
+      await guest.notice('This run was interrupted').getByRole('button', { name: 'Discard' }).click();
+      await guest.notice('This run was interrupted').waitFor({ state: 'detached' });
       assert.doesNotMatch(await page.locator('main').innerText(), /Again\./);
       assert.deepEqual(await guest.leave({ complaints: reloading }), CLEAN);
     });
@@ -246,7 +246,7 @@ describe('the demo', { concurrency: 4 }, () => {
       await guest.card('get_forecast', 'running').waitFor();
       await guest.notice('Running in another tab', other).waitFor();
       await page.close();
-      const bar = guest.notice('This run was cut off', other);
+      const bar = guest.notice('This run was interrupted', other);
       await bar.waitFor();
       await guest.control('release', {});
       await bar.getByRole('button', { name: 'Resume' }).click();
