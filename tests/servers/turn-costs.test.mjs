@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { sqlite } from 'rethread/sqlite';
 import { turnCosts } from './turn-costs.mjs';
 
-test('r46 a turn is one transaction of the same size at any length of history', async () => {
+test('r46 a turn is one transaction of the same size at any length of history of history', async () => {
   const database = new DatabaseSync(':memory:');
   const rows = await turnCosts(sqlite(database), [100, 1200]);
   database.close();
