@@ -1,9 +1,10 @@
 //! The answer in a response: the message that it becomes, or the error that it is.
 
 use super::context::RunContext;
-use super::model_call::AnsweredCall;
 use super::retry::is_transient;
-use super::state::Run;
+use super::setup::RunSetup;
+use super::turn::Turn;
+use crate::clock::Ms;
 use crate::error::{Error, ErrorCode};
 use crate::history::{HistoryEntry, Incoming, IncomingCall, IncomingMessage, IncomingPart, JoinBase, Origin, join};
 use crate::json::JsonStr;
@@ -12,78 +13,85 @@ use crate::provider::{AnswerStatus, Assembled, AssembledCall, ProviderRequest, c
 use crate::tool::{Arguments, ToolInvocation};
 use std::borrow::Cow;
 
-impl Run {
-    /// Returns the provider of the next call. Code that called a tool waits in its container, which the request must name.
-    pub(super) fn next_provider(&self) -> Cow<'_, ProviderRequest> {
-        let provider = &self.setup.provider;
-        let mut answers = self.live.messages().iter().rev().filter_map(|message| message.answer.as_ref());
-        let container = answers.find_map(|answer| answer.container.as_ref());
-        let params = container
-            .and_then(|container| codec(provider.dialect).params_in_container(provider.params.view(), container));
-        match params {
-            Some(params) => Cow::Owned(ProviderRequest { params, ..provider.clone() }),
-            None => Cow::Borrowed(provider),
-        }
-    }
+/// What an answer's message takes from its model call.
+pub(super) struct AnsweredCall<'c> {
+    /// The id of the message.
+    pub message_id: &'c str,
+    /// When the call was offered.
+    pub asked_at: Ms,
+    /// The status of the message.
+    pub status: MessageStatus,
+    /// The server's container, in which its code runs.
+    pub container: Option<String>,
+}
 
-    /// Returns the message of an answer, and its calls; `None` if the answer has no content.
-    pub(super) fn message_of(
-        &self,
-        assembled: &Assembled,
-        call: AnsweredCall<'_>,
-        status: MessageStatus,
-        context: &RunContext<'_>,
-    ) -> Option<(Message, Vec<ToolInvocation>)> {
-        let dialect = self.setup.provider.dialect;
-        let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
-        let mut incoming = with_broken_calls(incoming, assembled)?;
-        incoming.dialect.get_or_insert(dialect);
-        let origin = Origin {
-            at: context.now,
-            run_id: Some(self.setup.id.clone()),
-            channel: self.setup.channel.clone(),
-            message_ids: vec![call.message_id.to_owned()],
-            ..Origin::default()
-        };
-        let (mut answer, mut calls) = (None, Vec::new());
-        for entry in
-            join(JoinBase::live(context.history, &self.live), vec![Incoming::Message(incoming)], &origin, context.ids)
-                .entries
-        {
-            match entry {
-                HistoryEntry::Message(mut message) => {
-                    message.status = status;
-                    message.answer = Some(Box::new(AnswerMeta {
-                        model: assembled.model.clone(),
-                        usage: assembled.usage,
-                        finish_reason: assembled.finish_reason.clone(),
-                        duration_ms: Some(context.now.saturating_sub(call.asked_at)),
-                        response_id: assembled.response_id.clone(),
-                        container: self.container.clone(),
-                    }));
-                    answer = Some(message);
-                }
-                HistoryEntry::Invocation(mut invocation) => {
-                    // The model calls a tool by the name that it has in the request.
-                    let tools = &self.setup.tool_settings;
-                    let name = codec(dialect).name_before_change(&invocation.name);
-                    if let Some(name) = name.filter(|name| tools.contains_key(*name))
-                        && !tools.contains_key(&invocation.name)
-                    {
-                        invocation.name = name.to_owned();
-                    }
-                    invocation.freshness = self
-                        .setup
-                        .tool_settings
-                        .get(&invocation.name)
-                        .and_then(|tool_settings| tool_settings.freshness);
-                    calls.push(invocation);
-                }
-                HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
-            }
-        }
-        Some((answer?, calls))
+/// Returns the provider of the next call. Code that called a tool waits in its container, which the request must name.
+pub(super) fn next_provider(turn: &Turn) -> Cow<'_, ProviderRequest> {
+    let provider = &turn.setup().provider;
+    let mut answers = turn.live().messages().iter().rev().filter_map(|message| message.answer.as_ref());
+    let container = answers.find_map(|answer| answer.container.as_ref());
+    let params =
+        container.and_then(|container| codec(provider.dialect).params_in_container(provider.params.view(), container));
+    match params {
+        Some(params) => Cow::Owned(ProviderRequest { params, ..provider.clone() }),
+        None => Cow::Borrowed(provider),
     }
+}
+
+/// Returns the message of an answer, and its calls; `None` if the answer has no content.
+pub(super) fn answer_message(
+    turn: &Turn,
+    assembled: &Assembled,
+    call: &AnsweredCall<'_>,
+    context: &RunContext<'_>,
+) -> Option<(Message, Vec<ToolInvocation>)> {
+    let setup = turn.setup();
+    let dialect = setup.provider.dialect;
+    let incoming = assembled.wire.as_ref().and_then(|wire| decode_answer(dialect, wire.view()));
+    let mut incoming = with_broken_calls(incoming, assembled)?;
+    incoming.dialect.get_or_insert(dialect);
+    let origin = Origin {
+        at: context.now,
+        run_id: Some(setup.id.clone()),
+        channel: setup.channel.clone(),
+        message_ids: vec![call.message_id.to_owned()],
+        ..Origin::default()
+    };
+    let (mut answer, mut calls) = (None, Vec::new());
+    let base = JoinBase::live(context.history, turn.live());
+    for entry in join(base, vec![Incoming::Message(incoming)], &origin, context.ids).entries {
+        match entry {
+            HistoryEntry::Message(mut message) => {
+                message.status = call.status;
+                message.answer = Some(Box::new(AnswerMeta {
+                    model: assembled.model.clone(),
+                    usage: assembled.usage,
+                    finish_reason: assembled.finish_reason.clone(),
+                    duration_ms: Some(context.now.saturating_sub(call.asked_at)),
+                    response_id: assembled.response_id.clone(),
+                    container: call.container.clone(),
+                }));
+                answer = Some(message);
+            }
+            HistoryEntry::Invocation(invocation) => calls.push(with_tool_settings(invocation, setup)),
+            HistoryEntry::Result(_) | HistoryEntry::SetAside(_) => {}
+        }
+    }
+    Some((answer?, calls))
+}
+
+/// Gives a call the name and the freshness window of its tool in the setup.
+fn with_tool_settings(mut call: ToolInvocation, setup: &RunSetup) -> ToolInvocation {
+    let tools = &setup.tool_settings;
+    // The model calls a tool by the name that it has in the request.
+    let name = codec(setup.provider.dialect).name_before_change(&call.name);
+    if let Some(name) = name.filter(|name| tools.contains_key(*name))
+        && !tools.contains_key(&call.name)
+    {
+        call.name = name.to_owned();
+    }
+    call.freshness = tools.get(&call.name).and_then(|tool_settings| tool_settings.freshness);
+    call
 }
 
 /// Adds the calls that the decoder could not represent: their arguments are no JSON object. The model is told what is wrong with them,

@@ -1,59 +1,82 @@
 //! Redaction of saves (R12): the `persist` function of a tool decides what is stored of a call, before the call is saved and again with
 //! its result. The live turn keeps the original values; every [`Save`](super::Save) is redacted here.
 
-use super::effect::SaveKind;
+use super::effect::{Save, SaveKind};
 use super::journal::JournalEntry;
-use super::persist::{PersistQuestion, PersistReply, Redaction};
-use super::state::Run;
+use super::persist::{PersistQuestion, PersistReply};
 use crate::finding::{Action, Finding, FindingCode};
-use crate::history::{HistoryEntry, ResultEntry};
-use crate::id::IdMap;
+use crate::history::{History, HistoryEntry, ResultEntry};
+use crate::id::{IdMap, Seed};
 use crate::json::{Json, JsonRef, JsonStr};
 use crate::message::{Message, PartBody};
+use crate::replay::Callback;
 use crate::tool::{Arguments, ToolInvocation, ToolResult};
+use std::collections::BTreeMap;
 
-impl Run {
+/// The tools with a `persist` function.
+pub(super) type PersistCallbacks = BTreeMap<String, Callback>;
+
+/// The replies for the calls of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Redactions {
+    by_invocation: IdMap<Redaction>,
+    /// The save that `next` belongs to.
+    save: u64,
+    /// Index of the first entry of that save, and of the first call in it, for which `persist` may have to be called.
+    next: (usize, usize),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Redaction {
+    /// True if the application was asked with the result.
+    with_result: bool,
+    arguments: Option<Json>,
+    result: Option<Json>,
+    withheld: bool,
+    /// True if `persist` failed: nothing of the call is stored, and it is not asked again.
+    failed: bool,
+}
+
+impl Redaction {
+    /// Returns true if the call is not stored unchanged.
+    fn changes(&self) -> bool {
+        self.withheld || self.arguments.is_some() || self.result.is_some()
+    }
+}
+
+impl Redactions {
+    /// Creates an empty set of redactions.
+    pub fn new(seed: Seed) -> Self {
+        Self { by_invocation: IdMap::with_seed(seed), save: 0, next: (0, 0) }
+    }
+
     /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
-    pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
-        if self.setup.persist.is_empty() {
+    pub fn take_question(
+        &mut self,
+        save: &Save,
+        callbacks: &PersistCallbacks,
+        live: &History,
+    ) -> Option<PersistQuestion> {
+        if callbacks.is_empty() {
             return None;
         }
-        let save = self.saves.front()?;
-        let (mut entry, mut at) = if self.redactions.save == save.id { self.redactions.next } else { (0, 0) };
+        let (mut entry, mut at) = if self.save == save.id { self.next } else { (0, 0) };
         let mut found = None;
-        while let Some(calls) = self.calls_of_entry(&save.kind, entry) {
-            found = calls.get(at).and_then(|call| self.question(call));
+        while let Some(calls) = calls_of_entry(&save.kind, entry, live) {
+            found = calls.get(at).and_then(|call| self.question(call, callbacks));
             if found.is_some() {
                 break;
             }
             (entry, at) = if at < calls.len() { (entry, at + 1) } else { (entry + 1, 0) };
         }
-        (self.redactions.save, self.redactions.next) = (save.id, (entry, at));
+        (self.save, self.next) = (save.id, (entry, at));
         found
     }
 
-    /// Returns the calls in an entry of a save; `None` after the last entry.
-    fn calls_of_entry<'s>(&'s self, kind: &'s SaveKind, at: usize) -> Option<&'s [ToolInvocation]> {
-        match kind {
-            SaveKind::Write(entries) => entries.get(at).map(|entry| match entry {
-                JournalEntry::Answered { invocations, .. } => invocations.as_slice(),
-                JournalEntry::Finished(entry) => {
-                    self.live.invocation(&entry.invocation).map(std::slice::from_ref).unwrap_or_default()
-                }
-                _ => &[],
-            }),
-            SaveKind::Append(entries) => entries.get(at).map(|entry| match entry {
-                HistoryEntry::Invocation(call) => std::slice::from_ref(call),
-                _ => &[],
-            }),
-            SaveKind::Begin(_) | SaveKind::Fail(_) => None,
-        }
-    }
-
     /// Returns the question about a call, unless it was asked.
-    fn question(&self, call: &ToolInvocation) -> Option<PersistQuestion> {
-        let callback = self.setup.persist.get(&call.name)?;
-        let known = self.redactions.by_invocation.get(&call.id);
+    fn question(&self, call: &ToolInvocation, callbacks: &PersistCallbacks) -> Option<PersistQuestion> {
+        let callback = callbacks.get(&call.name)?;
+        let known = self.by_invocation.get(&call.id);
         // Of a call from a journal, only the stored values are known.
         let is_asked =
             call.redacted || known.is_some_and(|known| known.failed || known.with_result || call.result.is_none());
@@ -72,9 +95,9 @@ impl Run {
         })
     }
 
-    /// Keeps the reply to a question.
-    pub(super) fn take_persist_reply(&mut self, question: &PersistQuestion, reply: PersistReply) {
-        let known = self.redactions.by_invocation.get_or_insert(&question.invocation, Redaction::default());
+    /// Keeps the reply to a question. Returns a finding if `persist` failed for the first time.
+    pub fn take_reply(&mut self, question: &PersistQuestion, reply: PersistReply) -> Option<Finding> {
+        let known = self.by_invocation.get_or_insert(&question.invocation, Redaction::default());
         known.with_result |= question.result.is_some();
         match reply {
             PersistReply::Replaced { arguments, result } => {
@@ -96,22 +119,36 @@ impl Run {
                         "`persist` of the tool \"{}\" failed; nothing of the call is stored: {why}",
                         question.name
                     );
-                    self.warn(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Dropped));
+                    return Some(Finding::warning(FindingCode::CallbackFailed, text).with_action(Action::Dropped));
                 }
             }
         }
+        None
     }
 
     /// Removes from a save what must not be stored.
-    pub(super) fn redact(&self, kind: &mut SaveKind) {
+    pub fn redact(&self, kind: &mut SaveKind, callbacks: &PersistCallbacks, live: &History) {
+        let redaction = TurnRedaction { replies: &self.by_invocation, callbacks, live };
         if let SaveKind::Fail(entry) = kind
-            && self.has_redacted_call()
+            && redaction.has_redacted_call()
         {
             replace_failure_text(entry);
         }
-        if self.setup.persist.is_empty() {
-            return;
+        if !callbacks.is_empty() {
+            redaction.redact(kind);
         }
+    }
+}
+
+/// The redaction of a turn's saves by the replies so far.
+struct TurnRedaction<'r> {
+    replies: &'r IdMap<Redaction>,
+    callbacks: &'r PersistCallbacks,
+    live: &'r History,
+}
+
+impl TurnRedaction<'_> {
+    fn redact(&self, kind: &mut SaveKind) {
         match kind {
             SaveKind::Write(entries) => {
                 let mut redactions = Vec::new();
@@ -163,16 +200,15 @@ impl Run {
     fn has_redacted_call(&self) -> bool {
         self.live.invocations().iter().any(|call| {
             call.redacted
-                || self.setup.persist.contains_key(&call.name)
-                    && self.redactions.by_invocation.get(&call.id).is_none_or(Redaction::changes)
+                || self.callbacks.contains_key(&call.name) && self.replies.get(&call.id).is_none_or(Redaction::changes)
         })
     }
 
     fn redact_call(&self, call: &mut ToolInvocation) {
-        if !self.setup.persist.contains_key(&call.name) {
+        if !self.callbacks.contains_key(&call.name) {
             return;
         }
-        let Some(known) = self.redactions.by_invocation.get(&call.id) else {
+        let Some(known) = self.replies.get(&call.id) else {
             // There was no reply: a call from a journal is stored already, of any other one nothing is stored.
             if !call.redacted {
                 call.withhold();
@@ -198,10 +234,10 @@ impl Run {
     /// Redacts a result. Returns the journal entry that redacts its call, if the call changes with it.
     fn redact_result(&self, entry: &mut ResultEntry) -> Option<JournalEntry> {
         let call = self.live.invocation(&entry.invocation)?;
-        if !self.setup.persist.contains_key(&call.name) || call.redacted {
+        if !self.callbacks.contains_key(&call.name) || call.redacted {
             return None;
         }
-        let known = self.redactions.by_invocation.get(&call.id);
+        let known = self.replies.get(&call.id);
         if known.is_none_or(|known| known.withheld) {
             entry.result = None;
             return Some(JournalEntry::Redacted { invocation: call.id.clone(), arguments: None });
@@ -212,6 +248,24 @@ impl Run {
         }
         let arguments = stored_arguments(call, known).unwrap_or_else(|| call.arguments.clone());
         Some(JournalEntry::Redacted { invocation: call.id.clone(), arguments: Some(arguments) })
+    }
+}
+
+/// Returns the calls in an entry of a save; `None` after the last entry.
+fn calls_of_entry<'s>(kind: &'s SaveKind, at: usize, live: &'s History) -> Option<&'s [ToolInvocation]> {
+    match kind {
+        SaveKind::Write(entries) => entries.get(at).map(|entry| match entry {
+            JournalEntry::Answered { invocations, .. } => invocations.as_slice(),
+            JournalEntry::Finished(entry) => {
+                live.invocation(&entry.invocation).map(std::slice::from_ref).unwrap_or_default()
+            }
+            _ => &[],
+        }),
+        SaveKind::Append(entries) => entries.get(at).map(|entry| match entry {
+            HistoryEntry::Invocation(call) => std::slice::from_ref(call),
+            _ => &[],
+        }),
+        SaveKind::Begin(_) | SaveKind::Fail(_) => None,
     }
 }
 

@@ -1,0 +1,447 @@
+//! [`Run`], the state machine: it passes each input to the present state, and enters the state that this one returns.
+
+use super::answer::answer_text;
+use super::context::RunContext;
+use super::effect::{Effect, EffectReply, RunInput, Save};
+use super::event::RunEvent;
+use super::journal::{JournalEntry, RecoveredRun};
+use super::next_state::{NextState, RunEnd, RunStop, wrong_state};
+use super::outcome::{RunOutcome, RunStatus};
+use super::persist::PersistQuestion;
+use super::setup::RunSetup;
+use super::start::first_messages;
+use super::state::{
+    AwaitingAnswerSave, AwaitingEndSave, AwaitingJournal, AwaitingModel, AwaitingReducer, AwaitingRetry, AwaitingTools,
+    begin_call, build_body,
+};
+use super::turn::{Turn, TurnTotals};
+use crate::error::{Error, Result};
+use crate::finding::Report;
+use crate::history::{History, Incoming};
+use crate::message::{Dialect, Message, MessageStatus, Role};
+use crate::replay::ReducerQuestion;
+
+/// A run: one turn, from its input to the answer that ends it.
+pub struct Run {
+    turn: Turn,
+    state: RunState,
+}
+
+/// The state of a run: what it waits for.
+enum RunState {
+    AwaitingJournal(AwaitingJournal),
+    AwaitingReducer(Box<AwaitingReducer>),
+    AwaitingModel(Box<AwaitingModel>),
+    AwaitingRetry(AwaitingRetry),
+    AwaitingAnswerSave(AwaitingAnswerSave),
+    AwaitingTools(AwaitingTools),
+    AwaitingEndSave(AwaitingEndSave),
+    /// Nothing: the run is over.
+    Done(Box<RunOutcome>),
+    /// Nothing: the run's data was dropped before its end.
+    Released,
+}
+
+impl Run {
+    /// Starts a run with an input. Without messages in `input` the run answers the last message in history.
+    ///
+    /// # Errors
+    /// `config_invalid` and `invalid_input`; nothing has happened then.
+    pub fn start(
+        setup: RunSetup,
+        input: Vec<Incoming>,
+        input_id: Option<String>,
+        context: &mut RunContext<'_>,
+    ) -> Result<Self> {
+        setup.check()?;
+        let (live, report) = first_messages(&setup, input, input_id, context)?;
+        let entries = JournalEntry::beginning(&setup.id, context.now, &setup.provider, live.messages().to_vec());
+        let mut turn = Turn::new(setup, live, TurnTotals::default(), report);
+        let state = RunState::AwaitingJournal(AwaitingJournal::enter(&mut turn, entries));
+        Ok(Self { turn, state })
+    }
+
+    /// Continues an interrupted run, which the binding has taken over before.
+    ///
+    /// # Errors
+    /// `config_invalid`; nothing has happened then.
+    pub fn resume(setup: RunSetup, recovered: RecoveredRun, context: &mut RunContext<'_>) -> Result<Self> {
+        setup.check()?;
+        recovered.check_credentials(&setup.provider)?;
+        let RecoveredRun { live, model_calls, usage, attempts, .. } = recovered;
+        let mut totals = TurnTotals { model_calls, usage, ..TurnTotals::default() };
+        let mut next = NextState::CallModel;
+        if let Some(last) = live.messages().last().filter(|last| last.role == Role::Assistant) {
+            totals.response_id = last.answer.as_ref().and_then(|answer| answer.response_id.clone());
+            totals.text = answer_text(last);
+            if live.has_calls(last) {
+                next = NextState::RunTools(attempts);
+            }
+        }
+        let mut turn = Turn::new(setup, live, totals, Report::new());
+        let state = enter(&mut turn, next, context);
+        Ok(Self { turn, state })
+    }
+
+    /// Handles an input of the host or the binding, and makes the transition that it causes.
+    ///
+    /// # Errors
+    /// `unknown_effect` or `wrong_state`, if the input is not allowed; the run is unchanged.
+    pub fn handle(&mut self, input: RunInput, context: &mut RunContext<'_>) -> Result<()> {
+        let next = match input {
+            RunInput::Answer { effect, reply } => self.take_effect_reply(&effect, reply, context)?,
+            RunInput::Bytes { effect, bytes } => self.take_bytes(&effect, &bytes, context)?,
+            RunInput::ResponseTooLarge { effect } => self.take_oversize(&effect, context)?,
+            RunInput::Cancel => self.cancel(context),
+            RunInput::OwnershipLost(error) => self.lose_ownership(error),
+            RunInput::RetrySave => {
+                if !self.turn.has_failed_save() {
+                    return Err(wrong_state("no save has failed; `save` repeats a failed one only"));
+                }
+                self.turn.retry_failed_saves();
+                None
+            }
+            RunInput::ReducerReply(reply) => match &mut self.state {
+                RunState::AwaitingReducer(state) => Some(state.reply(reply, context)),
+                // The run does not wait for the reply any more.
+                RunState::AwaitingJournal(_)
+                | RunState::AwaitingModel(_)
+                | RunState::AwaitingRetry(_)
+                | RunState::AwaitingAnswerSave(_)
+                | RunState::AwaitingTools(_)
+                | RunState::AwaitingEndSave(_)
+                | RunState::Done(_)
+                | RunState::Released => None,
+            },
+            RunInput::PersistReply(question, reply) => {
+                self.turn.take_persist_reply(&question, reply);
+                None
+            }
+            // The run does not wait for every save.
+            RunInput::Saved { save, .. } if !self.awaits(save) => None,
+            RunInput::Saved { save, outcome: Ok(revision) } => self.save_succeeded(save, revision),
+            RunInput::Saved { save, outcome: Err(error) } => self.save_failed(save, error),
+        };
+        if let Some(next) = next {
+            self.state = enter(&mut self.turn, next, context);
+        }
+        Ok(())
+    }
+
+    fn take_effect_reply(
+        &mut self,
+        effect: &str,
+        reply: EffectReply,
+        context: &RunContext<'_>,
+    ) -> Result<Option<NextState>> {
+        if !self.turn.is_open(effect)? {
+            return Ok(None);
+        }
+        let turn = &mut self.turn;
+        match &mut self.state {
+            RunState::AwaitingModel(state) => state.reply(turn, reply, context),
+            RunState::AwaitingRetry(state) => state.reply(turn, &reply).map(Some),
+            RunState::AwaitingTools(state) => state.reply(turn, effect, reply, context.now).map(|()| None),
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Done(_)
+            | RunState::Released => Ok(None),
+        }
+    }
+
+    /// Handles bytes of a response. Bytes of a call that is answered already change nothing.
+    fn take_bytes(&mut self, effect: &str, bytes: &[u8], context: &RunContext<'_>) -> Result<Option<NextState>> {
+        if !self.turn.is_open(effect)? {
+            return Ok(None);
+        }
+        match &mut self.state {
+            RunState::AwaitingModel(state) => state.receive(&mut self.turn, bytes, context),
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Done(_)
+            | RunState::Released => Err(wrong_state("this effect takes no bytes; feed them to a `call_model`")),
+        }
+    }
+
+    /// Handles the host's report that a response has more bytes than the run allows.
+    fn take_oversize(&mut self, effect: &str, context: &RunContext<'_>) -> Result<Option<NextState>> {
+        if !self.turn.is_open(effect)? {
+            return Ok(None);
+        }
+        match &self.state {
+            RunState::AwaitingModel(state) => Ok(Some(state.too_large(&mut self.turn, context))),
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Done(_)
+            | RunState::Released => Err(wrong_state("this effect has no response; only a `call_model` has one")),
+        }
+    }
+
+    /// Ends the run by the user's wish.
+    fn cancel(&mut self, context: &RunContext<'_>) -> Option<NextState> {
+        match &mut self.state {
+            RunState::AwaitingJournal(state) => {
+                state.cancel();
+                None
+            }
+            RunState::AwaitingModel(state) => Some(state.stop(&mut self.turn, RunStop::cancelled(), context)),
+            RunState::AwaitingReducer(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_) => Some(RunStop::cancelled().into()),
+            RunState::AwaitingEndSave(_) => AwaitingEndSave::cancel(&self.turn),
+            RunState::Done(_) | RunState::Released => None,
+        }
+    }
+
+    /// Ends the run because another owner took it over, or its session was deleted.
+    fn lose_ownership(&self, error: Error) -> Option<NextState> {
+        match &self.state {
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_) => Some(NextState::End(RunEnd::failed(error))),
+            // A run that is ending learns it from its last save.
+            RunState::AwaitingEndSave(_) | RunState::Done(_) | RunState::Released => None,
+        }
+    }
+
+    /// Returns true if the run cannot continue before this save is done.
+    fn awaits(&self, save: u64) -> bool {
+        match &self.state {
+            RunState::AwaitingJournal(state) => state.awaits(save),
+            RunState::AwaitingAnswerSave(state) => state.awaits(save),
+            RunState::AwaitingTools(state) => state.awaits(save),
+            RunState::AwaitingEndSave(state) => state.awaits(save),
+            RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::Done(_)
+            | RunState::Released => false,
+        }
+    }
+
+    fn save_succeeded(&mut self, save: u64, revision: u64) -> Option<NextState> {
+        match &mut self.state {
+            RunState::AwaitingJournal(state) => Some(state.saved()),
+            RunState::AwaitingAnswerSave(state) => Some(state.saved()),
+            RunState::AwaitingTools(state) => state.saved(save, &self.turn),
+            RunState::AwaitingEndSave(state) => Some(state.saved(&mut self.turn, revision)),
+            RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::Done(_)
+            | RunState::Released => None,
+        }
+    }
+
+    fn save_failed(&mut self, save: u64, error: Error) -> Option<NextState> {
+        match &self.state {
+            RunState::AwaitingJournal(_) => Some(AwaitingJournal::save_failed(error)),
+            RunState::AwaitingAnswerSave(_) => AwaitingAnswerSave::save_failed(&mut self.turn, error),
+            RunState::AwaitingTools(state) => state.save_failed(save, &mut self.turn, error),
+            RunState::AwaitingEndSave(state) => state.save_failed(&mut self.turn, error),
+            RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::Done(_)
+            | RunState::Released => None,
+        }
+    }
+
+    /// Returns the highest number of bytes of a response.
+    #[must_use]
+    pub fn max_response_bytes(&self) -> u64 {
+        self.turn.setup().max_response_bytes
+    }
+
+    /// Returns the status.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        match &self.state {
+            RunState::Done(outcome) => outcome.status,
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Released => RunStatus::Running,
+        }
+    }
+
+    /// Returns the run's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.turn.setup().id
+    }
+
+    /// Returns the dialect of its requests.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        self.turn.setup().provider.dialect
+    }
+
+    /// Returns the turn so far, which is not in history yet.
+    #[must_use]
+    pub fn live(&self) -> &History {
+        self.turn.live()
+    }
+
+    /// Returns the received part of the current answer or, after a run that ended early, the incomplete answer.
+    #[must_use]
+    pub fn partial(&self, context: &RunContext<'_>) -> Option<Message> {
+        match &self.state {
+            RunState::AwaitingModel(state) => state.partial(&self.turn, MessageStatus::Complete, context),
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Done(_)
+            | RunState::Released => self.turn.cut_answer().cloned(),
+        }
+    }
+
+    /// Returns the open effects: what the host must do now.
+    #[must_use]
+    pub fn effects(&self) -> Vec<&Effect> {
+        self.turn.effects().all()
+    }
+
+    /// Returns the open effects with numbers above `number`, and their numbers, which count from 1.
+    #[must_use]
+    pub fn effects_after(&self, number: u64) -> Vec<(u64, &Effect)> {
+        self.turn.effects().after(number)
+    }
+
+    /// Takes the numbers of the effects that were closed since the last call: answered, or no longer needed.
+    pub fn take_closed_effects(&mut self) -> Vec<u64> {
+        self.turn.take_closed_effects()
+    }
+
+    /// Takes the events since the last call.
+    pub fn take_events(&mut self) -> Vec<RunEvent> {
+        self.turn.take_events()
+    }
+
+    /// Takes the question of a reducer, for the binding. Each question is returned once.
+    pub fn take_question(&mut self) -> Option<ReducerQuestion> {
+        match &mut self.state {
+            RunState::AwaitingReducer(state) => state.take_question(),
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Done(_)
+            | RunState::Released => None,
+        }
+    }
+
+    /// Takes the next question about the next save. Of a call whose question is not answered, only its existence is stored.
+    pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
+        self.turn.take_persist_question()
+    }
+
+    /// Takes the next save, redacted. The binding answers the questions of
+    /// [`take_persist_question`](Self::take_persist_question) first.
+    pub fn take_save(&mut self) -> Option<Save> {
+        self.turn.take_save()
+    }
+
+    /// Keeps a save that failed until [`RunInput::RetrySave`].
+    pub fn keep_unsaved(&mut self, save: Save) {
+        if self.awaits(save.id) {
+            self.turn.keep_failed_save(save);
+        }
+    }
+
+    /// Returns true if a failed save waits to be repeated.
+    #[must_use]
+    pub fn has_unsaved(&self) -> bool {
+        self.turn.has_failed_save()
+    }
+
+    /// Returns true if the run pauses before it repeats a model call.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        matches!(self.state, RunState::AwaitingRetry(_))
+    }
+
+    /// Returns the outcome; of a run in progress, the outcome so far.
+    #[must_use]
+    pub fn outcome(&self) -> RunOutcome {
+        match &self.state {
+            RunState::Done(outcome) => (**outcome).clone(),
+            RunState::AwaitingJournal(_)
+            | RunState::AwaitingReducer(_)
+            | RunState::AwaitingModel(_)
+            | RunState::AwaitingRetry(_)
+            | RunState::AwaitingAnswerSave(_)
+            | RunState::AwaitingTools(_)
+            | RunState::AwaitingEndSave(_)
+            | RunState::Released => self.turn.outcome(RunStatus::Running),
+        }
+    }
+
+    /// Drops the run's data. The run never finishes.
+    pub fn release(&mut self) {
+        self.turn.release();
+        self.state = RunState::Released;
+    }
+}
+
+/// Enters the next state. One that has nothing to wait for leads to another one.
+fn enter(turn: &mut Turn, mut next: NextState, context: &mut RunContext<'_>) -> RunState {
+    loop {
+        next = match next {
+            NextState::CallModel => begin_call(turn, context),
+            NextState::Render(plan) => build_body(turn, plan, context),
+            NextState::AskReducer(plan, question) => {
+                return RunState::AwaitingReducer(Box::new(AwaitingReducer::new(plan, question)));
+            }
+            NextState::Send(request) => {
+                return RunState::AwaitingModel(Box::new(AwaitingModel::enter(turn, request, context)));
+            }
+            NextState::Pause(request, ms) => return RunState::AwaitingRetry(AwaitingRetry::enter(turn, request, ms)),
+            NextState::SaveAnswer(message, invocations) => {
+                return RunState::AwaitingAnswerSave(AwaitingAnswerSave::enter(turn, message, invocations));
+            }
+            NextState::RunTools(attempts) => {
+                let tools = AwaitingTools::enter(turn, &attempts, context.now);
+                match tools.after_round(turn) {
+                    Some(after) => after,
+                    None => return RunState::AwaitingTools(tools),
+                }
+            }
+            NextState::Finish => return RunState::AwaitingEndSave(AwaitingEndSave::finish(turn)),
+            NextState::Stop(stop) => return RunState::AwaitingEndSave(AwaitingEndSave::stop(turn, stop)),
+            NextState::End(end) => return RunState::Done(Box::new(ended(turn, end))),
+        };
+    }
+}
+
+/// Ends the run, and returns its outcome.
+fn ended(turn: &mut Turn, end: RunEnd) -> RunOutcome {
+    turn.end();
+    let RunEnd { status, error, revision, saved } = end;
+    let outcome = RunOutcome { error, revision, saved, ..turn.outcome(status) };
+    turn.emit(RunEvent::Finished(Box::new(outcome.clone())));
+    outcome
+}

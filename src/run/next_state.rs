@@ -1,0 +1,121 @@
+//! What a state of a run returns: the next state, with the data that it starts with.
+
+use super::outcome::RunStatus;
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode};
+use crate::message::{Message, MessageStatus};
+use crate::replay::{ReducerQuestion, ReducerReplies};
+use crate::tool::ToolInvocation;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The next state of a run. The run enters it, and it may lead to another one at once.
+pub(super) enum NextState {
+    /// Calls the model, unless it was called as often as it may.
+    CallModel,
+    /// Builds the body of the next request.
+    Render(RenderPlan),
+    /// Asks the application a reducer's question.
+    AskReducer(RenderPlan, ReducerQuestion),
+    /// Sends a request to the model.
+    Send(ModelRequest),
+    /// Pauses before it repeats a request.
+    Pause(ModelRequest, Ms),
+    /// Saves an answer with calls, or one that the model continues.
+    SaveAnswer(Message, Vec<ToolInvocation>),
+    /// Runs the tools of the last answer. In a resumed run, the calls that were started before, with the number of attempts.
+    RunTools(BTreeMap<String, u32>),
+    /// Saves the whole turn.
+    Finish,
+    /// Ends the run before its turn is complete.
+    Stop(RunStop),
+    /// Ends the run; nothing is left to save.
+    End(RunEnd),
+}
+
+/// A body that is being built.
+pub(super) struct RenderPlan {
+    /// The application's replies so far.
+    pub replies: ReducerReplies,
+    /// The time for which the body is built.
+    pub at: Ms,
+}
+
+/// A request to the model.
+pub(super) struct ModelRequest {
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// The body; a retry sends it unchanged.
+    pub body: Rc<Vec<u8>>,
+}
+
+/// Why a run ends before its turn is complete.
+pub(super) struct RunStop {
+    /// `Failed` or `Cancelled`.
+    pub status: RunStatus,
+    pub error: Error,
+    /// The incomplete answer.
+    pub partial: Option<Message>,
+}
+
+impl RunStop {
+    /// Stops a run that failed.
+    pub fn failed(error: Error) -> Self {
+        Self { status: RunStatus::Failed, error, partial: None }
+    }
+
+    /// Stops a run that the user cancelled.
+    pub fn cancelled() -> Self {
+        let error = Error::new(ErrorCode::Aborted, "the run was cancelled");
+        Self { status: RunStatus::Cancelled, error, partial: None }
+    }
+
+    /// Returns the status of a message that the run leaves incomplete.
+    pub fn message_status(&self) -> MessageStatus {
+        if self.status == RunStatus::Cancelled { MessageStatus::Stopped } else { MessageStatus::Failed }
+    }
+
+    /// Keeps an incomplete answer.
+    #[must_use]
+    pub fn with(self, partial: Option<Message>) -> Self {
+        Self { partial, ..self }
+    }
+}
+
+/// How a run ended.
+pub(super) struct RunEnd {
+    pub status: RunStatus,
+    pub error: Option<Error>,
+    /// The revision of history.
+    pub revision: u64,
+    /// True if history contains the turn.
+    pub saved: bool,
+}
+
+impl RunEnd {
+    /// Ends a run that failed, with nothing of its last steps saved.
+    pub fn failed(error: Error) -> Self {
+        Self::unsaved(RunStatus::Failed, Some(error))
+    }
+
+    /// Ends a run whose turn is not in history.
+    pub fn unsaved(status: RunStatus, error: Option<Error>) -> Self {
+        Self { status, error, revision: 0, saved: false }
+    }
+}
+
+impl From<RunStop> for NextState {
+    fn from(stop: RunStop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+/// Returns true if a save failed because another owner took the run over, who alone may write now, or the session was deleted.
+pub(super) fn is_ownership_lost(failure: &Error) -> bool {
+    matches!(failure.code, ErrorCode::Conflict | ErrorCode::NotFound)
+}
+
+/// Creates the error of an input that the current state does not allow.
+pub(super) fn wrong_state(message: &str) -> Error {
+    Error::new(ErrorCode::WrongState, message)
+}

@@ -1,0 +1,98 @@
+//! The run waits for its last save: the append of the turn, or the end of the journal.
+
+use crate::error::{Error, ErrorCode};
+use crate::finding::{Finding, FindingCode};
+use crate::replay::drop_uncited_sources;
+use crate::run::effect::SaveKind;
+use crate::run::event::RunEvent;
+use crate::run::journal::JournalEntry;
+use crate::run::next_state::{NextState, RunEnd, RunStop, is_ownership_lost};
+use crate::run::outcome::RunStatus;
+use crate::run::persistence::{stopped_entries, turn_entries, without_calls};
+use crate::run::setup::OnStop;
+use crate::run::turn::Turn;
+
+/// The run waits for its last save.
+pub struct AwaitingEndSave {
+    save: u64,
+    status: RunStatus,
+    error: Option<Error>,
+    /// True if the save appends to history.
+    appends: bool,
+}
+
+impl AwaitingEndSave {
+    /// Ends the run with the whole turn.
+    pub fn finish(turn: &mut Turn) -> Self {
+        turn.close_effects();
+        let mut entries = turn_entries(turn.live());
+        let mut report = Vec::new();
+        drop_uncited_sources(&mut entries, &turn.setup().policy, &mut report);
+        turn.add_to_report(&report);
+        let save = turn.save(SaveKind::Append(entries));
+        Self { save, status: RunStatus::Finished, error: None, appends: true }
+    }
+
+    /// Ends the run before its turn is complete.
+    pub fn stop(turn: &mut Turn, stop: RunStop) -> Self {
+        let message_status = stop.message_status();
+        let RunStop { status, error, partial } = stop;
+        turn.close_effects();
+        turn.drop_failed_saves();
+        let cut = partial.clone().and_then(without_calls);
+        turn.keep_cut_answer(cut.clone());
+        let appends = turn.setup().on_stop == OnStop::Keep;
+        let save = if appends {
+            turn.save(SaveKind::Append(stopped_entries(turn.live(), partial, message_status)))
+        } else {
+            if let Some(cut) = cut {
+                turn.save(SaveKind::Write(vec![JournalEntry::Partial(cut)]));
+            }
+            let (code, message) = (error.code.as_str().to_owned(), error.message.clone());
+            turn.save(SaveKind::Fail(Box::new(JournalEntry::Failed { code, message })))
+        };
+        // Cancelling is not an error.
+        let error = Some(error).filter(|_| status == RunStatus::Failed);
+        Self { save, status, error, appends }
+    }
+
+    /// Returns true if the state waits for the save.
+    pub fn awaits(&self, save: u64) -> bool {
+        self.save == save
+    }
+
+    /// Ends a run that the user gives up because its answer could not be saved. The journal stays, so the run can be resumed.
+    pub fn cancel(turn: &Turn) -> Option<NextState> {
+        // Otherwise the turn is complete and being saved.
+        turn.has_failed_save().then(|| NextState::End(RunEnd::unsaved(RunStatus::Cancelled, None)))
+    }
+
+    /// Handles the success of the save.
+    pub fn saved(&self, turn: &mut Turn, revision: u64) -> NextState {
+        if self.appends {
+            turn.emit(RunEvent::Saved { revision });
+        }
+        let (status, error) = (self.status, self.error.clone());
+        NextState::End(RunEnd { status, error, revision, saved: self.appends })
+    }
+
+    /// Handles the failure of the save.
+    pub fn save_failed(&self, turn: &mut Turn, failure: Error) -> Option<NextState> {
+        if !self.appends {
+            // After a conflict the journal belongs to another owner, who removes it.
+            if failure.code != ErrorCode::Conflict {
+                let message = format!(
+                    "the run's journal could not be removed, so the run is offered for resuming: {}",
+                    failure.message
+                );
+                turn.warn(Finding::warning(FindingCode::JournalKept, message));
+            }
+            return Some(NextState::End(RunEnd::unsaved(self.status, self.error.clone())));
+        }
+        if is_ownership_lost(&failure) {
+            return Some(NextState::End(RunEnd::failed(failure)));
+        }
+        turn.emit(RunEvent::SaveFailed { error: failure });
+        None
+    }
+}

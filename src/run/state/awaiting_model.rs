@@ -1,0 +1,287 @@
+//! The run waits for the model's response.
+
+use crate::clock::Ms;
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, FindingCode};
+use crate::history::{HistoryEntry, free_id};
+use crate::json::fits_memory;
+use crate::message::{Message, MessageStatus};
+use crate::provider::{AnswerStatus, Assembled, Pause, StreamAssembler, StreamEvent, codec, read_whole};
+use crate::run::answer::{AnsweredCall, answer_message, cut_error, refusal_of, refused_request};
+use crate::run::context::RunContext;
+use crate::run::effect::{EffectKind, EffectReply};
+use crate::run::event::RunEvent;
+use crate::run::next_state::{ModelRequest, NextState, RunStop, wrong_state};
+use crate::run::response::{declared_length, response_too_large};
+use crate::run::retry::requested_wait;
+use crate::run::turn::Turn;
+
+/// The run waits for the model's response.
+pub struct AwaitingModel {
+    request: ModelRequest,
+    /// The id of the answer's message.
+    message_id: String,
+    /// When the call was offered.
+    asked_at: Ms,
+    /// The number of bytes received.
+    received: u64,
+    response: ReceivedResponse,
+}
+
+/// The received part of a response.
+enum ReceivedResponse {
+    /// The response has not started.
+    None,
+    /// A stream that is read as it comes.
+    Streaming(StreamAssembler),
+    /// A response that is not a stream or not a success. Its body is read when it is complete.
+    Whole { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
+}
+
+impl AwaitingModel {
+    /// Offers a `call_model`.
+    pub fn enter(turn: &mut Turn, request: ModelRequest, context: &RunContext<'_>) -> Self {
+        let provider = &turn.setup().provider;
+        let kind = EffectKind::CallModel {
+            dialect: provider.dialect,
+            url: provider.url.clone(),
+            headers: provider.wire_headers(),
+            body: request.body.clone(),
+            stream: provider.stream,
+        };
+        turn.offer(kind);
+        let (history, live) = (context.history, turn.live());
+        let count = history.id_count() + live.id_count();
+        let message_id = free_id(context.ids.new_id(), count, &|id| history.has_id(id) || live.has_id(id));
+        Self { request, message_id, asked_at: context.now, received: 0, response: ReceivedResponse::None }
+    }
+
+    /// Returns the received part of a streamed answer, with this status.
+    pub fn partial(&self, turn: &Turn, status: MessageStatus, context: &RunContext<'_>) -> Option<Message> {
+        let ReceivedResponse::Streaming(assembler) = &self.response else { return None };
+        let call = self.answered(status, None);
+        answer_message(turn, &assembler.partial(), &call, context).map(|(message, _)| message)
+    }
+
+    fn answered(&self, status: MessageStatus, container: Option<String>) -> AnsweredCall<'_> {
+        AnsweredCall { message_id: &self.message_id, asked_at: self.asked_at, status, container }
+    }
+
+    /// Stops the run. An incomplete streamed answer is kept.
+    pub fn stop(&self, turn: &mut Turn, stop: RunStop, context: &RunContext<'_>) -> NextState {
+        let partial = self.partial(turn, stop.message_status(), context);
+        if let ReceivedResponse::Streaming(assembler) = &self.response {
+            turn.set_text(assembler.partial().text);
+        }
+        stop.with(partial).into()
+    }
+
+    /// Handles the reply to the `call_model`.
+    ///
+    /// # Errors
+    /// `wrong_state` for a reply that does not fit; nothing has changed then.
+    pub fn reply(
+        &mut self,
+        turn: &mut Turn,
+        reply: EffectReply,
+        context: &RunContext<'_>,
+    ) -> Result<Option<NextState>> {
+        match (reply, &self.response) {
+            (EffectReply::ResponseStarted { status, headers }, ReceivedResponse::None) => {
+                Ok(self.started(turn, status, headers, context))
+            }
+            (EffectReply::ResponseStarted { .. }, _) => {
+                Err(wrong_state("the response has started already; feed its bytes"))
+            }
+            (EffectReply::ResponseEnd, ReceivedResponse::None) => {
+                Err(wrong_state("`response_started` must come before `response_end`"))
+            }
+            (EffectReply::ResponseEnd, _) => Ok(self.ended(turn, context)),
+            (EffectReply::Response { status, headers, body }, ReceivedResponse::None) => {
+                Ok(Some(self.whole(turn, (status, &headers, &body), context)))
+            }
+            (EffectReply::Response { .. }, _) => {
+                Err(wrong_state("the response has started already; feed its bytes and end it with `response_end`"))
+            }
+            (EffectReply::Failed { code, message }, _) => Ok(Some(self.failed(turn, code, &message, context))),
+            (EffectReply::Started, _) => Ok(None),
+            (EffectReply::ToolResult { .. } | EffectReply::Waited, _) => {
+                Err(wrong_state("a `call_model` must be answered by a response or by `failed`"))
+            }
+        }
+    }
+
+    /// Handles the status and the headers of a response.
+    fn started(
+        &mut self,
+        turn: &mut Turn,
+        status: u16,
+        headers: Vec<(String, String)>,
+        context: &RunContext<'_>,
+    ) -> Option<NextState> {
+        let setup = turn.setup();
+        if declared_length(&headers).is_some_and(|length| length > setup.max_response_bytes) {
+            return Some(self.too_large(turn, context));
+        }
+        if !(200..300).contains(&status) || !setup.provider.stream {
+            self.response = ReceivedResponse::Whole { status, headers, body: Vec::new() };
+            return None;
+        }
+        self.response = ReceivedResponse::Streaming(StreamAssembler::new(setup.provider.dialect));
+        self.report_message_started(turn);
+        None
+    }
+
+    fn report_message_started(&self, turn: &mut Turn) {
+        turn.emit(RunEvent::MessageStarted {
+            message_id: self.message_id.clone(),
+            turn: turn.totals().model_calls.saturating_sub(1),
+            round: turn.live().position().rounds,
+        });
+    }
+
+    /// Handles bytes of the response.
+    ///
+    /// # Errors
+    /// `wrong_state` if the response has not started; nothing has changed then.
+    pub fn receive(&mut self, turn: &mut Turn, bytes: &[u8], context: &RunContext<'_>) -> Result<Option<NextState>> {
+        if matches!(self.response, ReceivedResponse::None) {
+            return Err(wrong_state("`response_started` comes before the bytes"));
+        }
+        self.received = self.received.saturating_add(bytes.len() as u64);
+        if self.received > turn.setup().max_response_bytes {
+            return Ok(Some(self.too_large(turn, context)));
+        }
+        match &mut self.response {
+            ReceivedResponse::None => {}
+            ReceivedResponse::Whole { body, .. } => body.extend_from_slice(bytes),
+            ReceivedResponse::Streaming(assembler) => {
+                let mut events = Vec::new();
+                assembler.push(bytes, &mut events);
+                for event in events {
+                    let event = turn.credential_filter().redact_event(event);
+                    turn.emit(RunEvent::Stream { message_id: self.message_id.clone(), event });
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Handles the end of a response whose bytes were received.
+    fn ended(&mut self, turn: &mut Turn, context: &RunContext<'_>) -> Option<NextState> {
+        match std::mem::replace(&mut self.response, ReceivedResponse::None) {
+            ReceivedResponse::None => None,
+            ReceivedResponse::Streaming(mut assembler) => {
+                let assembled = turn.credential_filter().redact_answer(assembler.finish());
+                Some(self.complete(turn, assembled, assembler.container(), context))
+            }
+            ReceivedResponse::Whole { status, headers, body } => {
+                Some(self.whole(turn, (status, &headers, &body), context))
+            }
+        }
+    }
+
+    /// Handles a complete response that was not streamed.
+    fn whole(
+        &self,
+        turn: &mut Turn,
+        (status, headers, body): (u16, &[(String, String)], &[u8]),
+        context: &RunContext<'_>,
+    ) -> NextState {
+        if body.len() as u64 > turn.setup().max_response_bytes || !fits_memory(body) {
+            return self.too_large(turn, context);
+        }
+        let (assembled, container) = read_whole(turn.setup().provider.dialect, body);
+        let assembled = turn.credential_filter().redact_answer(assembled);
+        if (200..300).contains(&status) {
+            self.report_message_started(turn);
+            if !assembled.text.is_empty() {
+                let event = StreamEvent::TextDelta(assembled.text.clone());
+                turn.emit(RunEvent::Stream { message_id: self.message_id.clone(), event });
+            }
+            return self.complete(turn, assembled, container, context);
+        }
+        let (error, may_pass) = refused_request(status, &assembled);
+        let wait = requested_wait(headers, context.now);
+        match self.pause_after(turn, wait).filter(|_| may_pass) {
+            Some(ms) => self.retry(turn, (ms, error), context),
+            None => self.stop(turn, RunStop::failed(error), context),
+        }
+    }
+
+    /// Handles the host's report that the request failed.
+    fn failed(&self, turn: &mut Turn, code: Option<String>, message: &str, context: &RunContext<'_>) -> NextState {
+        let code = code.map(|code| turn.credential_filter().redact(&code));
+        let message = turn.credential_filter().redact(message);
+        let error =
+            Error::new(ErrorCode::ModelError, format!("the model could not be reached: {message}")).with(|details| {
+                details.text_or_null("hostCode", code.as_deref());
+            });
+        // A retry would be redirected again.
+        let may_pass = !matches!(self.response, ReceivedResponse::Streaming(_)) && code.as_deref() != Some("redirect");
+        match self.pause_after(turn, None).filter(|_| may_pass) {
+            Some(ms) => self.retry(turn, (ms, error), context),
+            None => self.stop(turn, RunStop::failed(error), context),
+        }
+    }
+
+    /// Returns the pause before the request is repeated, or `None` if it was tried as often as it may.
+    fn pause_after(&self, turn: &Turn, requested: Option<Ms>) -> Option<Ms> {
+        turn.setup().retry.wait_after(self.request.attempt, requested)
+    }
+
+    /// Repeats the request after a pause.
+    fn retry(&self, turn: &mut Turn, (ms, error): (Ms, Error), context: &RunContext<'_>) -> NextState {
+        let ModelRequest { attempt, body } = &self.request;
+        let at = context.now.saturating_add(ms);
+        turn.emit(RunEvent::Retrying { attempt: attempt + 1, at, error });
+        NextState::Pause(ModelRequest { attempt: *attempt, body: body.clone() }, ms)
+    }
+
+    /// Fails the run without a retry, since the response to the same request would be too large again.
+    pub fn too_large(&self, turn: &mut Turn, context: &RunContext<'_>) -> NextState {
+        let error = response_too_large(turn.setup().max_response_bytes);
+        self.stop(turn, RunStop::failed(error), context)
+    }
+
+    /// Handles a complete answer.
+    fn complete(
+        &self,
+        turn: &mut Turn,
+        assembled: Assembled,
+        container: Option<String>,
+        context: &RunContext<'_>,
+    ) -> NextState {
+        let provider = &turn.setup().provider;
+        let reason = assembled.finish_reason.as_deref().unwrap_or_default();
+        let pause = codec(provider.dialect).pause_after(reason, provider.params.view());
+        let (is_paused, goes_on) = (pause.is_some(), pause == Some(Pause::Resumes));
+        if let Some(why) = refusal_of(&assembled, is_paused) {
+            let error = cut_error(why, &assembled);
+            let call = self.answered(MessageStatus::Failed, container);
+            let partial = answer_message(turn, &assembled, &call, context).map(|(message, _)| message);
+            turn.set_text(assembled.text);
+            return RunStop::failed(error).with(partial).into();
+        }
+        turn.close_effects();
+        turn.count_answer(&assembled);
+        let is_whole = assembled.status != AnswerStatus::Incomplete || is_paused;
+        let status = if is_whole { MessageStatus::Complete } else { MessageStatus::Truncated };
+        if !is_whole {
+            let text = "the provider cut the answer (its length limit, usually); it is stored as truncated";
+            turn.warn(Finding::warning(FindingCode::Interrupted, text).of_message(&self.message_id));
+        }
+        let call = self.answered(status, container);
+        let Some((message, invocations)) = answer_message(turn, &assembled, &call, context) else {
+            return NextState::Finish;
+        };
+        turn.apply(HistoryEntry::Message(message.clone()));
+        for invocation in &invocations {
+            turn.apply(HistoryEntry::Invocation(invocation.clone()));
+        }
+        if invocations.is_empty() && !goes_on {
+            return NextState::Finish;
+        }
+        NextState::SaveAnswer(message, invocations)
+    }
+}

@@ -1,0 +1,70 @@
+//! The next model call: its body, and the state in which the application is asked because a reducer needs it.
+
+use crate::error::{Error, ErrorCode};
+use crate::render::{RenderInput, RenderRequest, RenderStep};
+use crate::replay::{ReducerQuestion, ReducerReplies, ReducerReply};
+use crate::run::answer::next_provider;
+use crate::run::context::RunContext;
+use crate::run::event::RunEvent;
+use crate::run::next_state::{ModelRequest, NextState, RenderPlan, RunStop};
+use crate::run::turn::Turn;
+use std::rc::Rc;
+
+/// Begins a model call, or fails the run if it has called as often as it may.
+pub fn begin_call(turn: &Turn, context: &RunContext<'_>) -> NextState {
+    let model_calls = turn.totals().model_calls;
+    if model_calls >= turn.setup().max_turns {
+        let message =
+            format!("the model still calls tools after {model_calls} model calls; raise `maxTurns` to allow more");
+        return RunStop::failed(Error::new(ErrorCode::MaxTurns, message)).into();
+    }
+    NextState::Render(RenderPlan { replies: ReducerReplies::default(), at: context.now })
+}
+
+/// Builds the body from the replies so far; asks the application if a reducer needs another reply.
+pub fn build_body(turn: &mut Turn, plan: RenderPlan, context: &mut RunContext<'_>) -> NextState {
+    let setup = turn.setup();
+    let provider = next_provider(turn);
+    let request = RenderRequest {
+        provider: &provider,
+        instructions: setup.instructions.as_deref(),
+        tools: &setup.tools,
+        policy: &setup.policy,
+    };
+    let input = RenderInput { history: context.history, live: Some(turn.live()), now: plan.at };
+    let rendered = match context.renderer.step(input, &request, &plan.replies) {
+        Ok(RenderStep::Done(rendered)) => rendered,
+        Ok(RenderStep::Question(question)) => return NextState::AskReducer(plan, question),
+        Err(error) => return RunStop::failed(error).into(),
+    };
+    turn.add_to_report(&rendered.report);
+    let number = turn.count_model_call();
+    turn.emit(RunEvent::ModelCalled { turn: number, report: rendered.report });
+    NextState::Send(ModelRequest { attempt: 1, body: Rc::new(rendered.body) })
+}
+
+/// The run waits for the application's reply to a reducer's question, without which the next body cannot be built.
+pub struct AwaitingReducer {
+    plan: RenderPlan,
+    question: ReducerQuestion,
+    /// True if the binding has taken the question.
+    is_taken: bool,
+}
+
+impl AwaitingReducer {
+    pub fn new(plan: RenderPlan, question: ReducerQuestion) -> Self {
+        Self { plan, question, is_taken: false }
+    }
+
+    /// Takes the question, for the binding. It is returned once.
+    pub fn take_question(&mut self) -> Option<ReducerQuestion> {
+        (!std::mem::replace(&mut self.is_taken, true)).then(|| self.question.clone())
+    }
+
+    /// Continues with the application's reply.
+    pub fn reply(&mut self, reply: ReducerReply, context: &mut RunContext<'_>) -> NextState {
+        let mut replies = std::mem::take(&mut self.plan.replies);
+        context.renderer.take_reply(self.question.clone(), reply, &mut replies);
+        NextState::Render(RenderPlan { replies, at: self.plan.at })
+    }
+}

@@ -1,0 +1,267 @@
+//! The turn that a run builds, with what all its states share: configuration, effects, saves, events and totals.
+
+use super::credential_filter::CredentialFilter;
+use super::effect::{EffectKind, Save, SaveKind};
+use super::event::RunEvent;
+use super::open_effects::OpenEffects;
+use super::outcome::{RunOutcome, RunStatus};
+use super::persist::{PersistQuestion, PersistReply};
+use super::redaction::Redactions;
+use super::save_queue::SaveQueue;
+use super::setup::RunSetup;
+use crate::error::{Error, ErrorCode, Result};
+use crate::finding::{Finding, Report};
+use crate::history::{History, HistoryEntry};
+use crate::json::JsonStr;
+use crate::message::{Message, Usage};
+use crate::provider::Assembled;
+use crate::tool::ToolInvocation;
+
+/// The turn of a run. The run's states change it, and own what only they need.
+pub(super) struct Turn {
+    setup: RunSetup,
+    /// The messages and calls so far.
+    live: History,
+    effects: OpenEffects,
+    saves: SaveQueue,
+    events: Vec<RunEvent>,
+    totals: TurnTotals,
+    report: Report,
+    /// Removes the request's credentials from the provider's error texts.
+    credential_filter: CredentialFilter,
+    /// What is stored instead of arguments and results (R12).
+    redactions: Redactions,
+    /// The incomplete answer of a run that failed or was stopped.
+    cut_answer: Option<Message>,
+}
+
+/// What a turn's answers add up to.
+#[derive(Clone, Debug)]
+pub(super) struct TurnTotals {
+    /// The number of model calls.
+    pub model_calls: u32,
+    /// The sum of the token usage.
+    pub usage: Option<Usage>,
+    /// The text of the newest answer.
+    pub text: JsonStr,
+    /// The provider's id of the newest response.
+    pub response_id: Option<String>,
+}
+
+impl Default for TurnTotals {
+    fn default() -> Self {
+        Self { model_calls: 0, usage: None, text: JsonStr::new(""), response_id: None }
+    }
+}
+
+impl Turn {
+    /// Creates a turn of these messages.
+    pub fn new(setup: RunSetup, live: History, totals: TurnTotals, report: Report) -> Self {
+        Self {
+            credential_filter: CredentialFilter::new(&setup.provider),
+            redactions: Redactions::new(live.seed()),
+            setup,
+            live,
+            effects: OpenEffects::default(),
+            saves: SaveQueue::default(),
+            events: Vec::new(),
+            totals,
+            report,
+            cut_answer: None,
+        }
+    }
+
+    /// Returns the configuration.
+    pub fn setup(&self) -> &RunSetup {
+        &self.setup
+    }
+
+    /// Returns the messages and calls so far.
+    pub fn live(&self) -> &History {
+        &self.live
+    }
+
+    /// Returns a call of the turn for modification.
+    pub fn call_mut(&mut self, invocation: &str) -> Option<&mut ToolInvocation> {
+        self.live.invocation_mut(invocation)
+    }
+
+    /// Adds a message, a call or a result to the turn.
+    pub fn apply(&mut self, entry: HistoryEntry) {
+        self.live.apply(entry);
+    }
+
+    /// Returns the totals so far.
+    pub fn totals(&self) -> &TurnTotals {
+        &self.totals
+    }
+
+    /// Counts a model call, and returns its number, from 0.
+    pub fn count_model_call(&mut self) -> u32 {
+        self.totals.model_calls += 1;
+        self.totals.model_calls - 1
+    }
+
+    /// Adds the usage, the text and the response id of an answer to the totals.
+    pub fn count_answer(&mut self, assembled: &Assembled) {
+        if let Some(usage) = assembled.usage {
+            self.totals.usage = Some(self.totals.usage.map_or(usage, |sum| sum.plus(usage)));
+        }
+        if assembled.response_id.is_some() {
+            self.totals.response_id.clone_from(&assembled.response_id);
+        }
+        self.totals.text = assembled.text.clone();
+    }
+
+    /// Sets the text of an answer that is incomplete.
+    pub fn set_text(&mut self, text: JsonStr) {
+        self.totals.text = text;
+    }
+
+    /// Keeps the incomplete answer of a run that failed or was stopped.
+    pub fn keep_cut_answer(&mut self, answer: Option<Message>) {
+        self.cut_answer = answer;
+    }
+
+    /// Returns the incomplete answer of a run that failed or was stopped.
+    pub fn cut_answer(&self) -> Option<&Message> {
+        self.cut_answer.as_ref()
+    }
+
+    /// Returns the filter for the provider's texts.
+    pub fn credential_filter(&self) -> &CredentialFilter {
+        &self.credential_filter
+    }
+
+    /// Emits an event.
+    pub fn emit(&mut self, event: RunEvent) {
+        self.events.push(event);
+    }
+
+    /// Takes the events since the last call.
+    pub fn take_events(&mut self) -> Vec<RunEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Adds findings to the report.
+    pub fn add_to_report(&mut self, findings: &[Finding]) {
+        self.report.extend_from_slice(findings);
+    }
+
+    /// Adds a finding to the report and emits it as a warning event.
+    pub fn warn(&mut self, finding: Finding) {
+        self.report.push(finding.clone());
+        self.events.push(RunEvent::Warning(finding));
+    }
+
+    /// Offers an effect; returns its id.
+    pub fn offer(&mut self, kind: EffectKind) -> String {
+        self.effects.offer(kind)
+    }
+
+    /// Closes one effect.
+    pub fn close_effect(&mut self, effect: &str) {
+        self.effects.close(effect);
+    }
+
+    /// Closes all effects.
+    pub fn close_effects(&mut self) {
+        self.effects.clear();
+    }
+
+    /// Returns true if the effect waits for a reply.
+    ///
+    /// # Errors
+    /// `unknown_effect` for an id that was never offered.
+    pub fn is_open(&self, effect: &str) -> Result<bool> {
+        self.effects.is_open(effect).ok_or_else(|| {
+            Error::new(
+                ErrorCode::UnknownEffect,
+                format!("this run offered no effect \"{effect}\"; use the id of one of its effects"),
+            )
+        })
+    }
+
+    /// Returns the open effects.
+    pub fn effects(&self) -> &OpenEffects {
+        &self.effects
+    }
+
+    /// Takes the numbers of the effects that were closed since the last call.
+    pub fn take_closed_effects(&mut self) -> Vec<u64> {
+        self.effects.take_closed()
+    }
+
+    /// Queues a save for the binding to write, and returns its id.
+    pub fn save(&mut self, kind: SaveKind) -> u64 {
+        self.saves.push(kind, self.live.highest_source())
+    }
+
+    /// Takes the next save, redacted.
+    pub fn take_save(&mut self) -> Option<Save> {
+        let mut save = self.saves.take()?;
+        self.redactions.redact(&mut save.kind, &self.setup.persist, &self.live);
+        Some(save)
+    }
+
+    /// Takes the next question about the next save.
+    pub fn take_persist_question(&mut self) -> Option<PersistQuestion> {
+        self.redactions.take_question(self.saves.front()?, &self.setup.persist, &self.live)
+    }
+
+    /// Keeps the reply to a question about a save.
+    pub fn take_persist_reply(&mut self, question: &PersistQuestion, reply: PersistReply) {
+        if let Some(finding) = self.redactions.take_reply(question, reply) {
+            self.warn(finding);
+        }
+    }
+
+    /// Keeps a save that failed, for a retry.
+    pub fn keep_failed_save(&mut self, save: Save) {
+        self.saves.keep_failed(save);
+    }
+
+    /// Returns true if a save failed and was not retried.
+    pub fn has_failed_save(&self) -> bool {
+        self.saves.has_failed()
+    }
+
+    /// Queues the failed saves again.
+    pub fn retry_failed_saves(&mut self) {
+        self.saves.retry_failed();
+    }
+
+    /// Drops the saves that failed.
+    pub fn drop_failed_saves(&mut self) {
+        self.saves.drop_failed();
+    }
+
+    /// Drops the effects and the saves of a run that is over.
+    pub fn end(&mut self) {
+        self.effects.clear();
+        self.saves.clear();
+    }
+
+    /// Drops all data.
+    pub fn release(&mut self) {
+        self.live = History::new(self.live.seed());
+        self.events.clear();
+        self.end();
+    }
+
+    /// Returns the outcome so far with this status.
+    pub fn outcome(&self, status: RunStatus) -> RunOutcome {
+        RunOutcome {
+            status,
+            error: None,
+            text: self.totals.text.clone(),
+            model_calls: self.totals.model_calls,
+            usage: self.totals.usage,
+            report: self.report.clone(),
+            revision: 0,
+            saved: false,
+            message_ids: self.live.messages().iter().map(|message| message.id.clone()).collect(),
+            response_id: self.totals.response_id.clone(),
+        }
+    }
+}
