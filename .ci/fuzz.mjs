@@ -11,6 +11,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { DIALECTS } from '../js/dialects.js';
 import { cache, files, output, read, root, run } from './shell.mjs';
 import { cargoFuzz } from './tools.mjs';
 
@@ -19,7 +20,6 @@ const FUZZ = 'tests/fuzz';
 const MAX_CORPUS = 80_000;
 /** Maximum length of an input: longer ones are slower and rarely find more. */
 const MAX_INPUT = 8192;
-const DIALECTS = ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'mistral'];
 const SEEDS = 10;
 
 const targets = [...read(`${FUZZ}/Cargo.toml`).matchAll(/\[\[bin\]\]\nname = "(\w+)"/g)].map(([, name]) => name);

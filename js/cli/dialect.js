@@ -1,12 +1,7 @@
 // Recognizes the dialect of a conversation by its shape.
 
-/** Every dialect, with the member of a body that contains the conversation. */
-export const DIALECTS = {
-  'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages',
-};
 /** Members that contain a part of the conversation outside of that list. */
 export const SYSTEM_MEMBERS = ['system', 'instructions', 'systemInstruction', 'system_instruction'];
-export const LISTS = [...new Set(Object.values(DIALECTS))];
 
 const array = (value) => (Array.isArray(value) ? value : []);
 const has = (value, key) => typeof value === 'object' && value !== null && Object.hasOwn(value, key);

@@ -1,7 +1,7 @@
 // The pages of rules: `npx rethread explain` prints them, and findings refer to them.
 
 import { readFileSync } from 'node:fs';
-import { DIALECTS } from './dialect.js';
+import { DIALECTS } from '../dialects.js';
 import { Misuse } from './misuse.js';
 
 const HEADING = '## ';
@@ -24,7 +24,7 @@ export function seeAlso(findings, dialect) {
 
 /** Returns the text of a rule from the page of each dialect that has it, or of `dialect` alone. */
 export function explanation(code, dialect) {
-  const pages = (dialect ? [dialect] : Object.keys(DIALECTS)).map((name) => [name, sectionsOf(name)]);
+  const pages = (dialect ? [dialect] : DIALECTS).map((name) => [name, sectionsOf(name)]);
   const known = [...new Set(pages.flatMap(([, sections]) => [...sections.keys()]))].sort();
   const found = pages.filter(([, sections]) => sections.has(code));
   if (!found.length) throw new Misuse(`there is no rule "${code}"${dialect ? ` of ${dialect}` : ''}; the rules are ${known.join(', ')}`);

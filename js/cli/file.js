@@ -5,7 +5,7 @@
 import { readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { RethreadError, validate } from '../entry/formats-node.js';
-import { LISTS } from './dialect.js';
+import { CONVERSATION_MEMBERS } from '../dialects.js';
 import { Misuse } from './misuse.js';
 
 const REASONS = { ENOENT: 'no such file', EISDIR: 'it is a folder', EACCES: 'permission denied' };
@@ -58,7 +58,7 @@ function syntaxErrorPosition(text) {
 }
 
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
-const isMessage = (value) => isObject(value) && !LISTS.some((list) => Object.hasOwn(value, list)) && (typeof value.role === 'string' || typeof value.type === 'string');
+const isMessage = (value) => isObject(value) && !Object.values(CONVERSATION_MEMBERS).some((member) => Object.hasOwn(value, member)) && (typeof value.role === 'string' || typeof value.type === 'string');
 
 /** The messages of JSON Lines; null if the text is not JSON Lines. */
 function linesOf(text, name) {

@@ -1,6 +1,6 @@
 // The text of `rethread --help`.
 
-import { DIALECTS } from './dialect.js';
+import { DIALECTS } from '../dialects.js';
 
 export const HELP = `Usage: rethread check FILE [--dialect D] [--json]
        rethread repair FILE [--dialect D] [-o OUT] [--json]
@@ -16,8 +16,8 @@ explain  prints the rule behind a finding: the provider's sentence, a broken bod
 FILE is the body of a request, an array of messages, or JSON Lines with one message per line; "-"
 is standard input. Text that needs no repair is written unchanged.
 
-  -d, --dialect D        ${Object.keys(DIALECTS).slice(0, 3).join(', ')},
-      --from D, --to D   ${Object.keys(DIALECTS).slice(3).join(' or ')}; only --to is required if the dialect of
+  -d, --dialect D        ${DIALECTS.slice(0, 3).join(', ')},
+      --from D, --to D   ${DIALECTS.slice(3).join(' or ')}; only --to is required if the dialect of
                          FILE can be recognized
   -o, --out OUT          the file to write (default: standard output). OUT may be FILE
       --dangling-calls   for a call without a result: "synthesize" an error result (default),

@@ -3,7 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { convert, RethreadError, repair, validate } from '../entry/formats-node.js';
-import { DIALECTS, SYSTEM_MEMBERS, guessDialect } from './dialect.js';
+import { CONVERSATION_MEMBERS, DIALECTS } from '../dialects.js';
+import { SYSTEM_MEMBERS, guessDialect } from './dialect.js';
 import { explanation, seeAlso } from './explain.js';
 import { readConversation, write } from './file.js';
 import { HELP } from './help.js';
@@ -31,7 +32,7 @@ function argumentsOf(args) {
 const oneOf = (names) => `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
 
 function knownDialect(dialect) {
-  if (!Object.hasOwn(DIALECTS, dialect)) throw new Misuse(`"${dialect}" is not a dialect; use ${oneOf(Object.keys(DIALECTS))}`);
+  if (!DIALECTS.includes(dialect)) throw new Misuse(`"${dialect}" is not a dialect; use ${oneOf(DIALECTS)}`);
   return dialect;
 }
 
@@ -50,7 +51,7 @@ function chooseDialect(requested, conversation, note, option) {
   const foreign = foreignItems(conversation, guess);
   if (foreign.length) return { dialect: null, why: null, guess: null, foreign };
   if (!guess) {
-    throw new Misuse(`the dialect of ${conversation.name} cannot be recognized; pass ${option} ${oneOf(Object.keys(DIALECTS))}`);
+    throw new Misuse(`the dialect of ${conversation.name} cannot be recognized; pass ${option} ${oneOf(DIALECTS)}`);
   }
   note(`read as ${guess.dialect}, because ${guess.why}; ${option} overrides this`);
   return { ...guess, guess };
@@ -65,7 +66,7 @@ function requireDialect(requested, conversation, note, option) {
 
 /** Returns the conversation as a body of the dialect. `toFilePath` maps a JSON pointer into that body to one into the file. */
 function frame(conversation, dialect) {
-  const list = DIALECTS[dialect];
+  const list = CONVERSATION_MEMBERS[dialect];
   if (conversation.form === 'body') {
     const items = conversation.value?.[list];
     return { text: conversation.text, list, items: Array.isArray(items) ? items : [], toFilePath: (path) => path };
@@ -80,7 +81,7 @@ function unframed(body, framed, conversation, dialect, note) {
   if (body === framed.text) return conversation.original;
   if (conversation.form === 'body') return body;
   const systemMember = Object.keys(JSON.parse(body)).find((key) => SYSTEM_MEMBERS.includes(key));
-  const list = memberText(body, DIALECTS[dialect]);
+  const list = memberText(body, CONVERSATION_MEMBERS[dialect]);
   if (systemMember || list === undefined) {
     note(`in ${dialect} a part of the conversation is outside of the messages${systemMember ? `, in \`${systemMember}\`` : ''}, so a complete body is written`);
     return `${body}\n`;
@@ -160,7 +161,7 @@ async function repairFile(file, values, { stdin, stdout, stderr, env }) {
 
 async function convertFile(file, values, { stdin, stdout, stderr, env }) {
   const options = repairOptions(values);
-  if (values.to === undefined) throw new Misuse(`convert needs --to ${oneOf(Object.keys(DIALECTS))}`);
+  if (values.to === undefined) throw new Misuse(`convert needs --to ${oneOf(DIALECTS)}`);
   const target = knownDialect(values.to);
   const conversation = await readConversation(file, stdin);
   const note = values.json ? () => {} : (text) => stderr.write(`rethread: ${text}\n`);

@@ -1,22 +1,23 @@
 // Finds the problems of a request body and makes the repaired body.
 
+import { CONVERSATION_MEMBERS } from '../dialects.js';
 import { RethreadError } from '../error.js';
 import { repair, validate } from '../formats-api.js';
 import { publicUrl } from './address.js';
-import { knownDialect, LISTS } from './options.js';
+import { knownDialect } from './options.js';
 
 /** {info, body} of a conversation with errors; null for a valid one and for any other body. */
 export function inspect(text, { url, address }, options) {
   const value = parsed(text);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
   const dialect = dialectOf(value, url, address, options);
-  if (!dialect || !Array.isArray(value[LISTS[dialect]])) return null;
+  if (!dialect || !Array.isArray(value[CONVERSATION_MEMBERS[dialect]])) return null;
   // Some rules depend on the model, which Google's addresses name instead of the body.
   const model = Object.hasOwn(value, 'model') ? undefined : address?.model;
   const { body, report } = repaired(text, dialect, model, options);
   if (!report.some(({ severity }) => severity === 'error')) return null;
   // A repair that removes every message is not applied: the provider's error describes the original conversation better.
-  const isEmptied = body !== text && !parsed(body)?.[LISTS[dialect]]?.length;
+  const isEmptied = body !== text && !parsed(body)?.[CONVERSATION_MEMBERS[dialect]]?.length;
   return { info: { url: publicUrl(url), dialect, report }, body: isEmptied ? text : body };
 }
 

@@ -1,9 +1,7 @@
 // The options of `repairing()`, checked when it is called, so that no request fails because of them later.
 
+import { DIALECTS } from '../dialects.js';
 import { RethreadError } from '../error.js';
-
-/** The body member that contains the conversation, by dialect. */
-export const LISTS = { 'openai-chat': 'messages', 'openai-responses': 'input', anthropic: 'messages', gemini: 'contents', mistral: 'messages' };
 
 const MODES = ['repair', 'report', 'reject'];
 const DANGLING = ['synthesize', 'omit'];
@@ -17,8 +15,8 @@ const choice = (name, values) => (value) => values.includes(value) || reject(`\`
 
 /** Checks a dialect: null skips the request, undefined uses the dialect of the URL. */
 export function knownDialect(dialect) {
-  if (dialect === undefined || dialect === null || Object.hasOwn(LISTS, dialect)) return dialect;
-  return reject(`\`dialect\` must be ${oneOf(Object.keys(LISTS))}, or a function that returns one of these or null`);
+  if (dialect === undefined || dialect === null || DIALECTS.includes(dialect)) return dialect;
+  return reject(`\`dialect\` must be ${oneOf(DIALECTS)}, or a function that returns one of these or null`);
 }
 
 const CHECKS = {
