@@ -51,7 +51,7 @@ describe('r54_convert', () => {
   test('unless the target keeps a part of it outside of messages: then a body is written, with a note', async () => {
     const { out, err } = await convert('system.json', '--from', 'openai-chat', '--to', 'anthropic');
     assert.ok(JSON.stringify(JSON.parse(out).system).includes('be kind'));
-    assert.match(err, /is outside of the messages, in `system`, so a whole body is written/);
+    assert.match(err, /is outside of the messages, in `system`, so a complete body is written/);
   });
 
   test('to its own dialect: unchanged', async () => {
